@@ -1,0 +1,1 @@
+"""The composition root: reads configuration and joins rooms that do not know each other."""

@@ -1,0 +1,58 @@
+"""Load, check and sum a fleet file with the facts laid under it."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from tenfold.compose.settings import facts_folder
+from tenfold.facts.loader import load_catalogue
+from tenfold.files.fleet import load_fleet as load_fleet_file
+from tenfold.files.fleet import read_fleet
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.finding import Finding
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.physics.layout import Layout, lay_out
+from tenfold.physics.limits import lint
+
+
+class FleetCheck(Struct, frozen=True, kw_only=True):
+    """Everything found about one file, faults first."""
+
+    file: str
+    faults: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+
+
+class OpenFleet(Struct, frozen=True, kw_only=True):
+    """A fleet with its layout and the facts it was read with."""
+
+    spec: FleetSpec
+    layout: Layout
+    catalogue: Catalogue
+
+
+def load_facts(folder: str | Path | None = None) -> Catalogue:
+    """Return the shipped facts with a user's folder over them."""
+    return load_catalogue(facts_folder(None if folder is None else Path(folder)))
+
+
+def load_fleet(path: str | Path, facts: str | Path | None = None) -> FleetSpec:
+    """Return the description in a fleet file, or raise with all of its faults."""
+    return load_fleet_file(Path(path), load_facts(facts))
+
+
+def open_fleet(path: Path, facts: Path | None = None) -> OpenFleet:
+    """Load a fleet file and lay its nodes out."""
+    catalogue = load_facts(facts)
+    spec = load_fleet_file(path, catalogue)
+    return OpenFleet(spec=spec, layout=lay_out(spec), catalogue=catalogue)
+
+
+def check_fleet(path: Path, facts: Path | None = None) -> FleetCheck:
+    """Read a fleet file to its end and lint it where it has no fault."""
+    catalogue = load_facts(facts)
+    reading = read_fleet(path, catalogue)
+    if reading.spec is None:
+        return FleetCheck(file=str(path), faults=reading.findings, warnings=())
+    warnings = reading.located(lint(lay_out(reading.spec), catalogue))
+    return FleetCheck(file=str(path), faults=(), warnings=tuple(warnings))

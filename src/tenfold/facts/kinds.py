@@ -1,0 +1,35 @@
+"""The kinds of fact: table name, record, and the shelf of the catalogue it stands on."""
+
+from typing import NamedTuple
+
+from tenfold.model.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
+from tenfold.model.fact import Fact
+from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
+from tenfold.model.shape import ModelPreset
+from tenfold.model.storage import Medium, TierClass
+
+
+class Kind(NamedTuple):
+    """One kind of fact."""
+
+    name: str
+    struct: type[Fact]
+    shelf: str
+    says: str
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("accelerator", Accelerator, "accelerators", "peaks, memory, links, power"),
+        Kind("link", LinkClass, "links", "rate, delay, efficiency by message size"),
+        Kind("node", NodeShape, "nodes", "servers and cloud instances"),
+        Kind("medium", Medium, "media", "one drive, cartridge or module"),
+        Kind("tier", TierClass, "tiers", "one shelf of a storage tier"),
+        Kind("failure", FailurePreset, "failures", "failure rates and repair times"),
+        Kind("cooling", CoolingClass, "cooling", "kW a rack and PUE"),
+        Kind("energy", EnergyDefaults, "energy", "price and carbon of a kWh"),
+        Kind("price", PriceFact, "prices", "dollars per GPU-hour by provider"),
+        Kind("model", ModelPreset, "models", "layer shapes of published models"),
+    )
+}

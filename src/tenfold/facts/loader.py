@@ -1,0 +1,140 @@
+"""Read fact files into a catalogue: the shipped ones, then the user's own over them.
+
+A user's row with a known name changes only the fields it states, but must say where
+they come from; a row with a new name stands on its own.
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import cast
+
+from msgspec.structs import replace
+
+from tenfold.facts.checks import check_catalogue, check_row
+from tenfold.facts.kinds import KINDS, Kind
+from tenfold.files.document import Document, Table, read_document
+from tenfold.files.rows import read_row, wrong_value
+from tenfold.model.catalogue import Catalogue, Shelf
+from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.fact import Fact, spelling
+from tenfold.model.finding import Finding
+
+PROVENANCE = ("source", "date", "evidence")
+
+
+class _Gathering:
+    """Raw rows by kind and folded name, and where each was last stated."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, Table]] = {kind: {} for kind in KINDS}
+        self.places: dict[tuple[str, str], tuple[Document, int]] = {}
+        self.findings: list[Finding] = []
+
+    def add(self, document: Document) -> None:
+        for key, value in document.values.items():
+            if key not in KINDS:
+                hint = f"fact files have {', '.join(f'[[{kind}]]' for kind in KINDS)}"
+                message = f"the key `{key}` is no kind of fact"
+                self.note(
+                    document, Finding(code="unknown-key", message=message, hint=hint, path=(key,))
+                )
+            elif not isinstance(value, list):
+                self.note(document, wrong_value((key,), "a list of tables", value))
+            else:
+                for position, row in enumerate(cast(list[object], value)):
+                    self._add_row(document, key, position, row)
+
+    def _add_row(self, document: Document, kind: str, position: int, row: object) -> None:
+        path = (kind, position)
+        name = cast(Table, row).get("name") if isinstance(row, dict) else None
+        if not isinstance(name, str) or not spelling(name):
+            message = f"a {kind} has no `name`"
+            hint = 'add `name = "..."` to it'
+            self.note(document, Finding(code="missing-key", message=message, hint=hint, path=path))
+            return
+        table = cast(Table, row)
+        folded = spelling(name)
+        known = self.rows[kind].get(folded)
+        if known is not None and self.places[kind, folded][0] is document:
+            message = f"{kind} `{name}` stands twice in this file"
+            found = Finding(code="duplicate-name", message=message, hint="merge the two", path=path)
+            self.note(document, found)
+            return
+        for key in PROVENANCE:
+            if key not in table:
+                message = f"{kind} `{name}` does not say its `{key}`"
+                hint = f"add `{key} = ...`: a figure without a source is not a fact"
+                self.note(
+                    document, Finding(code="missing-key", message=message, hint=hint, path=path)
+                )
+        self.rows[kind][folded] = {**(known or {}), **table, "name": (known or table)["name"]}
+        self.places[kind, folded] = (document, position)
+
+    def note(self, document: Document, found: Finding) -> None:
+        line = document.line_of(found.path)
+        self.findings.append(replace(found, file=document.file, line=line))
+
+
+def load_catalogue(folder: Path | None = None) -> Catalogue:
+    """Return the shipped facts with a user's folder laid over them, or raise `FaultyFile`."""
+    catalogue, findings = read_catalogue(folder)
+    faults = [found for found in findings if found.severity == "fault"]
+    if faults:
+        raise FaultyFile(faults[0].file, faults)
+    return catalogue
+
+
+def read_catalogue(folder: Path | None = None) -> tuple[Catalogue, list[Finding]]:
+    """Return what could be read of the facts, and everything that is wrong with them."""
+    gathering = _Gathering()
+    for path in [*shipped_files(), *(() if folder is None else user_files(folder))]:
+        gathering.add(read_document(path))
+    shelves = {kind.shelf: Shelf(kind.name, _facts(kind, gathering)) for kind in KINDS.values()}
+    catalogue = Catalogue(**shelves)  # pyright: ignore[reportArgumentType]
+    for kind, name, found in check_catalogue(catalogue):
+        document, position = gathering.places[kind, spelling(name)]
+        gathering.note(document, replace(found, path=(kind, position, *found.path)))
+    return catalogue, gathering.findings
+
+
+def _facts(kind: Kind, gathering: _Gathering) -> Mapping[str, Fact]:
+    facts: dict[str, Fact] = {}
+    for folded, table in gathering.rows[kind.name].items():
+        document, position = gathering.places[kind.name, folded]
+        found: list[Finding] = []
+        fact = read_row(kind.struct, table, (kind.name, position), found)
+        if fact is not None:
+            found.extend(check_row(fact, (kind.name, position)))
+            facts[fact.name] = fact
+        for one in found:
+            gathering.note(document, one)
+    return facts
+
+
+def shipped_files() -> list[Path]:
+    """Return the fact files that come with Tenfold, in order of name."""
+    data = Path(str(files("tenfold.facts") / "data"))
+    return sorted(data.glob("*.toml"))
+
+
+def user_files(folder: Path) -> Iterable[Path]:
+    """Return the fact files of a user's folder (or the one file named)."""
+    if folder.is_file():
+        return [folder]
+    if not folder.is_dir():
+        raise InputError(
+            "no-such-folder",
+            f"there is no facts folder `{folder}`",
+            "name a folder that holds fact files in TOML",
+            file=str(folder),
+        )
+    found = sorted(path for path in folder.iterdir() if path.suffix in (".toml", ".yaml", ".yml"))
+    if not found:
+        raise InputError(
+            "empty-folder",
+            f"the facts folder `{folder}` holds no TOML or YAML file",
+            "put fact files in it, or leave the folder out",
+            file=str(folder),
+        )
+    return found

@@ -1,0 +1,89 @@
+"""Say in words what a key takes and what it got."""
+
+from msgspec import inspect
+
+_UNITS = {
+    "gib": "GiB",
+    "tb": "TB",
+    "gbps": "Gbit/s",
+    "gb_per_s": "GB/s",
+    "kw": "kW",
+    "w": "W",
+    "usd": "US dollars",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "years": "years",
+    "kwh": "kWh",
+}
+
+
+def unit_of(key: str) -> str:
+    """Return the unit that a key's name carries, or nothing."""
+    if "usd" in key.split("_"):
+        return _UNITS["usd"]
+    words = key.split("_")
+    for start in range(len(words)):
+        for end in range(len(words), start, -1):
+            unit = _UNITS.get("_".join(words[start:end]))
+            if unit:
+                return unit
+    return ""
+
+
+def shown(value: object) -> str:
+    """Return a short, one-line rendering of a value from a file."""
+    match value:
+        case bool():
+            return f"`{str(value).lower()}`"
+        case str():
+            text = value if len(value) <= 40 else f"{value[:37]}..."
+            return f"the text `{text.splitlines()[0] if text else ''}`"
+        case int() | float():
+            text = str(value) if not isinstance(value, int) or abs(value) < 10**20 else "a huge one"
+            return f"`{text}`"
+        case list():
+            return "a list"
+        case dict():
+            return "a table"
+        case _:
+            return f"a {type(value).__name__}"
+
+
+def expectation(kind: inspect.Type, key: str) -> str:
+    """Return what a key takes, as the object of `expects ...`."""
+    match kind:
+        case inspect.UnionType():
+            inner = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+            return " or ".join(expectation(one, key) for one in inner)
+        case inspect.IntType():
+            return f"a whole number{_bounds(kind)}"
+        case inspect.FloatType():
+            unit = unit_of(key)
+            return f"a number{f' of {unit}' if unit else ''}{_bounds(kind)}"
+        case inspect.StrType():
+            return "a text" if kind.min_length is None else "a text that is not empty"
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.LiteralType():
+            return f"one of {', '.join(str(value) for value in kind.values)}"
+        case inspect.ListType() | inspect.VarTupleType():
+            item = expectation(kind.item_type, "")
+            return f"a list, each {item}"
+        case inspect.DictType():
+            return f"a table of names to {expectation(kind.value_type, '').removeprefix('a ')}s"
+        case inspect.StructType():
+            return f"a table with {', '.join(field.encode_name for field in kind.fields)}"
+        case _:
+            return "something else"
+
+
+def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
+    low, high = kind.ge, kind.le
+    if low is None and kind.gt is not None:
+        low_text = "above 0" if kind.gt == 0 else f"above {kind.gt:,}"
+        return f" {low_text}" + (f" and at most {high:,}" if high is not None else "")
+    if low is not None and high is not None:
+        return f" from {low:,} to {high:,}"
+    if low is not None:
+        return f" of at least {low:,}"
+    return f" of at most {high:,}" if high is not None else ""

@@ -1,0 +1,83 @@
+"""What each HuggingFace model type means where its config is silent.
+
+The values are the defaults of the `transformers` library, not the commonest choice:
+a key that is absent from a config.json has the library's value.
+"""
+
+from msgspec import Struct
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """What a model type means where its config is silent.
+
+    `positions` is how much longer the learned position table is than the context;
+    None where positions are not learned.
+    """
+
+    gated: bool = True
+    tied: bool = False
+    bias: bool = False
+    positions: int | None = None
+
+
+_GPT = Family(gated=False, tied=True, bias=True, positions=0)
+_FALCON = Family(gated=False, tied=True)
+_LLAMA = Family()
+_GEMMA = Family(tied=True)
+_QWEN2 = Family(bias=True)
+
+FAMILIES = {
+    "bert": _GPT,
+    "bloom": Family(gated=False, tied=True, bias=True),
+    "cohere": _GEMMA,
+    "dbrx": _LLAMA,
+    "deepseek": _LLAMA,
+    "deepseek_v2": _LLAMA,
+    "deepseek_v3": _LLAMA,
+    "falcon": _FALCON,
+    "gemma": _GEMMA,
+    "gemma2": _GEMMA,
+    "gemma3_text": _GEMMA,
+    "glm4_moe": _LLAMA,
+    "gpt2": _GPT,
+    "gpt_bigcode": _GPT,
+    "gpt_neox": Family(gated=False, bias=True),
+    "gpt_oss": _QWEN2,
+    "gptj": Family(gated=False),
+    "granite": _LLAMA,
+    "kimi_k2": _LLAMA,
+    "llama": _LLAMA,
+    "llama4_text": _LLAMA,
+    "minimax_m2": _LLAMA,
+    "mistral": _LLAMA,
+    "mixtral": _LLAMA,
+    "mpt": _GPT,
+    "nemotron": Family(gated=False),
+    "olmo2": _LLAMA,
+    "opt": Family(gated=False, tied=True, bias=True, positions=2),
+    "phi": Family(gated=False, bias=True),
+    "phi3": _LLAMA,
+    "phimoe": _LLAMA,
+    "qwen2": _QWEN2,
+    "qwen2_moe": _QWEN2,
+    "qwen3": _LLAMA,
+    "qwen3_moe": _LLAMA,
+    "RefinedWeb": _FALCON,
+    "RefinedWebModel": _FALCON,
+    "starcoder2": Family(gated=False, tied=True, bias=True),
+}
+
+# Released configs of these types leave out keys that equal the library's defaults.
+SILENT: dict[str, dict[str, object]] = {
+    "bloom": {"seq_length": 2048},
+    "falcon": {"max_position_embeddings": 2048},
+    "gemma3_text": {
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "vocab_size": 262208,
+        "max_position_embeddings": 131072,
+    },
+    "RefinedWeb": {"max_position_embeddings": 2048},
+    "RefinedWebModel": {"max_position_embeddings": 2048},
+}

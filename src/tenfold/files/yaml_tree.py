@@ -1,0 +1,110 @@
+"""YAML as values and lines, in the 1.2 reading of plain words.
+
+PyYAML reads `no` as False, so Norway's tag would be lost; here only `true` and
+`false` are booleans. Anchors are followed, but a document may not grow by them.
+"""
+
+from collections.abc import Callable
+from typing import cast
+
+import yaml
+
+from tenfold.model import finding
+
+VALUES_MAX = 5_000_000
+_BASE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BOOLEANS = {"true": True, "false": False}
+
+
+class YamlFault(ValueError):
+    """Why a text is not usable YAML, with its line."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def parse(text: str) -> tuple[object, Callable[[finding.Path], int | None]]:
+    """Return the values of a YAML text and a way from a path to its line."""
+    loader = _BASE(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return {}, lambda path: None
+        _check_growth(root, {}, set())
+        values = _value(loader, root)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlFault(
+            error.problem or "it cannot be parsed", None if mark is None else mark.line + 1
+        ) from None
+    except yaml.YAMLError as error:
+        raise YamlFault(str(error).splitlines()[0], None) from None
+    finally:
+        loader.dispose()
+    return values, lambda path: _line(root, path)
+
+
+def _check_growth(node: yaml.Node, sizes: dict[int, int], open_nodes: set[int]) -> int:
+    """Count values as if anchors were written out; refuse loops and explosions."""
+    if id(node) in sizes:
+        return sizes[id(node)]
+    if id(node) in open_nodes:
+        raise YamlFault("an anchor refers to itself", node.start_mark.line + 1)
+    open_nodes.add(id(node))
+    children: list[yaml.Node] = []
+    if isinstance(node, yaml.SequenceNode):
+        children = node.value
+    elif isinstance(node, yaml.MappingNode):
+        children = [child for pair in node.value for child in pair]
+    size = 1 + sum(_check_growth(child, sizes, open_nodes) for child in children)
+    if size > VALUES_MAX:
+        raise YamlFault("its anchors unfold to too many values", node.start_mark.line + 1)
+    open_nodes.discard(id(node))
+    sizes[id(node)] = size
+    return size
+
+
+def _value(loader: yaml.SafeLoader, node: yaml.Node) -> object:
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(loader, child) for child in node.value]
+    if isinstance(node, yaml.MappingNode):
+        table: dict[str, object] = {}
+        for key, child in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else None
+            if name is None:
+                raise YamlFault("a key is not plain text", key.start_mark.line + 1)
+            if name in table:
+                raise YamlFault(f"the key `{name}` stands twice", key.start_mark.line + 1)
+            table[name] = _value(loader, child)
+        return table
+    text = cast(str, node.value)
+    if node.tag == "tag:yaml.org,2002:bool":
+        return _BOOLEANS.get(text.lower(), text)
+    if node.tag == "tag:yaml.org,2002:timestamp" or node.style is not None:
+        return text
+    try:
+        return loader.construct_object(node)
+    except ValueError:
+        return text
+
+
+def _line(node: yaml.Node, path: finding.Path) -> int:
+    """Return the line of the deepest part of a path that the text has."""
+    line = node.start_mark.line + 1
+    for part in path:
+        if isinstance(part, int):
+            if not isinstance(node, yaml.SequenceNode) or part >= len(node.value):
+                return line
+            node = node.value[part]
+            line = node.start_mark.line + 1
+            continue
+        if not isinstance(node, yaml.MappingNode):
+            return line
+        for key, child in node.value:
+            if key.value == part:
+                line, node = key.start_mark.line + 1, child
+                break
+        else:
+            return line
+    return line

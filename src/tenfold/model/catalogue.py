@@ -1,0 +1,91 @@
+"""The catalogue: every fact as a value, looked up by any usual spelling."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from tenfold.model.errors import InputError
+from tenfold.model.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact, PriceKind
+from tenfold.model.fact import Fact, spelling
+from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
+from tenfold.model.shape import ModelPreset
+from tenfold.model.storage import Medium, TierClass
+
+F = TypeVar("F", bound=Fact)
+
+
+class Shelf(Generic[F]):
+    """Facts of one kind by name, in the order of their files."""
+
+    def __init__(self, kind: str, facts: Mapping[str, F]) -> None:
+        self.kind = kind
+        self._facts = dict(facts)
+        self._names: dict[str, str] = {}
+        for fact in self._facts.values():
+            for alias in fact.aliases:
+                self._names.setdefault(spelling(alias), fact.name)
+        for name in self._facts:
+            self._names[spelling(name)] = name
+
+    def __iter__(self):
+        return iter(self._facts.values())
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def find(self, name: str) -> F | None:
+        """Return the fact known under any spelling of `name`, or None."""
+        known = self._names.get(spelling(name))
+        return None if known is None else self._facts[known]
+
+    def get(self, name: str) -> F:
+        """Return the fact known under any spelling of `name`, or say what is near."""
+        fact = self.find(name)
+        if fact is None:
+            raise InputError(
+                f"unknown-{self.kind}", f"no {self.kind} is called `{name}`", self.hint(name)
+            )
+        return fact
+
+    def hint(self, name: str) -> str:
+        """Return what to try instead of an unknown name."""
+        near = get_close_matches(spelling(name), list(self._names), n=3, cutoff=0.6)
+        listing = f"`tenfold facts list --kind {self.kind}` shows them all"
+        if not near:
+            return listing
+        names = dict.fromkeys(self._names[key] for key in near)
+        return f"did you mean {' or '.join(f'`{name}`' for name in names)}? {listing}"
+
+
+class Catalogue(Struct, frozen=True, kw_only=True):
+    """All facts. Values only: who holds a catalogue needs no files."""
+
+    accelerators: Shelf[Accelerator]
+    links: Shelf[LinkClass]
+    nodes: Shelf[NodeShape]
+    media: Shelf[Medium]
+    tiers: Shelf[TierClass]
+    failures: Shelf[FailurePreset]
+    cooling: Shelf[CoolingClass]
+    energy: Shelf[EnergyDefaults]
+    prices: Shelf[PriceFact]
+    models: Shelf[ModelPreset]
+
+    @property
+    def shelves(self) -> tuple[Shelf[Fact], ...]:
+        """Every shelf, in the order in which listings show them."""
+        return tuple(getattr(self, field) for field in self.__struct_fields__)
+
+    def usual_shape(self, accelerator: str, gpus: int) -> NodeShape | None:
+        """Return the first server shape with these accelerators, owned ones first."""
+        fitting = [
+            shape for shape in self.nodes if shape.accelerator == accelerator and shape.gpus == gpus
+        ]
+        return min(fitting, key=lambda shape: bool(shape.provider), default=None)
+
+    def prices_of(self, accelerator: str, kind: PriceKind) -> list[PriceFact]:
+        """Return the price facts of one accelerator and kind, cheapest first."""
+        rows = [row for row in self.prices if row.accelerator == accelerator and row.kind == kind]
+        return sorted(rows, key=lambda row: (row.usd_per_gpu_hour, row.provider))

@@ -1,0 +1,37 @@
+"""A fact: a row of figures about the world that says where they come from.
+
+One row often mixes figures of several kinds, so `measured` and `assumed` name the
+fields whose evidence differs from that of the row.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Evidence = Literal["measured", "datasheet", "published", "assumption"]
+
+
+class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The name of a row, its other spellings, and its provenance."""
+
+    name: str
+    source: str
+    date: str
+    evidence: Evidence
+    aliases: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    note: str = ""
+
+    def evidence_of(self, field: str) -> Evidence:
+        """Return how well one field of this row is known."""
+        if field in self.measured:
+            return "measured"
+        if field in self.assumed:
+            return "assumption"
+        return self.evidence
+
+
+def spelling(name: str) -> str:
+    """Fold a name so that `H100_SXM`, `h100-sxm` and `H100 SXM` are one."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())

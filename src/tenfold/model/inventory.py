@@ -1,0 +1,42 @@
+"""Nodes as something else knows them: a scheduler, an export, or the machine itself."""
+
+from msgspec import Struct
+
+
+class SoftwareFacts(Struct, frozen=True, kw_only=True):
+    """Versions found on a node; an empty text means it was not found."""
+
+    os: str = ""
+    kernel: str = ""
+    driver: str = ""
+    cuda: str = ""
+    nccl: str = ""
+    rocm: str = ""
+    container_runtimes: tuple[str, ...] = ()
+    orchestrators: tuple[str, ...] = ()
+    frameworks: tuple[str, ...] = ()
+
+
+class InventoryNode(Struct, frozen=True, kw_only=True):
+    """One node of an existing cluster, in its own spelling where that is unavoidable."""
+
+    name: str
+    accelerator: str | None = None
+    gpus: int = 0
+    cpus: int = 1
+    memory_gib: float = 0.0
+    rack: str | None = None
+    site: str | None = None
+    labels: dict[str, str] = {}
+    usable: bool = True
+    why_unusable: str = ""
+    software: SoftwareFacts = SoftwareFacts()
+
+
+class Inventory(Struct, frozen=True, kw_only=True):
+    """What one source reported, with what it could not say."""
+
+    source: str
+    name: str
+    nodes: tuple[InventoryNode, ...]
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,257 @@
+"""What a design does not carry: hosts too small, racks too hot, switches too alone.
+
+Each rule is a function that yields warnings; `[lint] ignore` in a fleet file leaves
+rules out by code, and its other keys move the thresholds.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.finding import Finding, Path
+from tenfold.model.fleet_spec import FleetSpec, Pool
+from tenfold.model.units import GIB
+from tenfold.physics.blast import blast_radius
+from tenfold.physics.fabric import binding_layers
+from tenfold.physics.layout import Layout
+
+LANES_PER_GPU = 16
+CROWDED_GPUS_PER_NODE = 8
+
+
+def lint(layout: Layout, catalogue: Catalogue) -> list[Finding]:
+    """Return every warning about a fleet, in the order of the rules."""
+    ignored = layout.spec.lint.ignore
+    rules = (
+        _host_memory(layout.spec, catalogue),
+        _host_slots(layout.spec),
+        _power(layout),
+        _lonely_domains(layout, catalogue),
+        _uplinks(layout),
+        _teams(layout.spec),
+        _site_links(layout.spec),
+    )
+    return [found for rule in rules for found in rule if found.code not in ignored]
+
+
+def _warning(code: str, message: str, hint: str, path: Path) -> Finding:
+    return Finding(code=code, message=message, hint=hint, path=path, severity="warning")
+
+
+def _gpu_pools(spec: FleetSpec) -> Iterator[tuple[int, Pool]]:
+    return ((place, pool) for place, pool in enumerate(spec.pools) if pool.gpus_per_node)
+
+
+def _host_memory(spec: FleetSpec, catalogue: Catalogue) -> Iterator[Finding]:
+    """Hosts hold a model's weights while they load and a copy while they are saved."""
+    preset = None if spec.expects.model is None else catalogue.models.find(spec.expects.model)
+    for place, pool in _gpu_pools(spec):
+        path: Path = ("pool", place, "memory_gib_per_node")
+        memory_gib = pool.memory_bytes_per_node / GIB
+        floor_gib = spec.lint.host_memory_gib
+        if pool.nodes > 1 and pool.gpus_per_node >= 4 and memory_gib < floor_gib:
+            yield _warning(
+                "host-memory-small",
+                f"pool `{pool.id}` has {memory_gib:,.0f} GiB of RAM a node; "
+                f"multi-node training wants {floor_gib:,.0f}",
+                f"raise `memory_gib_per_node` to {floor_gib:,.0f}",
+                path,
+            )
+        if preset is None:
+            continue
+        needed_gib = spec.lint.host_memory_ratio * preset.shape.params * 2 / GIB
+        if memory_gib < needed_gib:
+            yield _warning(
+                "host-memory-for-model",
+                f"pool `{pool.id}` has {memory_gib:,.0f} GiB of RAM a node, less than "
+                f"{spec.lint.host_memory_ratio:g}x the weights of `{preset.name}` "
+                f"({needed_gib:,.0f} GiB)",
+                "raise `memory_gib_per_node`, or set `host_memory_ratio` in `[lint]` "
+                "if nodes load only their own shard",
+                path,
+            )
+
+
+def _host_slots(spec: FleetSpec) -> Iterator[Finding]:
+    for place, pool in _gpu_pools(spec):
+        lanes = pool.gpus_per_node * LANES_PER_GPU
+        if pool.pcie_lanes is not None and not pool.pcie_switched and lanes > pool.pcie_lanes:
+            yield _warning(
+                "pcie-lanes",
+                f"pool `{pool.id}` puts {pool.gpus_per_node} GPUs ({lanes} lanes) on "
+                f"{pool.pcie_lanes} PCIe lanes",
+                f"use at most {max(1, pool.pcie_lanes // LANES_PER_GPU)} GPUs a node, or say "
+                "`pcie_switched = true` if the board has switches",
+                ("pool", place, "gpus_per_node"),
+            )
+        rate = pool.nvme_bandwidth / 1e9 / max(1, pool.nvme_drives)
+        if pool.nvme_drives and rate < spec.lint.nvme_gb_per_s_per_drive:
+            yield _warning(
+                "nvme-slow",
+                f"pool `{pool.id}` has NVMe drives of {rate:.1f} GB/s; staging and checkpoints "
+                f"want {spec.lint.nvme_gb_per_s_per_drive:g}",
+                "use faster drives, or lower `nvme_gb_per_s_per_drive` in `[lint]`",
+                ("pool", place, "nvme_gb_per_s_per_node"),
+            )
+
+
+def _power(layout: Layout) -> Iterator[Finding]:
+    spec = layout.spec
+    for place, pool in enumerate(spec.pools):
+        site = next(one for one in spec.sites if one.id == pool.site)
+        node_kw = pool.power_w_per_node / 1000
+        if node_kw > site.rack_kw_limit and pool.gpus_per_node > CROWDED_GPUS_PER_NODE:
+            yield _warning(
+                "node-over-rack-power",
+                f"one node of pool `{pool.id}` draws {node_kw:.1f} kW; a rack of site "
+                f"`{site.id}` carries {site.rack_kw_limit:g}",
+                f"use at most {CROWDED_GPUS_PER_NODE} GPUs a node, or raise `rack_kw`",
+                ("pool", place),
+            )
+    yield from _rack_power(layout)
+    for place, site in enumerate(spec.sites):
+        drawn = sum(p.nodes * p.power_w_per_node for p in spec.pools if p.site == site.id) / 1000
+        if site.power_kw_limit is not None and drawn * site.pue > site.power_kw_limit:
+            yield _warning(
+                "site-over-power",
+                f"site `{site.id}` draws {drawn * site.pue:,.0f} kW at a PUE of {site.pue:g}, "
+                f"above its {site.power_kw_limit:,.0f} kW",
+                "raise `power_kw`, or place nodes elsewhere",
+                ("site", place, "power_kw"),
+            )
+
+
+def _rack_power(layout: Layout) -> Iterator[Finding]:
+    """One warning a pool: racks of one pool are alike, and a thousand lines help nobody."""
+    spec = layout.spec
+    kw = layout.per_node([pool.power_w_per_node / 1000 for pool in spec.pools])
+    drawn = np.bincount(layout.rack_of, weights=kw, minlength=len(layout.racks))
+    limits = np.asarray([rack.power_kw_limit for rack in layout.racks])
+    over = np.flatnonzero(drawn > limits + 1e-9)
+    stated = len(spec.racks)
+    for number in over[over < stated].tolist():
+        yield _rack_warning(layout, number, drawn, 1, ("rack", number))
+    made = over[over >= stated]
+    if len(made):
+        first_node = np.searchsorted(np.sort(layout.rack_of), made)
+        order = np.argsort(layout.rack_of, kind="stable")
+        pools = layout.pool_of[order[first_node]]
+        for place in dict.fromkeys(pools.tolist()):
+            own = made[pools == place]
+            path: Path = ("pool", place, "nodes_per_rack")
+            yield _rack_warning(layout, int(own[0]), drawn, len(own), path)
+
+
+def _rack_warning(
+    layout: Layout, number: int, drawn: np.ndarray, count: int, path: Path
+) -> Finding:
+    rack = layout.racks[number]
+    others = f" (and {count - 1} more)" if count > 1 else ""
+    return _warning(
+        "rack-over-power",
+        f"rack `{rack.name}`{others} draws {float(drawn[number]):.1f} kW; it carries "
+        f"{rack.power_kw_limit:g}",
+        "put fewer nodes in a rack, or raise `rack_kw` of the site",
+        path,
+    )
+
+
+def _lonely_domains(layout: Layout, catalogue: Catalogue) -> Iterator[Finding]:
+    """A fleet of several racks should not hang on one switch, PDU or cooling zone."""
+    if len(layout.racks) < 2:
+        return
+    share = layout.spec.lint.domain_share
+    # A fabric that the file does not state is our guess, and no ground for a warning.
+    guessed = [leaf.name for leaf in layout.leaves if layout.spec.fabrics[leaf.fabric].defaulted]
+    for row in blast_radius(layout, catalogue):
+        if row.kind in ("leaf", "pdu", "cooling-zone") and row.racks > 1 and row.gpu_share > share:
+            if row.name in guessed:
+                continue
+            yield _warning(
+                "single-point",
+                f"{row.kind} `{row.name}` takes {row.gpu_share:.0%} of all GPUs with it",
+                f"spread the racks over more than one {row.kind}",
+                _fabric_path(layout, row.name),
+            )
+    for place, plan in enumerate(layout.fabrics):
+        if plan.spines == 1 and plan.leaves > 1:
+            yield _warning(
+                "single-point",
+                f"fabric `{plan.name}` has one spine: its loss stops every job larger than a leaf",
+                "use two spines or more",
+                ("fabric", place, "spines"),
+            )
+
+
+def _fabric_path(layout: Layout, name: str) -> Path:
+    for place, domain in enumerate(layout.spec.domains):
+        if domain.id == name:
+            return ("domain", place)
+    leaf = next((one for one in layout.leaves if one.name == name), None)
+    return ("fabric", leaf.fabric) if leaf else ()
+
+
+def _uplinks(layout: Layout) -> Iterator[Finding]:
+    growth = layout.spec.expects.nodes
+    for place, plan in enumerate(layout.fabrics):
+        path: Path = ("fabric", place, "oversubscription")
+        for layer in binding_layers(plan):
+            yield _warning(
+                "uplinks-bind",
+                f"{layer.sentence}: jobs larger than one {layer.code.split('-')[0]} "
+                "share what is left",
+                "make it non-blocking, or keep large jobs inside one",
+                path if layer.code != "pod-uplinks" else ("fabric", place, "core_oversubscription"),
+            )
+        if growth is None or len(layout.fabrics) > 1:
+            continue
+        if growth > plan.nodes_max:
+            yield _warning(
+                "fabric-full",
+                f"fabric `{plan.name}` holds {plan.nodes_max:,} nodes as built; "
+                f"{growth:,} are expected",
+                "plan another layer of switches, or larger ones, before the nodes arrive",
+                ("expects", "nodes"),
+            )
+        if plan.leaves == 1 and plan.oversubscription > 1 and growth > plan.nodes_per_leaf:
+            yield _warning(
+                "uplinks-bind-later",
+                f"fabric `{plan.name}` is one leaf today; its {plan.oversubscription:g}:1 uplinks "
+                f"bind beyond {plan.nodes_per_leaf:,} nodes, and {growth:,} are expected",
+                "build the uplinks non-blocking while it is one leaf",
+                path,
+            )
+
+
+def _teams(spec: FleetSpec) -> Iterator[Finding]:
+    have: dict[str, int] = {}
+    for pool in spec.pools:
+        if pool.accelerator is not None:
+            have[pool.accelerator] = have.get(pool.accelerator, 0) + pool.gpus
+    granted: dict[str, int] = {}
+    parents = {team.parent for team in spec.teams}
+    for place, team in enumerate(spec.teams):
+        for accelerator, gpus in team.quota_gpus.items():
+            if team.id not in parents:
+                granted[accelerator] = granted.get(accelerator, 0) + gpus
+            if granted.get(accelerator, 0) > have.get(accelerator, 0):
+                yield _warning(
+                    "quota-over-fleet",
+                    f"quotas up to team `{team.id}` grant {granted[accelerator]:,} "
+                    f"{accelerator}, and the fleet has {have.get(accelerator, 0):,}",
+                    "lower `quota_gpus`: what is guaranteed must exist",
+                    ("team", place, "quota_gpus"),
+                )
+
+
+def _site_links(spec: FleetSpec) -> Iterator[Finding]:
+    joined = [end for link in spec.links for end in (link.a, link.b)]
+    for place, site in enumerate(spec.sites):
+        if len(spec.sites) > 1 and site.id not in joined:
+            yield _warning(
+                "site-unlinked",
+                f"site `{site.id}` has no link to any other, so no data can reach it",
+                "add a `[[link]]` with `between`, `gbps` and `latency_ms`",
+                ("site", place),
+            )

@@ -1,0 +1,121 @@
+"""The way of a message from one GPU to another: its legs, its rate and its delay.
+
+Without GPUDirect a message is copied through host memory at both ends, which costs
+another crossing of PCIe each time and halves what PCIe can carry.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.fleet_spec import Fabric, FleetSpec, Pool
+from tenfold.physics.fabric import FabricPlan
+from tenfold.physics.layout import Layout
+
+Relation = Literal["same-domain", "same-node", "same-leaf", "same-pod", "same-fabric", "other-site"]
+SWITCH_HOP = "switch-hop"
+HOST_COPY = "host-copy"
+USUAL_PCIE = "PCIe4-x16"
+
+
+class Leg(Struct, frozen=True):
+    """One part of the way."""
+
+    name: str
+    bytes_per_s: float
+    latency_us: float
+
+
+class Path(Struct, frozen=True, kw_only=True):
+    """A whole way between two GPUs that have it to themselves."""
+
+    relation: Relation
+    legs: tuple[Leg, ...]
+    switches: int
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The narrowest leg."""
+        return min((leg.bytes_per_s for leg in self.legs), default=0.0)
+
+    @property
+    def latency_us(self) -> float:
+        """All delays added up."""
+        return sum(leg.latency_us for leg in self.legs)
+
+
+def pool_paths(layout: Layout, pool: Pool, catalogue: Catalogue) -> list[Path]:
+    """Return the ways open to a GPU of a pool, nearest first."""
+    spec = layout.spec
+    paths: list[Path] = []
+    part = None if pool.accelerator is None else catalogue.accelerators.find(pool.accelerator)
+    link = (
+        None if part is None or not part.scaleup_link else catalogue.links.find(part.scaleup_link)
+    )
+    if part is not None and pool.scaleup_gpus > 1 and part.scaleup_gb_per_s:
+        delay = link.latency_us if link else 0.0
+        leg = Leg(part.scaleup_link or "scale-up", part.scaleup_gb_per_s * 1e9, delay)
+        paths.append(Path(relation="same-domain", legs=(leg,), switches=0))
+    pcie = _pcie(pool, catalogue)
+    if pool.gpus_per_node > 1 and pool.scaleup_gpus < pool.gpus_per_node:
+        paths.append(Path(relation="same-node", legs=(pcie, pcie), switches=0))
+    fabric = next((one for one in spec.fabrics if one.id == pool.fabric), None)
+    plan = next((one for one in layout.fabrics if one.name == pool.fabric), None)
+    if fabric is not None and plan is not None:
+        paths.extend(_fabric_paths(pool, fabric, plan, pcie, catalogue))
+    paths.extend(_site_paths(spec, pool, pcie))
+    return paths
+
+
+def _pcie(pool: Pool, catalogue: Catalogue) -> Leg:
+    part = None if pool.accelerator is None else catalogue.accelerators.find(pool.accelerator)
+    generation = f"PCIe{part.pcie_gen}-x16" if part and part.pcie_gen else USUAL_PCIE
+    link = catalogue.links.find(generation) or catalogue.links.get(USUAL_PCIE)
+    rate = (part.pcie_gb_per_s if part and part.pcie_gb_per_s else link.gb_per_s) * 1e9
+    if pool.gpudirect:
+        return Leg(link.name, rate, link.latency_us)
+    copy_us = catalogue.links.get(HOST_COPY).latency_us
+    return Leg(f"{link.name} through host memory", rate / 2, link.latency_us + copy_us)
+
+
+def _fabric_paths(
+    pool: Pool, fabric: Fabric, plan: FabricPlan, pcie: Leg, catalogue: Catalogue
+) -> list[Path]:
+    link = catalogue.links.find(fabric.link)
+    port = link.latency_us if link else 0.0
+    hop_us = catalogue.links.get(SWITCH_HOP).latency_us
+    gpus = max(1, pool.gpus_per_node)
+    rate = pool.nics_per_node * pool.nic_bandwidth / gpus
+    nic = Leg(f"NIC {fabric.link}".rstrip(), rate, port)
+    hops: list[tuple[Relation, int, float]] = []
+    if plan.nodes_per_leaf > 1 and plan.nodes > 1:
+        hops.append(("same-leaf", 1, 1.0))
+    if plan.leaves > 1:
+        blocked = 1.0 if plan.kind == "dragonfly" else plan.oversubscription
+        hops.append(("same-pod", 2 if plan.kind == "dragonfly" else 3, blocked))
+    if plan.pods > 1:
+        share = plan.oversubscription * (
+            1.0 if plan.kind == "dragonfly" else plan.core_oversubscription
+        )
+        hops.append(("same-fabric", 4 if plan.kind == "dragonfly" else 5, share))
+    return [
+        Path(
+            relation=relation,
+            switches=switches,
+            legs=(pcie, nic, Leg("switches", rate / share, switches * hop_us), pcie),
+        )
+        for relation, switches, share in hops
+    ]
+
+
+def _site_paths(spec: FleetSpec, pool: Pool, pcie: Leg) -> list[Path]:
+    return [
+        Path(
+            relation="other-site",
+            switches=0,
+            legs=(pcie, Leg(f"link {link.a} - {link.b}", link.bandwidth, link.latency_us), pcie),
+        )
+        for link in spec.links
+        if pool.site in (link.a, link.b)
+    ]
