@@ -1,7 +1,6 @@
 """Configs as HuggingFace writes them, against the shapes that the fact files give."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -9,9 +8,8 @@ import pytest
 import tomli
 
 import tenfold
-from tenfold.files.hf_config import SIZE_MAX_BYTES, read_hf_config, shape_from_hf
-from tenfold.model.errors import InputError
-from tenfold.model.shape import ModelPreset, ModelShape
+from tenfold.files.hf_config import read_hf_config, shape_from_hf
+from tenfold.model.shape import ModelPreset
 
 FACTS = Path(tenfold.__file__).parent / "facts" / "data" / "models.toml"
 SHAPES = {
@@ -23,14 +21,14 @@ Config = dict[str, object]
 
 
 def llama(model_type: str, sizes: tuple[int, ...], context: int, **more: object) -> Config:
-    """A config in the keys that most model types since Llama share."""
+    """A config in the keys that most model types share; without `kv_heads` that key is null."""
     layers, hidden, heads, kv_heads, ffn, vocab = sizes
     return {
         "model_type": model_type,
         "num_hidden_layers": layers,
         "hidden_size": hidden,
         "num_attention_heads": heads,
-        "num_key_value_heads": kv_heads,
+        "num_key_value_heads": kv_heads or None,
         "intermediate_size": ffn,
         "vocab_size": vocab,
         "max_position_embeddings": context,
@@ -80,15 +78,7 @@ CONFIGS: dict[str, Config] = {
         "num_attention_heads": 112,
         "vocab_size": 250880,
     },
-    "GPT-NeoX 20B": {
-        "model_type": "gpt_neox",
-        "num_hidden_layers": 44,
-        "hidden_size": 6144,
-        "num_attention_heads": 64,
-        "intermediate_size": 24576,
-        "vocab_size": 50432,
-        "max_position_embeddings": 2048,
-    },
+    "GPT-NeoX 20B": llama("gpt_neox", (44, 6144, 64, 0, 24576, 50432), 2048),
     "GPT-J 6B": {
         "model_type": "gptj",
         "n_layer": 28,
@@ -267,7 +257,7 @@ CONFIGS: dict[str, Config] = {
     },
     "Gemma 2 27B": llama("gemma2", (46, 4608, 32, 16, 36864, 256000), 8192, head_dim=128),
     "Phi-2": llama("phi", (32, 2560, 32, 32, 10240, 51200), 2048),
-    "Command R 35B": llama("cohere", (40, 8192, 64, 64, 22528, 256000), 131072),
+    "Command R": llama("cohere", (40, 8192, 64, 64, 22528, 256000), 131072),
     "StarCoder2 7B": llama("starcoder2", (32, 4608, 36, 4, 18432, 49152), 16384, use_bias=True),
     "MiniMax M2": llama(
         "minimax_m2",
@@ -278,15 +268,7 @@ CONFIGS: dict[str, Config] = {
         num_experts_per_tok=8,
         shared_intermediate_size=0,
     ),
-    "BERT large": {
-        "model_type": "bert",
-        "num_hidden_layers": 24,
-        "hidden_size": 1024,
-        "num_attention_heads": 16,
-        "intermediate_size": 4096,
-        "vocab_size": 30522,
-        "max_position_embeddings": 512,
-    },
+    "BERT large": llama("bert", (24, 1024, 16, 0, 4096, 30522), 512),
 }
 
 
@@ -312,149 +294,7 @@ def test_first_layers_may_be_listed_as_dense():
     assert (shape.dense_layers, shape.dense_ffn, shape.moe_layers) == (2, 6144, 46)
 
 
-def without(key: str) -> Config:
-    return {other: value for other, value in LLAMA_8B.items() if other != key}
-
-
-BAD_VALUES: list[tuple[Config, str, str]] = [
-    (without("model_type"), "missing-key", "model_type"),
-    (without("num_hidden_layers"), "missing-key", "num_hidden_layers"),
-    (without("intermediate_size"), "missing-key", "intermediate_size"),
-    (without("vocab_size"), "missing-key", "vocab_size"),
-    (LLAMA_8B | {"model_type": 3}, "wrong-type", "model_type"),
-    (LLAMA_8B | {"model_type": "mamba"}, "unsupported-model", "model_type"),
-    (LLAMA_8B | {"model_type": "t5"}, "unsupported-model", "model_type"),
-    (LLAMA_8B | {"hidden_size": "4096"}, "wrong-type", "hidden_size"),
-    (LLAMA_8B | {"hidden_size": 4096.0}, "wrong-type", "hidden_size"),
-    (LLAMA_8B | {"hidden_size": True}, "wrong-type", "hidden_size"),
-    (LLAMA_8B | {"num_hidden_layers": -32}, "wrong-type", "num_hidden_layers"),
-    (LLAMA_8B | {"num_hidden_layers": 0}, "wrong-type", "num_hidden_layers"),
-    (LLAMA_8B | {"vocab_size": 10**30}, "wrong-type", "vocab_size"),
-    (LLAMA_8B | {"num_attention_heads": 33}, "wrong-type", "num_key_value_heads"),
-    (LLAMA_8B | {"num_key_value_heads": 5}, "wrong-type", "num_key_value_heads"),
-    (
-        without("num_key_value_heads") | {"num_attention_heads": 33},
-        "wrong-type",
-        "num_attention_heads",
-    ),
-    (LLAMA_8B | {"tie_word_embeddings": "no"}, "wrong-type", "tie_word_embeddings"),
-    (LLAMA_8B | {"text_config": [1]}, "wrong-type", "text_config"),
-    (LLAMA_8B | {"is_encoder_decoder": True}, "unsupported-model", "is_encoder_decoder"),
-    (LLAMA_8B | {"num_experts": 8}, "missing-key", "num_experts_per_tok"),
-    (LLAMA_8B | {"kv_lora_rank": 512}, "missing-key", "qk_rope_head_dim"),
-    (
-        CONFIGS["OPT 6.7B"] | {"word_embed_proj_dim": 512},
-        "unsupported-model",
-        "word_embed_proj_dim",
-    ),
-    (CONFIGS["Mixtral 8x7B"] | {"num_experts_per_tok": 9}, "wrong-type", "num_experts_per_tok"),
-    (CONFIGS["GPT-OSS 20B"] | {"experts_per_token": 99}, "wrong-type", "experts_per_token"),
-    (CONFIGS["DeepSeek V3"] | {"first_k_dense_replace": 61}, "wrong-type", "num_hidden_layers"),
-    (CONFIGS["DeepSeek V3"] | {"moe_layer_freq": 2}, "unsupported-model", "moe_layer_freq"),
-    (CONFIGS["Qwen3 30B-A3B"] | {"mlp_only_layers": [5]}, "unsupported-model", "mlp_only_layers"),
-    (CONFIGS["Qwen3 30B-A3B"] | {"mlp_only_layers": 5}, "wrong-type", "mlp_only_layers"),
-    (CONFIGS["MPT 7B"] | {"attn_config": "alibi"}, "wrong-type", "attn_config"),
-    (CONFIGS["GPT-2 1.5B"] | {"n_positions": None}, "missing-key", "max_position_embeddings"),
-]
-
-
-@pytest.mark.parametrize(("config", "code", "field"), BAD_VALUES)
-def test_a_bad_value_is_named_with_its_file(config: Config, code: str, field: str):
-    with pytest.raises(InputError) as caught:
-        shape_from_hf(config, "some/config.json")
-    error = caught.value
-    assert (error.code, error.field, error.file) == (code, field, "some/config.json")
-    assert "some/config.json" in error.message
-    assert "\n" not in error.message
-    assert error.hint
-
-
-def directory(path: Path) -> None:
-    path.mkdir()
-
-
-def nothing(path: Path) -> None:
-    assert not path.exists()
-
-
-def holding(content: bytes) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        path.write_bytes(content)
-
-    return write
-
-
-def huge(path: Path) -> None:
-    with path.open("wb") as stream:
-        stream.truncate(SIZE_MAX_BYTES + 1)
-
-
-BAD_FILES: list[tuple[Callable[[Path], None], str]] = [
-    (directory, "is-a-directory"),
-    (nothing, "no-such-file"),
-    (huge, "file-too-large"),
-    (holding(b""), "syntax"),
-    (holding(b"{"), "syntax"),
-    (holding(b"model_type = 'llama'"), "syntax"),
-    (holding(b'{"model_type": "llama"} {}'), "syntax"),
-    (holding(b'{"model_type": ' + b"[" * 100_000), "nested-too-deep"),
-    (holding(b"[]"), "not-an-object"),
-    (holding(b"null"), "not-an-object"),
-    (holding(b"7"), "not-an-object"),
-    (holding(b'{"model_type": "\xff"}'), "not-utf-8"),
-    (holding(json.dumps(LLAMA_8B).encode("utf-16")), "not-utf-8"),
-    (holding(b"{}"), "missing-key"),
-]
-
-
-@pytest.mark.parametrize(("make", "code"), BAD_FILES)
-def test_a_bad_file_is_refused_in_one_sentence(
-    tmp_path: Path, make: Callable[[Path], None], code: str
-):
-    path = tmp_path / "config.json"
-    make(path)
-    with pytest.raises(InputError) as caught:
-        read_hf_config(path)
-    assert caught.value.code == code
-    assert caught.value.file == str(path)
-    assert "\n" not in caught.value.message
-    assert caught.value.hint
-
-
-def test_a_file_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Root may read everything, so the refusal is staged."""
-    path = tmp_path / "config.json"
-    path.write_text("{}")
-
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(InputError) as caught:
-        read_hf_config(path)
-    assert caught.value.code == "no-permission"
-
-
-def test_a_device_is_refused_and_not_waited_for():
-    with pytest.raises(InputError) as caught:
-        read_hf_config(Path("/dev/zero"))
-    assert caught.value.code == "unreadable-file"
-
-
-def test_a_path_that_no_file_can_have_is_refused():
-    with pytest.raises(InputError) as caught:
-        read_hf_config(Path("config\0.json"))
-    assert caught.value.code == "unreadable-file"
-
-
-def test_a_file_too_large_is_taken_for_weights(tmp_path: Path):
-    huge(tmp_path / "config.json")
-    with pytest.raises(InputError) as caught:
-        read_hf_config(tmp_path / "config.json")
-    assert "weights" in caught.value.hint
-
-
 def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(LLAMA_8B), encoding="utf-8-sig")
-    assert isinstance(read_hf_config(path), ModelShape)
+    assert read_hf_config(path) == SHAPES["Llama 3 8B"]

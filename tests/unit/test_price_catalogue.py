@@ -61,7 +61,7 @@ SHELF = Shelf(
 )
 
 
-def offer(  # noqa: PLR0913 - one argument for each column a test cares about
+def offer(
     cloud: str = "acme",
     *,
     gpu: str = "H100",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tenfold.facts.kinds import KINDS
-from tenfold.model.catalogue import Catalogue
+from tenfold.model.catalogue import Catalogue, Shelf
 from tenfold.model.fact import Fact, spelling
 from tenfold.model.finding import Finding, Path
 from tenfold.model.hardware import LinkClass
@@ -78,12 +78,11 @@ def check_catalogue(catalogue: Catalogue) -> Iterator[tuple[str, str, Finding]]:
                 )
 
 
-def _spellings(kind: str, shelf: object) -> Iterator[tuple[str, str, Finding]]:
+def _spellings(kind: str, shelf: Shelf[Fact]) -> Iterator[tuple[str, str, Finding]]:
     owner: dict[str, str] = {}
-    facts: list[Fact] = list(shelf)  # pyright: ignore[reportArgumentType]
-    for fact in facts:
+    for fact in shelf:
         owner[spelling(fact.name)] = fact.name
-    for fact in facts:
+    for fact in shelf:
         for alias in fact.aliases:
             other = owner.setdefault(spelling(alias), fact.name)
             if other != fact.name:

@@ -8,6 +8,7 @@ from tenfold.model import hostlist
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.finding import Finding
 from tenfold.model.fleet_spec import (
+    MADE_RACK,
     Domain,
     Expectation,
     Fabric,
@@ -42,13 +43,15 @@ def build(
         site = site_of[SiteId(row.site or home)]
         fabric = _fabric_of(row.fabric, row.name, site.id, fabrics, position, findings)
         pools.append(fill_pool(row, names[row.name], site, fabric, catalogue))
+    racks = _racks(rows, rack_nodes, names, pools, home)
+    _check_made_racks(rows, pools, racks, findings)
     return FleetSpec(
         name=rows.name or file_stem,
         sites=tuple(sites),
         pools=tuple(pools),
         fabrics=tuple(_with_default_fabrics(fabrics, pools, catalogue)),
         links=_links(rows),
-        racks=_racks(rows, rack_nodes, names, pools, home),
+        racks=racks,
         domains=tuple(
             Domain(
                 id=DomainId(row.name),
@@ -148,6 +151,35 @@ def _racks(
             )
         )
     return tuple(racks)
+
+
+def _check_made_racks(
+    rows: FleetRows, pools: list[Pool], racks: tuple[Rack, ...], findings: list[Finding]
+) -> None:
+    """Note a fault where a domain holds a rack that no pool is large enough to make."""
+    placed = [name for rack in racks for name in hostlist.expand(rack.nodes)]
+    made: dict[str, None] = {}
+    for pool in pools if rows.domain else ():
+        own = dict.fromkeys(hostlist.expand(pool.node_names))
+        loose = pool.nodes - sum(name in own for name in placed)
+        count = -(-loose // pool.nodes_per_rack)
+        made.update(dict.fromkeys(f"{pool.id}{MADE_RACK}{n + 1}" for n in range(count)))
+    for position, domain in rows.domain.items():
+        for place, member in enumerate(domain.members):
+            if MADE_RACK in member and member not in made and not _is_stated(member, rows):
+                findings.append(
+                    Finding(
+                        code="unknown-member",
+                        message=f"domain `{domain.name}` holds rack `{member}`, which is not made",
+                        hint="`tenfold fleet show` lists the racks that follow from the pools",
+                        path=("domain", position, "members", place),
+                    )
+                )
+
+
+def _is_stated(name: str, rows: FleetRows) -> bool:
+    tables = (rows.rack, rows.domain, rows.pool, rows.tier)
+    return any(row.name == name for table in tables for row in table.values())
 
 
 def _fabrics(rows: FleetRows, home: SiteId) -> list[Fabric]:

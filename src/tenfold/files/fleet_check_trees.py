@@ -6,13 +6,15 @@ from tenfold.files.fleet_references import References, need_fact
 from tenfold.files.fleet_rows import FleetRows, PoolRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.finding import Path
+from tenfold.model.fleet_spec import MADE_RACK
 
 DECLARABLE = ("leaf", "pdu", "cooling-zone", "spine", "hall", "shelf")
 
 
 def check_domains(rows: FleetRows, refs: References) -> None:
     """Add a finding for domains that are empty, hold strangers or hold themselves."""
-    known = {name for table in ("pool", "rack", "tier", "domain") for name in refs.names[table]}
+    known = [name for table in ("pool", "rack", "tier", "domain") for name in refs.names[table]]
+    known_racks = tuple(f"{pool}{MADE_RACK}" for pool in refs.names["pool"])
     parents: dict[str, tuple[str, ...]] = {}
     for position, domain in rows.domain.items():
         path: Path = ("domain", position)
@@ -31,7 +33,7 @@ def check_domains(rows: FleetRows, refs: References) -> None:
                 path,
             )
         for place, member in enumerate(domain.members):
-            if member not in known:
+            if member not in known and not member.startswith(known_racks):
                 refs.add(
                     "unknown-member",
                     f"domain `{domain.name}` holds `{member}`, which is no rack, pool, tier "

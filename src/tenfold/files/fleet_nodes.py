@@ -14,12 +14,15 @@ from tenfold.model.finding import Finding, Path
 def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[Finding]) -> None:
     """Add a finding for each node named twice, counted wrong, or not in the fleet."""
     owner: dict[str, str] = {}
+    # A key that is wrong in itself says nothing about the nodes.
+    faulty = {found.path for found in findings}
     listed = _listed(rows, names, owner, findings)
     for position, pool in rows.pool.items():
         path: Path = ("pool", position)
         own = _expand(pool.node_names, (*path, "node_names"), findings)
         stated = len(own) + listed.get(pool.name, 0)
-        if pool.nodes is None and stated == 0 and pool.node_names is None:
+        unsaid = pool.nodes is None and pool.node_names is None and stated == 0
+        if unsaid and not faulty & {(*path, "nodes"), (*path, "node_names")}:
             findings.append(
                 Finding(
                     code="missing-key",
@@ -39,7 +42,8 @@ def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[
             )
         if not stated:
             own = hostlist.expand(_made_names(pool.name, pool.nodes or 0))
-        _claim(own, pool.name, owner, (*path, "node_names"), findings)
+        if (*path, "name") not in faulty:
+            _claim(own, pool.name, owner, (*path, "node_names"), findings)
     _check_racks(rows, owner, findings)
     for position, domain in rows.domain.items():
         path = ("domain", position, "nodes")

@@ -31,7 +31,7 @@ def read_rows(
     if isinstance(value, dict):
         findings.append(
             Finding(
-                code="wrong-type",
+                code="wrong-value",
                 message=f"`{path[-1]}` is one table, but a list of tables is expected",
                 hint=f"write `[[{path[-1]}]]` in TOML, or `- ` before each entry in YAML",
                 path=path,

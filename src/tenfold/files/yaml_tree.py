@@ -34,7 +34,9 @@ def parse(text: str) -> tuple[object, Callable[[finding.Path], int | None]]:
         _check_growth(root, {}, set())
         values = _value(loader, root)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        # What was never closed is mended where it began, not where the text ends.
+        cut_off = "end of stream" in (error.problem or "")
+        mark = (cut_off and error.context_mark) or error.problem_mark or error.context_mark
         raise YamlFault(
             error.problem or "it cannot be parsed", None if mark is None else mark.line + 1
         ) from None
@@ -78,13 +80,14 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node) -> object:
                 raise YamlFault(f"the key `{name}` stands twice", key.start_mark.line + 1)
             table[name] = _value(loader, child)
         return table
-    text = cast(str, node.value)
+    assert isinstance(node, yaml.ScalarNode), "YAML has three kinds of node"
+    text = node.value
     if node.tag == "tag:yaml.org,2002:bool":
         return _BOOLEANS.get(text.lower(), text)
-    if node.tag == "tag:yaml.org,2002:timestamp" or node.style is not None:
+    if node.tag == "tag:yaml.org,2002:timestamp" or node.style in ("'", '"', "|", ">"):
         return text
     try:
-        return loader.construct_object(node)
+        return cast(object, loader.construct_object(node))
     except ValueError:
         return text
 

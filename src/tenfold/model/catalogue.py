@@ -1,6 +1,6 @@
 """The catalogue: every fact as a value, looked up by any usual spelling."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
@@ -29,7 +29,7 @@ class Shelf(Generic[F]):
         for name in self._facts:
             self._names[spelling(name)] = name
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[F]:
         return iter(self._facts.values())
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@ One row often mixes figures of several kinds, so `measured` and `assumed` name t
 fields whose evidence differs from that of the row.
 """
 
+import re
 from typing import Literal
 
 from msgspec import Struct
@@ -32,6 +33,16 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.evidence
 
 
+_RUNS = re.compile(r"\d+|[^\W\d_]+")
+
+
 def spelling(name: str) -> str:
-    """Fold a name so that `H100_SXM`, `h100-sxm` and `H100 SXM` are one."""
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
+    """Fold a name so that `H100_SXM`, `h100-sxm` and `H100 SXM` are one.
+
+    Numbers stay apart where something stood between them: `OPT-1.3B` is not `OPT-13B`.
+    """
+    runs: list[str] = _RUNS.findall(name.casefold().replace("+", "plus"))
+    return "".join(
+        f".{run}" if place and run.isdigit() and runs[place - 1].isdigit() else run
+        for place, run in enumerate(runs)
+    )

@@ -83,7 +83,8 @@ class _Radius:
     def _by(self, group_of: Ints, groups: int) -> Floats:
         """Sum GPUs by group; nodes in no group (-1) are left out."""
         known = group_of >= 0
-        return np.bincount(group_of[known], weights=self.gpus[known], minlength=groups)
+        sums = np.bincount(group_of[known], weights=self.gpus[known], minlength=groups)
+        return sums.astype(np.float64)
 
     def row(self, kind: DomainKind, name: str, lost: Ints, tiers: tuple[str, ...] = ()) -> Blast:
         """Return what the loss of these nodes takes."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.model import hostlist
-from tenfold.model.fleet_spec import Domain, Fabric, FleetSpec
+from tenfold.model.fleet_spec import MADE_RACK, Domain, Fabric, FleetSpec
 from tenfold.physics.fabric import FabricPlan, Floats, Ints, leaf_size, plan_fabric
 
 
@@ -59,10 +59,9 @@ def lay_out(spec: FleetSpec) -> Layout:
     pool_start = [0, *np.cumsum(counts).tolist()]
     pool_of = np.repeat(np.arange(len(counts)), counts)
     racks, rack_of = _racks(spec, pool_start, pool_of)
-    fabric_names = {fabric.id: place for place, fabric in enumerate(spec.fabrics)}
-    fabric_of = np.asarray([fabric_names.get(pool.fabric or "", -1) for pool in spec.pools])[
-        pool_of
-    ]
+    fabric_names = {str(fabric.id): place for place, fabric in enumerate(spec.fabrics)}
+    fabric_of_pool = [fabric_names.get(pool.fabric or "", -1) for pool in spec.pools]
+    fabric_of = np.asarray(fabric_of_pool)[pool_of]
     unfinished = Layout(
         spec=spec,
         pool_of=pool_of,
@@ -102,7 +101,8 @@ def _racks(spec: FleetSpec, pool_start: list[int], pool_of: Ints) -> tuple[list[
         limit = spec.sites[site].rack_kw_limit
         count = -(-len(loose) // pool.nodes_per_rack)
         racks.extend(
-            RackPlace(f"{pool.id}-rack-{number + 1}", site, "", limit) for number in range(count)
+            RackPlace(f"{pool.id}{MADE_RACK}{number + 1}", site, "", limit)
+            for number in range(count)
         )
     return racks, rack_of
 
@@ -159,9 +159,9 @@ def _members(domain: Domain, layout: Layout) -> Ints:
     if domain.nodes:
         numbers = node_numbers(spec, layout.pool_start)
         mask[[numbers[name] for name in hostlist.expand(domain.nodes)]] = True
-    pools = {pool.id: place for place, pool in enumerate(spec.pools)}
+    pools = {str(pool.id): place for place, pool in enumerate(spec.pools)}
     racks = {rack.name: place for place, rack in enumerate(layout.racks)}
-    domains = {other.id: other for other in spec.domains}
+    domains = {str(other.id): other for other in spec.domains}
     for member in domain.members:
         if member in racks:
             mask |= layout.rack_of == racks[member]

@@ -1,0 +1,1 @@
+"""Side-by-side measurements and their thresholds; `./dev bench [name]` runs them."""

@@ -1,0 +1,36 @@
+"""Run benchmarks by name and end with status 1 where a threshold is missed."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import tomli
+
+from benchmarks import fleet_size, startup
+from benchmarks.verdict import Verdict
+
+BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
+    "startup": startup.run,
+    "fleet": fleet_size.run,
+}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        sys.stderr.write(f"error: there is no benchmark `{unknown[0]}`\n")
+        sys.stderr.write(f"hint: choose from {', '.join(BENCHMARKS)}\n")
+        return 2
+    thresholds = tomli.loads((Path(__file__).parent / "thresholds.toml").read_text())
+    verdicts: list[Verdict] = []
+    for name in names or BENCHMARKS:
+        print(f"\n== {name}")
+        verdicts += BENCHMARKS[name](thresholds[name])
+    print()
+    for verdict in verdicts:
+        print(verdict.line())
+    return 0 if all(verdict.held for verdict in verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""`tenfold fleet`: describe, check and sum a fleet."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from tenfold.cli.errors import Done
+from tenfold.cli.fleet_check import as_rows, check_files, show_findings
+from tenfold.cli.fleet_show import domains_table, fleet_json, show_fleet
+from tenfold.cli.output import print_json, show
+from tenfold.compose.fleet import open_fleet
+from tenfold.files.write import write_new_file
+from tenfold.model.fleet_spec import DomainKind
+from tenfold.physics.blast import blast_radius
+from tenfold.report.rack_map import rack_views
+from tenfold.report.rack_svg import rack_map_svg
+
+app = App(name="fleet", help="Describe, check and sum a fleet.", help_format="plaintext")
+
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+@app.command
+def check(
+    *files: Annotated[Path, Parameter(help="Fleet files, or folders of them.")],
+    facts: Facts = None,
+    strict: Annotated[bool, Parameter(negative="", help="Warnings end with status 1.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Report every fault and warning of fleet files, with file and line.
+
+    Ends with status 2 where a file has a fault. A syntax error stands alone: nothing
+    after it can be read.
+    """
+    checks = check_files(files, facts)
+    faults = [found for one in checks for found in one.faults]
+    warnings = [found for one in checks for found in one.warnings]
+    if as_json:
+        print_json({"faults": as_rows(faults), "warnings": as_rows(warnings)})
+    else:
+        show_findings(checks)
+    raise Done(2 if faults else 1 if strict and warnings else 0)
+
+
+@app.command(name="show")
+def show_command(
+    file: Annotated[Path, Parameter(help="A fleet file.")],
+    *,
+    facts: Facts = None,
+    racks: Annotated[int, Parameter(help="How many racks the map shows.")] = 12,
+    svg: Annotated[Path | None, Parameter(help="Also write the rack map as a picture.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a fleet: its tree, its racks and what it adds up to."""
+    fleet = open_fleet(file, facts)
+    if svg is not None:
+        picture = rack_map_svg(fleet.spec, rack_views(fleet.layout, racks), fleet.spec.name)
+        write_new_file(svg, picture, force=force)
+    if as_json:
+        print_json(fleet_json(fleet))
+    else:
+        show_fleet(fleet, racks)
+
+
+@app.command
+def domains(
+    file: Annotated[Path, Parameter(help="A fleet file.")],
+    *,
+    kind: Annotated[DomainKind | None, Parameter(help="Only domains of one kind.")] = None,
+    most: Annotated[int, Parameter(help="How many rows of a kind to print.")] = 8,
+    facts: Facts = None,
+    as_json: Json = False,
+) -> None:
+    """Show what the loss of each failure domain takes with it."""
+    fleet = open_fleet(file, facts)
+    rows = [row for row in blast_radius(fleet.layout, fleet.catalogue) if kind in (None, row.kind)]
+    if as_json:
+        print_json({"fleet": fleet.spec.name, "domains": rows})
+    else:
+        show(domains_table(rows, most))

@@ -1,0 +1,85 @@
+"""What `tenfold fleet check` prints."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from tenfold.cli.output import show
+from tenfold.compose.fleet import FleetCheck, check_fleet
+from tenfold.files.document import SUFFIXES
+from tenfold.model.errors import InputError
+from tenfold.model.finding import Finding
+from tenfold.report.figures import count
+
+STYLES = {"fault": "bold red", "warning": "yellow"}
+
+
+def check_files(paths: Sequence[Path], facts: Path | None) -> list[FleetCheck]:
+    """Check files and folders of files; a file that cannot be read is a fault of its own."""
+    if not paths:
+        raise InputError(
+            "no-file", "no fleet file was named", "name one: `tenfold fleet check fleet.toml`"
+        )
+    checks: list[FleetCheck] = []
+    for path in _files_in(paths):
+        try:
+            checks.append(check_fleet(path, facts))
+        except InputError as error:
+            checks.append(FleetCheck(file=str(path), faults=(_as_finding(error),), warnings=()))
+    return checks
+
+
+def _files_in(paths: Sequence[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        inside = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
+        if not inside:
+            raise InputError(
+                "is-a-directory",
+                f"`{path}` is a directory without a fleet file",
+                "name a TOML or YAML file, or a folder that holds some",
+                file=str(path),
+            )
+        files.extend(inside)
+    return files
+
+
+def _as_finding(error: InputError) -> Finding:
+    return Finding(
+        code=error.code,
+        message=error.message,
+        hint=error.hint,
+        file=error.file,
+        line=error.line,
+    )
+
+
+def as_rows(findings: Sequence[Finding]) -> list[dict[str, object]]:
+    """Return findings as the JSON contract has them."""
+    keys = ("file", "line", "code", "message", "hint", "field")
+    return [{key: getattr(found, key) for key in keys} for found in findings]
+
+
+def show_findings(checks: Sequence[FleetCheck]) -> None:
+    """Print findings file by file, then one line that counts them."""
+    for one in checks:
+        for found in (*one.faults, *one.warnings):
+            place = f"{found.file}:{found.line}" if found.line else found.file
+            show(
+                Text.assemble(
+                    (f"{found.severity}: ", STYLES[found.severity]),
+                    f"{place}: {found.message} ",
+                    (f"[{found.code}]", "dim"),
+                ),
+                Text(f"  hint: {found.hint}", style="dim"),
+            )
+    faults = sum(len(one.faults) for one in checks)
+    warnings = sum(len(one.warnings) for one in checks)
+    show(
+        f"{count(len(checks), 'file')} checked: {count(faults, 'fault')}, "
+        f"{count(warnings, 'warning')}"
+    )

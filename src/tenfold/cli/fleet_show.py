@@ -1,0 +1,194 @@
+"""What `tenfold fleet show` and `fleet domains` print."""
+
+from collections.abc import Sequence
+
+from rich.columns import Columns
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from tenfold.cli.output import show, table
+from tenfold.compose.fleet import OpenFleet
+from tenfold.physics.blast import Blast
+from tenfold.physics.path import pool_paths
+from tenfold.physics.totals import FleetTotals, fleet_totals
+from tenfold.report.figures import (
+    count,
+    dollars,
+    pflops,
+    power_kw,
+    quantity_bytes,
+    rate_bytes,
+    share,
+)
+from tenfold.report.rack_map import COLOURS, RackView, rack_views
+
+
+def fleet_json(fleet: OpenFleet) -> dict[str, object]:
+    """Return what `fleet show --json` prints: the description and its sums."""
+    return {
+        "fleet": fleet.spec,
+        "totals": fleet_totals(fleet.layout, fleet.catalogue),
+        "paths": {
+            pool.id: [
+                {
+                    "relation": path.relation,
+                    "bytes_per_s": path.bytes_per_s,
+                    "latency_us": path.latency_us,
+                    "legs": path.legs,
+                }
+                for path in pool_paths(fleet.layout, pool, fleet.catalogue)
+            ]
+            for pool in fleet.spec.pools
+        },
+    }
+
+
+def show_fleet(fleet: OpenFleet, racks: int) -> None:
+    """Print tree, rack map, ways between GPUs, and sums."""
+    totals = fleet_totals(fleet.layout, fleet.catalogue)
+    show(_tree(fleet, totals), "")
+    views = rack_views(fleet.layout, racks)
+    hidden = totals.racks - len(views)
+    show(Columns([_rack(fleet, view) for view in views], padding=(0, 2)))
+    if hidden > 0:
+        show(Text(f"... and {count(hidden, 'rack')} more (--racks)", style="dim"))
+    show("", _paths(fleet), "", _sums(totals))
+    supposed = sorted({key for pool in fleet.spec.pools for key in pool.defaulted})
+    if supposed:
+        show("", Text(f"supposed, not stated: {', '.join(supposed)}", style="dim"))
+
+
+def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
+    spec = fleet.spec
+    tree = Tree(Text(f"{spec.name}: {count(spec.gpus, 'GPU')} on {count(spec.nodes, 'node')}"))
+    for site in spec.sites:
+        label = " ".join(part for part in (site.id, site.region) if part)
+        tags = [*site.residency, *site.certifications]
+        tagged = f" ({', '.join(tags)})" if tags else ""
+        branch = tree.add(Text(f"site {label}{tagged}"))
+        for place, (pool, sums) in enumerate(zip(spec.pools, totals.pools, strict=True)):
+            if pool.site != site.id:
+                continue
+            each = f"{pool.gpus_per_node} x {pool.accelerator}" if pool.accelerator else "CPU only"
+            branch.add(
+                Text.assemble(
+                    ("# ", COLOURS[place % len(COLOURS)]),
+                    f"pool {pool.id}: {count(pool.nodes, 'node')} of {each}, "
+                    f"{quantity_bytes(sums.memory_bytes)} HBM, {power_kw(sums.power_kw)}",
+                )
+            )
+        for fabric in totals.fabrics:
+            if any(one.id == fabric.fabric and one.site == site.id for one in spec.fabrics):
+                branch.add(
+                    Text(
+                        f"fabric {fabric.fabric}: {fabric.kind}, {count(fabric.leaves, 'leaf')}, "
+                        f"bisection {rate_bytes(fabric.bisection_bytes_per_s)}".replace(
+                            "leafs", "leaves"
+                        )
+                    )
+                )
+        for tier in spec.tiers:
+            if tier.site == site.id:
+                branch.add(
+                    Text(
+                        f"tier {tier.id}: {tier.role}, {tier.capacity / 1e12:,.0f} TB, "
+                        f"read {rate_bytes(tier.read_bandwidth)}, {tier.streams:,} streams"
+                    )
+                )
+    for link in spec.links:
+        tree.add(Text(f"link {link.a} - {link.b}: {rate_bytes(link.bandwidth)}"))
+    return tree
+
+
+def _rack(fleet: OpenFleet, view: RackView) -> Panel:
+    lines: list[Text] = []
+    for pool, gpus in view.cells:
+        blocks = "#" * min(gpus, 8) + ("+" if gpus > 8 else "") if gpus else "cpu"
+        lines.append(Text(blocks.ljust(8), style=COLOURS[pool % len(COLOURS)]))
+    over = view.power_kw > view.power_kw_limit
+    power = Text(
+        f"{view.power_kw:.1f}/{view.power_kw_limit:g} kW", style="bold red" if over else "dim"
+    )
+    return Panel(Group(*lines, power), title=view.name, title_align="left", expand=False)
+
+
+def _paths(fleet: OpenFleet) -> Table:
+    rows = [
+        [pool.id, path.relation, rate_bytes(path.bytes_per_s), f"{path.latency_us:,.1f} us"]
+        for pool in fleet.spec.pools
+        if pool.gpus_per_node
+        for path in pool_paths(fleet.layout, pool, fleet.catalogue)
+    ]
+    return table("", ["pool", "GPU to GPU", ">rate", ">delay"], rows)
+
+
+def _sums(totals: FleetTotals) -> Table:
+    bisection = sum(fabric.bisection_bytes_per_s for fabric in totals.fabrics)
+    money = [("capacity", totals.usd_micros_per_hour)]
+    money.append(("energy", totals.energy_usd_micros_per_hour))
+    money.append(("storage", totals.storage_usd_micros_per_hour))
+    parts = ", ".join(f"{name} {dollars(micros)}" for name, micros in money if micros)
+    bases = dict.fromkeys(pool.price_basis for pool in totals.pools if pool.price_basis)
+    rows = [
+        [
+            "GPUs",
+            f"{totals.gpus:,} on {count(totals.nodes, 'node')} in {count(totals.racks, 'rack')}",
+        ],
+        ["dense 16-bit", pflops(totals.pflops)],
+        ["HBM", quantity_bytes(totals.memory_bytes)],
+        ["bisection", rate_bytes(bisection)],
+        ["power", f"{power_kw(totals.power_kw)}, {power_kw(totals.facility_kw)} with the building"],
+        ["cost per hour", f"{dollars(sum(micros for _, micros in money))} ({parts or 'no price'})"],
+        ["price basis", ", ".join(bases) or "none"],
+    ]
+    if totals.unpriced:
+        rows.append(["without a price", ", ".join(totals.unpriced)])
+    return table("", ["total", ""], rows)
+
+
+def domains_table(rows: Sequence[Blast], most: int) -> Group:
+    """Return the blast radius as a table, the first `most` rows of each kind."""
+    printed: dict[str, int] = {}
+    lines: list[list[str]] = []
+    for row in rows:
+        printed[row.kind] = printed.get(row.kind, 0) + 1
+        if printed[row.kind] > most:
+            continue
+        effect = ", ".join(row.tiers)
+        if row.tiers and row.tier_share_lost < 1:
+            effect = f"{share(row.tier_share_lost)} of {effect}"
+        if row.network_share_lost:
+            effect = f"{share(row.network_share_lost)} of the fabric"
+        lines.append(
+            [
+                row.kind,
+                row.name,
+                f"{row.count:,}",
+                f"{row.nodes:,}",
+                f"{row.gpus:,}",
+                share(row.gpu_share),
+                f"{row.pflops:,.1f}",
+                f"{row.gang_gpus_left:,}",
+                effect,
+            ]
+        )
+    columns = [
+        "lost",
+        "which",
+        ">alike",
+        ">nodes",
+        ">GPUs",
+        ">share",
+        ">PFLOP/s",
+        ">largest gang left",
+        "also",
+    ]
+    made = table("", columns, lines)
+    hidden = sum(number - most for number in printed.values() if number > most)
+    note = (
+        Text(f"... and {count(hidden, 'row')} more (--most)", style="dim") if hidden else Text("")
+    )
+    return Group(made, note)

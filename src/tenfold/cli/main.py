@@ -1,0 +1,60 @@
+"""`tenfold`: the command line, from arguments to an exit status.
+
+Groups are imported when they are used, so that `tenfold --help` stays quick. Standard
+output is data only; errors go to standard error, as JSON when `--json` is asked for.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from tenfold import __version__
+from tenfold.cli.errors import Done, report_bug, report_error, report_usage
+from tenfold.model.errors import TenfoldError
+
+EXIT_BUG = 70
+EXIT_USAGE = 2
+
+app = App(
+    name="tenfold",
+    help="Plan, run, grow and see an AI fleet: from one rack of GPUs to ten.",
+    version=__version__,
+    help_format="plaintext",
+)
+app.command("tenfold.cli.facts:app", name="facts", help="Figures about hardware, prices, models.")
+app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in words
+    if not __debug__:
+        sys.stderr.write("error: tenfold keeps its assertions on; run python without -O\n")
+        return EXIT_USAGE
+    try:
+        status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except Done as done:
+        return done.status
+    except CycloptsError as error:
+        report_usage(error, as_json)
+        return EXIT_USAGE
+    except TenfoldError as error:
+        report_error(error, as_json)
+        return error.exit_status
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing is wrong, and nothing more can be said.
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        report_bug(error, as_json)
+        return EXIT_BUG
+    return status if isinstance(status, int) else 0
+
+
+def run() -> None:
+    """Be the console script."""
+    sys.exit(main())

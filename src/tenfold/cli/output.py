@@ -1,0 +1,40 @@
+"""Standard output: JSON for programs, tables for people."""
+
+import sys
+from collections.abc import Sequence
+from functools import cache
+
+import msgspec
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+
+@cache
+def console() -> Console:
+    """Return the console for people; it honours NO_COLOR and the width of the terminal."""
+    width = None if sys.stdout.isatty() else 100
+    return Console(highlight=False, width=width, soft_wrap=False)
+
+
+def show(*things: RenderableType) -> None:
+    """Print text and tables for people."""
+    for thing in things:
+        console().print(thing)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document, indented."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    sys.stdout.write(text + "\n")
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Table:
+    """Return a plain table; columns whose name starts with `>` are numbers, set right."""
+    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for column in columns:
+        right = column.startswith(">")
+        made.add_column(column.lstrip(">"), justify="right" if right else "left", no_wrap=right)
+    for row in rows:
+        made.add_row(*row)
+    return made

@@ -1,0 +1,37 @@
+"""Write a file whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from tenfold.model.errors import InputError
+
+
+def write_new_file(path: Path, text: str, *, force: bool = False) -> None:
+    """Write `text`, refusing to replace a file unless told to; never half a file."""
+    if path.exists() and not force:
+        raise InputError(
+            "file-exists",
+            f"`{path}` exists already",
+            "name another file, or add --force to write over it",
+            file=str(path),
+        )
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(
+            "cannot-write",
+            f"`{path}` cannot be written: {error.strerror or error}",
+            "check the folder and who may write there",
+            file=str(path),
+        ) from None

@@ -1,0 +1,1 @@
+"""How figures look: numbers in words, tables, maps and pictures."""

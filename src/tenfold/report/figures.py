@@ -1,0 +1,43 @@
+"""Numbers as people read them."""
+
+from tenfold.model.units import GIB, TIB, usd
+
+
+def quantity_bytes(value: float) -> str:
+    """Return memory in GiB or TiB."""
+    if value >= TIB:
+        return f"{value / TIB:,.1f} TiB"
+    return f"{value / GIB:,.0f} GiB"
+
+
+def rate_bytes(value: float) -> str:
+    """Return a rate in GB/s or TB/s."""
+    if value >= 1e12:
+        return f"{value / 1e12:,.1f} TB/s"
+    return f"{value / 1e9:,.1f} GB/s"
+
+
+def power_kw(value: float) -> str:
+    """Return power in kW or MW."""
+    return f"{value / 1000:,.2f} MW" if value >= 1000 else f"{value:,.1f} kW"
+
+
+def pflops(value: float) -> str:
+    """Return arithmetic in PFLOP/s or EFLOP/s."""
+    return f"{value / 1000:,.2f} EFLOP/s" if value >= 1000 else f"{value:,.1f} PFLOP/s"
+
+
+def dollars(micros: int) -> str:
+    """Return micro-dollars as dollars and cents."""
+    return f"${usd(micros):,.2f}"
+
+
+def share(value: float) -> str:
+    """Return a share in per cent, with a decimal where it is small."""
+    return f"{value:.0%}" if value >= 0.1 or value == 0 else f"{value:.1%}"
+
+
+def count(value: int, noun: str) -> str:
+    """Return `1 node`, `2 nodes`."""
+    plural = noun if value == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{value:,} {plural}"

@@ -1,0 +1,176 @@
+"""The command line: what it prints, where, and how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tenfold.cli.main import main
+
+SMALLEST = '[[pool]]\nname = "h100"\naccelerator = "H100"\nnodes = 4\ngpus_per_node = 8\n'
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    def call(*words: object) -> tuple[int, str, str]:
+        status = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "fleet.toml"
+    path.write_text(SMALLEST)
+    return path
+
+
+def test_a_good_file_ends_with_0(run, file: Path):
+    status, out, err = run("fleet", "check", file)
+    assert (status, err) == (0, "")
+    assert "1 file checked: 0 faults, 0 warnings" in out
+
+
+def test_faults_end_with_2_and_are_json_when_asked(run, file: Path):
+    file.write_text(SMALLEST + "colour = 'red'\n")
+    status, out, err = run("fleet", "check", file, "--json")
+    assert (status, err) == (2, "")
+    report = json.loads(out)
+    assert list(report) == ["faults", "warnings"]
+    [fault] = report["faults"]
+    assert fault["file"] == str(file)
+    assert (fault["line"], fault["code"]) == (6, "unknown-key")
+    assert fault["message"]
+    assert fault["hint"]
+
+
+def test_a_warning_ends_with_0_unless_strict(run, file: Path):
+    file.write_text(SMALLEST + "memory_gib_per_node = 128\n")
+    assert run("fleet", "check", file)[0] == 0
+    assert run("fleet", "check", file, "--strict")[0] == 1
+
+
+def test_a_folder_is_checked_file_by_file(run, file: Path, tmp_path: Path):
+    (tmp_path / "broken.yaml").write_text("pool: [")
+    status, out, _ = run("fleet", "check", tmp_path)
+    assert status == 2
+    assert "2 files checked: 1 fault" in out
+
+
+def test_an_error_goes_to_standard_error_with_a_hint(run, tmp_path: Path):
+    status, out, err = run("fleet", "show", tmp_path / "none.toml")
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert "hint: " in err
+
+
+def test_an_error_is_json_on_standard_error_when_asked(run, tmp_path: Path):
+    status, out, err = run("fleet", "show", tmp_path / "none.toml", "--json")
+    assert (status, out) == (2, "")
+    error = json.loads(err)["error"]
+    assert list(error) == ["code", "message", "hint", "file", "line", "field"]
+    assert error["code"] == "no-such-file"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["nonsense"], ["fleet", "show"], ["fleet", "show", "a.toml", "--colour"], ["fleet", "check"]],
+)
+def test_bad_usage_ends_with_2(run, words: list[str]):
+    status, out, err = run(*words)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+
+
+def test_a_bug_ends_with_70_and_no_traceback(run, file: Path, monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("tenfold.cli.fleet.open_fleet", broken)
+    status, _, err = run("fleet", "show", file)
+    assert status == 70
+    assert "planted" in err
+    assert "Traceback" not in err
+
+
+def test_show_prints_tree_racks_and_sums(run, file: Path):
+    status, out, _ = run("fleet", "show", file)
+    assert status == 0
+    for part in ("32 GPUs on 4 nodes", "h100-rack-1", "31.6 PFLOP/s", "supposed, not stated"):
+        assert part in out
+
+
+def test_show_as_json_holds_the_fleet_and_its_sums(run, file: Path):
+    status, out, _ = run("fleet", "show", file, "--json")
+    assert status == 0
+    report = json.loads(out)
+    assert report["totals"]["gpus"] == 32
+    assert report["fleet"]["pools"][0]["accelerator"] == "H100-80G-SXM"
+
+
+def test_a_picture_is_written_once(run, file: Path, tmp_path: Path):
+    picture = tmp_path / "racks.svg"
+    assert run("fleet", "show", file, "--svg", picture)[0] == 0
+    assert picture.read_text().startswith("<svg")
+    status, _, err = run("fleet", "show", file, "--svg", picture)
+    assert status == 2
+    assert "exists already" in err
+    assert run("fleet", "show", file, "--svg", picture, "--force")[0] == 0
+
+
+def test_domains_are_listed_and_filtered(run, file: Path):
+    status, out, _ = run("fleet", "domains", file, "--kind", "rack", "--json")
+    assert status == 0
+    assert {row["kind"] for row in json.loads(out)["domains"]} == {"rack"}
+    assert "largest gang left" in run("fleet", "domains", file)[1]
+
+
+def test_facts_are_listed_shown_and_checked(run, tmp_path: Path):
+    assert "accelerator" in run("facts", "list")[1]
+    assert json.loads(run("facts", "list", "--json")[1])["accelerator"] >= 35
+    assert len(json.loads(run("facts", "list", "--kind", "failure", "--json")[1])) >= 4
+    status, out, _ = run("facts", "show", "h100_sxm")
+    assert status == 0
+    assert "794.5" in out
+    assert "measured" in out
+    assert run("facts", "check")[0] == 0
+    assert run("facts", "show", "nothing-like-it")[0] == 2
+    assert run("facts", "list", "--kind", "colour")[0] == 2
+
+
+def test_a_users_facts_are_used(run, file: Path, tmp_path: Path):
+    own = tmp_path / "facts"
+    own.mkdir()
+    (own / "own.toml").write_text(
+        '[[accelerator]]\nname = "acme-x1"\nvendor = "Acme"\nruntime = "acme"\nmemory_gib = 64\n'
+        "memory_tb_per_s = 2.5\nbf16_tflops = 500\n"
+        'source = "price list"\ndate = "2026-10"\nevidence = "assumption"\n'
+    )
+    file.write_text(SMALLEST.replace("H100", "acme-x1"))
+    assert run("fleet", "check", file)[0] == 2
+    status, out, _ = run("fleet", "show", file, "--facts", own, "--json")
+    assert status == 0
+    assert json.loads(out)["totals"]["pflops"] == pytest.approx(16.0)
+
+
+def test_a_models_config_reads_as_a_shape(run, tmp_path: Path):
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "model_type": "llama",
+                "num_hidden_layers": 2,
+                "hidden_size": 64,
+                "num_attention_heads": 4,
+                "num_key_value_heads": 2,
+                "intermediate_size": 128,
+                "vocab_size": 1000,
+            }
+        )
+    )
+    status, out, _ = run("facts", "show", config, "--json")
+    assert status == 0
+    assert json.loads(out)["shape"]["kv_heads"] == 2
