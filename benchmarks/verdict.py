@@ -15,4 +15,5 @@ class Verdict(NamedTuple):
 
     def line(self) -> str:
         word = "held  " if self.held else "MISSED"
-        return f"{word} {self.name}: {self.measured:.3g}{self.unit} (at most {self.at_most:g}{self.unit})"
+        limit = f"at most {self.at_most:g}{self.unit}"
+        return f"{word} {self.name}: {self.measured:.3g}{self.unit} ({limit})"

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from tenfold.cli.errors import Done
+from tenfold.cli.facts_prices import prices_command
 from tenfold.cli.facts_show import listing, show_fact, show_shape
 from tenfold.cli.fleet_check import as_rows, show_findings
 from tenfold.cli.output import print_json, show, table
@@ -18,6 +19,7 @@ from tenfold.model.errors import InputError
 from tenfold.model.fact import Fact
 
 app = App(name="facts", help="Figures about hardware, prices, models.", help_format="plaintext")
+app.command(prices_command, name="prices")
 
 Folder = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]

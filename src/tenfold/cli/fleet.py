@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 from tenfold.cli.errors import Done
 from tenfold.cli.fleet_check import as_rows, check_files, show_findings
 from tenfold.cli.fleet_show import domains_table, fleet_json, show_fleet
+from tenfold.cli.fleet_write import discover_command, import_app, merge_command
 from tenfold.cli.output import print_json, show
 from tenfold.compose.fleet import open_fleet
 from tenfold.files.write import write_new_file
@@ -17,6 +18,9 @@ from tenfold.report.rack_map import rack_views
 from tenfold.report.rack_svg import rack_map_svg
 
 app = App(name="fleet", help="Describe, check and sum a fleet.", help_format="plaintext")
+app.command(import_app)
+app.command(discover_command, name="discover")
+app.command(merge_command, name="merge")
 
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]

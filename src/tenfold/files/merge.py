@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tenfold.files.document import Table
 from tenfold.files.fleet import read_fleet
+from tenfold.files.fleet_build import build
 from tenfold.files.fleet_rows import SINGLE_TABLES, TABLES, FleetRows
 from tenfold.files.inventory import FleetDraft
 from tenfold.files.merge_names import Renames, rename
@@ -92,6 +93,19 @@ def capacity_of(spec: FleetSpec) -> Capacity:
         gpus=spec.gpus,
         gpus_by_accelerator=dict(sorted(by_accelerator.items())),
         gang_gpus_max=max(by_fabric.values(), default=0),
+    )
+
+
+def compare(
+    sources: Sequence[FleetSource], merged: FleetDraft, catalogue: Catalogue
+) -> CapacityView:
+    """Return what the fleets hold each for itself, and as one."""
+    findings: list[Finding] = []
+    spec = build(merged.rows, merged.rows.name, catalogue, findings)
+    assert spec is not None, "fleets without faults merge into one without"
+    assert not findings, "fleets without faults merge into one without"
+    return CapacityView(
+        before=tuple(capacity_of(source.spec) for source in sources), after=capacity_of(spec)
     )
 
 

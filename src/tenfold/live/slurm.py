@@ -49,7 +49,7 @@ def _run(command: tuple[str, ...], timeout_s: float) -> subprocess.CompletedProc
 
 
 def _has_no_json(complaint: str) -> bool:
-    """Tell whether Slurm is too old for JSON (before 23.02) or built without it."""
+    """Tell whether Slurm is too old for JSON (before 21.08) or built without it."""
     words = complaint.lower()
     return "option" in words or "json" in words or "serializer" in words
 

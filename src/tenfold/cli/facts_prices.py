@@ -1,0 +1,61 @@
+"""`tenfold facts prices`: medians from a catalogue of cloud offers."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tenfold.cli.output import print_json, show, table
+from tenfold.compose.fleet import load_facts
+from tenfold.files.write import write_new_file
+from tenfold.report.figures import count
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+def prices_command(
+    catalogue: Annotated[Path, Parameter(help="Offers as CSV, CSV.gz or Parquet.")],
+    *,
+    source: Annotated[str, Parameter(help="Where the catalogue comes from.")],
+    date: Annotated[str, Parameter(help="The day of its prices, as 2026-08-22.")],
+    hosts: Annotated[
+        Path | None, Parameter(help="GCP machine types, whose price is not in the offers.")
+    ] = None,
+    out: Annotated[Path | None, Parameter(help="Write the facts as TOML here.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compute the median price of a GPU-hour by provider and accelerator.
+
+    Placeholder prices are left out by rules that are counted on standard error.
+    """
+    # polars is slow to load and only needed here.
+    from tenfold.files.price_catalogue import read_price_catalogue  # noqa: PLC0415
+    from tenfold.files.price_toml import render_price_facts  # noqa: PLC0415
+
+    shelf = load_facts().accelerators
+    facts, notes = read_price_catalogue(catalogue, shelf, source=source, date=date, hosts=hosts)
+    if out is not None:
+        write_new_file(out, render_price_facts(facts), force=force)
+    if as_json:
+        print_json({"prices": facts, "notes": notes})
+        return
+    sys.stderr.write(f"note: {notes.offers_used:,} of {notes.offers_read:,} offers used\n")
+    for rule, dropped in notes.dropped.items():
+        if dropped:
+            sys.stderr.write(f"note: {count(dropped, 'offer')} left out by the rule `{rule}`\n")
+    if notes.unresolved:
+        names = ", ".join(notes.unresolved)
+        sys.stderr.write(f"note: no accelerator fact is known for {names}\n")
+    rows = [
+        [
+            fact.accelerator,
+            fact.provider,
+            fact.kind,
+            f"{fact.usd_per_gpu_hour:,.2f}",
+            str(fact.offers),
+        ]
+        for fact in sorted(facts, key=lambda one: (one.accelerator, one.kind, one.usd_per_gpu_hour))
+    ]
+    show(table("", ["accelerator", "provider", "kind", ">USD/GPU-h", ">offers"], rows))

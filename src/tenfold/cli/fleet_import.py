@@ -1,0 +1,173 @@
+"""`tenfold fleet import|discover|merge`: write down a fleet that exists already.
+
+These functions read, build and write; what they return says what was done, and
+printing it is left to the command that calls them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from tenfold.compose.fleet import load_facts
+from tenfold.files.document import read_text
+from tenfold.files.fleet_rows import FleetRows
+from tenfold.files.fleet_toml import render_fleet_toml
+from tenfold.files.inventory import FleetDraft, pools_from
+from tenfold.files.kubernetes_nodes import read_kubernetes_nodes
+from tenfold.files.merge import CapacityView, compare, merge_fleets, read_source
+from tenfold.files.nodes_csv import read_nodes_csv
+from tenfold.files.slurm_nodes import read_slurm_nodes
+from tenfold.files.write import write_new_file
+from tenfold.live.slurm import fetch_slurm_nodes
+from tenfold.model import hostlist
+from tenfold.model.inventory import Inventory, SoftwareFacts
+
+# An export has kilobytes a node, mostly container images, where a fleet file has bytes.
+EXPORT_MAX_BYTES = 512 * 1024 * 1024
+
+
+class PoolSummary(Struct, frozen=True, kw_only=True):
+    """One pool of an imported fleet."""
+
+    pool: str
+    site: str | None
+    accelerator: str | None
+    nodes: int
+    gpus_per_node: int
+    cpus_per_node: int | None
+    memory_gib_per_node: float | None
+
+
+class SoftwareSummary(Struct, frozen=True, kw_only=True):
+    """Software that a number of nodes have alike; more than one row is drift."""
+
+    nodes: int
+    software: SoftwareFacts
+
+
+class ImportSummary(Struct, frozen=True, kw_only=True):
+    """What was found, and what of it is in the fleet file."""
+
+    source: str
+    fleet: str
+    nodes_found: int
+    nodes: int
+    gpus: int
+    racks: int
+    pools: tuple[PoolSummary, ...]
+    software: tuple[SoftwareSummary, ...]
+
+
+class Imported(Struct, frozen=True, kw_only=True):
+    """A fleet file as text, what its reader should know, and its figures."""
+
+    toml: str
+    notes: tuple[str, ...]
+    summary: ImportSummary | CapacityView
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """How the fleet is called and where it is written; nowhere without `out`."""
+
+    name: str = ""
+    out: Path | None = None
+    force: bool = False
+    facts: Path | None = None
+    keep_unusable: bool = False
+
+
+def import_slurm(source: Path | None, target: Target | None = None) -> Imported:
+    """Import a Slurm cluster from a saved answer, or from the one that is running here."""
+    if source is None:
+        inventory = read_slurm_nodes(fetch_slurm_nodes(), "scontrol show nodes")
+    else:
+        inventory = read_slurm_nodes(read_text(source, EXPORT_MAX_BYTES), str(source))
+    return _import(inventory, target or Target())
+
+
+def import_kubernetes(source: Path, target: Target | None = None) -> Imported:
+    """Import a Kubernetes cluster from a saved `kubectl get nodes -o json`."""
+    text = read_text(source, EXPORT_MAX_BYTES)
+    return _import(read_kubernetes_nodes(text, str(source)), target or Target())
+
+
+def import_csv(source: Path, target: Target | None = None) -> Imported:
+    """Import nodes from a table with a row a node."""
+    text = read_text(source, EXPORT_MAX_BYTES)
+    return _import(read_nodes_csv(text, str(source)), target or Target())
+
+
+def discover(target: Target | None = None) -> Imported:
+    """Describe this machine as a fleet of one node."""
+    # psutil and NVML are only needed here, and slow to load.
+    from tenfold.live.this_machine import discover_this_machine  # noqa: PLC0415
+
+    return _import(discover_this_machine(), target or Target())
+
+
+def merge(
+    files: Sequence[Path], target: Target | None = None, *, prefix_nodes: bool = False
+) -> Imported:
+    """Fold several fleet files into one, and compare capacity before and after."""
+    target = target or Target()
+    catalogue = load_facts(target.facts)
+    sources = [read_source(path, catalogue) for path in files]
+    draft = merge_fleets(sources, target.name or "merged", prefix_nodes=prefix_nodes)
+    view = compare(sources, draft, catalogue)
+    origin = f"Merged from {', '.join(f'`{path.name}`' for path in files)}."
+    return Imported(toml=_written(draft, origin, target), notes=draft.notes, summary=view)
+
+
+def _import(inventory: Inventory, target: Target) -> Imported:
+    draft = pools_from(
+        inventory,
+        load_facts(target.facts),
+        name=target.name,
+        keep_unusable=target.keep_unusable,
+    )
+    origin = f"Imported from `{Path(inventory.source).name}`."
+    return Imported(
+        toml=_written(draft, origin, target),
+        notes=draft.notes,
+        summary=_summary(inventory, draft.rows),
+    )
+
+
+def _written(draft: FleetDraft, origin: str, target: Target) -> str:
+    toml = render_fleet_toml(draft.rows, [origin, *draft.notes])
+    if target.out is not None:
+        write_new_file(target.out, toml, force=target.force)
+    return toml
+
+
+def _summary(inventory: Inventory, rows: FleetRows) -> ImportSummary:
+    listed: dict[str, int] = {}
+    for node in rows.node.values():
+        listed[node.pool] = listed.get(node.pool, 0) + 1
+    pools = tuple(
+        PoolSummary(
+            pool=row.name,
+            site=row.site,
+            accelerator=row.accelerator,
+            nodes=len(hostlist.expand(row.node_names or "")) + listed.get(row.name, 0),
+            gpus_per_node=row.gpus_per_node or 0,
+            cpus_per_node=row.cpus_per_node,
+            memory_gib_per_node=row.memory_gib_per_node,
+        )
+        for row in rows.pool.values()
+    )
+    software: dict[SoftwareFacts, int] = {}
+    for node in inventory.nodes:
+        software[node.software] = software.get(node.software, 0) + 1
+    most_first = sorted(software.items(), key=lambda item: -item[1])
+    return ImportSummary(
+        source=inventory.source,
+        fleet=rows.name,
+        nodes_found=len(inventory.nodes),
+        nodes=sum(pool.nodes for pool in pools),
+        gpus=sum(pool.nodes * pool.gpus_per_node for pool in pools),
+        racks=len(rows.rack),
+        pools=pools,
+        software=tuple(SoftwareSummary(nodes=count, software=one) for one, count in most_first),
+    )

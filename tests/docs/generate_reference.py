@@ -1,0 +1,182 @@
+"""Write the reference pages that follow from the code.
+
+Run it after a change of rows, facts or commands:
+
+    .venv/bin/python tests/docs/generate_reference.py
+"""
+
+import io
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from cyclopts import App
+from msgspec import Struct, inspect
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from docs.meanings import FACT_KEYS, FLEET_KEYS, FLEET_TABLES
+from tenfold.cli.main import app
+from tenfold.facts.kinds import KINDS
+from tenfold.files.expectations import expectation, unit_of
+from tenfold.files.fleet_rows import SINGLE_TABLES, TABLES, PriceRow
+from tenfold.model.fact import Fact
+from tenfold.model.shape import Mla, ModelShape
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+MADE = "<!-- Written by tests/docs/generate_reference.py; do not edit by hand. -->"
+NOT_UNITS = ("best_for", "usd")
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every generated page by its file name."""
+    return {"fleet-file.md": fleet_file(), "facts.md": facts(), "cli.md": cli()}
+
+
+def fleet_tables() -> dict[str, type[Struct]]:
+    """Return the row structs of a fleet file by table, prices among them."""
+    tables: dict[str, type[Struct]] = {}
+    for name, row in {**TABLES, **SINGLE_TABLES}.items():
+        tables[name] = row
+        if name == "pool":
+            tables["price"] = PriceRow
+    return tables
+
+
+def fleet_file() -> str:
+    parts = [
+        "# The fleet file",
+        MADE,
+        "At the end the reader can write any key of a fleet file, in its unit and bounds.",
+        "A fleet file is TOML (`.toml`) or YAML (`.yaml`, `.yml`). Tables are named in the "
+        "singular. Units stand in the keys, and values are bare numbers. An unknown key is a "
+        "fault. At the top the file may have `name`; without it the fleet is named after the "
+        "file.",
+        "The smallest fleet:",
+        "```toml\n" + (ROOT / "examples/one-rack/fleet.toml").read_text().strip() + "\n```",
+        "A host list names many nodes in one text: `n[1-4]` is four nodes, `gpu[001-128],login1` "
+        "is 129. What is left out gets the value in the last column; "
+        "[Defaults](../explanation/defaults.md) says how that is shown.",
+    ]
+    for name, row in fleet_tables().items():
+        head = "price" if name == "price" else f"[{name}]" if name in SINGLE_TABLES else ""
+        parts.append(f"## `{head or f'[[{name}]]'}`")
+        parts.append(FLEET_TABLES[name])
+        lines = ["| key | meaning | takes | if left out |", "|---|---|---|---|"]
+        for field in _fields(row):
+            meaning, otherwise = FLEET_KEYS[name][field.encode_name]
+            default = _default(field, otherwise)
+            takes = _takes(field)
+            lines.append(f"| `{field.encode_name}` | {meaning} | {takes} | {default} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def facts() -> str:
+    parts = [
+        "# Facts",
+        MADE,
+        "At the end the reader can write a fact of any kind.",
+        "Fact files are TOML or YAML with a list of tables for each kind. `tenfold facts list` "
+        "counts the facts of each kind and `tenfold facts check` finds faults in your own. "
+        "[Add an accelerator](../how-to/add-an-accelerator.md) shows how.",
+        "## Every fact",
+        "These fields stand in every row. A row whose name is known changes only the fields it "
+        "states, but must have its own `source`, `date` and `evidence`.",
+        _fact_table("fact", Fact, ()),
+    ]
+    common = Fact.__struct_fields__
+    for kind in KINDS.values():
+        parts.append(f"## `[[{kind.name}]]`")
+        parts.append(f"{kind.says[:1].upper()}{kind.says[1:]}.")
+        parts.append(_fact_table(kind.name, kind.struct, common))
+    for name, struct in (("shape", ModelShape), ("mla", Mla)):
+        parts.append(f"### `{name}`")
+        parts.append(_fact_table(name, struct, ()))
+    return "\n\n".join(parts) + "\n"
+
+
+def cli() -> str:
+    parts = [
+        "# Commands",
+        MADE,
+        "At the end the reader knows every command and option.",
+        "Listings take `--json`. Standard output is data only; errors go to standard error, as "
+        "JSON when `--json` is asked for. `NO_COLOR=1` turns colour off, `TENFOLD_FACTS` names a "
+        "facts folder for every command, and `TENFOLD_DEBUG=1` shows the traceback of a bug.",
+        "| exit status | means |\n|---|---|\n| 0 | done |\n| 1 | the answer is no |\n"
+        "| 2 | bad input or usage |\n| 3 | refused |\n| 4 | something outside did not answer |\n"
+        "| 70 | a bug in Tenfold |",
+    ]
+    for words in commands():
+        parts.append(f"## `{' '.join(('tenfold', *words))}`")
+        parts.append(f"```text\n{help_text(words)}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def commands(group: App = app, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command, groups before what is in them."""
+    yield words
+    for name in group:
+        if not name.startswith("-"):
+            yield from commands(group[name], (*words, name))
+
+
+def help_text(words: tuple[str, ...]) -> str:
+    """Return what `--help` prints for a command, without trailing spaces."""
+    stream = io.StringIO()
+    console = Console(file=stream, width=100, no_color=True, force_terminal=False)
+    app.help_print(list(words), console=console)
+    return "\n".join(line.rstrip() for line in stream.getvalue().strip().splitlines())
+
+
+def _fields(row: type[Struct]) -> tuple[inspect.Field, ...]:
+    info = inspect.type_info(row)
+    assert isinstance(info, inspect.StructType), "a row is a struct"
+    return info.fields
+
+
+def _fact_table(kind: str, struct: type[Struct], leave_out: tuple[str, ...]) -> str:
+    meanings: Mapping[str, str] = FACT_KEYS[kind]
+    lines = ["| field | meaning | takes | if left out |", "|---|---|---|---|"]
+    for field in _fields(struct):
+        if field.name not in leave_out:
+            takes, default = _takes(field), _default(field, "not known")
+            lines.append(f"| `{field.name}` | {meanings[field.name]} | {takes} | {default} |")
+    return "\n".join(lines)
+
+
+def _takes(field: inspect.Field) -> str:
+    kinds = field.type.types if isinstance(field.type, inspect.UnionType) else (field.type,)
+    if any(isinstance(kind, inspect.StructType) for kind in kinds):
+        return "a table"
+    text = expectation(field.type, field.encode_name)
+    unit = unit_of(field.encode_name)
+    is_float = any(isinstance(kind, inspect.FloatType) for kind in kinds)
+    if unit and not is_float and any(isinstance(kind, inspect.IntType) for kind in kinds):
+        text = f"{text}, in {unit}"
+    return text
+
+
+def _default(field: inspect.Field, otherwise: str) -> str:
+    if field.required:
+        return "**needed**"
+    value = field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        value = field.default_factory()
+    if value is None:
+        return otherwise or "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if value in ((), [], {}, ""):
+        return otherwise or "empty"
+    return f"`{value:,}`" if isinstance(value, int) else f"`{value}`"
+
+
+if __name__ == "__main__":
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for file, text in pages().items():
+        (REFERENCE / file).write_text(text)

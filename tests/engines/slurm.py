@@ -1,0 +1,220 @@
+"""A real Slurm for tests: munge, a controller and a daemon a node, on loopback.
+
+Everything lives in one folder and on ports that were free; daemons stay children in the
+foreground, so that they are ended by their own pid, whatever happens in the test.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from msgspec import Struct
+
+COMMANDS = ("munged", "slurmctld", "slurmd", "scontrol", "sinfo")
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 20.0
+
+
+class SlurmNode(Struct, frozen=True, kw_only=True):
+    """One node as `slurm.conf` states it; its GPUs are device files that do nothing."""
+
+    name: str
+    cpus: int
+    memory_mib: int
+    gpu_type: str = ""
+    gpus: int = 0
+    features: str = ""
+
+
+class RunningSlurm(Struct, frozen=True, kw_only=True):
+    """A Slurm whose nodes are idle. Commands find it through `environment`."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def ask(self, *command: str) -> str:
+        """Run one of Slurm's commands against this cluster and return what it prints."""
+        answer = subprocess.run(
+            command,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=START_TIMEOUT_S,
+            check=True,
+        )
+        return answer.stdout
+
+
+def require_slurm() -> None:
+    """Skip the test where Slurm cannot run; fail instead where engines are required."""
+    missing = [command for command in COMMANDS if _program(command) is None]
+    reason = ""
+    if missing:
+        reason = (
+            f"no {', '.join(missing)} here: apt-get install slurmctld slurmd slurm-client munge"
+        )
+    elif os.geteuid() != 0:
+        reason = "fake GPUs need mknod, which needs root"
+    if reason and os.environ.get("TENFOLD_REQUIRE_ENGINES") == "1":
+        pytest.fail(f"TENFOLD_REQUIRE_ENGINES=1, but {reason}")
+    if reason:
+        pytest.skip(reason)
+
+
+def _program(command: str) -> str | None:
+    return shutil.which(command, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+@contextmanager
+def running_slurm(
+    folder: Path,
+    nodes: Sequence[SlurmNode],
+    conf_lines: Sequence[str] = (),
+    partitions: Sequence[str] = (),
+) -> Iterator[RunningSlurm]:
+    """Start a Slurm of these nodes, give it once all of them are idle, and end it."""
+    require_slurm()
+    socket_path = folder / "munge" / "socket"
+    for name in ("munge", "controller", "nodes", "dev"):
+        (folder / name).mkdir(mode=0o700)
+    _write_conf(folder, nodes, [*conf_lines, *(partitions or [_partition("all", nodes)])])
+    environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
+    slurm = RunningSlurm(folder=folder, environment=environment)
+    with ExitStack() as stack:
+        munged = stack.enter_context(_daemon(folder, environment, *_munged(folder)))
+        _until(munged, socket_path.exists, "munged to open its socket", folder)
+        controller = stack.enter_context(_daemon(folder, environment, "slurmctld", "-D", "-c"))
+        for node in nodes:
+            stack.enter_context(_daemon(folder, environment, "slurmd", "-D", "-N", node.name))
+        _until(controller, lambda: _all_idle(slurm, nodes), "every node to be idle", folder)
+        yield slurm
+
+
+def _munged(folder: Path) -> list[str]:
+    key = folder / "munge" / "key"
+    key.write_bytes(os.urandom(1024))
+    key.chmod(0o600)
+    places = {"key-file": "key", "socket": "socket", "pid-file": "pid"}
+    places |= {"log-file": "log", "seed-file": "seed"}
+    options = [f"--{option}={folder / 'munge' / name}" for option, name in places.items()]
+    return ["munged", "--foreground", "--force", *options]
+
+
+def _partition(name: str, nodes: Sequence[SlurmNode]) -> str:
+    members = ",".join(node.name for node in nodes)
+    return f"PartitionName={name} Nodes={members} Default=YES State=UP"
+
+
+def _write_conf(folder: Path, nodes: Sequence[SlurmNode], lines: Sequence[str]) -> None:
+    hostname = socket.gethostname().partition(".")[0]
+    controller_port, *ports = _free_ports(len(nodes) + 1)
+    conf = f"""\
+ClusterName=tenfold
+SlurmctldHost={hostname}(127.0.0.1)
+SlurmctldPort={controller_port}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/controller
+SlurmctldPidFile={folder}/controller.pid
+SlurmctldLogFile={folder}/controller.log
+SlurmdPidFile={folder}/nodes/%n.pid
+SlurmdLogFile={folder}/nodes/%n.log
+SlurmdSpoolDir={folder}/nodes/%n
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+GresTypes=gpu
+ReturnToService=2
+MpiDefault=none
+"""
+    gres: list[str] = []
+    for node, port in zip(nodes, ports, strict=True):
+        words = [f"NodeName={node.name} NodeHostname={hostname} NodeAddr=127.0.0.1 Port={port}"]
+        words.append(f"CPUs={node.cpus} RealMemory={node.memory_mib}")
+        if node.gpus:
+            words.append(f"Gres=gpu:{node.gpu_type}:{node.gpus}")
+            files = _fake_gpus(folder / "dev", node)
+            gres.append(f"NodeName={node.name} Name=gpu Type={node.gpu_type} File={files}")
+        if node.features:
+            words.append(f"Feature={node.features}")
+        conf += " ".join(words) + "\n"
+    (folder / "slurm.conf").write_text(conf + "\n".join(lines) + "\n")
+    (folder / "gres.conf").write_text("\n".join(gres) + "\n")
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def _fake_gpus(folder: Path, node: SlurmNode) -> str:
+    """Make device files like /dev/null: Slurm only counts them and hands them out."""
+    null = os.stat("/dev/null")
+    for number in range(node.gpus):
+        path = folder / f"gpu{number}"
+        if not path.exists():
+            os.mknod(path, null.st_mode, null.st_rdev)
+    return f"{folder}/gpu[0-{node.gpus - 1}]" if node.gpus > 1 else f"{folder}/gpu0"
+
+
+@contextmanager
+def _daemon(
+    folder: Path, environment: dict[str, str], *command: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    program = _program(command[0])
+    assert program is not None, "checked by require_slurm"
+    with (folder / "daemons.log").open("ab") as log:
+        process = subprocess.Popen(
+            [program, *command[1:]],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_TIMEOUT_S)
+
+
+def _until(process: subprocess.Popen[bytes], holds, what: str, folder: Path) -> None:
+    """Wait until a condition holds, for as long as the daemon lives and the time allows."""
+    deadline = monotonic() + START_TIMEOUT_S
+    while not holds():
+        try:
+            process.wait(timeout=0.05)
+        except subprocess.TimeoutExpired:
+            if monotonic() < deadline:
+                continue
+        pytest.fail(f"waited for {what}, in vain:\n{_logs(folder)}")
+
+
+def _all_idle(slurm: RunningSlurm, nodes: Sequence[SlurmNode]) -> bool:
+    try:
+        states = slurm.ask("sinfo", "--noheader", "--Node", "--format=%N %T").split("\n")
+    except subprocess.SubprocessError:
+        return False
+    idle = {line.split()[0] for line in states if line.endswith(" idle")}
+    return all(node.name in idle for node in nodes)
+
+
+def _logs(folder: Path) -> str:
+    logs = [folder / "daemons.log", folder / "controller.log", *sorted(folder.glob("nodes/*.log"))]
+    return "\n".join(f"{log.name}:\n{log.read_text()[-1500:]}" for log in logs if log.exists())
