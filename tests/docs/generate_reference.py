@@ -28,7 +28,6 @@ from tenfold.model.shape import Mla, ModelShape
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 MADE = "<!-- Written by tests/docs/generate_reference.py; do not edit by hand. -->"
-NOT_UNITS = ("best_for", "usd")
 
 
 def pages() -> dict[str, str]:

@@ -27,7 +27,7 @@ FLEET_KEYS = {
         "region": ("where it is, in your own words or a cloud's", ""),
         "residency": ("where data may stay, such as `EU`; pools of the site inherit it", ""),
         "certifications": ("audits passed, such as `ISO-27001`; pools inherit it", ""),
-        "cooling": ("a cooling class of the facts", "the mildest that holds one node"),
+        "cooling": ("a cooling class of the facts", "the mildest whose rack carries four nodes"),
         "power_kw": ("what the building may draw, overhead included", "no limit"),
         "rack_kw": ("what one rack may draw", "that of the cooling class"),
         "racks_per_pdu": ("makes a `pdu` domain of every so many racks", "no such domain"),

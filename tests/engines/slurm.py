@@ -8,7 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic
@@ -113,10 +113,11 @@ def _partition(name: str, nodes: Sequence[SlurmNode]) -> str:
 
 def _write_conf(folder: Path, nodes: Sequence[SlurmNode], lines: Sequence[str]) -> None:
     hostname = socket.gethostname().partition(".")[0]
+    address, binding = _loopback(hostname)
     controller_port, *ports = _free_ports(len(nodes) + 1)
     conf = f"""\
 ClusterName=tenfold
-SlurmctldHost={hostname}(127.0.0.1)
+SlurmctldHost={hostname}({address})
 SlurmctldPort={controller_port}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge/socket
@@ -135,10 +136,11 @@ SelectType=select/cons_tres
 GresTypes=gpu
 ReturnToService=2
 MpiDefault=none
+{binding}
 """
     gres: list[str] = []
     for node, port in zip(nodes, ports, strict=True):
-        words = [f"NodeName={node.name} NodeHostname={hostname} NodeAddr=127.0.0.1 Port={port}"]
+        words = [f"NodeName={node.name} NodeHostname={hostname} NodeAddr={address} Port={port}"]
         words.append(f"CPUs={node.cpus} RealMemory={node.memory_mib}")
         if node.gpus:
             words.append(f"Gres=gpu:{node.gpu_type}:{node.gpus}")
@@ -149,6 +151,21 @@ MpiDefault=none
         conf += " ".join(words) + "\n"
     (folder / "slurm.conf").write_text(conf + "\n".join(lines) + "\n")
     (folder / "gres.conf").write_text("\n".join(gres) + "\n")
+
+
+def _loopback(hostname: str) -> tuple[str, str]:
+    """Return an address of loopback, and the line that keeps the daemons to it.
+
+    That line makes them listen where their own name points, so it is only of use where
+    that is loopback, as on most machines; elsewhere they listen everywhere.
+    """
+    try:
+        own = socket.gethostbyname(hostname)
+    except OSError:
+        own = ""
+    if own.startswith("127."):
+        return own, "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"
+    return "127.0.0.1", ""
 
 
 def _free_ports(count: int) -> list[int]:
@@ -194,7 +211,9 @@ def _daemon(
             process.wait(STOP_TIMEOUT_S)
 
 
-def _until(process: subprocess.Popen[bytes], holds, what: str, folder: Path) -> None:
+def _until(
+    process: subprocess.Popen[bytes], holds: Callable[[], bool], what: str, folder: Path
+) -> None:
     """Wait until a condition holds, for as long as the daemon lives and the time allows."""
     deadline = monotonic() + START_TIMEOUT_S
     while not holds():

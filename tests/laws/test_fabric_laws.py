@@ -11,7 +11,7 @@ from tenfold.model.ids import FabricId, SiteId
 from tenfold.physics.fabric import FabricPlan, binding_layers, bisection, plan_fabric
 from tenfold.physics.topology import Graph, build_graph
 
-NIC = 5040.0  # Divides by every number of spines, rails and ratios drawn below.
+NIC = 6912.0 * 420  # Divides by every number of spines, rails, ratios and groups drawn below.
 BIG = 2**30
 
 

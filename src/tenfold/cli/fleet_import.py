@@ -25,6 +25,7 @@ from tenfold.model.inventory import Inventory, SoftwareFacts
 
 # An export has kilobytes a node, mostly container images, where a fleet file has bytes.
 EXPORT_MAX_BYTES = 512 * 1024 * 1024
+NOTES_IN_FILE = 20
 
 
 class PoolSummary(Struct, frozen=True, kw_only=True):
@@ -135,7 +136,10 @@ def _import(inventory: Inventory, target: Target) -> Imported:
 
 
 def _written(draft: FleetDraft, origin: str, target: Target) -> str:
-    toml = render_fleet_toml(draft.rows, [origin, *draft.notes])
+    comments = [origin, *draft.notes[:NOTES_IN_FILE]]
+    if len(draft.notes) > NOTES_IN_FILE:
+        comments.append(f"and {len(draft.notes) - NOTES_IN_FILE} more notes, told at the import")
+    toml = render_fleet_toml(draft.rows, comments)
     if target.out is not None:
         write_new_file(target.out, toml, force=target.force)
     return toml

@@ -61,7 +61,7 @@ def expectation(kind: inspect.Type, key: str) -> str:
             unit = unit_of(key)
             return f"a number{f' of {unit}' if unit else ''}{_bounds(kind)}"
         case inspect.StrType():
-            return "a text" if kind.min_length is None else "a text that is not empty"
+            return _text(kind)
         case inspect.BoolType():
             return "true or false"
         case inspect.LiteralType():
@@ -75,6 +75,12 @@ def expectation(kind: inspect.Type, key: str) -> str:
             return f"a table with {', '.join(field.encode_name for field in kind.fields)}"
         case _:
             return "something else"
+
+
+def _text(kind: inspect.StrType) -> str:
+    if kind.pattern is not None:
+        return "a text without commas and brackets"
+    return "a text" if kind.min_length is None else "a text that is not empty"
 
 
 def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:

@@ -26,6 +26,8 @@ from tenfold.model.units import (
 GENERIC_GPU_NODE = "generic-gpu"
 GENERIC_CPU_NODE = "generic-cpu"
 DEFAULT_ENERGY = "default"
+USUAL_NODES_PER_RACK = 4
+"""Racks of GPU servers are built for about this many; an assumption."""
 
 
 def fill_site(
@@ -33,7 +35,7 @@ def fill_site(
 ) -> Site:
     """Return a site with power, cooling and energy figures."""
     row = row or SiteRow(name=name)
-    needed_kw = max((_indivisible_kw(pool, catalogue) for pool in pools), default=0.0)
+    needed_kw = max((_rack_kw(pool, catalogue) for pool in pools), default=0.0)
     cooling = (
         _mildest_cooling(needed_kw, catalogue)
         if row.cooling is None
@@ -56,18 +58,18 @@ def fill_site(
 
 
 def _mildest_cooling(needed_kw: float, catalogue: Catalogue) -> CoolingClass:
-    """Return the least cooling that holds what cannot be split over racks."""
+    """Return the least cooling that carries a rack of this power."""
     by_power = sorted(catalogue.cooling, key=lambda cooling: cooling.rack_kw_max)
     return next((one for one in by_power if one.rack_kw_max >= needed_kw), by_power[-1])
 
 
-def _indivisible_kw(row: PoolRow, catalogue: Catalogue) -> float:
-    """Return what one node draws, or one rack where its GPUs are a single domain."""
+def _rack_kw(row: PoolRow, catalogue: Catalogue) -> float:
+    """Return what a usual rack of these nodes draws, or one whose GPUs are a single domain."""
     _, gpus, usual, host = _hardware(row, catalogue)
     node_kw = row.power_kw_per_node or host.power_kw or 0.0
     if usual is not None and usual.scaleup_gpus and gpus and usual.scaleup_gpus > gpus:
         return node_kw * usual.scaleup_gpus / gpus
-    return node_kw
+    return node_kw * USUAL_NODES_PER_RACK
 
 
 def fill_pool(row: PoolRow, names: str, site: Site, fabric: FabricId, catalogue: Catalogue) -> Pool:

@@ -12,6 +12,9 @@ from tenfold.model.facility import PriceKind
 from tenfold.model.fleet_spec import DomainKind, FabricKind, PoolUse
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
+PlainName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\[\],]+$")]
+"""Names that node names are made from, and so without the marks of a host list."""
+HostList = Annotated[str, Meta(min_length=1, max_length=20_000_000)]
 Nodes = Annotated[int, Meta(ge=1, le=1_000_000)]
 Gpus = Annotated[int, Meta(ge=0, le=1_024)]
 Small = Annotated[int, Meta(ge=1, le=100_000)]
@@ -87,11 +90,11 @@ class PriceRow(Row, frozen=True, kw_only=True):
 class PoolRow(Row, frozen=True, kw_only=True):
     """`[[pool]]`: nodes alike in one site."""
 
-    name: Name
+    name: PlainName
     accelerator: Name | None = None
     nodes: Nodes | None = None
     gpus_per_node: Gpus | None = None
-    node_names: Name | None = None
+    node_names: HostList | None = None
     shape: Name | None = None
     site: Name | None = None
     fabric: Name | None = None
@@ -118,7 +121,7 @@ class RackRow(Row, frozen=True, kw_only=True):
     """`[[rack]]`: a rack whose place or power is known."""
 
     name: Name
-    nodes: Name | None = None
+    nodes: HostList | None = None
     site: Name | None = None
     hall: str = ""
     power_kw: NodeKw | None = None
@@ -138,7 +141,7 @@ class DomainRow(Row, frozen=True, kw_only=True):
     name: Name
     kind: DomainKind
     members: list[Name] = []
-    nodes: Name | None = None
+    nodes: HostList | None = None
 
 
 class TierRow(Row, frozen=True, kw_only=True, rename={"tier_class": "class"}):

@@ -20,6 +20,7 @@ from tenfold.model.errors import InputError
 from tenfold.model.inventory import Inventory, InventoryNode
 
 DEFAULT_SITE = "main"
+REASONS_SHOWN = 12
 POOL_LABELS = (
     "partitions",
     "features",
@@ -99,7 +100,7 @@ def _left_out(inventory: Inventory, kept: Sequence[InventoryNode]) -> list[str]:
             reasons.setdefault(node.why_unusable, []).append(node.name)
     total = sum(map(len, reasons.values()))
     notes = [f"{total} of {len(inventory.nodes)} nodes are left out because they are not usable"]
-    for why, names in reasons.items():
+    for why, names in list(reasons.items())[:REASONS_SHOWN]:
         which = hostlist.fold(sorted(names, key=_natural_name))
         notes.append(f"left out: {which if len(which) <= 120 else f'{len(names)} nodes'} ({why})")
     return notes

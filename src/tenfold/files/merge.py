@@ -7,6 +7,7 @@ are what executors call them by, so they change only when asked, or where they w
 made up from a pool's name in the first place.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -19,6 +20,7 @@ from tenfold.files.fleet import read_fleet
 from tenfold.files.fleet_build import build
 from tenfold.files.fleet_rows import SINGLE_TABLES, TABLES, FleetRows
 from tenfold.files.inventory import FleetDraft
+from tenfold.files.inventory_checks import NAME_MAX
 from tenfold.files.merge_names import Renames, rename
 from tenfold.files.rows import read_row, read_rows
 from tenfold.model import hostlist
@@ -27,6 +29,7 @@ from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.finding import Finding
 from tenfold.model.fleet_spec import FleetSpec
 
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 MEMBER_TABLES = ("pool", "rack", "tier", "domain")
 
 
@@ -135,13 +138,14 @@ def merge_fleets(
 
 
 def _labels(sources: Sequence[FleetSource]) -> list[str]:
-    """Return a name for each fleet, told apart by a number where two are alike."""
+    """Return a name for each fleet that may stand in a host list, numbered where alike."""
     labels: dict[str, None] = {}
     for source in sources:
-        label, number = source.spec.name, 1
+        plain = _NOT_PLAIN.sub("-", source.spec.name).strip("-")[:60] or "fleet"
+        label, number = plain, 1
         while label in labels:
             number += 1
-            label = f"{source.spec.name}-{number}"
+            label = f"{plain}-{number}"
         labels[label] = None
     return list(labels)
 
@@ -152,23 +156,23 @@ def _renames(sources: Sequence[FleetSource], labels: Sequence[str]) -> list[Rena
     renames: list[Renames] = []
     for place, (source, label) in enumerate(zip(sources, labels, strict=True)):
         spaces: dict[str, dict[str, str]] = {}
-        notes: list[str] = []
         for space, own in names[place].items():
             others = {name for at, one in enumerate(names) if at != place for name in one[space]}
             spaces[space] = _prefixed(own, others | given[space], label)
             given[space].update(spaces[space].values())
-            notes.extend(
-                f"{space} `{old}` of fleet `{label}` is called `{new}`"
-                for old, new in spaces[space].items()
-                if old != new
-            )
+        changed = [new for one in spaces.values() for old, new in one.items() if old != new]
         if not source.rows.site:
             # A site that no file names is told apart by its fleet's name.
             spaces["site"] = {source.spec.sites[0].id: spaces["site"][label]}
-        renames.append(
-            Renames(label=label, spaces=spaces, nodes={}, notes=tuple(notes), spec=source.spec)
-        )
+        notes = (_called_otherwise(label, changed),) if changed else ()
+        renames.append(Renames(label=label, spaces=spaces, nodes={}, notes=notes, spec=source.spec))
     return renames
+
+
+def _called_otherwise(label: str, changed: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in changed[:4])
+    more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
+    return f"of fleet `{label}`, names that another fleet has too are prefixed: {shown}{more}"
 
 
 def _names_by_space(source: FleetSource, label: str) -> dict[str, list[str]]:
@@ -195,6 +199,12 @@ def _prefixed(own: Sequence[str], taken: set[str], label: str) -> dict[str, str]
         wanted = name
         while wanted in taken or (wanted != name and wanted in own):
             wanted = f"{label}-{wanted}"
+        if len(wanted) > NAME_MAX:
+            raise InputError(
+                "name-too-long",
+                f"`{name[:40]}` of fleet `{label}` clashes, and has no room for a prefix",
+                f"rename it: a name has at most {NAME_MAX} letters",
+            )
         new[name] = wanted
     return new
 

@@ -21,10 +21,8 @@ from tenfold.files.fleet_rows import (
     SiteRow,
 )
 from tenfold.model import hostlist
-from tenfold.model.errors import InputError
 from tenfold.model.fleet_spec import FleetSpec
 
-NAMES_MAX = 200
 R = TypeVar("R", bound=Row)
 
 
@@ -49,15 +47,7 @@ class Renames(Struct, frozen=True, kw_only=True):
         """Return a host list with the new names of its nodes."""
         if text is None or not self.nodes:
             return text
-        renamed = hostlist.fold(self.nodes.get(node, node) for node in hostlist.expand(text))
-        if len(renamed) > NAMES_MAX:
-            raise InputError(
-                "host-list-too-long",
-                f"with new names, the host list `{text[:40]}` of fleet `{self.label}` has "
-                f"{len(renamed)} letters; a fleet file takes {NAMES_MAX}",
-                "give the fleet a shorter name, or list its nodes as `[[node]]`",
-            )
-        return renamed
+        return hostlist.fold(self.nodes.get(node, node) for node in hostlist.expand(text))
 
 
 def rename(rows: FleetRows, renames: Renames) -> FleetRows:
@@ -87,7 +77,9 @@ def rename(rows: FleetRows, renames: Renames) -> FleetRows:
                 row, name=renames.of("fabric", row.name), site=site("fabric", row.name)
             ),
         ),
-        pool=_numbered(rows.pool.values(), lambda row: _pool(row, renames, site("pool", row.name))),
+        pool=_numbered(
+            rows.pool.values(), lambda row: _pool(row, rows, renames, site("pool", row.name))
+        ),
         rack=_numbered(racks, lambda row: _rack(row, renames, site("rack", row.name))),
         node=_numbered(rows.node.values(), lambda row: _node(row, renames)),
         domain=_numbered(rows.domain.values(), lambda row: _domain(row, renames)),
@@ -110,14 +102,26 @@ def _numbered(rows: Iterable[R], change: Callable[[R], R]) -> dict[int, R]:
     return {place: change(row) for place, row in enumerate(rows)}
 
 
-def _pool(row: PoolRow, renames: Renames, site: str) -> PoolRow:
+def _pool(row: PoolRow, rows: FleetRows, renames: Renames, site: str) -> PoolRow:
     return replace(
         row,
         name=renames.of("member", row.name),
         site=site,
         fabric=renames.maybe("fabric", row.fabric),
-        node_names=renames.host_list(row.node_names),
+        node_names=_pool_nodes(row, rows, renames),
     )
+
+
+def _pool_nodes(row: PoolRow, rows: FleetRows, renames: Renames) -> str | None:
+    """Return a pool's host list; one that was made up stays so where it still holds."""
+    if row.node_names is not None or any(node.pool == row.name for node in rows.node.values()):
+        return renames.host_list(row.node_names)
+    pool, numbers = renames.of("member", row.name), range(1, (row.nodes or 0) + 1)
+    made = [f"{row.name}-{number}" for number in numbers]
+    wanted = [renames.nodes.get(node, node) for node in made]
+    if wanted == [f"{pool}-{number}" for number in numbers]:
+        return None
+    return renames.host_list(hostlist.fold(made))
 
 
 def _rack(row: RackRow, renames: Renames, site: str) -> RackRow:

@@ -100,12 +100,9 @@ class _Table:
             if len(row.get(column, "")) > NAME_MAX:
                 self._add("wrong-value", f"`{column}` has over {NAME_MAX} letters", "shorten it")
         accelerator = row.get("accelerator") or None
-        if accelerator and row.get("gpus") and not gpus:
-            message = f"`{row['name']}` has an accelerator but no GPUs"
-            self._add("accelerator-without-gpus", message, "raise `gpus`, or clear `accelerator`")
-        if accelerator and not row.get("gpus"):
-            message = f"`{row['name']}` does not say how many `{accelerator}` it has"
-            self._add("missing-value", message, "fill the column `gpus`")
+        if len(self.findings) == before and accelerator and not gpus:
+            message = f"`{row['name']}` has the accelerator `{accelerator}` but no `gpus`"
+            self._add("accelerator-without-gpus", message, "fill `gpus`, or clear `accelerator`")
         if len(self.findings) > before:
             return
         for name in names:

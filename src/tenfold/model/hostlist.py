@@ -7,8 +7,8 @@ from math import prod
 
 _COMMA = re.compile(r",(?![^\[\]]*\])")
 _PIECES = re.compile(r"\[([^\[\]]*)\]")
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?\Z")
-_NUMBERED = re.compile(r"(.*?)(\d+)(\D*)\Z", re.DOTALL)
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?\Z")
+_NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*)\Z", re.DOTALL)
 NAMES_MAX = 2_000_000
 
 

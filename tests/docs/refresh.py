@@ -1,0 +1,79 @@
+"""Write what commands print now into the pages that show them.
+
+    .venv/bin/python tests/docs/refresh.py
+
+Blocks that leave lines out with `...` keep as many lines before and after each of them
+as they had. Read the difference before you commit it: it is what users will see.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from docs import generate_reference
+from docs.console_blocks import (
+    ANY_LINES,
+    ROOT,
+    Block,
+    blocks,
+    commands,
+    documents,
+    make_file,
+    matches,
+    prepare,
+    run,
+)
+
+PICTURE = "docs/images/research.svg"
+PICTURED = "examples/research-256/fleet.toml"
+
+
+def refresh(page: Path) -> None:
+    text = page.read_text()
+    lines = text.splitlines()
+    moved = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder)
+        for block in blocks(text):
+            if block.verb:
+                make_file(block, folder)
+            if block.kind != "console":
+                continue
+            new = _rewritten(block, folder)
+            start = block.line + moved
+            lines[start : start + len(block.lines)] = new
+            moved += len(new) - len(block.lines)
+    page.write_text("\n".join(lines) + "\n")
+
+
+def _rewritten(block: Block, folder: Path) -> list[str]:
+    new: list[str] = []
+    for place, command in enumerate(commands(block)):
+        if place:
+            new.append("")
+        printed = run(command.text, folder) if command.runs else command.shown
+        new.append(f"$ {command.text}")
+        new.extend(
+            command.shown if matches(command.shown, printed) else _cut(command.shown, printed)
+        )
+    return new
+
+
+def _cut(shown: list[str], printed: list[str]) -> list[str]:
+    """Return new output, shortened where the old one was."""
+    places = [place for place, line in enumerate(shown) if line.strip() == ANY_LINES]
+    if not places:
+        return printed
+    head, tail = places[0], len(shown) - places[-1] - 1
+    return [*printed[:head], ANY_LINES, *printed[len(printed) - tail :]]
+
+
+if __name__ == "__main__":
+    for file, content in generate_reference.pages().items():
+        (generate_reference.REFERENCE / file).write_text(content)
+    run(f"tenfold fleet show {PICTURED} --svg {PICTURE} --force", ROOT)
+    for document in documents():
+        refresh(document)

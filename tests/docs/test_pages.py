@@ -1,0 +1,139 @@
+"""The documentation is whole: every page, command, code, key and room stands in it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from docs import generate_reference
+from docs.codes import codes
+from docs.console_blocks import ROOT, documents, run
+from docs.meanings import FACT_KEYS, FLEET_KEYS, FLEET_TABLES
+from docs.refresh import PICTURE, PICTURED
+from tenfold.facts.kinds import KINDS
+from tenfold.model.fact import Fact
+from tenfold.model.shape import Mla, ModelShape
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+HEADS = [
+    "Context",
+    "Decision",
+    "Alternatives and why not",
+    "Consequences",
+    "How we would know it was wrong",
+]
+REFRESH = "run .venv/bin/python tests/docs/refresh.py"
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(DOCS))
+
+
+def in_nav(entries: object) -> list[str]:
+    if isinstance(entries, str):
+        return [entries]
+    values = entries.values() if isinstance(entries, dict) else entries
+    return [file for value in values for file in in_nav(value)]
+
+
+def test_every_page_is_in_the_navigation_once():
+    nav = in_nav(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    assert sorted(nav) == sorted(name_of(page) for page in PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_begins_with_what_the_reader_will_have(page: Path):
+    text = re.sub(r"<!--.*?-->", "", page.read_text())
+    title, first, *_ = [part for part in text.split("\n\n") if part.strip()]
+    assert title.startswith("# ")
+    assert first.strip().startswith("At the end ")
+    instructs = page.parent.name in ("tutorials", "how-to") or page.name == "index.md"
+    assert first.strip().startswith("At the end you " if instructs else "At the end the reader ")
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "decisions").glob("*.md")), ids=name_of)
+def test_a_decision_has_the_fixed_heads(page: Path):
+    assert re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE) == HEADS
+    assert re.match(r"\d{4}-[a-z0-9-]+\.md\Z", page.name)
+    number = int(page.name[:4])
+    assert page.read_text().startswith(f"# {number}. ")
+
+
+@pytest.mark.parametrize("file", sorted(generate_reference.pages()))
+def test_generated_pages_are_current(file: str):
+    fresh = generate_reference.pages()[file]
+    assert (generate_reference.REFERENCE / file).read_text() == fresh, REFRESH
+
+
+def test_every_key_has_a_meaning_and_every_meaning_a_key():
+    tables = generate_reference.fleet_tables()
+    assert sorted(FLEET_TABLES) == sorted(FLEET_KEYS) == sorted(tables)
+    for table, row in tables.items():
+        assert sorted(FLEET_KEYS[table]) == sorted(row.__struct_encode_fields__)
+    common = Fact.__struct_fields__
+    structs = {kind.name: kind.struct for kind in KINDS.values()}
+    for name, struct in {**structs, "shape": ModelShape, "mla": Mla}.items():
+        own = [field for field in struct.__struct_fields__ if field not in common]
+        assert sorted(FACT_KEYS[name]) == sorted(own), name
+    assert sorted(FACT_KEYS["fact"]) == sorted(common)
+
+
+def test_every_command_is_documented_outside_its_own_reference():
+    text = "\n".join(
+        page.read_text() for page in documents() if page.name not in generate_reference.pages()
+    )
+    leaves = [words for words in generate_reference.commands() if words]
+    groups = {words[:-1] for words in leaves}
+    for words in leaves:
+        if words not in groups:
+            assert f"tenfold {' '.join(words)}" in text, words
+
+
+def test_every_code_is_documented_once_and_no_other():
+    page = (DOCS / "reference" / "errors.md").read_text()
+    documented = re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE)
+    assert sorted(documented) == sorted(dict.fromkeys(documented))
+    known = codes()
+    missing = {code: file for code, file in known.items() if code not in documented}
+    assert missing == {}
+    assert [code for code in documented if code not in known] == []
+
+
+def test_codes_are_kebab_case():
+    assert [code for code in codes() if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code)] == []
+
+
+def test_the_picture_is_what_the_command_draws(tmp_path: Path):
+    picture = tmp_path / "fresh.svg"
+    run(f"tenfold fleet show {PICTURED} --svg {picture}", ROOT)
+    assert (ROOT / PICTURE).read_text() == picture.read_text(), REFRESH
+    assert PICTURE in (ROOT / "README.md").read_text()
+
+
+def test_every_room_stands_in_the_architecture():
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    for room in (ROOT / "src" / "tenfold").iterdir():
+        if room.is_dir() and room.name != "__pycache__":
+            assert re.search(rf"\b{room.name}\b", page.split("To come")[0]), room.name
+
+
+def test_the_documentation_builds_without_a_warning(tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "how-to" / "check-a-fleet" / "index.html").is_file()
+
+
+def test_links_of_the_top_pages_lead_somewhere():
+    for page in ("README.md", "ARCHITECTURE.md"):
+        for target in re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text()):
+            assert target.startswith("https://") or (ROOT / target).exists(), (page, target)
