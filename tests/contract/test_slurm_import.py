@@ -80,7 +80,7 @@ def test_a_drained_node_is_left_out_and_counted(here: RunningSlurm):
     finally:
         here.ask("scontrol", "update", "nodename=n4", "state=resume")
     assert imported.summary.nodes == 3
-    assert "1 of 4 nodes are left out because they are not usable" in imported.notes
+    assert "left out of 4 nodes, as not usable: 1" in imported.notes
     assert any("n4 (drain: bad cable" in note for note in imported.notes)
 
 

@@ -158,6 +158,7 @@ FACT_KEYS = {
         "aliases": "other names for it",
         "measured": "fields that were measured, whatever `evidence` says",
         "assumed": "fields that are an assumption, whatever `evidence` says",
+        "changed": "fields that another source than the row's stands behind",
         "note": "what a reader should know",
     },
     "accelerator": {

@@ -34,7 +34,9 @@ def refresh(page: Path) -> None:
     text = page.read_text()
     lines = text.splitlines()
     moved = 0
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as parent:
+        name = str(Path(parent) / "my-fleet")
+        Path(name).mkdir()
         folder = Path(name)
         prepare(folder)
         for block in blocks(text):

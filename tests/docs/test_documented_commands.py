@@ -31,6 +31,9 @@ def name_of(page: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path):
+    # A fleet that does not say its name is called after its folder.
+    tmp_path = tmp_path / "my-fleet"
+    tmp_path.mkdir()
     prepare(tmp_path)
     for block in blocks(page.read_text()):
         if block.verb:

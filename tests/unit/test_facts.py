@@ -111,7 +111,10 @@ def test_a_known_name_changes_only_what_is_stated(tmp_path: Path):
         load_catalogue(folder(tmp_path, text))
     catalogue = load_catalogue(folder(tmp_path, text.replace('"h100"', '"h100-80g-sxm"')))
     part = catalogue.accelerators.get("H100")
-    assert (part.tdp_w, part.bf16_tflops, part.source) == (500, 989, "our power cap")
+    assert (part.tdp_w, part.bf16_tflops) == (500, 989)
+    assert part.changed["tdp_w"].source == "our power cap"
+    assert part.evidence_of("tdp_w") == "measured"
+    assert part.evidence_of("bf16_tflops") == "published"
 
 
 @pytest.mark.parametrize(

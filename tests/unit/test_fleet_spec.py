@@ -30,7 +30,7 @@ def losses(opened: OpenFleet, kind: str) -> list[Blast]:
 def test_five_lines_are_a_fleet(fleet):
     spec = fleet(SMALLEST).spec
     [pool] = spec.pools
-    assert (spec.name, spec.nodes, spec.gpus) == ("fleet", 4, 32)
+    assert (spec.nodes, spec.gpus) == (4, 32)
     assert pool.accelerator == "H100-80G-SXM"
     assert pool.node_names == "h100-[1-4]"
     assert pool.shape == "DGX-H100"

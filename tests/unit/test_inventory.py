@@ -97,7 +97,7 @@ def test_unusable_nodes_are_left_out_and_counted():
     )
     assert names(made) == [("h100", "n1")]
     assert made.notes == (
-        "2 of 3 nodes are left out because they are not usable",
+        "left out of 3 nodes, as not usable: 2",
         "left out: n[2-3] (drain: fan)",
     )
 

@@ -216,7 +216,7 @@ def test_what_the_fleets_expect_stays_only_where_they_agree(tmp_path: Path):
 
 def test_one_fleet_is_nothing_to_merge(tmp_path: Path):
     file = write(tmp_path, SMALL, name="a", accelerator="H100", nodes=1)
-    with pytest.raises(InputError, match="takes two or more"):
+    with pytest.raises(InputError, match="takes two fleets or more"):
         merge([file])
 
 

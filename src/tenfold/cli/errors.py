@@ -43,6 +43,7 @@ def report_usage(error: CycloptsError, as_json: bool) -> None:
     """Write what is wrong with the command line itself."""
     message = " ".join(str(error).split())
     message = message[:1].lower() + message[1:].rstrip(".")
+    message = message.replace('"', "`").replace("invalid value", "cannot use the value")
     if as_json:
         _write_json(code="usage", message=message, hint="add --help", file="", line=None, field="")
     else:

@@ -10,15 +10,21 @@ from tenfold.cli.facts_prices import prices_command
 from tenfold.cli.facts_show import listing, show_fact, show_shape
 from tenfold.cli.fleet_check import as_rows, show_findings
 from tenfold.cli.output import print_json, show, table
-from tenfold.compose.fleet import FleetCheck, load_facts
+from tenfold.compose.fleet import load_facts
 from tenfold.compose.settings import facts_folder
 from tenfold.facts.kinds import KINDS
 from tenfold.facts.loader import read_catalogue
 from tenfold.files.hf_config import read_hf_config
 from tenfold.model.errors import InputError
 from tenfold.model.fact import Fact
+from tenfold.report.figures import count
 
-app = App(name="facts", help="Figures about hardware, prices, models.", help_format="plaintext")
+app = App(
+    name="facts",
+    help="Figures about hardware, prices, models.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
 app.command(prices_command, name="prices")
 
 Folder = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
@@ -106,7 +112,7 @@ def check(
     if as_json:
         print_json({"faults": as_rows(findings), "warnings": []})
     else:
-        show_findings([FleetCheck(file=str(folder or ""), faults=tuple(findings), warnings=())])
+        show_findings(findings)
         total = sum(len(shelf) for shelf in catalogue.shelves)
-        show(f"{total:,} facts of {len(catalogue.shelves)} kinds, each with source, date, evidence")
+        show(f"{total:,} facts of {len(catalogue.shelves)} kinds: {count(len(findings), 'fault')}")
     raise Done(2 if findings else 0)

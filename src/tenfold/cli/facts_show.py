@@ -1,6 +1,6 @@
 """What `tenfold facts list` and `facts show` print."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from rich.console import Group
@@ -8,13 +8,24 @@ from rich.table import Table
 from rich.text import Text
 
 from tenfold.cli.output import table
-from tenfold.model.facility import FailurePreset, PriceFact
+from tenfold.model.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
 from tenfold.model.fact import Fact
 from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
 from tenfold.model.shape import ModelPreset, ModelShape
-from tenfold.model.storage import TierClass
+from tenfold.model.storage import Medium, TierClass
+from tenfold.report.figures import count
 
-PROVENANCE = ("name", "source", "date", "evidence", "aliases", "measured", "assumed", "note")
+PROVENANCE = (
+    "name",
+    "source",
+    "date",
+    "evidence",
+    "aliases",
+    "measured",
+    "assumed",
+    "note",
+    "changed",
+)
 STYLES = {"assumption": "yellow", "measured": "green"}
 
 
@@ -25,26 +36,43 @@ def listing(facts: Sequence[Fact]) -> Table:
 
 
 def _gist(fact: Fact) -> str:
-    match fact:
-        case Accelerator():
-            peak = f"{fact.training_tflops:,.0f} TFLOP/s"
-            per_watt = f", {fact.training_tflops / fact.tdp_w:.2f} per W" if fact.tdp_w else ""
-            return f"{peak}, {fact.memory_gib:g} GiB, {fact.memory_tb_per_s:g} TB/s{per_watt}"
-        case LinkClass():
-            return f"{fact.kind}, {fact.gb_per_s:g} GB/s, {fact.latency_us:g} us"
-        case NodeShape():
-            parts = f"{fact.gpus} x {fact.accelerator}" if fact.accelerator else "CPU only"
-            return f"{parts}, {fact.cpus} CPUs, {fact.memory_gib:,.0f} GiB"
-        case TierClass():
-            return f"{fact.role}, {fact.read_gb_per_s:g} GB/s, ${fact.usd_per_tb_month:g}/TB-month"
-        case FailurePreset():
-            return f"{fact.failures_per_1000_node_days:g} per 1,000 node-days"
-        case PriceFact():
-            return f"${fact.usd_per_gpu_hour:,.2f} per GPU-hour over {fact.offers} offers"
-        case ModelPreset():
-            return f"{fact.params_b:g} B, {fact.shape.layers} layers of {fact.shape.hidden}"
-        case _:
-            return ""
+    return next((say(fact) for kind, say in _GISTS if isinstance(fact, kind)), "")
+
+
+def _accelerator(fact: Accelerator) -> str:
+    per_watt = f", {fact.training_tflops / fact.tdp_w:.2f} per W" if fact.tdp_w else ""
+    return (
+        f"{fact.training_tflops:,.0f} TFLOP/s, {fact.memory_gib:g} GiB, "
+        f"{fact.memory_tb_per_s:g} TB/s{per_watt}"
+    )
+
+
+def _node(fact: NodeShape) -> str:
+    parts = f"{fact.gpus} x {fact.accelerator or 'any GPU'}" if fact.gpus else "CPU only"
+    return f"{parts}, {fact.cpus} CPUs, {fact.memory_gib:,.0f} GiB"
+
+
+_GISTS: tuple[tuple[type[Fact], Callable[..., str]], ...] = (
+    (Accelerator, _accelerator),
+    (LinkClass, lambda one: f"{one.kind}, {one.gb_per_s:g} GB/s, {one.latency_us:g} us"),
+    (NodeShape, _node),
+    (Medium, lambda one: f"{one.capacity_tb:g} TB, {one.read_gb_per_s:g} GB/s"),
+    (
+        TierClass,
+        lambda one: f"{one.role}, {one.read_gb_per_s:g} GB/s, ${one.usd_per_tb_month:g}/TB",
+    ),
+    (CoolingClass, lambda one: f"{one.rack_kw_max:g} kW a rack, PUE {one.pue:g}"),
+    (EnergyDefaults, lambda one: f"${one.usd_per_kwh:g} and {one.co2_g_per_kwh:g} g CO2 a kWh"),
+    (FailurePreset, lambda one: f"{one.failures_per_1000_node_days:g} per 1,000 node-days"),
+    (
+        PriceFact,
+        lambda one: f"${one.usd_per_gpu_hour:,.2f} per GPU-hour, {count(one.offers, 'offer')}",
+    ),
+    (
+        ModelPreset,
+        lambda one: f"{one.params_b:g} B, {one.shape.layers} layers of {one.shape.hidden}",
+    ),
+)
 
 
 def show_fact(fact: Fact) -> Group:
@@ -58,6 +86,12 @@ def show_fact(fact: Fact) -> Group:
         rows.append([field, _shown(value), Text(evidence, style=STYLES.get(evidence, ""))])
     lines = [Text(f"{fact.name}"), table("", ["field", "value", "evidence"], rows)]
     lines.append(Text(f"source: {fact.source} ({fact.date})", style="dim"))
+    grounds = {f"{one.source} ({one.date})": None for one in fact.changed.values()}
+    for ground in grounds:
+        fields = [
+            key for key, one in fact.changed.items() if f"{one.source} ({one.date})" == ground
+        ]
+        lines.append(Text(f"source of {', '.join(fields)}: {ground}", style="dim"))
     if fact.note:
         lines.append(Text(f"note: {fact.note}", style="dim"))
     if fact.aliases:

@@ -1,12 +1,13 @@
 """`tenfold fleet`: describe, check and sum a fleet."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
 from tenfold.cli.errors import Done
-from tenfold.cli.fleet_check import as_rows, check_files, show_findings
+from tenfold.cli.fleet_check import as_rows, check_files, show_checks
 from tenfold.cli.fleet_show import domains_table, fleet_json, show_fleet
 from tenfold.cli.fleet_write import discover_command, import_app, merge_command
 from tenfold.cli.output import print_json, show
@@ -17,11 +18,17 @@ from tenfold.physics.blast import blast_radius
 from tenfold.report.rack_map import rack_views
 from tenfold.report.rack_svg import rack_map_svg
 
-app = App(name="fleet", help="Describe, check and sum a fleet.", help_format="plaintext")
+app = App(
+    name="fleet",
+    help="Describe, check and sum a fleet.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
 app.command(import_app)
 app.command(discover_command, name="discover")
 app.command(merge_command, name="merge")
 
+AT_LEAST_ONE = validators.Number(gte=1)
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
@@ -44,7 +51,7 @@ def check(
     if as_json:
         print_json({"faults": as_rows(faults), "warnings": as_rows(warnings)})
     else:
-        show_findings(checks)
+        show_checks(checks)
     raise Done(2 if faults else 1 if strict and warnings else 0)
 
 
@@ -53,7 +60,9 @@ def show_command(
     file: Annotated[Path, Parameter(help="A fleet file.")],
     *,
     facts: Facts = None,
-    racks: Annotated[int, Parameter(help="How many racks the map shows.")] = 12,
+    racks: Annotated[
+        int, Parameter(help="How many racks the map shows.", validator=AT_LEAST_ONE)
+    ] = 12,
     svg: Annotated[Path | None, Parameter(help="Also write the rack map as a picture.")] = None,
     force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
     as_json: Json = False,
@@ -61,8 +70,9 @@ def show_command(
     """Show a fleet: its tree, its racks and what it adds up to."""
     fleet = open_fleet(file, facts)
     if svg is not None:
-        picture = rack_map_svg(fleet.spec, rack_views(fleet.layout, racks), fleet.spec.name)
+        picture = rack_map_svg(fleet.spec, rack_views(fleet.layout, racks), len(fleet.layout.racks))
         write_new_file(svg, picture, force=force)
+        sys.stderr.write(f"note: the rack map is written to {svg}\n")
     if as_json:
         print_json(fleet_json(fleet))
     else:
@@ -74,7 +84,9 @@ def domains(
     file: Annotated[Path, Parameter(help="A fleet file.")],
     *,
     kind: Annotated[DomainKind | None, Parameter(help="Only domains of one kind.")] = None,
-    most: Annotated[int, Parameter(help="How many rows of a kind to print.")] = 8,
+    most: Annotated[
+        int, Parameter(help="How many rows of a kind to print.", validator=AT_LEAST_ONE)
+    ] = 8,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:

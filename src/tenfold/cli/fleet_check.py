@@ -64,19 +64,24 @@ def as_rows(findings: Sequence[Finding]) -> list[dict[str, object]]:
     return [{key: getattr(found, key) for key in keys} for found in findings]
 
 
-def show_findings(checks: Sequence[FleetCheck]) -> None:
+def show_findings(findings: Sequence[Finding]) -> None:
+    """Print findings one by one, each with its hint."""
+    for found in findings:
+        place = f"{found.file}:{found.line}" if found.line else found.file
+        show(
+            Text.assemble(
+                (f"{found.severity}: ", STYLES[found.severity]),
+                f"{place}: {found.message} ",
+                (f"[{found.code}]", "dim"),
+            ),
+            Text(f"  hint: {found.hint}", style="dim"),
+        )
+
+
+def show_checks(checks: Sequence[FleetCheck]) -> None:
     """Print findings file by file, then one line that counts them."""
     for one in checks:
-        for found in (*one.faults, *one.warnings):
-            place = f"{found.file}:{found.line}" if found.line else found.file
-            show(
-                Text.assemble(
-                    (f"{found.severity}: ", STYLES[found.severity]),
-                    f"{place}: {found.message} ",
-                    (f"[{found.code}]", "dim"),
-                ),
-                Text(f"  hint: {found.hint}", style="dim"),
-            )
+        show_findings((*one.faults, *one.warnings))
     faults = sum(len(one.faults) for one in checks)
     warnings = sum(len(one.warnings) for one in checks)
     show(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from rich.columns import Columns
 from rich.console import Group
 from rich.panel import Panel
@@ -11,11 +12,13 @@ from rich.tree import Tree
 
 from tenfold.cli.output import show, table
 from tenfold.compose.fleet import OpenFleet
+from tenfold.model import hostlist
 from tenfold.physics.blast import Blast
 from tenfold.physics.path import pool_paths
 from tenfold.physics.totals import FleetTotals, fleet_totals
 from tenfold.report.figures import (
     count,
+    delay_us,
     dollars,
     pflops,
     power_kw,
@@ -24,6 +27,8 @@ from tenfold.report.figures import (
     share,
 )
 from tenfold.report.rack_map import COLOURS, RackView, rack_views
+
+CELLS_MAX = 8
 
 
 def fleet_json(fleet: OpenFleet) -> dict[str, object]:
@@ -37,6 +42,7 @@ def fleet_json(fleet: OpenFleet) -> dict[str, object]:
                     "relation": path.relation,
                     "bytes_per_s": path.bytes_per_s,
                     "latency_us": path.latency_us,
+                    "site": path.site,
                     "legs": path.legs,
                 }
                 for path in pool_paths(fleet.layout, pool, fleet.catalogue)
@@ -56,9 +62,11 @@ def show_fleet(fleet: OpenFleet, racks: int) -> None:
     if hidden > 0:
         show(Text(f"... and {count(hidden, 'rack')} more (--racks)", style="dim"))
     show("", _paths(fleet), "", _sums(totals))
-    supposed = sorted({key for pool in fleet.spec.pools for key in pool.defaulted})
-    if supposed:
-        show("", Text(f"supposed, not stated: {', '.join(supposed)}", style="dim"))
+    show("")
+    for pool in fleet.spec.pools:
+        if pool.defaulted:
+            keys = ", ".join(pool.defaulted)
+            show(Text(f"supposed, not stated, in pool {pool.id}: {keys}", style="dim"))
 
 
 def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
@@ -72,12 +80,13 @@ def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
         for place, (pool, sums) in enumerate(zip(spec.pools, totals.pools, strict=True)):
             if pool.site != site.id:
                 continue
+            memory = f"{quantity_bytes(sums.memory_bytes)}, " if pool.gpus else ""
             each = f"{pool.gpus_per_node} x {pool.accelerator}" if pool.accelerator else "CPU only"
             branch.add(
                 Text.assemble(
                     ("# ", COLOURS[place % len(COLOURS)]),
                     f"pool {pool.id}: {count(pool.nodes, 'node')} of {each}, "
-                    f"{quantity_bytes(sums.memory_bytes)} HBM, {power_kw(sums.power_kw)}",
+                    f"{memory}{power_kw(sums.power_kw)}",
                 )
             )
         for fabric in totals.fabrics:
@@ -105,9 +114,11 @@ def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
 
 def _rack(fleet: OpenFleet, view: RackView) -> Panel:
     lines: list[Text] = []
-    for pool, gpus in view.cells:
+    for pool, gpus in view.cells[:CELLS_MAX]:
         blocks = "#" * min(gpus, 8) + ("+" if gpus > 8 else "") if gpus else "cpu"
         lines.append(Text(blocks.ljust(8), style=COLOURS[pool % len(COLOURS)]))
+    if len(view.cells) > CELLS_MAX:
+        lines.append(Text(f"+{len(view.cells) - CELLS_MAX} more", style="dim"))
     over = view.power_kw > view.power_kw_limit
     power = Text(
         f"{view.power_kw:.1f}/{view.power_kw_limit:g} kW", style="bold red" if over else "dim"
@@ -117,7 +128,12 @@ def _rack(fleet: OpenFleet, view: RackView) -> Panel:
 
 def _paths(fleet: OpenFleet) -> Table:
     rows = [
-        [pool.id, path.relation, rate_bytes(path.bytes_per_s), f"{path.latency_us:,.1f} us"]
+        [
+            pool.id,
+            f"{path.relation} {path.site}".rstrip(),
+            rate_bytes(path.bytes_per_s),
+            delay_us(path.latency_us),
+        ]
         for pool in fleet.spec.pools
         if pool.gpus_per_node
         for path in pool_paths(fleet.layout, pool, fleet.catalogue)
@@ -126,34 +142,63 @@ def _paths(fleet: OpenFleet) -> Table:
 
 
 def _sums(totals: FleetTotals) -> Table:
-    bisection = sum(fabric.bisection_bytes_per_s for fabric in totals.fabrics)
+    several = len(totals.fabrics) > 1
+    bisection = [
+        [
+            f"bisection {one.fabric}" if several else "bisection",
+            rate_bytes(one.bisection_bytes_per_s),
+        ]
+        for one in totals.fabrics
+    ]
     money = [("capacity", totals.usd_micros_per_hour)]
     money.append(("energy", totals.energy_usd_micros_per_hour))
     money.append(("storage", totals.storage_usd_micros_per_hour))
     parts = ", ".join(f"{name} {dollars(micros)}" for name, micros in money if micros)
-    bases = dict.fromkeys(pool.price_basis for pool in totals.pools if pool.price_basis)
+    bases = [f"{pool.pool}: {pool.price_basis}" for pool in totals.pools if pool.price_basis]
+    hourly = (
+        f"{dollars(sum(micros for _, micros in money))} ({parts})" if parts else "no price known"
+    )
     rows = [
         [
             "GPUs",
             f"{totals.gpus:,} on {count(totals.nodes, 'node')} in {count(totals.racks, 'rack')}",
         ],
         ["dense 16-bit", pflops(totals.pflops)],
-        ["HBM", quantity_bytes(totals.memory_bytes)],
-        ["bisection", rate_bytes(bisection)],
+        ["GPU memory", quantity_bytes(totals.memory_bytes)],
+        *bisection,
         ["power", f"{power_kw(totals.power_kw)}, {power_kw(totals.facility_kw)} with the building"],
-        ["cost per hour", f"{dollars(sum(micros for _, micros in money))} ({parts or 'no price'})"],
-        ["price basis", ", ".join(bases) or "none"],
+        ["cost per hour", hourly],
     ]
+    if bases:
+        rows.append(["price basis", ", ".join(bases)])
     if totals.unpriced:
         rows.append(["without a price", ", ".join(totals.unpriced)])
-    return table("", ["total", ""], rows)
+    return table("", ["in all", ""], rows)
+
+
+def _alike(rows: Sequence[Blast]) -> list[Blast]:
+    """Fold domains that are numbered in a row and take the same into one row."""
+    folded: list[tuple[Blast, list[str]]] = []
+    for row in rows:
+        last, names = folded[-1] if folded else (None, [])
+        same = last is not None and replace(row, name=last.name, count=last.count) == last
+        if same and row.name.rstrip("0123456789") == names[-1].rstrip("0123456789"):
+            names.append(row.name)
+        else:
+            folded.append((row, [row.name]))
+    return [
+        replace(row, name=hostlist.fold(names), count=row.count * len(names))
+        if len(names) > 1
+        else row
+        for row, names in folded
+    ]
 
 
 def domains_table(rows: Sequence[Blast], most: int) -> Group:
-    """Return the blast radius as a table, the first `most` rows of each kind."""
+    """Return the blast radius as a table: domains alike in one row, `most` rows of each kind."""
     printed: dict[str, int] = {}
     lines: list[list[str]] = []
-    for row in rows:
+    for row in _alike(rows):
         printed[row.kind] = printed.get(row.kind, 0) + 1
         if printed[row.kind] > most:
             continue
@@ -183,7 +228,7 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
         ">GPUs",
         ">share",
         ">PFLOP/s",
-        ">largest gang left",
+        ">gang left",
         "also",
     ]
     made = table("", columns, lines)

@@ -31,10 +31,11 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")
 
 @import_app.command(name="slurm")
 def slurm_command(
-    *,
     source: Annotated[
-        Path | None, Parameter(name="--from", help="A saved answer; else Slurm is asked.")
+        Path | None, Parameter(help="A saved answer; without it Slurm is asked.")
     ] = None,
+    /,
+    *,
     out: Out = None,
     name: FleetName = "",
     force: Force = False,
@@ -50,6 +51,7 @@ def slurm_command(
 @import_app.command(name="kubernetes")
 def kubernetes_command(
     source: Annotated[Path, Parameter(help="What `kubectl get nodes -o json` printed.")],
+    /,
     *,
     out: Out = None,
     name: FleetName = "",
@@ -66,6 +68,7 @@ def kubernetes_command(
 @import_app.command(name="csv")
 def csv_command(
     source: Annotated[Path, Parameter(help="A table with a row a node.")],
+    /,
     *,
     out: Out = None,
     name: FleetName = "",
@@ -114,6 +117,8 @@ def _print(done: Imported, out: Path | None, as_json: bool) -> None:
     for note in done.notes:
         sys.stderr.write(f"note: {note}\n")
     if out is None:
+        for line in _software_lines(done.summary):
+            sys.stderr.write(f"note: {line}\n")
         sys.stdout.write(done.toml)
         return
     if isinstance(done.summary, CapacityView):
@@ -136,6 +141,15 @@ def _show_summary(summary: ImportSummary) -> None:
         for pool in summary.pools
     ]
     show(table("", ["pool", "site", ">nodes", "each", ">CPUs", ">GiB"], rows), "")
+    for line in _software_lines(summary):
+        show(line)
+
+
+def _software_lines(summary: ImportSummary | CapacityView) -> list[str]:
+    """Say which software nodes have alike; more than one line is drift."""
+    if isinstance(summary, CapacityView):
+        return []
+    lines: list[str] = []
     for one in summary.software:
         facts = [
             f"{field} {value if isinstance(value, str) else ', '.join(value)}"
@@ -143,7 +157,8 @@ def _show_summary(summary: ImportSummary) -> None:
             if (value := getattr(one.software, field))
         ]
         if facts:
-            show(f"software on {count(one.nodes, 'node')}: {'; '.join(facts)}")
+            lines.append(f"software on {count(one.nodes, 'node')}: {'; '.join(facts)}")
+    return lines
 
 
 def _show_capacity(view: CapacityView) -> None:
@@ -153,6 +168,6 @@ def _show_capacity(view: CapacityView) -> None:
         return [label, *(f"{figure:,}" for figure in figures), parts]
 
     rows = [row(one.fleet, one) for one in view.before]
-    rows.append(row(f"together: {view.after.fleet}", view.after))
+    rows.append(row("all of them", view.after))
     columns = ["fleet", ">sites", ">nodes", ">GPUs", ">largest gang", "accelerators"]
     show(table("", columns, rows), "")

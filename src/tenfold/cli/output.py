@@ -18,9 +18,16 @@ def console() -> Console:
 
 
 def show(*things: RenderableType) -> None:
-    """Print text and tables for people."""
+    """Print text and tables for people; a line of text is never broken in two."""
     for thing in things:
-        console().print(thing)
+        wrap = isinstance(thing, str | Text)
+        if sys.stdout.isatty():
+            console().print(thing, soft_wrap=wrap)
+            continue
+        # Tables pad their lines, which is noise in a file.
+        with console().capture() as captured:
+            console().print(thing, soft_wrap=wrap)
+        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def print_json(value: object) -> None:
@@ -34,7 +41,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text
     made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for column in columns:
         right = column.startswith(">")
-        made.add_column(column.lstrip(">"), justify="right" if right else "left", no_wrap=right)
+        made.add_column(
+            column.lstrip(">"),
+            justify="right" if right else "left",
+            no_wrap=right,
+            overflow="fold",
+        )
     for row in rows:
         made.add_row(*row)
     return made

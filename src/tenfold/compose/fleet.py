@@ -55,4 +55,5 @@ def check_fleet(path: Path, facts: Path | None = None) -> FleetCheck:
     if reading.spec is None:
         return FleetCheck(file=str(path), faults=reading.findings, warnings=())
     warnings = reading.located(lint(lay_out(reading.spec), catalogue))
+    warnings.sort(key=lambda found: (found.line or 0, found.code))
     return FleetCheck(file=str(path), faults=(), warnings=tuple(warnings))

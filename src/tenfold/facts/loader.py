@@ -68,12 +68,21 @@ class _Gathering:
                 self.note(
                     document, Finding(code="missing-key", message=message, hint=hint, path=path)
                 )
-        self.rows[kind][folded] = {**(known or {}), **table, "name": (known or table)["name"]}
+        self.rows[kind][folded] = table if known is None else _overlaid(known, table)
         self.places[kind, folded] = (document, position)
 
     def note(self, document: Document, found: Finding) -> None:
         line = document.line_of(found.path)
         self.findings.append(replace(found, file=document.file, line=line))
+
+
+def _overlaid(known: Table, table: Table) -> Table:
+    """Return a shipped row with a user's fields over it, each with the user's provenance."""
+    ground = {key: table[key] for key in PROVENANCE if key in table}
+    kept = ("name", *PROVENANCE)
+    fields = {key: value for key, value in table.items() if key not in kept}
+    changed = {**cast(Table, known.get("changed", {})), **dict.fromkeys(fields, ground)}
+    return {**known, **fields, "changed": changed}
 
 
 def load_catalogue(folder: Path | None = None) -> Catalogue:

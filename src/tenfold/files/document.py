@@ -33,7 +33,7 @@ class Document:
 def read_document(path: Path) -> Document:
     """Parse a file by its suffix; a syntax error stands alone, with its line."""
     kind = SUFFIXES.get(path.suffix.lower())
-    if kind is None:
+    if kind is None and not path.is_dir():
         raise InputError(
             "unknown-suffix",
             f"`{path}` ends in neither .toml nor .yaml",
@@ -41,6 +41,7 @@ def read_document(path: Path) -> Document:
             file=str(path),
         )
     text = read_text(path)
+    assert kind is not None, "a directory has been refused by now"
     return _toml(path, text) if kind == "toml" else _yaml(path, text)
 
 

@@ -19,6 +19,8 @@ _UNITS = {
 
 def unit_of(key: str) -> str:
     """Return the unit that a key's name carries, or nothing."""
+    if key.startswith("co2_g"):
+        return "grams of CO2"
     if "usd" in key.split("_"):
         return _UNITS["usd"]
     words = key.split("_")
@@ -86,10 +88,14 @@ def _text(kind: inspect.StrType) -> str:
 def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
     low, high = kind.ge, kind.le
     if low is None and kind.gt is not None:
-        low_text = "above 0" if kind.gt == 0 else f"above {kind.gt:,}"
-        return f" {low_text}" + (f" and at most {high:,}" if high is not None else "")
+        top = f" and at most {_figure(high)}" if high is not None else ""
+        return f" above {_figure(kind.gt)}{top}"
     if low is not None and high is not None:
-        return f" from {low:,} to {high:,}"
+        return f" from {_figure(low)} to {_figure(high)}"
     if low is not None:
-        return f" of at least {low:,}"
-    return f" of at most {high:,}" if high is not None else ""
+        return f" of at least {_figure(low)}"
+    return f" of at most {_figure(high)}" if high is not None else ""
+
+
+def _figure(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"

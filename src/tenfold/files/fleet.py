@@ -17,6 +17,8 @@ from tenfold.model.errors import FaultyFile
 from tenfold.model.finding import Finding
 from tenfold.model.fleet_spec import FleetSpec
 
+FACT_TABLES = frozenset({"accelerator", "medium", "failure", "cooling", "energy", "price", "model"})
+
 
 class FleetReading(Struct, frozen=True, kw_only=True):
     """A file as read: its description where it has no fault, and what was found."""
@@ -39,13 +41,37 @@ def read_fleet(
     """Read a fleet file to its end, gathering every fault it has."""
     document = read_document(path)
     findings: list[Finding] = []
+    if "pool" not in document.values and FACT_TABLES & document.values.keys():
+        findings.append(_facts_file(document.values))
+        return _reading(document, None, findings)
     rows = _read_tables(document.values, findings)
     check_references(rows, document.values, catalogue, findings, unknown_accelerators)
-    spec = None if findings else build(rows, path.stem, catalogue, findings)
+    spec = None if findings else build(rows, _name_of(path), catalogue, findings)
+    return _reading(document, None if findings else spec, findings)
+
+
+def _reading(
+    document: Document, spec: FleetSpec | None, findings: Sequence[Finding]
+) -> FleetReading:
     reading = FleetReading(document=document, spec=spec, findings=())
     located = reading.located(findings)
     located.sort(key=lambda found: (found.line or 0, found.code))
-    return replace(reading, spec=None if findings else spec, findings=tuple(located))
+    return replace(reading, findings=tuple(located))
+
+
+def _facts_file(values: Table) -> Finding:
+    kind = next(key for key in values if key in FACT_TABLES)
+    return Finding(
+        code="facts-file",
+        message=f"this file holds facts (`{kind}`), not a fleet",
+        hint="check it with `tenfold facts check`, and use it with `--facts`",
+        path=(kind,),
+    )
+
+
+def _name_of(path: Path) -> str:
+    """Return the name of a fleet that does not say its own: many files are called `fleet`."""
+    return path.stem if path.stem != "fleet" else path.resolve().parent.name or path.stem
 
 
 def load_fleet(

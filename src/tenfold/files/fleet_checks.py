@@ -8,6 +8,7 @@ from tenfold.files.fleet_references import References, need_fact
 from tenfold.files.fleet_rows import FleetRows, PoolRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.finding import Finding, Path
+from tenfold.physics.limits import CODES
 
 
 def check_references(
@@ -32,6 +33,14 @@ def check_references(
     check_nodes(rows, refs.names, findings)
     check_domains(rows, refs)
     check_teams(rows, refs, catalogue)
+    for place, code in enumerate(rows.lint.ignore):
+        if code not in CODES:
+            refs.add(
+                "unknown-warning",
+                f"there is no warning `{code}` to ignore",
+                f"warnings: {', '.join(CODES)}",
+                ("lint", "ignore", place),
+            )
     model = rows.expects.model
     if model is not None:
         need_fact(catalogue.models, model, ("expects", "model"), refs)
@@ -55,16 +64,35 @@ def _check_pool(
     if pool.shape is not None:
         need_fact(catalogue.nodes, pool.shape, (*path, "shape"), refs)
     _check_pool_gpus(pool, path, refs, catalogue)
+    _check_price(pool, path, refs, catalogue)
+
+
+def _check_price(pool: PoolRow, path: Path, refs: References, catalogue: Catalogue) -> None:
     price = pool.price
     if price is None:
         return
     stated = (price.usd_per_gpu_hour, price.usd_per_node_hour, price.capex_usd_per_node)
-    if price.provider is None and all(figure is None for figure in stated):
+    if any(figure is not None for figure in stated):
+        return
+    shape = None if pool.shape is None else catalogue.nodes.find(pool.shape)
+    named = pool.accelerator or (shape.accelerator if shape else None)
+    part = None if named is None else catalogue.accelerators.find(named)
+    facts = [] if part is None else catalogue.prices_of(part.name, price.kind)
+    sold = sorted(fact.provider for fact in facts)
+    if price.provider is None or price.kind in ("owned", "reserved"):
         refs.add(
             "price-incomplete",
             f"the price of pool `{pool.name}` has a kind but no figure",
-            "add `usd_per_gpu_hour`, `capex_usd_per_node` or a `provider` of the price facts",
+            "add `usd_per_gpu_hour` or `capex_usd_per_node`; a `provider` alone will do for "
+            "on-demand and spot",
             (*path, "price"),
+        )
+    elif price.provider not in sold:
+        refs.add(
+            "unknown-provider",
+            f"no {price.kind} price of `{price.provider}` for `{named}` is known",
+            f"known: {', '.join(sold) or 'none'}; or add `usd_per_gpu_hour`",
+            (*path, "price", "provider"),
         )
 
 

@@ -65,11 +65,11 @@ def _mildest_cooling(needed_kw: float, catalogue: Catalogue) -> CoolingClass:
 
 def _rack_kw(row: PoolRow, catalogue: Catalogue) -> float:
     """Return what a usual rack of these nodes draws, or one whose GPUs are a single domain."""
-    _, gpus, usual, host = _hardware(row, catalogue)
-    node_kw = row.power_kw_per_node or host.power_kw or 0.0
+    part, gpus, usual, host = _hardware(row, catalogue)
+    node_kw = row.power_kw_per_node or _power_kw(host, usual, part, gpus, catalogue)
     if usual is not None and usual.scaleup_gpus and gpus and usual.scaleup_gpus > gpus:
         return node_kw * usual.scaleup_gpus / gpus
-    return node_kw * USUAL_NODES_PER_RACK
+    return node_kw * (row.nodes_per_rack or USUAL_NODES_PER_RACK)
 
 
 def fill_pool(row: PoolRow, names: str, site: Site, fabric: FabricId, catalogue: Catalogue) -> Pool:

@@ -99,7 +99,7 @@ def _left_out(inventory: Inventory, kept: Sequence[InventoryNode]) -> list[str]:
         if not node.usable:
             reasons.setdefault(node.why_unusable, []).append(node.name)
     total = sum(map(len, reasons.values()))
-    notes = [f"{total} of {len(inventory.nodes)} nodes are left out because they are not usable"]
+    notes = [f"left out of {len(inventory.nodes)} nodes, as not usable: {total}"]
     for why, names in list(reasons.items())[:REASONS_SHOWN]:
         which = hostlist.fold(sorted(names, key=_natural_name))
         notes.append(f"left out: {which if len(which) <= 120 else f'{len(names)} nodes'} ({why})")

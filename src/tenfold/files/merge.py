@@ -119,7 +119,7 @@ def merge_fleets(
     if len(sources) < 2:
         raise InputError(
             "nothing-to-merge",
-            f"{len(sources)} fleet was given, but merging takes two or more",
+            "merging takes two fleets or more",
             "name several fleet files",
         )
     labels = _labels(sources)

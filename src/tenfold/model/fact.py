@@ -1,15 +1,25 @@
 """A fact: a row of figures about the world that says where they come from.
 
 One row often mixes figures of several kinds, so `measured` and `assumed` name the
-fields whose evidence differs from that of the row.
+fields whose evidence differs from that of the row. Where a user's row changes some fields
+of a shipped one, `changed` says which, and on what ground.
 """
 
 import re
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 Evidence = Literal["measured", "datasheet", "published", "assumption"]
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """Where a single field of a fact comes from, if not from where the row does."""
+
+    source: str
+    date: str
+    evidence: Evidence
 
 
 class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,9 +33,12 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     measured: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     note: str = ""
+    changed: dict[str, Change] = msgspec.field(default_factory=dict[str, Change])
 
     def evidence_of(self, field: str) -> Evidence:
         """Return how well one field of this row is known."""
+        if field in self.changed:
+            return self.changed[field].evidence
         if field in self.measured:
             return "measured"
         if field in self.assumed:

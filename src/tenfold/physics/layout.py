@@ -126,7 +126,8 @@ def _hang(
     bandwidth = layout.per_node(
         [float(pool.nics_per_node * pool.nic_bandwidth) for pool in spec.pools]
     )
-    nics = max((pool.nics_per_node for pool in spec.pools if pool.fabric == fabric.id), default=1)
+    ports = layout.per_node([float(pool.nics_per_node) for pool in spec.pools])[nodes]
+    nics = int(np.ceil(ports.mean())) if len(nodes) else 1
     size = leaf_size(fabric, len(nodes), nics)
     order: list[Ints] = []
     names: list[str] = []

@@ -16,6 +16,21 @@ from tenfold.physics.blast import blast_radius
 from tenfold.physics.fabric import binding_layers
 from tenfold.physics.layout import Layout
 
+CODES = (
+    "host-memory-small",
+    "host-memory-for-model",
+    "pcie-lanes",
+    "nvme-slow",
+    "node-over-rack-power",
+    "rack-over-power",
+    "site-over-power",
+    "single-point",
+    "uplinks-bind",
+    "uplinks-bind-later",
+    "fabric-full",
+    "quota-over-fleet",
+    "site-unlinked",
+)
 LANES_PER_GPU = 16
 CROWDED_GPUS_PER_NODE = 8
 
@@ -32,7 +47,9 @@ def lint(layout: Layout, catalogue: Catalogue) -> list[Finding]:
         _teams(layout.spec),
         _site_links(layout.spec),
     )
-    return [found for rule in rules for found in rule if found.code not in ignored]
+    found = [one for rule in rules for one in rule]
+    assert all(one.code in CODES for one in found), "every warning is in the list of codes"
+    return [one for one in found if one.code not in ignored]
 
 
 def _warning(code: str, message: str, hint: str, path: Path) -> Finding:
@@ -163,7 +180,12 @@ def _lonely_domains(layout: Layout, catalogue: Catalogue) -> Iterator[Finding]:
         return
     share = layout.spec.lint.domain_share
     # A fabric that the file does not state is our guess, and no ground for a warning.
-    guessed = [leaf.name for leaf in layout.leaves if layout.spec.fabrics[leaf.fabric].defaulted]
+    stated = [domain.id for domain in layout.spec.domains]
+    guessed = [
+        leaf.name
+        for leaf in layout.leaves
+        if layout.spec.fabrics[leaf.fabric].defaulted and leaf.name not in stated
+    ]
     for row in blast_radius(layout, catalogue):
         if row.kind in ("leaf", "pdu", "cooling-zone") and row.racks > 1 and row.gpu_share > share:
             if row.name in guessed:

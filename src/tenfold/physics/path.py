@@ -13,7 +13,9 @@ from tenfold.model.fleet_spec import Fabric, FleetSpec, Pool
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.layout import Layout
 
-Relation = Literal["same-domain", "same-node", "same-leaf", "same-pod", "same-fabric", "other-site"]
+Relation = Literal[
+    "same-scale-up", "same-node", "same-leaf", "other-leaf", "other-pod", "other-site"
+]
 SWITCH_HOP = "switch-hop"
 HOST_COPY = "host-copy"
 USUAL_PCIE = "PCIe4-x16"
@@ -33,6 +35,8 @@ class Path(Struct, frozen=True, kw_only=True):
     relation: Relation
     legs: tuple[Leg, ...]
     switches: int
+    site: str = ""
+    """The site at the other end, where that is another one."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -56,7 +60,7 @@ def pool_paths(layout: Layout, pool: Pool, catalogue: Catalogue) -> list[Path]:
     if part is not None and pool.scaleup_gpus > 1 and part.scaleup_gb_per_s:
         delay = link.latency_us if link else 0.0
         leg = Leg(part.scaleup_link or "scale-up", part.scaleup_gb_per_s * 1e9, delay)
-        paths.append(Path(relation="same-domain", legs=(leg,), switches=0))
+        paths.append(Path(relation="same-scale-up", legs=(leg,), switches=0))
     pcie = _pcie(pool, catalogue)
     if pool.gpus_per_node > 1 and pool.scaleup_gpus < pool.gpus_per_node:
         paths.append(Path(relation="same-node", legs=(pcie, pcie), switches=0))
@@ -93,12 +97,12 @@ def _fabric_paths(
         hops.append(("same-leaf", 1, 1.0))
     if plan.leaves > 1:
         blocked = 1.0 if plan.kind == "dragonfly" else plan.oversubscription
-        hops.append(("same-pod", 2 if plan.kind == "dragonfly" else 3, blocked))
+        hops.append(("other-leaf", 2 if plan.kind == "dragonfly" else 3, blocked))
     if plan.pods > 1:
         share = plan.oversubscription * (
             1.0 if plan.kind == "dragonfly" else plan.core_oversubscription
         )
-        hops.append(("same-fabric", 4 if plan.kind == "dragonfly" else 5, share))
+        hops.append(("other-pod", 4 if plan.kind == "dragonfly" else 5, share))
     return [
         Path(
             relation=relation,
@@ -114,6 +118,7 @@ def _site_paths(spec: FleetSpec, pool: Pool, pcie: Leg) -> list[Path]:
         Path(
             relation="other-site",
             switches=0,
+            site=link.b if pool.site == link.a else link.a,
             legs=(pcie, Leg(f"link {link.a} - {link.b}", link.bandwidth, link.latency_us), pcie),
         )
         for link in spec.links

@@ -2,11 +2,12 @@
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.fleet_spec import FleetSpec, Pool
 from tenfold.model.units import HOURS_PER_MONTH, UsdMicros, usd_micros
-from tenfold.physics.fabric import bisection
+from tenfold.physics.fabric import FabricPlan, bisection
 from tenfold.physics.layout import Layout
 
 
@@ -102,16 +103,32 @@ def fleet_totals(layout: Layout, catalogue: Catalogue) -> FleetTotals:
                 bisection_bytes_per_s=bisection(plan),
                 injection_bytes_per_s=float(np.sum(plan.leaf_hosts)),
             )
-            for plan in layout.fabrics
+            for plan in (_among_gpus(layout, place) for place in range(len(layout.fabrics)))
         ),
         unpriced=tuple(pool.id for pool in spec.pools if pool.price is None),
     )
 
 
+def _among_gpus(layout: Layout, place: int) -> FabricPlan:
+    """Return a fabric as its GPU nodes see it; CPU nodes beside them would hide what it carries."""
+    plan = layout.fabrics[place]
+    pools = layout.spec.pools
+    gpus = layout.per_node([float(pool.gpus_per_node) for pool in pools])
+    nodes = np.flatnonzero((layout.fabric_of == place) & (gpus > 0))
+    if len(nodes) in (0, plan.nodes):
+        return plan
+    rate = layout.per_node([float(pool.nics_per_node * pool.nic_bandwidth) for pool in pools])
+    first = int(layout.leaf_of[layout.fabric_of == place].min())
+    leaves = layout.leaf_of[nodes] - first
+    hosts = np.bincount(leaves, weights=rate[nodes], minlength=plan.leaves).astype(np.float64)
+    used = np.flatnonzero(hosts)
+    return replace(plan, nodes=len(nodes), leaf_hosts=hosts[used], leaf_up=plan.leaf_up[used])
+
+
 def _facility(spec: FleetSpec, pools: tuple[PoolTotals, ...]) -> tuple[float, float]:
     """Return facility kW, and what energy costs an hour where the fleet is owned.
 
-    Rented and reserved capacity has its energy in its price.
+    Rented and reserved capacity has its energy in its price, and so has storage.
     """
     sites = {site.id: site for site in spec.sites}
     facility_kw = 0.0

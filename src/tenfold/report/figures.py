@@ -11,10 +11,15 @@ def quantity_bytes(value: float) -> str:
 
 
 def rate_bytes(value: float) -> str:
-    """Return a rate in GB/s or TB/s."""
+    """Return a rate in MB/s, GB/s or TB/s."""
     if value >= 1e12:
         return f"{value / 1e12:,.1f} TB/s"
-    return f"{value / 1e9:,.1f} GB/s"
+    return f"{value / 1e9:,.1f} GB/s" if value >= 1e9 else f"{value / 1e6:,.1f} MB/s"
+
+
+def delay_us(value: float) -> str:
+    """Return a delay in microseconds or milliseconds."""
+    return f"{value / 1000:,.1f} ms" if value >= 1000 else f"{value:,.1f} us"
 
 
 def power_kw(value: float) -> str:
@@ -34,6 +39,8 @@ def dollars(micros: int) -> str:
 
 def share(value: float) -> str:
     """Return a share in per cent, with a decimal where it is small."""
+    if 0 < value < 0.0005:
+        return "<0.1%"
     return f"{value:.0%}" if value >= 0.1 or value == 0 else f"{value:.1%}"
 
 
