@@ -7,11 +7,13 @@ from pathlib import Path
 import tomli
 
 from benchmarks import fleet_size, startup
+from benchmarks.planner import serving as planner_serving
 from benchmarks.verdict import Verdict
 
 BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "startup": startup.run,
     "fleet": fleet_size.run,
+    "planner-serving": planner_serving.run,
 }
 
 

@@ -23,6 +23,10 @@ app = App(
     help_format="plaintext",
 )
 app.command("tenfold.cli.facts:app", name="facts", help="Figures about hardware, prices, models.")
+app.command(
+    "tenfold.cli.estimate:app", name="estimate", help="Estimate what training and serving take."
+)
+app.command("tenfold.cli.plan:app", name="plan", help="Lay out training, size services.")
 app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")
 
 

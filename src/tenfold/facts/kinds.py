@@ -5,6 +5,7 @@ from typing import NamedTuple
 from tenfold.model.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
 from tenfold.model.fact import Fact
 from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
+from tenfold.model.profiles import EngineProfile, StackCorrection, StackProfile
 from tenfold.model.shape import ModelPreset
 from tenfold.model.storage import Medium, TierClass
 
@@ -31,5 +32,8 @@ KINDS: dict[str, Kind] = {
         Kind("energy", EnergyDefaults, "energy", "price and carbon of a kWh"),
         Kind("price", PriceFact, "prices", "dollars per GPU-hour by provider"),
         Kind("model", ModelPreset, "models", "layer shapes of published models"),
+        Kind("stack", StackProfile, "stacks", "what training stacks make of the hardware"),
+        Kind("correction", StackCorrection, "corrections", "what published runs add near them"),
+        Kind("engine", EngineProfile, "engines", "what serving engines make of the hardware"),
     )
 }

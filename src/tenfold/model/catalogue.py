@@ -10,6 +10,7 @@ from tenfold.model.errors import InputError
 from tenfold.model.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact, PriceKind
 from tenfold.model.fact import Fact, spelling
 from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
+from tenfold.model.profiles import EngineProfile, StackCorrection, StackProfile
 from tenfold.model.shape import ModelPreset
 from tenfold.model.storage import Medium, TierClass
 
@@ -72,6 +73,9 @@ class Catalogue(Struct, frozen=True, kw_only=True):
     energy: Shelf[EnergyDefaults]
     prices: Shelf[PriceFact]
     models: Shelf[ModelPreset]
+    stacks: Shelf[StackProfile]
+    corrections: Shelf[StackCorrection]
+    engines: Shelf[EngineProfile]
 
     @property
     def shelves(self) -> tuple[Shelf[Fact], ...]:

@@ -22,6 +22,10 @@ class FailurePreset(Fact, frozen=True, kw_only=True):
     frailty_shape: float | None = None
     repair_h_median: float | None = None
     repair_h_mean: float | None = None
+    detection_s: float = 300.0
+    """Until a failure is noticed: health checks every five minutes; an assumption."""
+    restart_s: float = 600.0
+    """From noticing to the first useful step; an assumption in the range of 5-20 minutes."""
     causes: dict[str, float] = msgspec.field(default_factory=dict)
 
 

@@ -1,12 +1,8 @@
 """The shape of a transformer: what one must know of a model to size and time it."""
 
-from typing import Literal
-
 from msgspec import Struct
 
 from tenfold.model.fact import Fact
-
-Activation = Literal["gelu", "relu", "silu"]
 
 
 class Mla(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,6 +44,18 @@ class ModelShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dense_ffn: int | None = None
     learned_positions: int = 0
     mla: Mla | None = None
+    attention_layers: int | None = None
+    """Of hybrids: the other layers carry a state through the sequence in linear time."""
+    mixer_width: int = 0
+    """Width of the projection into such a mixer, where it is not that of attention."""
+    scan_width: int = 0
+    window: int = 0
+    window_layers: int = 0
+    """Layers that attend only to the last `window` tokens."""
+    native_4bit_experts: bool = False
+    """The released weights have 4-bit experts and 16-bit everything else."""
+    parallel_block: bool = False
+    """Attention and feed-forward read the same input and are summed once."""
     context: int = 4096
 
     @property
@@ -58,6 +66,8 @@ class ModelShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def attention_params(self) -> int:
         """Weights of one attention block, biases left out."""
+        if self.mixer_width:
+            return self.hidden * (self.mixer_width + self.heads * self.head_dim)
         if self.mla is None:
             return self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         mla = self.mla

@@ -1,0 +1,26 @@
+"""Write a plan as files that a launcher runs."""
+
+import sys
+from pathlib import Path
+
+from tenfold.files.launch.formats import render_format
+from tenfold.files.write import write_new_file
+from tenfold.model.errors import InputError
+from tenfold.model.launch import LaunchJob
+from tenfold.model.plan import TrainPlan
+
+
+def export_plan(plan: TrainPlan, name: str, folder: Path, *, force: bool) -> None:
+    """Write the files of one format into a folder that exists or can be made."""
+    files = render_format(plan, name, LaunchJob())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            "cannot-write",
+            f"the folder `{folder}` cannot be made: {error.strerror or error}",
+            "name another with --out",
+        ) from None
+    for file, text in files.items():
+        write_new_file(folder / file, text, force=force)
+        sys.stderr.write(f"note: written {folder / file}\n")

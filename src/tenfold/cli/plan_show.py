@@ -1,0 +1,147 @@
+"""What `tenfold plan` prints."""
+
+from rich.text import Text
+
+from tenfold.cli.output import print_json, show, table
+from tenfold.compose.planning import TrainPlanned
+from tenfold.decide.layout.outcome import Outcome
+from tenfold.decide.layout.serve import ServeAnswer, ServeAsk
+from tenfold.model.reason import Misfit
+
+PLANS_SHOWN = 6
+
+
+def show_misfit(answer: Misfit, as_json: bool) -> None:
+    """Print why there is no plan."""
+    if as_json:
+        print_json({"plans": [], "why": answer.reasons})
+        return
+    for reason in answer.reasons:
+        show(
+            Text.assemble(("no plan: ", "bold red"), reason.sentence, (f" [{reason.code}]", "dim"))
+        )
+
+
+def show_train(planned: TrainPlanned, wall_s: float) -> None:
+    """Print the best plans, the scaling curve and the reasons."""
+    answer, ask = planned.answer, planned.ask
+    assert not isinstance(answer, Misfit), "a misfit has been told by now"
+    best = answer.plans[0]
+    show(
+        f"{ask.model} on {best.plan.gpus:,} x {best.plan.accelerator}: sequences of {ask.seq:,}, "
+        f"{ask.global_batch:,} a step, {ask.precision}",
+        "",
+    )
+    rows = [_train_row(place, one, planned) for place, one in enumerate(answer.plans[:PLANS_SHOWN])]
+    columns = ["", "layout", ">step s", ">80% interval", ">tok/s/GPU", ">MFU", ">GiB", ">$/step"]
+    show(table("", columns, rows), "")
+    _show_breakdown(best)
+    _show_run(best)
+    show(
+        table(
+            "",
+            [">GPUs", ">step s", ">tokens/s", ">efficiency", "layout"],
+            [
+                [
+                    f"{point.gpus:,}{' knee' if point.gpus == answer.curve.knee else ''}",
+                    f"{point.step_s:.3g}",
+                    f"{point.tokens_per_s:,.0f}",
+                    f"{point.efficiency:.0%}",
+                    _degrees(point.plan.tp, point.plan.pp, point.plan.dp, point.plan.cp),
+                ]
+                for point in answer.curve.points
+            ],
+        ),
+        "",
+    )
+    for reason in answer.why:
+        show(Text.assemble("- ", reason.sentence, (f" [{reason.code}]", "dim")))
+    for note in planned.ground.notes:
+        show(Text(f"note: {note}", style="dim"))
+    show(Text(f"{answer.searched:,} layouts in {wall_s:.1f} s", style="dim"))
+
+
+def _train_row(place: int, one: Outcome, planned: TrainPlanned) -> list[str]:
+    plan = one.plan
+    row = planned.rows[place]
+    low, high = row["interval_s"]  # pyright: ignore[reportGeneralTypeIssues]
+    extra = [f"mb {plan.micro_batch}"]
+    extra += [f"vp {plan.virtual_stages}"] if plan.virtual_stages > 1 else []
+    extra += [f"ep {plan.ep}"] if plan.ep > 1 else []
+    extra += [plan.shard] if plan.shard != "none" else []
+    extra += [f"recompute {plan.recompute}"] if plan.recompute != "none" else []
+    return [
+        str(place + 1),
+        f"{_degrees(plan.tp, plan.pp, plan.dp, plan.cp)} {' '.join(extra)}",
+        f"{one.step_s:.3g}",
+        f"{low:.3g} - {high:.3g}",
+        f"{one.tokens_per_s_per_gpu:,.0f}",
+        f"{one.mfu:.0%}",
+        f"{one.memory_gib:.0f}",
+        f"{one.usd_per_step:,.2f}",
+    ]
+
+
+def _degrees(tp: int, pp: int, dp: int, cp: int) -> str:
+    named = {"tp": tp, "pp": pp, "dp": dp, "cp": cp}
+    return " ".join(f"{name}{degree}" for name, degree in named.items() if degree > 1) or "one GPU"
+
+
+def _show_breakdown(best: Outcome) -> None:
+    parts = sorted(best.breakdown_s.items(), key=lambda item: -item[1])
+    rows = [
+        [name.removesuffix("_s"), f"{part:.3g} s", f"{part / best.step_s:.0%}", "#" * bar]
+        for name, part in parts
+        if (bar := round(40 * part / best.step_s)) or part / best.step_s > 0.005
+    ]
+    show(table("", ["part of a step", ">time", ">share", ""], rows), "")
+
+
+def _show_run(best: Outcome) -> None:
+    minutes = best.checkpoint_interval_s / 60
+    line = (
+        f"{best.failures_per_day:.2g} failures a day; a checkpoint every {minutes:,.0f} minutes "
+        f"keeps {best.effective_share:.1%} of the time for training"
+    )
+    if best.run is not None:
+        line += f"; {best.run.tokens:.3g} tokens take {best.run.days:,.1f} days"
+        line += f" and ${best.run.usd:,.0f}"
+    show(line, "")
+
+
+def show_serve(ask: ServeAsk, answer: ServeAnswer, wall_s: float) -> None:
+    """Print the cheapest ways to serve and the reasons."""
+    show(
+        f"{ask.model} at {ask.qps:g} requests a second, {ask.input_tokens:,} tokens in and "
+        f"{ask.output_tokens:,} out, TTFT {ask.ttft_s:g} s, TPOT {ask.tpot_s:g} s",
+        "",
+    )
+    rows = [
+        [
+            plan.pool,
+            plan.precision,
+            f"{plan.replicas:,} x {_degrees(plan.tp, plan.pp, 1, 1)}",
+            f"{plan.gpus:,}",
+            f"{plan.qps_per_replica_max:.3g}",
+            f"{plan.ttft_s * 1000:,.0f} ms",
+            f"{plan.tpot_s * 1000:,.1f} ms",
+            f"{plan.memory_gib:.0f}",
+            f"{plan.usd_per_million_tokens:,.2f}",
+        ]
+        for plan in answer.plans[:PLANS_SHOWN]
+    ]
+    columns = [
+        "pool",
+        "precision",
+        "replicas",
+        ">GPUs",
+        ">qps each",
+        ">TTFT",
+        ">TPOT",
+        ">GiB",
+        ">$/M tok",
+    ]
+    show(table("", columns, rows), "")
+    for reason in answer.why:
+        show(Text.assemble("- ", reason.sentence, (f" [{reason.code}]", "dim")))
+    show(Text(f"{answer.searched:,} candidates in {wall_s:.1f} s", style="dim"))

@@ -1,0 +1,43 @@
+"""Durations and large numbers as people type them: `30d`, `12h`, `1e12`, `15T`."""
+
+import re
+
+from tenfold.model.errors import InputError
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+_DURATION = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)([smhdw])\Z")
+_NUMBER = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kmbgt]?)\Z")
+
+
+def seconds(text: str, option: str) -> float:
+    """Return the seconds of a duration such as `30d`."""
+    match = _DURATION.match(text.strip().lower())
+    if match is None or not _is_number(match[1]):
+        raise InputError(
+            "bad-duration",
+            f"`{option}` is `{text}`, which is no duration",
+            "write a number and a unit: 90m, 12h, 30d, 6w",
+            field=option,
+        )
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def number(text: str, option: str) -> float:
+    """Return a number such as `1e12`, `15T` or `2M`."""
+    match = _NUMBER.match(text.strip().lower().replace(",", "").replace("_", "").lstrip("$"))
+    if match is None or not _is_number(match[1]):
+        raise InputError(
+            "bad-number",
+            f"`{option}` is `{text}`, which is no number",
+            "write it like 1e12, 15T or 2M",
+            field=option,
+        )
+    return float(match[1]) * _SCALES[match[2]]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) > 0
+    except ValueError:
+        return False

@@ -1,0 +1,158 @@
+"""Fill in what a training row does not say, and refuse what cannot be."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenfold.compose.estimate_models import shape_of
+from tenfold.files.estimate_rows import TrainRow
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
+from tenfold.model.hardware import Accelerator
+from tenfold.model.shape import ModelShape
+from tenfold.physics.training.arrays import (
+    PRECISION_CODES,
+    RECOMPUTE_CODES,
+    SHARD_CODES,
+    Plans,
+    Shape,
+    gather,
+)
+from tenfold.physics.training.arrays import (
+    Accelerator as PartArrays,
+)
+from tenfold.physics.training.calibration import Runs
+from tenfold.physics.training.catalog import Entry, resolve
+from tenfold.physics.training.names import stack_key, version_family
+from tenfold.physics.training.shapes import training_part, training_shape
+from tenfold.physics.training.usual import (
+    usual_micro_batch,
+    usual_scaleup_ranks,
+    usual_sequence_parallel,
+    usual_shard,
+    usual_virtual_stages,
+)
+
+USUAL_SEQ = 4096
+USUAL_SEQ_OF_WIDTHS = 2048
+USUAL_MICRO_BATCHES = 8
+USUAL_NIC_GBPS = 400.0
+SCALEUP_RANKS_MAX = 64
+"""Layouts use powers of two, so a rack of 72 shares its links among 64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A row with every field known. `micro_known` is False where the search may choose it."""
+
+    row: TrainRow
+    shape: ModelShape
+    part: Accelerator
+    entry: Entry
+    plan: Plans
+    micro_known: bool
+    notes: tuple[str, ...]
+
+
+def fill(row: TrainRow, catalogue: Catalogue) -> Filled:
+    """Return a row with the usual chosen for what it leaves out, or raise `InputError`."""
+    shape = shape_of(row.model, catalogue)
+    part = catalogue.accelerators.get(row.accelerator)
+    entry = resolve(catalogue, row.stack, part.name)
+    tp, pp, dp, cp, ep = _degrees(row)
+    seq = row.seq or (USUAL_SEQ if isinstance(row.model, str) else USUAL_SEQ_OF_WIDTHS)
+    notes = list(entry.notes)
+    if row.seq is None:
+        notes.append(f"sequences of {seq:,} tokens supposed")
+    micro, batch = _batches(row, dp, notes)
+    nic_gbps = row.nic_gbps_per_gpu or usual_nic_gbps(part, row.gpus_per_node, catalogue)
+    flash = float(entry.start.profile.flash)
+    sequence_parallel = row.sequence_parallel
+    if sequence_parallel is None:
+        sequence_parallel = usual_sequence_parallel(entry.family, tp)
+    domain = float(min(part.scaleup_gpus, SCALEUP_RANKS_MAX))
+    per_node = None if row.gpus_per_node is None else float(row.gpus_per_node)
+    plan = Plans(
+        seq=float(seq),
+        micro_batch=float(micro),
+        global_batch=float(batch),
+        gpus=float(row.gpus),
+        tp=float(tp),
+        pp=float(pp),
+        dp=float(dp),
+        cp=float(cp),
+        ep=float(ep),
+        virtual_stages=float(
+            row.virtual_stages or usual_virtual_stages(shape.layers, float(pp), flash)
+        ),
+        shard=float(SHARD_CODES[row.shard or usual_shard(entry.family, float(dp * cp))]),
+        recompute=float(RECOMPUTE_CODES[row.recompute or "selective"]),
+        sequence_parallel=float(sequence_parallel),
+        precision=float(PRECISION_CODES[row.precision or "bf16"]),
+        scaleup_ranks=usual_scaleup_ranks(domain, per_node),
+        nic_bytes_s=nic_gbps / 8 * 1e9,
+    )
+    return Filled(row, shape, part, entry, plan, row.micro_batch is not None, tuple(notes))
+
+
+def _degrees(row: TrainRow) -> tuple[int, int, int, int, int]:
+    tp, pp, cp, ep = row.tp or 1, row.pp or 1, row.cp or 1, row.ep or 1
+    if row.dp is None and row.gpus % (tp * pp * cp):
+        raise InputError(
+            "not-whole",
+            f"{row.gpus} GPUs do not divide by tp {tp} x pp {pp} x cp {cp}",
+            "make `gpus` a multiple of them",
+        )
+    dp = row.dp or row.gpus // (tp * pp * cp)
+    if tp * pp * dp * cp != row.gpus:
+        raise InputError(
+            "not-whole",
+            f"`gpus` is {row.gpus}, but tp {tp} x pp {pp} x dp {dp} x cp {cp} "
+            f"is {tp * pp * dp * cp}",
+            "make them agree, or leave `dp` out",
+        )
+    if ep > row.gpus // pp:
+        raise InputError(
+            "not-whole",
+            f"ep {ep} is more than the {row.gpus // pp} GPUs of a stage",
+            "lower `ep`",
+        )
+    return tp, pp, dp, cp, ep
+
+
+def _batches(row: TrainRow, dp: int, notes: list[str]) -> tuple[float, float]:
+    """Return the micro-batch and the global batch, in sequences."""
+    micro = float(row.micro_batch or 1)
+    if row.global_batch is None:
+        notes.append(f"{USUAL_MICRO_BATCHES} micro-batches a rank supposed")
+        return micro, micro * dp * USUAL_MICRO_BATCHES
+    if row.global_batch < dp:
+        notes.append(f"{row.global_batch} sequences a step leave some of dp {dp} ranks idle")
+    if micro > row.global_batch / dp:
+        notes.append("a micro-batch larger than a rank's share of the batch is cut to it")
+        micro = row.global_batch / dp
+    return micro, float(row.global_batch)
+
+
+def usual_nic_gbps(part: Accelerator, gpus_per_node: int | None, catalogue: Catalogue) -> float:
+    """Return the network rate a GPU of this kind usually has, in Gbit/s."""
+    shapes = [shape for shape in catalogue.nodes if shape.accelerator == part.name]
+    alike = [shape for shape in shapes if shape.gpus == gpus_per_node] or shapes
+    usual = min(alike, key=lambda shape: bool(shape.provider), default=None)
+    if usual is None or not usual.gpus:
+        return USUAL_NIC_GBPS
+    return usual.nics * usual.nic_gbps / usual.gpus
+
+
+def runs_of(members: Sequence[Filled]) -> Runs:
+    """Return rows as arrays, with the micro-batch chosen where it is not known."""
+    shape: Shape = gather([training_shape(one.shape) for one in members])
+    part: PartArrays = gather([training_part(one.part) for one in members])
+    plans: Plans = gather([one.plan for one in members])
+    known = np.array([one.micro_known for one in members])
+    if not known.all():
+        profile = members[0].entry.start.profile
+        plans = usual_micro_batch(shape, plans, part, profile, known)
+    stacks = [version_family(stack_key(one.row.stack or "")) for one in members]
+    return Runs(shape, plans, part, np.array(stacks), np.array([one.part.name for one in members]))

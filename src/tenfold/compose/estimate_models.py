@@ -1,0 +1,38 @@
+"""From what a row of an estimate says to the records it means."""
+
+from tenfold.files.estimate_rows import ShapeRow
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.shape import ModelShape
+
+USUAL_VOCAB = 50_304
+"""Of rows that give widths but no vocabulary: GPT-2's, padded; an assumption."""
+
+
+def shape_of(model: str | ShapeRow, catalogue: Catalogue) -> ModelShape:
+    """Return the shape that a preset's name or a row of widths stands for."""
+    if isinstance(model, str):
+        return catalogue.models.get(model).shape
+    experts = model.experts or 0
+    gated = bool(model.gated)
+    usual_ffn = 4 * model.hidden if not gated else 8 * model.hidden // 3
+    ffn = model.ffn or usual_ffn
+    topk = (model.topk or 0) if experts else 0
+    visited = topk + (model.shared_experts or 0)
+    return ModelShape(
+        layers=model.layers,
+        hidden=model.hidden,
+        heads=model.heads,
+        kv_heads=model.kv_heads or model.heads,
+        head_dim=model.head_dim or max(1, model.hidden // model.heads),
+        ffn=ffn,
+        vocab=model.vocab or USUAL_VOCAB,
+        gated=gated,
+        tied=bool(model.tied),
+        experts=experts,
+        experts_per_token=topk,
+        shared_experts=model.shared_experts or 0,
+        dense_layers=min(model.dense_layers or 0, model.layers) if experts else 0,
+        # Dense layers among experts are as wide as what a token visits elsewhere.
+        dense_ffn=ffn * visited if experts and model.dense_layers else None,
+        context=0,
+    )

@@ -1,0 +1,140 @@
+"""Answer rows of `estimate train`: fill, gather into arrays, predict, and tell where time goes.
+
+Rows of one family of stacks on one generation of accelerators are predicted together,
+since observed runs of the family refine all of them.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tenfold.compose.estimate_fill import Filled, fill, runs_of
+from tenfold.files.estimate_rows import TrainRow
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
+from tenfold.physics.arrays import Floats
+from tenfold.physics.training.arrays import model_flops_per_token
+from tenfold.physics.training.calibration import Calibration, Runs, calibrate, interval, predict
+from tenfold.physics.training.catalog import uncalibrated
+from tenfold.physics.training.memory import fits, memory_of
+from tenfold.physics.training.names import generation_of
+from tenfold.physics.training.step import StepTimes, time_plans
+
+GIB = float(1 << 30)
+PARTS = tuple(name for name in StepTimes.__slots__ if name != "step_s")
+Answer = dict[str, object]
+Group = tuple[str, str]
+
+
+def estimate_train(
+    rows: Sequence[TrainRow], catalogue: Catalogue, observed: Sequence[TrainRow] = ()
+) -> list[Answer]:
+    """Return one answer a row, in order; a row that cannot be says why in `error`."""
+    answers: list[Answer | None] = [None] * len(rows)
+    groups: dict[Group, list[tuple[int, Filled]]] = {}
+    for place, row in enumerate(rows):
+        try:
+            filled = fill(row, catalogue)
+        except InputError as error:
+            answers[place] = {"id": row.id, "error": f"{error.message}; {error.hint}"}
+            continue
+        groups.setdefault(_group(filled), []).append((place, filled))
+    seen = _observed(observed, catalogue)
+    for group, members in groups.items():
+        known = seen.get(group, [])
+        for place, answer in _answers(members, known):
+            answers[place] = answer
+    return [answer for answer in answers if answer is not None]
+
+
+def _group(filled: Filled) -> Group:
+    return filled.entry.family, generation_of(filled.part.name)
+
+
+def _observed(rows: Sequence[TrainRow], catalogue: Catalogue) -> dict[Group, list[Filled]]:
+    """Return observed runs by group; one that cannot be is an error of its file."""
+    groups: dict[Group, list[Filled]] = {}
+    for number, row in enumerate(rows, start=1):
+        if row.step_s is None:
+            raise InputError(
+                "missing-key",
+                f"observed run {number} has no `step_s`",
+                "add the seconds that a step took",
+                line=number,
+            )
+        filled = fill(row, catalogue)
+        groups.setdefault(_group(filled), []).append(filled)
+    return groups
+
+
+def _answers(
+    members: Sequence[tuple[int, Filled]], known: Sequence[Filled]
+) -> list[tuple[int, Answer]]:
+    filled = [one for _, one in members]
+    runs = runs_of(filled)
+    entry = filled[0].entry
+    if known:
+        seconds = np.array([float(one.row.step_s or 0.0) for one in known])
+        own = calibrate(entry.start, runs_of(known), seconds)
+    else:
+        own = uncalibrated(entry)
+    log_s, sigma = predict(own, runs)
+    return [
+        (place, answer)
+        for (place, _), answer in zip(
+            members, _told(filled, runs, own, np.exp(log_s), sigma), strict=True
+        )
+    ]
+
+
+def _told(
+    filled: Sequence[Filled], runs: Runs, own: Calibration, step_s: Floats, sigma: Floats
+) -> list[Answer]:
+    low, high = interval(step_s, sigma)
+    times = time_plans(runs.shape, runs.plans, runs.accelerator, own.profile)
+    memory = memory_of(runs.shape, runs.plans, own.profile)
+    size = len(step_s)
+    peak = np.broadcast_to(np.asarray(memory.peak_bytes), (size,))
+    room = np.broadcast_to(np.asarray(fits(memory, runs.accelerator)), (size,))
+    tokens = np.asarray(runs.plans.global_batch) * np.asarray(runs.plans.seq)
+    flops = np.asarray(model_flops_per_token(runs.shape, runs.plans.seq))
+    # Parts are those of the physics, stretched to what observed and published runs say.
+    stretch = step_s / np.asarray(times.step_s)
+    answers: list[Answer] = []
+    for at, one in enumerate(filled):
+        per_gpu = float(tokens[at] / step_s[at] / one.row.gpus)
+        tflops = per_gpu * float(flops[at]) / 1e12
+        parts = {
+            name: float(
+                np.broadcast_to(np.asarray(getattr(times, name)), (size,))[at] * stretch[at]
+            )
+            for name in PARTS
+        }
+        answers.append(
+            {
+                "id": one.row.id,
+                "notes": _notes(one, runs, at),
+                "step_s": float(step_s[at]),
+                "interval_s": [float(low[at]), float(high[at])],
+                "tokens_per_s_per_gpu": per_gpu,
+                "model_tflops_per_gpu": tflops,
+                "mfu": tflops / _peak_tflops(one),
+                "memory_gib": float(peak[at]) / GIB,
+                "fits": bool(room[at]),
+                "bottleneck": max(parts, key=lambda name: parts[name]).removesuffix("_s"),
+                "breakdown_s": parts,
+            }
+        )
+    return answers
+
+
+def _notes(one: Filled, runs: Runs, at: int) -> list[str]:
+    if one.micro_known:
+        return list(one.notes)
+    micro = float(np.asarray(runs.plans.micro_batch)[at])
+    return [*one.notes, f"a micro-batch of {micro:g} supposed: the fastest that fits"]
+
+
+def _peak_tflops(one: Filled) -> float:
+    stated = one.part.peak_tflops(one.row.precision or "bf16")
+    return stated or one.part.training_tflops or 1.0

@@ -1,0 +1,160 @@
+"""From a fleet to the ground that layouts stand on: alike accelerators on one fabric."""
+
+import numpy as np
+from msgspec import Struct
+
+from tenfold.compose.estimate_fill import fill, runs_of
+from tenfold.compose.fleet import OpenFleet
+from tenfold.decide.layout.ask import Ground
+from tenfold.decide.layout.serve import ServeGround
+from tenfold.files.estimate_rows import TrainRow
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
+from tenfold.model.fleet_spec import Pool
+from tenfold.model.units import usd
+from tenfold.physics.operations.goodput import Reliability
+from tenfold.physics.serving.engines import catalog_of
+from tenfold.physics.serving.engines import resolve as resolve_engine
+from tenfold.physics.training.calibration import Calibration, calibrate
+from tenfold.physics.training.catalog import resolve, uncalibrated
+from tenfold.physics.training.names import generation_of
+from tenfold.physics.training.shapes import training_part
+
+USUAL_STACKS = {"cuda": "megatron-core", "xla": "maxtext"}
+USUAL_ENGINE = "vllm"
+USUAL_FAILURES = "llama-3"
+WRITE_OVER_READ = 0.5
+"""Local drives write at about half of what they read; an assumption where no tier is stated."""
+
+
+class TrainGround(Struct, frozen=True, kw_only=True):
+    """A ground, and what a reader should know of how it was chosen."""
+
+    ground: Ground
+    pools: tuple[str, ...]
+    price_basis: str
+    failures: str
+    notes: tuple[str, ...]
+
+
+def train_ground(
+    fleet: OpenFleet,
+    *,
+    accelerator: str | None = None,
+    stack: str | None = None,
+    failures: str | None = None,
+    observed: list[TrainRow] | None = None,
+) -> TrainGround:
+    """Return the largest set of alike accelerators of a fleet that share a fabric."""
+    catalogue = fleet.catalogue
+    pools = _pools(fleet, accelerator)
+    first = pools[0]
+    part = catalogue.accelerators.get(first.accelerator or "")
+    used = stack or USUAL_STACKS.get(part.runtime)
+    entry = resolve(catalogue, used, part.name)
+    fabric = next((one for one in fleet.layout.fabrics if one.name == first.fabric), None)
+    preset = catalogue.failures.get(failures or USUAL_FAILURES)
+    notes = list(entry.notes)
+    if stack is None and used is not None:
+        notes = [f"no stack given: `{used}` supposed", *notes]
+    ground = Ground(
+        accelerator=part.name,
+        part=training_part(part),
+        calibration=_calibration(fleet.catalogue, used, part.name, observed or []),
+        stack=used or "",
+        gpus=sum(pool.gpus for pool in pools),
+        gpus_per_node=first.gpus_per_node,
+        scaleup_gpus=first.scaleup_gpus,
+        nic_bytes_per_s=first.nics_per_node * first.nic_bandwidth / first.gpus_per_node,
+        nodes_per_leaf=fabric.nodes_per_leaf if fabric else first.nodes,
+        nodes_per_pod=(fabric.nodes_per_leaf * fabric.leaves_per_pod) if fabric else first.nodes,
+        leaf_oversubscription=fabric.oversubscription if fabric else 1.0,
+        pod_oversubscription=fabric.core_oversubscription if fabric else 1.0,
+        usd_per_gpu_hour=_price(pools),
+        reliability=Reliability(
+            failures_per_node_day=np.array([preset.failures_per_1000_node_days / 1000]),
+            gpus_per_node=np.array([float(preset.gpus_per_node)]),
+            detection_s=np.array([preset.detection_s]),
+            restart_s=np.array([preset.restart_s]),
+            queue_s=np.array([0.0]),
+        ),
+        checkpoint_bytes_per_s=_checkpoint_rate(fleet, pools),
+    )
+    return TrainGround(
+        ground=ground,
+        pools=tuple(pool.id for pool in pools),
+        price_basis=first.price.basis if first.price else "no price known",
+        failures=preset.name,
+        notes=tuple(notes),
+    )
+
+
+def _pools(fleet: OpenFleet, accelerator: str | None) -> list[Pool]:
+    wanted = None if accelerator is None else fleet.catalogue.accelerators.get(accelerator).name
+    groups: dict[tuple[str, str, int], list[Pool]] = {}
+    for pool in fleet.spec.pools:
+        if pool.gpus and pool.accelerator and wanted in (None, pool.accelerator):
+            key = (pool.accelerator, pool.fabric or "", pool.gpus_per_node)
+            groups.setdefault(key, []).append(pool)
+    if not groups:
+        raise InputError(
+            "no-accelerators",
+            f"fleet `{fleet.spec.name}` has no {wanted or 'accelerators'}",
+            "name an accelerator that the fleet has",
+        )
+    return max(groups.values(), key=lambda pools: sum(pool.gpus for pool in pools))
+
+
+def _calibration(
+    catalogue: Catalogue, stack: str | None, part: str, observed: list[TrainRow]
+) -> Calibration:
+    """Return the stack's profile, moved by the observed runs of its family."""
+    entry = resolve(catalogue, stack, part)
+    seen = [fill(row, catalogue) for row in observed if row.step_s is not None]
+    group = (entry.family, generation_of(part))
+    own = [one for one in seen if (one.entry.family, generation_of(one.part.name)) == group]
+    if not own:
+        return uncalibrated(entry)
+    seconds = np.array([float(one.row.step_s or 0.0) for one in own])
+    return calibrate(entry.start, runs_of(own), seconds)
+
+
+def _price(pools: list[Pool]) -> float:
+    """Return dollars per GPU-hour over pools, by their GPUs; 0 where none has a price."""
+    priced = [pool for pool in pools if pool.price is not None]
+    gpus = sum(pool.gpus for pool in priced)
+    spent = sum(pool.price.usd_micros_per_hour * pool.gpus for pool in priced if pool.price)
+    return usd(spent) / gpus if gpus else 0.0
+
+
+def _checkpoint_rate(fleet: OpenFleet, pools: list[Pool]) -> float:
+    """Return bytes a second of the fastest tier at hand, else of local drives."""
+    site = pools[0].site
+    rates = [float(tier.write_bandwidth) for tier in fleet.spec.tiers if tier.site == site]
+    if rates:
+        return max(rates)
+    return max(1e9, sum(pool.nodes * pool.nvme_bandwidth for pool in pools) * WRITE_OVER_READ)
+
+
+def serve_grounds(fleet: OpenFleet, *, engine: str | None = None) -> list[ServeGround]:
+    """Return every pool of a fleet that could serve."""
+    engines = catalog_of(fleet.catalogue.engines)
+    grounds: list[ServeGround] = []
+    for pool in fleet.spec.pools:
+        part = fleet.catalogue.accelerators.find(pool.accelerator or "")
+        if part is None or not pool.gpus:
+            continue
+        used = engine or USUAL_ENGINE
+        grounds.append(
+            ServeGround(
+                pool=pool.id,
+                part=part,
+                profile=resolve_engine(engines, used, part.name),
+                engine=used,
+                gpus=pool.gpus,
+                gpus_per_node=pool.gpus_per_node,
+                scaleup_gpus=min(pool.scaleup_gpus, pool.gpus),
+                usd_per_gpu_hour=usd(pool.price.usd_micros_per_hour) if pool.price else 0.0,
+            )
+        )
+    return grounds

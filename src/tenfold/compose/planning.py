@@ -1,0 +1,213 @@
+"""Answer `plan train` and `plan serve`: from names and a fleet file to plans with intervals."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from tenfold.compose.estimate_train import estimate_train
+from tenfold.compose.fleet import OpenFleet, open_fleet
+from tenfold.compose.ground import TrainGround, serve_grounds, train_ground
+from tenfold.decide.layout.ask import TrainAsk
+from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
+from tenfold.decide.layout.train import TrainAnswer, plan_train
+from tenfold.files.estimate_rows import ShapeRow, TrainRow
+from tenfold.files.hf_config import read_hf_config
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.plan import Recompute, Shard, TrainPlan, TrainPrecision
+from tenfold.model.reason import Misfit
+from tenfold.model.shape import ModelShape
+
+USUAL_SEQ = 4096
+# Tokens a step by model size, as published runs of that size use; an assumption.
+USUAL_STEP_TOKENS = ((3e9, 0.5e6), (20e9, 4e6), (100e9, 4e6), (float("inf"), 16e6))
+
+
+class TrainQuestion(Struct, frozen=True, kw_only=True):
+    """What a user asks of `plan train`."""
+
+    model: str
+    fleet: Path
+    facts: Path | None = None
+    gpus: int | None = None
+    seq: int | None = None
+    global_batch: int | None = None
+    precision: TrainPrecision = "bf16"
+    tokens: float | None = None
+    deadline_s: float | None = None
+    budget_usd: float | None = None
+    accelerator: str | None = None
+    stack: str | None = None
+    failures: str | None = None
+    tp: int | None = None
+    pp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    micro_batch: int | None = None
+    shard: Shard | None = None
+    recompute: Recompute | None = None
+
+
+class TrainPlanned(Struct, frozen=True, kw_only=True):
+    """What was asked, on what ground, and what was found."""
+
+    ask: TrainAsk
+    ground: TrainGround
+    answer: TrainAnswer | Misfit
+    rows: tuple[dict[str, object], ...]
+    """The plans as the contract has them: row, estimate and dollars a step."""
+
+
+def model_shape(model: str, catalogue: Catalogue) -> ModelShape:
+    """Return the shape of a preset, or of a model's config.json."""
+    if model.endswith(".json"):
+        return read_hf_config(Path(model))
+    return catalogue.models.get(model).shape
+
+
+def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) -> TrainPlanned:
+    """Lay a training job out on a fleet."""
+    fleet = open_fleet(question.fleet, question.facts)
+    shape = model_shape(question.model, fleet.catalogue)
+    ground = train_ground(
+        fleet,
+        accelerator=question.accelerator,
+        stack=question.stack,
+        failures=question.failures,
+        observed=list(observed),
+    )
+    seq = question.seq or min(USUAL_SEQ, shape.context or USUAL_SEQ)
+    ask = TrainAsk(
+        model=question.model,
+        shape=shape,
+        seq=seq,
+        global_batch=question.global_batch or usual_batch(shape, seq),
+        precision=question.precision,
+        gpus=question.gpus,
+        tokens=question.tokens,
+        deadline_s=question.deadline_s,
+        budget_usd=question.budget_usd,
+        tp=question.tp,
+        pp=question.pp,
+        cp=question.cp,
+        ep=question.ep,
+        micro_batch=question.micro_batch,
+        shard=question.shard,
+        recompute=question.recompute,
+    )
+    answer = plan_train(ask, ground.ground)
+    rows = () if isinstance(answer, Misfit) else _rows(answer, fleet, observed)
+    return TrainPlanned(ask=ask, ground=ground, answer=answer, rows=rows)
+
+
+def usual_batch(shape: ModelShape, seq: int) -> int:
+    """Return a usual global batch in sequences, a power of two so that layouts divide it."""
+    tokens = next(step for most, step in USUAL_STEP_TOKENS if shape.params <= most)
+    return 1 << max(0, round(tokens / seq).bit_length() - 1)
+
+
+def _rows(
+    answer: TrainAnswer, fleet: OpenFleet, observed: Sequence[TrainRow]
+) -> tuple[dict[str, object], ...]:
+    """Estimate the best plans as `estimate train` would, and join both."""
+    asked = [
+        row_of(outcome.plan, f"plan-{place + 1}") for place, outcome in enumerate(answer.plans)
+    ]
+    estimates = estimate_train(asked, fleet.catalogue, observed)
+    return tuple(
+        {
+            **_shown(row),
+            **estimate,
+            "usd_per_step": outcome.usd_per_step,
+            "usd_per_million_tokens": outcome.usd_per_million_tokens,
+            "effective_share": outcome.effective_share,
+            "checkpoint_interval_s": outcome.checkpoint_interval_s,
+            "failures_per_day": outcome.failures_per_day,
+            "run": outcome.run,
+        }
+        for row, estimate, outcome in zip(asked, estimates, answer.plans, strict=True)
+    )
+
+
+def _shown(row: TrainRow) -> dict[str, object]:
+    hidden = ("step_s", "memory_gib")
+    return {key: value for key, value in structs.asdict(row).items() if key not in hidden}
+
+
+def row_of(plan: TrainPlan, name: str) -> TrainRow:
+    """Return a plan as a row that `estimate train` reads."""
+    return TrainRow(
+        id=name,
+        model=_model_of(plan),
+        accelerator=plan.accelerator,
+        gpus=plan.gpus,
+        seq=plan.seq,
+        micro_batch=plan.micro_batch,
+        global_batch=plan.global_batch,
+        gpus_per_node=plan.gpus_per_node,
+        tp=plan.tp,
+        pp=plan.pp,
+        dp=plan.dp,
+        cp=plan.cp,
+        ep=plan.ep,
+        virtual_stages=plan.virtual_stages,
+        shard=plan.shard,
+        recompute=plan.recompute,
+        sequence_parallel=plan.sequence_parallel,
+        precision=plan.precision,
+        stack=plan.stack or None,
+        nic_gbps_per_gpu=plan.nic_gbps_per_gpu or None,
+    )
+
+
+def _model_of(plan: TrainPlan) -> str | ShapeRow:
+    """Name presets; spell a model out that only a file knows."""
+    if not plan.model.endswith(".json"):
+        return plan.model
+    shape = plan.shape
+    return ShapeRow(
+        layers=shape.layers,
+        hidden=shape.hidden,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        ffn=shape.ffn,
+        gated=shape.gated,
+        vocab=shape.vocab,
+        experts=shape.experts,
+        topk=shape.experts_per_token,
+        head_dim=shape.head_dim,
+        shared_experts=shape.shared_experts,
+        dense_layers=shape.dense_layers,
+        tied=shape.tied,
+    )
+
+
+class ServeQuestion(Struct, frozen=True, kw_only=True):
+    """What a user asks of `plan serve`."""
+
+    model: str
+    fleet: Path
+    qps: float
+    input_tokens: int
+    output_tokens: int
+    ttft_s: float
+    tpot_s: float
+    precisions: tuple[TrainPrecision, ...] = ("bf16", "fp8")
+    engine: str | None = None
+    facts: Path | None = None
+
+
+def plan_serving(question: ServeQuestion) -> tuple[ServeAsk, ServeAnswer | Misfit]:
+    """Choose how to serve a model on the pools of a fleet."""
+    fleet = open_fleet(question.fleet, question.facts)
+    ask = ServeAsk(
+        model=question.model,
+        shape=model_shape(question.model, fleet.catalogue),
+        qps=question.qps,
+        input_tokens=question.input_tokens,
+        output_tokens=question.output_tokens,
+        ttft_s=question.ttft_s,
+        tpot_s=question.tpot_s,
+        precisions=question.precisions,
+    )
+    return ask, plan_serve(ask, serve_grounds(fleet, engine=question.engine))

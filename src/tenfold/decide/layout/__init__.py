@@ -1,0 +1,1 @@
+"""Choose a layout: how a model is spread over accelerators, and how many it should have."""

@@ -1,0 +1,85 @@
+"""What a layout is asked for, and the ground it must stand on."""
+
+import numpy as np
+from msgspec import Struct
+
+from tenfold.model.plan import Recompute, Shard, TrainPrecision
+from tenfold.model.shape import ModelShape
+from tenfold.physics.arrays import Floats
+from tenfold.physics.operations.goodput import Reliability
+from tenfold.physics.training.arrays import Accelerator, Plans, Shape
+from tenfold.physics.training.calibration import Calibration, Runs, correction
+from tenfold.physics.training.names import stack_key, version_family
+from tenfold.physics.training.profile import Profile
+
+SECONDS_PER_HOUR = 3600.0
+
+
+class TrainAsk(Struct, frozen=True, kw_only=True):
+    """A training job to lay out. What is None is free to be chosen.
+
+    `tokens` is the length of the run; deadline and budget are for the whole of it.
+    """
+
+    model: str
+    shape: ModelShape
+    seq: int
+    global_batch: int
+    precision: TrainPrecision = "bf16"
+    gpus: int | None = None
+    tokens: float | None = None
+    deadline_s: float | None = None
+    budget_usd: float | None = None
+    tp: int | None = None
+    pp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    micro_batch: int | None = None
+    shard: Shard | None = None
+    recompute: Recompute | None = None
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    """The accelerators a job may be laid out on: alike, and joined by one fabric."""
+
+    accelerator: str
+    part: Accelerator
+    calibration: Calibration
+    stack: str
+    gpus: int
+    gpus_per_node: int
+    scaleup_gpus: int
+    nic_bytes_per_s: float
+    """Of one GPU, one way."""
+    nodes_per_leaf: int
+    nodes_per_pod: int
+    leaf_oversubscription: float
+    pod_oversubscription: float
+    usd_per_gpu_hour: float
+    reliability: Reliability
+    checkpoint_bytes_per_s: float
+    """What the checkpoint tier takes, all writers together."""
+
+    @property
+    def profile(self) -> Profile:
+        """What the stack makes of the hardware."""
+        return self.calibration.profile
+
+    def factor(self, shape: Shape, plans: Plans) -> Floats:
+        """Return what published and observed runs put on the physics' steps."""
+        stack = np.array([version_family(stack_key(self.stack))])
+        runs = Runs(shape, plans, self.part, stack, np.array([self.accelerator]))
+        return correction(self.calibration, runs)
+
+    def oversubscription(self, gpus: int) -> float:
+        """Return how much the fabric narrows for a job of this size, packed."""
+        nodes = -(-gpus // self.gpus_per_node)
+        if nodes <= self.nodes_per_leaf:
+            return 1.0
+        if nodes <= self.nodes_per_pod:
+            return self.leaf_oversubscription
+        return self.leaf_oversubscription * self.pod_oversubscription
+
+    def usd(self, gpus: float, seconds: float) -> float:
+        """Return what GPUs cost for some seconds."""
+        return gpus * self.usd_per_gpu_hour * seconds / SECONDS_PER_HOUR

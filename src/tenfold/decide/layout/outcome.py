@@ -1,0 +1,102 @@
+"""What a layout does over a whole run: time, money, failures and energy on top of its step."""
+
+import numpy as np
+from msgspec import Struct
+
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.search import Timed, breakdown_at, plan_at
+from tenfold.model.plan import TrainPlan
+from tenfold.physics.operations.goodput import (
+    best_interval_s,
+    checkpoint_bytes,
+    checkpoint_s,
+    goodput,
+)
+from tenfold.physics.training.arrays import model_flops_per_token
+from tenfold.physics.training.shapes import training_shape
+
+GIB = float(1 << 30)
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run of some length, failures and checkpoints included."""
+
+    days: float
+    usd: float
+    tokens: float
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """One layout and what it is expected to do."""
+
+    plan: TrainPlan
+    step_s: float
+    tokens_per_s_per_gpu: float
+    model_tflops_per_gpu: float
+    mfu: float
+    memory_gib: float
+    breakdown_s: dict[str, float]
+    bottleneck: str
+    usd_per_step: float
+    usd_per_million_tokens: float
+    effective_share: float
+    checkpoint_interval_s: float
+    failures_per_day: float
+    run: Run | None = None
+
+
+def outcome_at(timed: Timed, place: int) -> Outcome:
+    """Return one of the layouts found with all that follows from it."""
+    ask, ground = timed.ask, timed.ground
+    step_s = float(timed.step_s[place])
+    plan = plan_at(timed, place)
+    parts = breakdown_at(timed, place)
+    share, interval_s, per_day = goodput_of(ask, ground, plan.gpus)
+    tokens_per_s = ask.global_batch * ask.seq / step_s
+    flops = float(np.asarray(model_flops_per_token(training_shape(ask.shape), float(ask.seq))))
+    tflops = tokens_per_s * flops / plan.gpus / 1e12
+    peak = float(np.asarray(ground.part.peak_bf16)) / 1e12
+    usd_per_step = ground.usd(plan.gpus, step_s / share)
+    return Outcome(
+        plan=plan,
+        step_s=step_s,
+        tokens_per_s_per_gpu=tokens_per_s / plan.gpus,
+        model_tflops_per_gpu=tflops,
+        mfu=tflops / peak,
+        memory_gib=float(timed.memory_bytes[place]) / GIB,
+        breakdown_s=parts,
+        bottleneck=bottleneck(parts),
+        usd_per_step=usd_per_step,
+        usd_per_million_tokens=usd_per_step / (ask.global_batch * ask.seq) * 1e6,
+        effective_share=share,
+        checkpoint_interval_s=interval_s,
+        failures_per_day=per_day,
+        run=_run(ask, ground, plan.gpus, tokens_per_s * share),
+    )
+
+
+def bottleneck(parts: dict[str, float]) -> str:
+    """Return the part of a step that most of it goes to, without its unit."""
+    return max(parts, key=lambda part: parts[part]).removesuffix("_s")
+
+
+def goodput_of(ask: TrainAsk, ground: Ground, gpus: int) -> tuple[float, float, float]:
+    """Return the share of time that is training, the best checkpoint interval, failures a day."""
+    size = checkpoint_bytes(np.asarray([float(ask.shape.params)]))
+    count = np.asarray([float(gpus)])
+    save_s = checkpoint_s(
+        size,
+        np.asarray([ground.checkpoint_bytes_per_s]),
+        count,
+        np.asarray([ground.nic_bytes_per_s]),
+    )
+    interval_s = best_interval_s(count, ground.reliability, save_s)
+    found = goodput(count, ground.reliability, save_s, interval_s)
+    return float(found.ettr[0]), float(interval_s[0]), float(found.failures_per_day[0])
+
+
+def _run(ask: TrainAsk, ground: Ground, gpus: int, tokens_per_s: float) -> Run | None:
+    if ask.tokens is None:
+        return None
+    seconds = ask.tokens / tokens_per_s
+    return Run(days=seconds / 86_400, usd=ground.usd(gpus, seconds), tokens=ask.tokens)

@@ -1,0 +1,145 @@
+"""How throughput grows with GPUs: the curve, its knee, and where it turns down."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.search import Timed, breakdown_at, plan_at, search
+from tenfold.model.plan import TrainPlan
+from tenfold.model.reason import Reason
+
+KNEE_RETURN = 0.7
+"""A doubling pays while it returns at least this share of what it costs."""
+SIZES_MAX = 24
+
+
+class ScalePoint(Struct, frozen=True, kw_only=True):
+    """The best layout at one size. `efficiency` is per GPU, against the size best at that."""
+
+    gpus: int
+    step_s: float
+    tokens_per_s: float
+    efficiency: float
+    plan: TrainPlan
+    breakdown_s: dict[str, float]
+
+
+class Curve(Struct, frozen=True, kw_only=True):
+    """Sizes that fit, from the smallest; `knee` and `turns_at` are numbers of GPUs."""
+
+    points: tuple[ScalePoint, ...]
+    searched: int
+    knee: int | None
+    turns_at: int | None
+    reasons: tuple[Reason, ...]
+
+
+def sizes(ground: Ground, most: int | None = None) -> list[int]:
+    """Return sizes to try: doublings of one GPU up to a node, then of nodes, then all."""
+    largest = min(ground.gpus, most or ground.gpus)
+    steps = [1 << bit for bit in range(SIZES_MAX) if 1 << bit <= largest]
+    whole_nodes = [
+        size for size in steps if size <= ground.gpus_per_node or size % ground.gpus_per_node == 0
+    ]
+    nodes = ground.gpus_per_node
+    odd = [nodes * (1 << bit) for bit in range(SIZES_MAX) if nodes * (1 << bit) <= largest]
+    return sorted(dict.fromkeys([*whole_nodes, *odd, largest]))
+
+
+def curve(ask: TrainAsk, ground: Ground, counts: Sequence[int]) -> tuple[Curve, list[Timed]]:
+    """Return the best layout at each size, and what the sizes say together."""
+    found: list[Timed] = []
+    searched = 0
+    for gpus in counts:
+        timed = search(ask, ground, gpus)
+        searched += timed.searched
+        if timed.found:
+            found.append(timed)
+    points = _points(found)
+    knee, turns_at = _knee(points), _turn(points)
+    made = Curve(
+        points=tuple(points),
+        searched=searched,
+        knee=knee,
+        turns_at=turns_at,
+        reasons=tuple(_reasons(points, knee, turns_at)),
+    )
+    return made, found
+
+
+def _points(found: list[Timed]) -> list[ScalePoint]:
+    rates = [timed.ask.global_batch * timed.ask.seq / float(timed.step_s[0]) for timed in found]
+    best = max((rate / timed.gpus for rate, timed in zip(rates, found, strict=True)), default=1.0)
+    return [
+        ScalePoint(
+            gpus=timed.gpus,
+            step_s=float(timed.step_s[0]),
+            tokens_per_s=rate,
+            efficiency=rate / timed.gpus / best,
+            plan=plan_at(timed, 0),
+            breakdown_s=breakdown_at(timed, 0),
+        )
+        for rate, timed in zip(rates, found, strict=True)
+    ]
+
+
+def _returned(before: ScalePoint, after: ScalePoint) -> float:
+    """Return which share of the added GPUs turned into added throughput."""
+    gained = after.tokens_per_s / before.tokens_per_s - 1
+    return gained / (after.gpus / before.gpus - 1)
+
+
+def _knee(points: list[ScalePoint]) -> int | None:
+    """Return the last size whose step up to it still paid, with all before it."""
+    if not points:
+        return None
+    knee = points[0].gpus
+    for before, after in pairwise(points):
+        if _returned(before, after) < KNEE_RETURN:
+            break
+        knee = after.gpus
+    return knee
+
+
+def _turn(points: list[ScalePoint]) -> int | None:
+    for before, after in pairwise(points):
+        if after.tokens_per_s < before.tokens_per_s:
+            return after.gpus
+    return None
+
+
+def _reasons(points: list[ScalePoint], knee: int | None, turns_at: int | None) -> list[Reason]:
+    reasons: list[Reason] = []
+    for before, after in pairwise(points):
+        if before.gpus == knee:
+            share = _returned(before, after)
+            text = (
+                f"beyond {before.gpus:,} GPUs a step to {after.gpus:,} returns "
+                f"{max(share, 0):.0%} of what it costs: {_grown(before, after)}"
+            )
+            reasons.append(Reason("knee", text))
+        if after.gpus == turns_at:
+            text = (
+                f"at {after.gpus:,} GPUs throughput is below that of {before.gpus:,}: "
+                f"{_grown(before, after)}"
+            )
+            reasons.append(Reason("returns-negative", text))
+    return reasons
+
+
+def _grown(before: ScalePoint, after: ScalePoint) -> str:
+    """Name the part whose share of the step grew most."""
+    parts = after.breakdown_s
+    share = {
+        name: parts[name] / after.step_s - before.breakdown_s[name] / before.step_s
+        for name in parts
+        if name != "compute_s"
+    }
+    worst = max(share, key=lambda name: share[name])
+    label = worst.removesuffix("_s").replace("dp", "data-parallel traffic")
+    return (
+        f"{label} grows from {before.breakdown_s[worst] / before.step_s:.0%} "
+        f"to {parts[worst] / after.step_s:.0%} of a step"
+    )

@@ -1,0 +1,134 @@
+"""Time every layout that fits in memory, and rank them."""
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.space import candidates
+from tenfold.model.plan import Recompute, Shard, TrainPlan
+from tenfold.physics.training.arrays import RECOMPUTE_CODES, SHARD_CODES, Plans, take
+from tenfold.physics.training.memory import fits, memory_of
+from tenfold.physics.training.shapes import training_shape
+from tenfold.physics.training.step import StepTimes, time_plans
+
+Floats = NDArray[np.float64]
+BYTES_PER_GIB = float(1 << 30)
+PARTS = tuple(name for name in StepTimes.__slots__ if name != "step_s")
+
+
+class Timed(Struct, frozen=True, kw_only=True):
+    """Every layout of one size: how much memory it takes and, where it fits, how long a step.
+
+    `searched` counts all of them; the arrays hold those that fit, fastest first.
+    """
+
+    ask: TrainAsk
+    ground: Ground
+    gpus: int
+    searched: int
+    plans: Plans
+    memory_bytes: Floats
+    times: StepTimes
+    least_memory_bytes: float
+    """What the most frugal layout takes, also where nothing fits."""
+
+    @property
+    def found(self) -> int:
+        """Layouts that fit."""
+        return len(self.memory_bytes)
+
+    @property
+    def step_s(self) -> Floats:
+        """Seconds of a step, fastest first."""
+        return np.asarray(self.times.step_s)
+
+
+def search(ask: TrainAsk, ground: Ground, gpus: int) -> Timed:
+    """Return all layouts of a job on some GPUs, fastest first."""
+    shape = training_shape(ask.shape)
+    plans = candidates(ask, ground, gpus)
+    searched = len(np.asarray(plans.dp))
+    memory = memory_of(shape, plans, ground.profile)
+    peak = np.broadcast_to(np.asarray(memory.peak_bytes), (searched,))
+    room = np.flatnonzero(np.broadcast_to(fits(memory, ground.part), (searched,)))
+    plans, peak_fitting = take(plans, room), peak[room]
+    times = _stretched(
+        time_plans(shape, plans, ground.part, ground.profile), ground.factor(shape, plans)
+    )
+    order = _order(plans, np.asarray(times.step_s))
+    return Timed(
+        ask=ask,
+        ground=ground,
+        gpus=gpus,
+        searched=searched,
+        plans=take(plans, order),
+        memory_bytes=peak_fitting[order],
+        times=take(times, order),
+        least_memory_bytes=float(peak.min(initial=np.inf)),
+    )
+
+
+def _stretched(times: StepTimes, factor: Floats) -> StepTimes:
+    """Return times with every part stretched alike, so that they still add up."""
+    return StepTimes(
+        **{name: np.asarray(getattr(times, name)) * factor for name in StepTimes.__slots__}
+    )
+
+
+def _order(plans: Plans, step_s: Floats) -> NDArray[np.int64]:
+    """Sort by time; where two differ by less than a part in a thousand the plainer one wins."""
+    plain = (
+        np.log2(np.asarray(plans.tp))
+        + np.log2(np.asarray(plans.pp))
+        + np.log2(np.asarray(plans.cp))
+        + np.asarray(plans.shard)
+        + np.asarray(plans.recompute)
+        + np.asarray(plans.virtual_stages) * 0.1
+    )
+    steps = np.round(np.log(np.maximum(step_s, 1e-12)) * 1000.0)
+    return np.lexsort((step_s, plain, steps)).astype(np.int64)
+
+
+def plan_at(timed: Timed, place: int) -> TrainPlan:
+    """Return one of the layouts found as a record."""
+    plans, ask, ground = timed.plans, timed.ask, timed.ground
+
+    def whole(values: object) -> int:
+        numbers = np.asarray(values)
+        return int(numbers[place] if numbers.ndim else numbers)
+
+    return TrainPlan(
+        model=ask.model,
+        shape=ask.shape,
+        seq=ask.seq,
+        micro_batch=whole(plans.micro_batch),
+        global_batch=ask.global_batch,
+        accelerator=ground.accelerator,
+        gpus=timed.gpus,
+        gpus_per_node=ground.gpus_per_node,
+        tp=whole(plans.tp),
+        pp=whole(plans.pp),
+        dp=whole(plans.dp),
+        cp=whole(plans.cp),
+        ep=whole(plans.ep),
+        virtual_stages=whole(plans.virtual_stages),
+        shard=_SHARDS[whole(plans.shard)],
+        recompute=_RECOMPUTES[whole(plans.recompute)],
+        sequence_parallel=bool(whole(plans.sequence_parallel)),
+        precision=ask.precision,
+        stack=ground.stack,
+        nic_gbps_per_gpu=ground.nic_bytes_per_s * 8 / 1e9,
+    )
+
+
+def breakdown_at(timed: Timed, place: int) -> dict[str, float]:
+    """Return where the seconds of one layout's step go."""
+    return {
+        part: float(np.broadcast_to(np.asarray(getattr(timed.times, part)), timed.found)[place])
+        for part in PARTS
+    }
+
+
+_SHARDS: dict[int, Shard] = {code: name for name, code in SHARD_CODES.items() if name != "hsdp"}  # pyright: ignore[reportAssignmentType]
+_RECOMPUTES: dict[int, Recompute] = {code: name for name, code in RECOMPUTE_CODES.items()}  # pyright: ignore[reportAssignmentType]

@@ -1,0 +1,289 @@
+"""Choose how to serve a model: precision, GPUs a replica, and how many replicas, at least cost.
+
+Every candidate is loaded as far as its objectives allow; the number of replicas follows
+from that, and money decides between candidates. Each is one entry of an array.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from tenfold.model.hardware import Accelerator
+from tenfold.model.plan import TrainPrecision
+from tenfold.model.reason import Misfit, Reason
+from tenfold.model.shape import ModelShape
+from tenfold.physics.arrays import Floats
+from tenfold.physics.serving.batching import Limits, Served
+from tenfold.physics.serving.devices import serving_devices
+from tenfold.physics.serving.engines import Profile, efficiency_of, limits_of
+from tenfold.physics.serving.kv_cache import Layout
+from tenfold.physics.serving.online import Stream, online
+from tenfold.physics.serving.precision import numbers
+from tenfold.physics.serving.replica import Replica
+from tenfold.physics.serving.shapes import serving_shapes
+
+GIB = float(1 << 30)
+QPS_TURNS = 30
+QPS_LEAST = 1e-4
+PIPELINES = (1, 2, 4, 8)
+REPLICA_GPUS_MAX = 64
+
+
+class ServeAsk(Struct, frozen=True, kw_only=True):
+    """A service: its load, the lengths of its requests, and what its users may wait."""
+
+    model: str
+    shape: ModelShape
+    qps: float
+    input_tokens: int
+    output_tokens: int
+    ttft_s: float
+    tpot_s: float
+    precisions: tuple[TrainPrecision, ...] = ("bf16", "fp8")
+
+
+class ServeGround(Struct, frozen=True, kw_only=True):
+    """One pool of accelerators alike that a service may use."""
+
+    pool: str
+    part: Accelerator
+    profile: Profile
+    engine: str
+    gpus: int
+    gpus_per_node: int
+    scaleup_gpus: int
+    usd_per_gpu_hour: float
+
+
+class ServePlan(Struct, frozen=True, kw_only=True):
+    """Replicas of one kind in one pool, and what users get from them."""
+
+    pool: str
+    accelerator: str
+    engine: str
+    precision: TrainPrecision
+    tp: int
+    pp: int
+    gpus_per_replica: int
+    replicas: int
+    gpus: int
+    qps_per_replica_max: float
+    ttft_s: float
+    tpot_s: float
+    output_tokens_per_s: float
+    concurrent: float
+    memory_gib: float
+    usd_per_hour: float
+    usd_per_million_tokens: float
+    enough_gpus: bool
+
+
+class ServeAnswer(Struct, frozen=True, kw_only=True):
+    """Candidates that meet the objectives, cheapest first, and why others lost."""
+
+    searched: int
+    plans: tuple[ServePlan, ...]
+    why: tuple[Reason, ...]
+
+
+class _Candidates(Struct, frozen=True, kw_only=True):
+    """All candidates as arrays, with the pool and precision of each."""
+
+    grounds: tuple[ServeGround, ...]
+    precision: tuple[TrainPrecision, ...]
+    replica: Replica
+    limits: Limits
+
+    @property
+    def count(self) -> int:
+        return len(self.grounds)
+
+
+def plan_serve(
+    ask: ServeAsk, grounds: Sequence[ServeGround], *, keep: int = 10
+) -> ServeAnswer | Misfit:
+    """Return the cheapest ways to meet a service's objectives, or why there is none."""
+    found = _candidates(ask, grounds)
+    if found is None:
+        return Misfit((Reason("no-accelerators", "the fleet has no accelerators to serve on"),))
+    idle = _served(ask, found, np.full(found.count, QPS_LEAST))
+    qps_max = _qps_max(ask, found)
+    replicas = np.ceil(ask.qps / np.maximum(qps_max, QPS_LEAST) - 1e-9)
+    share = np.minimum(ask.qps / np.maximum(replicas, 1.0), qps_max)
+    loaded = _served(ask, found, np.maximum(share, QPS_LEAST))
+    plans = [
+        _plan(ask, found, place, qps_max, replicas, loaded)
+        for place in range(found.count)
+        if qps_max[place] > QPS_LEAST
+    ]
+    plans.sort(key=lambda plan: (not plan.enough_gpus, plan.usd_per_million_tokens, plan.gpus))
+    reasons = tuple(_why(ask, found, idle, qps_max, plans))
+    if not plans or not plans[0].enough_gpus:
+        return Misfit(reasons)
+    return ServeAnswer(searched=found.count, plans=tuple(plans[:keep]), why=reasons)
+
+
+def _candidates(ask: ServeAsk, grounds: Sequence[ServeGround]) -> _Candidates | None:
+    rows: list[tuple[ServeGround, TrainPrecision, int, int]] = []
+    for ground in grounds:
+        most = min(ground.scaleup_gpus, ground.gpus)
+        tensor = [1 << bit for bit in range(10) if 1 << bit <= most]
+        rows.extend(
+            (ground, precision, tp, pp)
+            for precision in ask.precisions
+            for tp in tensor
+            if ask.shape.heads % tp == 0
+            for pp in PIPELINES
+            if tp * pp <= min(ground.gpus, REPLICA_GPUS_MAX) and pp <= ask.shape.layers
+        )
+    if not rows:
+        return None
+    shape = serving_shapes([ask.shape] * len(rows))
+    profiles = [ground.profile for ground, *_ in rows]
+    number = numbers([precision for _, precision, _, _ in rows], shape)
+    tp = np.array([float(row[2]) for row in rows])
+    # Newer engines spread experts over ranks that each attend to their own sequences.
+    spread = np.array([profile.attention_dp for profile in profiles]) & (shape.experts > 0)
+    layout = Layout(
+        tp=np.where(spread, 1.0, tp),
+        pp=np.array([float(row[3]) for row in rows]),
+        attention_dp=np.where(spread, tp, 1.0),
+    )
+    replica = Replica(
+        shape,
+        serving_devices([ground.part for ground, *_ in rows]),
+        layout,
+        number.widths,
+        number.math_bits,
+        number.expert_math_bits,
+        efficiency_of(profiles),
+    )
+    return _Candidates(
+        grounds=tuple(row[0] for row in rows),
+        precision=tuple(row[1] for row in rows),
+        replica=replica,
+        limits=limits_of(profiles),
+    )
+
+
+def _served(ask: ServeAsk, found: _Candidates, qps: Floats) -> Served:
+    size = found.count
+    families = [ground.profile.family for ground in found.grounds]
+    stream = Stream(
+        input_tokens=np.full(size, float(ask.input_tokens)),
+        output_tokens=np.full(size, float(max(1, ask.output_tokens))),
+        qps=qps,
+        clients=np.full(size, np.nan),
+        requests=np.full(size, np.inf),
+        gateway_s=np.array([family.gateway_s if family else 0.005 for family in families]),
+    )
+    return online(found.replica, found.limits, stream)
+
+
+def _meets(ask: ServeAsk, served: Served) -> Floats:
+    good = (served.ttft_s <= ask.ttft_s) & (served.tpot_s <= ask.tpot_s)
+    return (good & (served.fits > 0) & (served.saturated == 0)).astype(np.float64)
+
+
+def _qps_max(ask: ServeAsk, found: _Candidates) -> Floats:
+    """Return the largest rate at which each candidate still meets both objectives."""
+    low = np.full(found.count, QPS_LEAST)
+    high = np.full(found.count, max(ask.qps, 1.0) * 4.0)
+    alive = _meets(ask, _served(ask, found, low)) > 0
+    for _ in range(QPS_TURNS):
+        middle = np.sqrt(low * high)
+        good = _meets(ask, _served(ask, found, middle)) > 0
+        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    return np.where(alive, low, 0.0)
+
+
+def _plan(
+    ask: ServeAsk,
+    found: _Candidates,
+    place: int,
+    qps_max: Floats,
+    replicas: Floats,
+    served: Served,
+) -> ServePlan:
+    ground = found.grounds[place]
+    layout = found.replica.layout
+    each = int(layout.gpus[place])
+    count = int(replicas[place])
+    hourly = count * each * ground.usd_per_gpu_hour
+    tokens_per_s = ask.qps * ask.output_tokens
+    return ServePlan(
+        pool=ground.pool,
+        accelerator=ground.part.name,
+        engine=ground.engine,
+        precision=found.precision[place],
+        tp=int(layout.tp[place] * layout.attention_dp[place]),
+        pp=int(layout.pp[place]),
+        gpus_per_replica=each,
+        replicas=count,
+        gpus=count * each,
+        qps_per_replica_max=float(qps_max[place]),
+        ttft_s=float(served.ttft_s[place]),
+        tpot_s=float(served.tpot_s[place]),
+        output_tokens_per_s=tokens_per_s,
+        concurrent=float(served.batch[place]) * count,
+        memory_gib=float(served.memory_bytes[place]) / GIB,
+        usd_per_hour=hourly,
+        usd_per_million_tokens=hourly / 3600 / tokens_per_s * 1e6 if tokens_per_s else 0.0,
+        enough_gpus=count * each <= ground.gpus,
+    )
+
+
+def _why(
+    ask: ServeAsk,
+    found: _Candidates,
+    idle: Served,
+    qps_max: Floats,
+    plans: Sequence[ServePlan],
+) -> list[Reason]:
+    """Say why the best won and, by kind of failure, why the others are out."""
+    reasons: list[Reason] = []
+    if plans and plans[0].enough_gpus:
+        best = plans[0]
+        reasons.append(
+            Reason(
+                "cheapest",
+                f"{best.replicas} replicas of {best.gpus_per_replica} x {best.accelerator} in "
+                f"{best.precision} cost ${best.usd_per_million_tokens:.2f} a million output tokens "
+                f"at {best.qps_per_replica_max:.3g} requests a second each",
+            )
+        )
+    elif plans:
+        least = min(plans, key=lambda plan: plan.gpus)
+        reasons.append(
+            Reason(
+                "not-enough-gpus",
+                f"{least.gpus:,} GPUs would be needed at least, in pool `{least.pool}`",
+            )
+        )
+    large = int((idle.fits == 0).sum())
+    if large:
+        reasons.append(
+            Reason("weights-too-large", f"{large} of {found.count} candidates do not fit in memory")
+        )
+    checks: tuple[tuple[str, Floats, float], ...] = (
+        ("ttft", idle.ttft_s, ask.ttft_s),
+        ("tpot", idle.tpot_s, ask.tpot_s),
+    )
+    for name, values, limit in checks:
+        slow = (idle.fits > 0) & (values > limit)
+        if slow.any():
+            best_s = float(values[idle.fits > 0].min())
+            reasons.append(
+                Reason(
+                    f"{name}-missed",
+                    f"{int(slow.sum())} candidates miss the {name.upper()} of {limit:g} s even "
+                    f"without load; the quickest takes {best_s:.3g} s",
+                )
+            )
+    crowded = int(((qps_max == 0) & (idle.fits > 0)).sum())
+    if crowded and not plans:
+        reasons.append(
+            Reason("no-load", f"{crowded} candidates carry no load within the objectives")
+        )
+    return reasons

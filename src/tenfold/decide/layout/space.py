@@ -1,0 +1,150 @@
+"""All layouts worth timing for a number of GPUs, as arrays.
+
+The grid is built whole and masked, so there is no loop over plans. What is left out
+on purpose: tensor parallelism that leaves the scale-up domain (unless it is asked for),
+stages with no layer, and interleaving that does not divide the layers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.model.shape import ModelShape
+from tenfold.physics.arrays import Floats
+from tenfold.physics.training.arrays import (
+    PRECISION_CODES,
+    RECOMPUTE_CODES,
+    SHARD_CODES,
+    Plans,
+)
+
+MICRO_BATCHES_MAX = 64
+VIRTUAL_STAGES_MAX = 12
+PIPELINE_MAX = 256
+CONTEXT_SEQ = 8192
+"""Sequences shorter than this are not worth splitting over GPUs."""
+
+
+class _Grid(NamedTuple):
+    """One column an axis of the search."""
+
+    tp: Floats
+    pp: Floats
+    cp: Floats
+    ep: Floats
+    micro: Floats
+    virtual: Floats
+    recompute: Floats
+    shard: Floats
+
+
+def candidates(ask: TrainAsk, ground: Ground, gpus: int) -> Plans:
+    """Return every layout of `ask` on `gpus` GPUs that is whole in all its parts."""
+    axes = [
+        _tensor(ask, ground, gpus),
+        _pipeline(ask, gpus),
+        _context(ask, gpus),
+        _expert(ask, gpus),
+        _micro(ask),
+        _virtual(ask.shape),
+        _recompute(ask, ground),
+        [SHARD_CODES[ask.shard]] if ask.shard else [0, 1, 2, 3],
+    ]
+    grid = np.meshgrid(*(np.asarray(axis, dtype=np.float64) for axis in axes), indexing="ij")
+    made = _Grid(*(one.ravel() for one in grid))
+    dp = gpus / (made.tp * made.pp * made.cp)
+    whole = _whole(ask, made, dp)
+    pick = np.flatnonzero(whole)
+    made = _Grid(*(column[pick] for column in made))
+    return Plans(
+        seq=float(ask.seq),
+        micro_batch=made.micro,
+        global_batch=float(ask.global_batch),
+        gpus=np.full(len(pick), float(gpus)),
+        tp=made.tp,
+        pp=made.pp,
+        dp=dp[pick],
+        cp=made.cp,
+        ep=made.ep,
+        virtual_stages=made.virtual,
+        shard=made.shard,
+        recompute=made.recompute,
+        sequence_parallel=(made.tp > 1).astype(np.float64),
+        precision=float(PRECISION_CODES[ask.precision]),
+        scaleup_ranks=float(min(ground.scaleup_gpus, gpus)),
+        nic_bytes_s=ground.nic_bytes_per_s,
+        oversubscription=ground.oversubscription(gpus),
+    )
+
+
+def _whole(ask: TrainAsk, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
+    """Return which combinations divide evenly everywhere they must."""
+    tp, pp, cp, virtual = grid.tp, grid.pp, grid.cp, grid.virtual
+    layers = float(ask.shape.layers)
+    per_rank = ask.global_batch / (dp * grid.micro)
+    good = (dp >= 1) & (dp == np.floor(dp)) & (per_rank >= 1) & (per_rank == np.floor(per_rank))
+    chunks = pp * virtual
+    # Embedding and head may take the place of a layer each at the two ends.
+    even = (layers % chunks == 0) | ((layers + 2) % chunks == 0)
+    good &= np.where(virtual > 1, even & (pp > 1) & (per_rank % pp == 0), True)
+    good &= (layers % pp == 0) | ((layers + 2) % pp == 0) | (pp <= layers / 4)
+    good &= ask.seq % (2 * cp * tp) == 0
+    good &= (dp * cp * tp) % grid.ep == 0
+    # No framework shards gradients or weights over ranks that also hold a pipeline stage.
+    good &= ~((grid.shard >= SHARD_CODES["zero2"]) & (pp > 1))
+    return good & ~((grid.shard > 0) & (dp * cp == 1))
+
+
+def _recompute(ask: TrainAsk, ground: Ground) -> list[int]:
+    if ask.recompute:
+        return [RECOMPUTE_CODES[ask.recompute]]
+    # Fused attention keeps no scores, so there is nothing selective to recompute.
+    fused = float(ground.profile.flash) >= 1.0
+    return [RECOMPUTE_CODES[kind] for kind in ("none", "full") if fused] or [0, 1, 2]
+
+
+def _tensor(ask: TrainAsk, ground: Ground, gpus: int) -> list[int]:
+    if ask.tp is not None:
+        return [ask.tp]
+    most = min(ground.scaleup_gpus, gpus, ask.shape.heads)
+    return [degree for degree in _powers(most) if ask.shape.heads % degree == 0]
+
+
+def _pipeline(ask: TrainAsk, gpus: int) -> list[int]:
+    if ask.pp is not None:
+        return [ask.pp]
+    layers = ask.shape.layers
+    most = min(layers, gpus, PIPELINE_MAX)
+    divisors = [degree for degree in range(1, most + 1) if layers % degree == 0]
+    return sorted(dict.fromkeys([*divisors, *_powers(most)]))
+
+
+def _context(ask: TrainAsk, gpus: int) -> list[int]:
+    if ask.cp is not None:
+        return [ask.cp]
+    return _powers(min(gpus, max(1, ask.seq // CONTEXT_SEQ) * 2)) if ask.seq > CONTEXT_SEQ else [1]
+
+
+def _expert(ask: TrainAsk, gpus: int) -> list[int]:
+    if ask.ep is not None:
+        return [ask.ep]
+    experts = ask.shape.experts
+    if experts < 2:
+        return [1]
+    return [degree for degree in _powers(min(experts, gpus)) if experts % degree == 0]
+
+
+def _micro(ask: TrainAsk) -> list[int]:
+    if ask.micro_batch is not None:
+        return [ask.micro_batch]
+    return _powers(min(MICRO_BATCHES_MAX, ask.global_batch))
+
+
+def _virtual(shape: ModelShape) -> list[int]:
+    return [degree for degree in range(1, min(VIRTUAL_STAGES_MAX, shape.layers) + 1)]
+
+
+def _powers(most: int) -> list[int]:
+    return [1 << bit for bit in range(max(1, most).bit_length()) if 1 << bit <= most]

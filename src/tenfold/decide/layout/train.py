@@ -1,0 +1,156 @@
+"""Lay a training job out: the ranked plans, the front of trade-offs, the curve and the reasons.
+
+With a deadline the cheapest size that meets it is chosen, with a budget the fastest
+within it, and with neither the knee of the scaling curve.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.families import why
+from tenfold.decide.layout.outcome import Outcome, outcome_at
+from tenfold.decide.layout.scaling import Curve, curve, sizes
+from tenfold.decide.layout.search import Timed, search
+from tenfold.model.reason import Misfit, Reason
+
+SECONDS_PER_DAY = 86_400
+FRONT_PER_SIZE = 3
+
+
+class TrainAnswer(Struct, frozen=True, kw_only=True):
+    """Everything a layout search found."""
+
+    searched: int
+    plans: tuple[Outcome, ...]
+    front: tuple[Outcome, ...]
+    curve: Curve
+    why: tuple[Reason, ...]
+
+
+def plan_train(ask: TrainAsk, ground: Ground, *, keep: int = 10) -> TrainAnswer | Misfit:
+    """Return the best layouts of a job on a ground, or why there are none."""
+    if ask.gpus is not None and ask.gpus > ground.gpus:
+        text = f"{ask.gpus:,} GPUs were asked for, and the fleet has {ground.gpus:,} alike"
+        return Misfit((Reason("not-enough-gpus", text),))
+    made, found = curve(ask, ground, _counts(ask, ground))
+    if not found:
+        largest = search(ask, ground, ask.gpus or ground.gpus)
+        return Misfit(tuple(why(largest)))
+    chosen, choice = _choose(ask, found, made)
+    if ask.gpus is not None and chosen.gpus != ask.gpus:
+        return Misfit(tuple(why(search(ask, ground, ask.gpus))))
+    plans = tuple(outcome_at(chosen, place) for place in range(min(keep, chosen.found)))
+    return TrainAnswer(
+        searched=made.searched,
+        plans=plans,
+        front=front(_contenders(found)),
+        curve=made,
+        why=(*choice, *_crossing(ask, ground, chosen), *why(chosen), *made.reasons),
+    )
+
+
+def _crossing(ask: TrainAsk, ground: Ground, chosen: Timed) -> list[Reason]:
+    """Say what it costs to force tensor parallelism out of the scale-up domain."""
+    if ask.tp is None or ask.tp <= ground.scaleup_gpus:
+        return []
+    inside = search(replace(ask, tp=ground.scaleup_gpus), ground, chosen.gpus)
+    if not inside.found:
+        return []
+    slower = float(chosen.step_s[0] / inside.step_s[0] - 1)
+    text = (
+        f"tp {ask.tp} leaves the scale-up domain of {ground.scaleup_gpus}: a step takes "
+        f"{chosen.step_s[0]:.3g} s instead of {inside.step_s[0]:.3g} with tp "
+        f"{ground.scaleup_gpus} ({slower:+.0%})"
+    )
+    return [Reason("tensor-crosses-domain", text)]
+
+
+def _counts(ask: TrainAsk, ground: Ground) -> list[int]:
+    if ask.gpus is None:
+        return sizes(ground)
+    return sorted(dict.fromkeys([*sizes(replace(ground, gpus=ask.gpus)), ask.gpus]))
+
+
+def _choose(ask: TrainAsk, found: list[Timed], made: Curve) -> tuple[Timed, list[Reason]]:
+    """Return the size to recommend, and why that one."""
+    if ask.gpus is not None:
+        exact = [timed for timed in found if timed.gpus == ask.gpus]
+        return (exact or found)[-1], []
+    heads = [(timed, outcome_at(timed, 0)) for timed in found]
+    if ask.tokens is not None and ask.deadline_s is not None:
+        days = ask.deadline_s / SECONDS_PER_DAY
+        in_time = [pair for pair in heads if pair[1].run and pair[1].run.days <= days]
+        if in_time:
+            best = min(in_time, key=lambda pair: (_usd(pair[1]), pair[0].gpus))
+            return best[0], [_met("deadline", f"{days:g} days", best[1])]
+        best = min(heads, key=lambda pair: _days(pair[1]))
+        return best[0], [_missed("deadline", f"{days:g} days", best[1])]
+    if ask.tokens is not None and ask.budget_usd is not None:
+        within = [pair for pair in heads if _usd(pair[1]) <= ask.budget_usd]
+        limit = f"${ask.budget_usd:,.0f}"
+        if within:
+            best = min(within, key=lambda pair: _days(pair[1]))
+            return best[0], [_met("budget", limit, best[1])]
+        best = min(heads, key=lambda pair: _usd(pair[1]))
+        return best[0], [_missed("budget", limit, best[1])]
+    knee = next(timed for timed in found if timed.gpus == made.knee)
+    return knee, [Reason("at-the-knee", f"{knee.gpus:,} GPUs is the knee of the scaling curve")]
+
+
+def _usd(outcome: Outcome) -> float:
+    return outcome.run.usd if outcome.run else outcome.usd_per_step
+
+
+def _days(outcome: Outcome) -> float:
+    return outcome.run.days if outcome.run else outcome.step_s
+
+
+def _met(what: str, limit: str, outcome: Outcome) -> Reason:
+    kind = "the cheapest size that meets" if what == "deadline" else "the fastest size within"
+    return Reason(
+        f"{what}-met",
+        f"{outcome.plan.gpus:,} GPUs is {kind} the {what} of {limit}: "
+        f"{_days(outcome):.1f} days, ${_usd(outcome):,.0f}",
+    )
+
+
+def _missed(what: str, limit: str, outcome: Outcome) -> Reason:
+    return Reason(
+        f"{what}-missed",
+        f"no size meets the {what} of {limit}; nearest is {outcome.plan.gpus:,} GPUs with "
+        f"{_days(outcome):.1f} days and ${_usd(outcome):,.0f}",
+    )
+
+
+def _contenders(found: Sequence[Timed]) -> list[Outcome]:
+    return [
+        outcome_at(timed, place)
+        for timed in found
+        for place in range(min(FRONT_PER_SIZE, timed.found))
+    ]
+
+
+def front(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """Return the outcomes that no other beats in time, money, GPUs and risk at once."""
+    axes = [
+        (
+            one.step_s / one.effective_share,
+            one.usd_per_step,
+            float(one.plan.gpus),
+            one.failures_per_day,
+        )
+        for one in outcomes
+    ]
+    kept: list[Outcome] = []
+    for place, own in enumerate(axes):
+        beaten = any(
+            other != own and all(theirs <= ours for theirs, ours in zip(other, own, strict=True))
+            for other in axes
+        )
+        twin = any(axes[earlier] == own for earlier in range(place))
+        if not beaten and not twin:
+            kept.append(outcomes[place])
+    return tuple(kept)

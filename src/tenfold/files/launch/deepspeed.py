@@ -1,0 +1,63 @@
+"""DeepSpeed: its JSON settings, and the command that gives them to a program.
+
+DeepSpeed wraps a model that the program builds, so the model's shape is the program's
+own business: the settings say batch, precision, sharding and tensor parallelism.
+"""
+
+import json
+
+from tenfold.files.launch.job_checks import check_job
+from tenfold.files.launch.limits import refuse_unsupported, trainer_unsupported
+from tenfold.files.launch.payload import Payload, precision_env
+from tenfold.files.launch.shell import torchrun_script
+from tenfold.model.launch import LaunchJob
+from tenfold.model.plan import TrainPlan
+
+SETTINGS = "deepspeed.json"
+_STAGES = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
+
+
+def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
+    """Return the settings, and a script that starts the job's program with them."""
+    check_job(job)
+    refuse_unsupported(trainer_unsupported(plan, "deepspeed"), plan, "deepspeed")
+    payload = deepspeed_payload(plan, job)
+    return {"deepspeed.sh": torchrun_script(plan, job, payload), **payload.files}
+
+
+def deepspeed_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Payload:
+    """Return the job's program with DeepSpeed's arguments; `train.py` where it has none."""
+    script = job.script or ("train.py",)
+    return Payload(
+        argv=(*script, "--deepspeed", "--deepspeed_config", f"{folder}{SETTINGS}"),
+        env=precision_env(plan),
+        files={SETTINGS: json.dumps(settings(plan), indent=2) + "\n"},
+    )
+
+
+def settings(plan: TrainPlan) -> dict[str, object]:
+    """Return the settings that say the plan."""
+    stage = _STAGES[plan.shard]
+    chosen: dict[str, object] = {
+        "train_batch_size": plan.global_batch,
+        "train_micro_batch_size_per_gpu": plan.micro_batch,
+        "gradient_accumulation_steps": plan.micro_batches,
+        "steps_per_print": 1,
+        "wall_clock_breakdown": False,
+        "optimizer": {"type": "AdamW", "params": {"lr": 3e-4, "weight_decay": 0.1}},
+        "zero_optimization": {"stage": stage, **_overlap(stage)},
+        "bf16": {"enabled": plan.precision == "bf16"},
+        "fp16": {"enabled": plan.precision == "fp16"},
+    }
+    if plan.tp > 1:
+        chosen["tensor_parallel"] = {"autotp_size": plan.tp}
+    if plan.recompute == "full":
+        chosen["activation_checkpointing"] = {
+            "partition_activations": False,
+            "number_checkpoints": plan.shape.layers,
+        }
+    return chosen
+
+
+def _overlap(stage: int) -> dict[str, object]:
+    return {"overlap_comm": True, "contiguous_gradients": True} if stage >= 2 else {}

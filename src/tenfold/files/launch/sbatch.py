@@ -1,0 +1,72 @@
+"""Slurm: one batch script that starts torchrun once on each node."""
+
+import shlex
+
+from tenfold.files.launch.job_checks import check_job
+from tenfold.files.launch.payload import processes_per_node, torchrun_sizes
+from tenfold.files.launch.shell import HEADER, command, quoted, settings
+from tenfold.files.launch.trainers import launcher_payload
+from tenfold.model.launch import LaunchJob
+from tenfold.model.plan import TrainPlan
+
+# Jobs that share a node must not meet on one port.
+_RENDEZVOUS = (
+    'mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")',
+    'endpoint="${nodes[0]}:$((20000 + SLURM_JOB_ID % 20000))"',
+)
+
+
+def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
+    """Return the batch script and the files that it starts; submit it from their folder."""
+    check_job(job)
+    payload = launcher_payload(plan, job, "sbatch")
+    start = [
+        "srun",
+        "--kill-on-bad-exit=1",
+        *_container(job),
+        "torchrun",
+        *torchrun_sizes(plan),
+        '--rdzv-id="$SLURM_JOB_ID"',
+        "--rdzv-backend=c10d",
+        '--rdzv-endpoint="$endpoint"',
+        *quoted(payload.argv),
+    ]
+    first, *rest = HEADER
+    lines = [first, *_directives(plan, job), "", *rest, *settings(job, payload.env)]
+    return {"job.sbatch": "\n".join((*lines, *_RENDEZVOUS, command(start))) + "\n", **payload.files}
+
+
+def _directives(plan: TrainPlan, job: LaunchJob) -> list[str]:
+    options = {
+        "job-name": job.name,
+        "nodes": str(plan.nodes),
+        "ntasks-per-node": "1",
+        "gpus-per-node": str(processes_per_node(plan)),
+        "time": _clock(job.time_limit_s),
+        "partition": job.partition,
+        "account": job.team,
+        "output": "%x-%j.out",
+    }
+    # A node that is shared would slow the others of the gang.
+    whole = ["#SBATCH --exclusive"] if processes_per_node(plan) == plan.gpus_per_node else []
+    return [f"#SBATCH --{name}={value}" for name, value in options.items() if value] + whole
+
+
+def _clock(seconds: int | None) -> str:
+    """Return a limit as Slurm reads it; it counts whole minutes, so a part is rounded up."""
+    if seconds is None:
+        return ""
+    minutes = -(-seconds // 60)
+    days, rest = divmod(minutes, 24 * 60)
+    return f"{days}-{rest // 60:02}:{rest % 60:02}:00"
+
+
+def _container(job: LaunchJob) -> list[str]:
+    if not job.image:
+        return []
+    folder = shlex.quote(job.work_dir) if job.work_dir else '"$PWD"'
+    return [
+        f"--container-image={shlex.quote(job.image)}",
+        f"--container-mounts={folder}:{folder}",
+        f"--container-workdir={folder}",
+    ]

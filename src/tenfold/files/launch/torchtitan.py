@@ -1,0 +1,115 @@
+"""TorchTitan: a TOML job file, and a module that names the plan's shape as a flavor.
+
+TorchTitan 0.2 is the last line that reads TOML; later ones are set up in Python. It
+knows models by flavor, so a shape of our own is registered through `custom_import`.
+"""
+
+import json
+
+from tenfold.files.launch.job_checks import check_job
+from tenfold.files.launch.limits import (
+    refuse_unsupported,
+    torchtitan_stage_layers,
+    trainer_unsupported,
+)
+from tenfold.files.launch.payload import Payload, precision_env
+from tenfold.files.launch.shell import torchrun_script
+from tenfold.files.launch.torchtitan_model import model_module
+from tenfold.model.launch import LaunchJob
+from tenfold.model.plan import TrainPlan
+
+JOB_FILE = "torchtitan.toml"
+MODULE = "tenfold_model"
+_Tables = dict[str, dict[str, object]]
+
+
+def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
+    """Return the job file, the model's module, and a script that starts TorchTitan."""
+    check_job(job)
+    refuse_unsupported(trainer_unsupported(plan, "torchtitan"), plan, "torchtitan")
+    payload = torchtitan_payload(plan, job)
+    return {"torchtitan.sh": torchrun_script(plan, job, payload), **payload.files}
+
+
+def torchtitan_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Payload:
+    """Return TorchTitan's program with the job file, both files taken from `folder`."""
+    script = job.script or ("-m", "torchtitan.train")
+    return Payload(
+        argv=(*script, "--job.config_file", f"{folder}{JOB_FILE}"),
+        env={"PYTHONPATH": folder or ".", **precision_env(plan)},
+        files={JOB_FILE: _toml(tables(plan, job)), f"{MODULE}.py": model_module(plan)},
+    )
+
+
+def tables(plan: TrainPlan, job: LaunchJob) -> _Tables:
+    """Return the tables of the job file that say the plan."""
+    chosen: _Tables = {
+        "job": {"description": job.name, "dump_folder": "./outputs"},
+        "experimental": {"custom_import": MODULE},
+        "model": {"name": "tenfold", "flavor": "plan"},
+        "optimizer": {"name": "AdamW", "lr": 3e-4},
+        "lr_scheduler": {"warmup_steps": min(200, job.steps)},
+        "training": _training(plan, job),
+        "parallelism": _parallelism(plan),
+        "activation_checkpoint": {"mode": plan.recompute},
+        "metrics": {"log_freq": 1},
+    }
+    if plan.recompute == "selective":
+        chosen["activation_checkpoint"]["selective_ac_option"] = "op"
+    if plan.precision == "fp8":
+        chosen["model"]["converters"] = ["quantize.linear.float8"]
+        chosen["quantize.linear.float8"] = {"enable_fsdp_float8_all_gather": plan.shard == "zero3"}
+    return chosen
+
+
+def _training(plan: TrainPlan, job: LaunchJob) -> dict[str, object]:
+    full = plan.precision in ("fp32", "tf32")
+    # A pipeline takes the micro-batches of a step at once; without one they accumulate.
+    held = plan.micro_batches if plan.pp > 1 else 1
+    return {
+        "local_batch_size": plan.micro_batch * held,
+        "global_batch_size": plan.global_batch,
+        "seq_len": plan.seq,
+        "steps": job.steps,
+        "mixed_precision_param": "float32" if full else "bfloat16",
+    }
+
+
+def _parallelism(plan: TrainPlan) -> dict[str, object]:
+    sharded = plan.shard in ("zero2", "zero3")
+    chosen: dict[str, object] = {
+        "data_parallel_replicate_degree": 1 if sharded else plan.dp,
+        "data_parallel_shard_degree": plan.dp if sharded else 1,
+        # Weights kept after the forward pass are ZeRO-2: gradients and states sharded alone.
+        "fsdp_reshard_after_forward": "never" if plan.shard == "zero2" else "default",
+        "tensor_parallel_degree": plan.tp,
+        "pipeline_parallel_degree": plan.pp,
+        "context_parallel_degree": plan.cp,
+        "expert_parallel_degree": plan.ep,
+        "expert_tensor_parallel_degree": plan.tp if plan.ep > 1 else 1,
+    }
+    stage = torchtitan_stage_layers(plan) if plan.pp > 1 else None
+    if stage is not None:
+        layers, less = stage
+        chosen |= {
+            "pipeline_parallel_schedule": (
+                "Interleaved1F1B" if plan.virtual_stages > 1 else "1F1B"
+            ),
+            "pipeline_parallel_layers_per_stage": layers,
+            "pipeline_parallel_first_stage_less_layers": less,
+            "pipeline_parallel_last_stage_less_layers": less,
+            "pipeline_parallel_microbatch_size": plan.micro_batch,
+        }
+    return chosen
+
+
+def _toml(chosen: _Tables) -> str:
+    parts = [
+        "# For TorchTitan 0.2. Data: set `dataset` in [training] and the tokenizer's folder,",
+        "# `hf_assets_path`, in [model]; without them it trains on its own test data.",
+    ]
+    for table, pairs in chosen.items():
+        parts += ["", f"[{table}]"]
+        # JSON writes texts, numbers, truth and lists as TOML reads them.
+        parts += [f"{key} = {json.dumps(value)}" for key, value in pairs.items()]
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,6 @@
+"""The array types that estimates take and return."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]

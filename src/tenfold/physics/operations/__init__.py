@@ -1,0 +1,1 @@
+"""What running takes beside computing: failures, feeding, energy and money."""

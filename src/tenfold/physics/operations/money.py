@@ -1,0 +1,131 @@
+"""What time costs: integer micro-dollars at the edges, floats only in between.
+
+A price is a kind (on-demand, reserved, spot, owned) with a rate per accelerator-hour. Spot pays
+for lost work, reservations and owned parts pay for idle hours: comparing bare rates is the usual
+mistake.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenfold.physics.arrays import Floats
+
+Micros = NDArray[np.int64]
+
+_MICROS_PER_USD = 1_000_000
+_HOUR_S = 3600.0
+_HOURS_PER_YEAR = 8766.0
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """One way of paying for an accelerator."""
+
+    kind: str
+    usd_micros_per_gpu_hour: int
+    utilisation: float = 1.0
+    """Share of the paid hours that do work: 1 when billed by use, the busy share when owned or
+    reserved.
+    """
+    goodput: float = 1.0
+    """Share of the working hours that survive (spot loses work at each reclaim)."""
+
+
+def usd_micros(usd: Floats | float) -> Micros:
+    """Return dollars as whole micro-dollars, rounded half to even."""
+    return np.rint(np.asarray(usd, dtype=np.float64) * _MICROS_PER_USD).astype(np.int64)
+
+
+def effective_usd_per_gpu_hour(price: Price) -> float:
+    """Return the dollars of one useful accelerator-hour."""
+    return price.usd_micros_per_gpu_hour / _MICROS_PER_USD / (price.utilisation * price.goodput)
+
+
+def cost_usd_micros(gpus: Floats, seconds: Floats, price: Price) -> Micros:
+    """Return the cost of `gpus` for `seconds` of useful time."""
+    return usd_micros(gpus * seconds / _HOUR_S * effective_usd_per_gpu_hour(price))
+
+
+def usd_per_million_tokens(gpus: Floats, tokens_per_s: Floats, price: Price) -> Floats:
+    """Return dollars per million tokens of a replica or run of `gpus` that delivers
+    `tokens_per_s`.
+    """
+    return gpus * effective_usd_per_gpu_hour(price) / _HOUR_S / tokens_per_s * 1e6
+
+
+def run_usd_micros_by_kind(
+    gpus: Floats, step_s: Floats, steps: Floats, prices: Mapping[str, Price]
+) -> dict[str, Micros]:
+    """Return the cost of a whole run for every kind of price, by its name."""
+    return {name: cost_usd_micros(gpus, step_s * steps, price) for name, price in prices.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A month's bill, by line."""
+
+    total_usd_micros: int
+    lines_usd_micros: dict[str, int]
+
+
+def month(lines_usd: Mapping[str, float]) -> Month:
+    """Add up a month's bill exactly, in whole micro-dollars."""
+    lines = {name: int(usd_micros(usd)) for name, usd in lines_usd.items()}
+    return Month(sum(lines.values()), lines)
+
+
+@dataclass(frozen=True, slots=True)
+class UtilisationGain:
+    """What using the same fleet better is worth."""
+
+    same_work_saved_usd_micros: int
+    """Less paid for the same work, if capacity can be given back."""
+    extra_work_usd_micros: int
+    """Worth of the extra work at today's cost per unit, if it cannot."""
+
+
+def utilisation_gain(bill: Month, gain: float) -> UtilisationGain:
+    """Price a relative utilisation gain (0.15 for 15%) two ways, since only one of them is cash."""
+    total = bill.total_usd_micros
+    return UtilisationGain(
+        same_work_saved_usd_micros=round(total * (1.0 - 1.0 / (1.0 + gain))),
+        extra_work_usd_micros=round(total * gain),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Owning an accelerator, its share of server, network and room included."""
+
+    capital_usd: Floats
+    life_years: Floats
+    salvage_share: Floats
+    capital_rate: Floats
+    """Yearly cost of money."""
+    power_kw: Floats
+    usd_per_kwh: Floats
+    running_usd_per_year: Floats
+    """Space, staff, support and spares."""
+
+
+def owned_usd_per_hour(own: Ownership) -> tuple[Floats, Floats]:
+    """Return the hourly cost that runs always and the part that runs only under load."""
+    rate, years = own.capital_rate, own.life_years
+    annuity = np.where(
+        rate > 0, rate / -np.expm1(-years * np.log1p(np.maximum(rate, 1e-12))), 1.0 / years
+    )
+    salvage = own.salvage_share * (1.0 + rate) ** -years
+    fixed = (
+        own.capital_usd * (1.0 - salvage) * annuity + own.running_usd_per_year
+    ) / _HOURS_PER_YEAR
+    return fixed, own.power_kw * own.usd_per_kwh
+
+
+def break_even_utilisation(own: Ownership, rent_usd_per_hour: Floats) -> Floats:
+    """Return the busy share above which owning beats renting by the hour; above 1 it never does."""
+    fixed, variable = owned_usd_per_hour(own)
+    margin = rent_usd_per_hour - variable
+    return np.where(margin > 0, fixed / np.maximum(margin, 1e-12), np.inf)

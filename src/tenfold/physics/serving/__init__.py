@@ -1,0 +1,1 @@
+"""What serving takes: prompt and decode steps, cache, batching, queueing, cold starts."""

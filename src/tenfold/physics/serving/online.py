@@ -1,0 +1,167 @@
+"""Latency under load: an open stream of `qps` requests, or a closed loop of `batch` clients.
+
+Continuous batching makes its own load: slower steps keep more sequences running, and more
+sequences make slower steps. The running number is the fixed point of Little's law; past
+saturation there is none, and a run of finite length reports the queue it built up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenfold.physics.arrays import Floats
+from tenfold.physics.serving.batching import (
+    Limits,
+    Served,
+    capacity,
+    decode_s,
+    fixed_memory_bytes,
+    prefill_s,
+)
+from tenfold.physics.serving.replica import Load, Replica
+from tenfold.physics.serving.step import step_time
+
+_TURNS = 48
+# Lengths differ a little from client to client, so about half of each burst stays a burst.
+_BURST_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An open stream or a closed loop; exactly one of `qps` and `clients` is finite per entry."""
+
+    input_tokens: Floats
+    output_tokens: Floats
+    qps: Floats
+    """Requests per second; infinite gives every request at once, NaN means a closed loop."""
+    clients: Floats
+    """Concurrent clients of a closed loop; NaN means an open stream."""
+    requests: Floats
+    """Length of the run; infinite for a service that never ends."""
+    gateway_s: Floats
+    """Time a request spends outside the engine: HTTP, tokenising, scheduling."""
+
+
+def online(replica: Replica, limits: Limits, stream: Stream) -> Served:
+    """Return throughput, mean TTFT and mean TPOT of a replica under `stream`."""
+    room = capacity(replica, limits, stream.input_tokens + stream.output_tokens)
+    groups = replica.layout.pp * replica.layout.attention_dp
+    slots = np.maximum(np.minimum(room.sequences, limits.batch_max * groups), 1.0)
+    closed = ~np.isnan(stream.clients)
+    offered = np.where(closed | np.isnan(stream.qps), np.inf, stream.qps)
+    held = np.where(closed, np.minimum(stream.clients, slots), np.minimum(slots, stream.requests))
+    limit_s = _step_s(replica, stream, held)
+    qps_limit = held / (stream.output_tokens * limit_s)
+    saturated = offered >= qps_limit * 0.999
+    running = np.where(
+        saturated, held, _running(replica, stream, np.minimum(offered, qps_limit), held)
+    )
+    step_s = _step_s(replica, stream, running)
+    served_qps = np.where(saturated, qps_limit, offered)
+    bulk_s = _bulk_prompt_s(replica, limits, stream)
+    ttft_s = _first_s(replica, stream, running, step_s, served_qps, bulk_s)
+    ttft_s = ttft_s + np.where(
+        closed, _burst_s(stream, bulk_s), _backlog_s(stream, slots, offered, qps_limit, bulk_s)
+    )
+    run_s = _run_s(replica, stream, held, slots, offered, bulk_s)
+    ends = ~closed & np.isfinite(stream.requests)
+    arrived_s = np.where(ends, stream.requests, 0.0) / offered / 2.0
+    tpot_run_s = np.maximum(
+        (run_s - arrived_s - np.where(ends, ttft_s, 0.0)) / stream.output_tokens, limit_s * 0.2
+    )
+    tpot_s = np.where(ends, np.minimum(np.where(saturated, np.inf, step_s), tpot_run_s), step_s)
+    drained_s = run_s + np.where(saturated, 0.0, ttft_s + stream.output_tokens * tpot_s)
+    rate = np.where(
+        ends, stream.requests * stream.output_tokens / drained_s, served_qps * stream.output_tokens
+    )
+    return Served(
+        output_tokens_per_s=rate,
+        ttft_s=ttft_s,
+        tpot_s=tpot_s,
+        batch=running,
+        memory_bytes=fixed_memory_bytes(room, replica.layout.attention_dp, running),
+        fits=(room.sequences >= 1).astype(float),
+        saturated=saturated.astype(float),
+    )
+
+
+def _step_s(replica: Replica, stream: Stream, running: Floats) -> Floats:
+    """Time between two tokens of a sequence, prompts of newcomers included."""
+    stages = replica.layout.pp
+    micro = running / stages
+    load = Load(
+        sequences=micro,
+        context_tokens=stream.input_tokens + stream.output_tokens / 2.0,
+        prompt_tokens=micro * stream.input_tokens / stream.output_tokens,
+        prompt_span_tokens=stream.input_tokens / 2.0,
+    )
+    host_s = replica.efficiency.request_s * micro / stream.output_tokens
+    mixed_s = (step_time(replica, load).total_s + host_s) * stages
+    # A prompt may also have a step of its own. With few running sequences and many experts that
+    # is cheaper: mixed in, a handful of prompt tokens makes every decode step read every expert.
+    ends = running / stream.output_tokens
+    apart_s = decode_s(replica, running, load.context_tokens) + ends * prefill_s(
+        replica, np.ones_like(running), stream.input_tokens
+    )
+    return np.minimum(mixed_s, apart_s)
+
+
+def _running(replica: Replica, stream: Stream, qps: Floats, held: Floats) -> Floats:
+    # Step time grows with the running number, so bisecting n = qps * tokens * step(n) always
+    # ends.
+    low, high = np.zeros_like(held), held
+    for _ in range(_TURNS):
+        middle = (low + high) / 2.0
+        wanted = qps * stream.output_tokens * _step_s(replica, stream, np.maximum(middle, 1e-3))
+        low, high = np.where(wanted > middle, middle, low), np.where(wanted > middle, high, middle)
+    return np.maximum((low + high) / 2.0, 1e-3)
+
+
+def _bulk_prompt_s(replica: Replica, limits: Limits, stream: Stream) -> Floats:
+    """Prompt time per request when prompts queue, so that each step is filled with them."""
+    packed = np.maximum(limits.tokens_max / stream.input_tokens, 1.0)
+    return prefill_s(replica, packed, stream.input_tokens) / packed
+
+
+def _first_s(
+    replica: Replica, stream: Stream, running: Floats, step_s: Floats, qps: Floats, bulk_s: Floats
+) -> Floats:
+    context = stream.input_tokens + stream.output_tokens / 2.0
+    own = Load(running / replica.layout.pp, context, stream.input_tokens, stream.input_tokens / 2.0)
+    own_s = step_time(replica, own).total_s * replica.layout.pp + replica.efficiency.request_s
+    # Prompts queue behind each other (one server, fixed service time) and behind the step under
+    # way.
+    busy = np.clip(qps * bulk_s, 0.0, 0.9)
+    under_way_s = -np.expm1(-running) * step_s / 2.0
+    wait_s = busy / (2.0 * (1.0 - busy)) * bulk_s + under_way_s
+    return own_s + wait_s + stream.gateway_s
+
+
+def _burst_s(stream: Stream, bulk_s: Floats) -> Floats:
+    """Clients that start together with answers of like length also end and return together."""
+    return _BURST_SHARE * (stream.clients - 1.0) / 2.0 * bulk_s
+
+
+def _backlog_s(
+    stream: Stream, slots: Floats, offered: Floats, qps_limit: Floats, bulk_s: Floats
+) -> Floats:
+    """Mean wait that builds up over a run: prompts go first, so slots only bind when they run
+    out.
+    """
+    finite = np.where(np.isfinite(stream.requests), stream.requests, 0.0)
+    prompts_s = finite / 2.0 * np.maximum(bulk_s - 1.0 / offered, 0.0)
+    late = np.maximum(finite - slots, 0.0) / np.maximum(finite, 1.0)
+    slots_s = late * finite / 2.0 * np.maximum(1.0 / qps_limit - 1.0 / offered, 0.0)
+    endless = ~np.isfinite(stream.requests) & (offered >= qps_limit)
+    return np.where(endless, np.inf, np.maximum(prompts_s, slots_s))
+
+
+def _run_s(
+    replica: Replica, stream: Stream, held: Floats, slots: Floats, offered: Floats, bulk_s: Floats
+) -> Floats:
+    """Length of a run: the later of the last arrival and of the work itself, all given at once."""
+    finite = np.where(np.isfinite(stream.requests), stream.requests, held)
+    turns = np.maximum(finite / slots, 1.0)
+    context = stream.input_tokens + stream.output_tokens / 2.0
+    work_s = finite * bulk_s + turns * stream.output_tokens * decode_s(replica, held, context)
+    return np.maximum(work_s, finite / offered)

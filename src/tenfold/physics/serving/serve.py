@@ -1,0 +1,125 @@
+"""One call for the four ways of serving, each configuration under its own.
+
+A NaN is what was not said; this is the only place that knows what it means.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenfold.physics.arrays import Floats
+from tenfold.physics.serving.batching import (
+    Limits,
+    Served,
+    first_token,
+    max_throughput,
+    static_batch,
+)
+from tenfold.physics.serving.devices import Devices
+from tenfold.physics.serving.engines import Profile, efficiency_of, limits_of
+from tenfold.physics.serving.kv_cache import Layout, weights_bytes_per_gpu
+from tenfold.physics.serving.online import Stream, online
+from tenfold.physics.serving.precision import Numbers, numbers
+from tenfold.physics.serving.replica import Replica
+from tenfold.physics.serving.shapes import Shapes
+
+MODES = ("max-throughput", "static-batch", "first-token", "online")
+_GPUS_MAX = 64.0
+_WEIGHTS_SHARE_MAX = 0.85
+_GATEWAY_S = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of replicas, one entry a configuration; NaN where nothing was said."""
+
+    tp: Floats
+    pp: Floats
+    attention_dp: Floats
+    input_tokens: Floats
+    output_tokens: Floats
+    batch: Floats
+    qps: Floats
+    mode: NDArray[np.str_]
+    precision: tuple[str, ...]
+
+
+def estimate(
+    asked: Asked, shape: Shapes, device: Devices, profiles: Sequence[Profile]
+) -> tuple[Served, Layout]:
+    """Return how every configuration serves, and the layout it was given or chosen."""
+    number = numbers(asked.precision, shape)
+    layout = layouts(asked, shape, device, number, profiles)
+    replica = Replica(
+        shape,
+        device,
+        layout,
+        number.widths,
+        number.math_bits,
+        number.expert_math_bits,
+        efficiency_of(profiles),
+    )
+    return serve(replica, limits_of(profiles), asked, profiles), layout
+
+
+def layouts(
+    asked: Asked, shape: Shapes, device: Devices, number: Numbers, profiles: Sequence[Profile]
+) -> Layout:
+    """Fill unknown parallelism: the fewest ranks that hold the weights, experts spread where
+    engines do so.
+    """
+    pp = np.where(np.isnan(asked.pp), 1.0, asked.pp)
+    dp = np.where(np.isnan(asked.attention_dp), 1.0, np.maximum(asked.attention_dp, 1.0))
+    spreads = np.array([profile.attention_dp for profile in profiles]) & (shape.experts > 0)
+    # Newer engines run experts with data parallel attention whatever a table's column is called.
+    swap = spreads & (dp == 1) & (asked.tp > 1) & np.isnan(asked.attention_dp)
+    tp = np.where(swap, 1.0, np.where(np.isnan(asked.tp), 1.0, asked.tp))
+    dp = np.where(swap, asked.tp, dp)
+    grow = np.isnan(asked.tp) | (spreads & (tp * pp * dp == 1))
+    while True:
+        held = (
+            weights_bytes_per_gpu(shape, number.widths, Layout(tp, pp, dp))
+            < _WEIGHTS_SHARE_MAX * device.memory_bytes
+        )
+        short = grow & ~held & (tp * pp * dp < _GPUS_MAX)
+        if not short.any():
+            return Layout(tp, pp, dp)
+        tp, dp = np.where(short & ~spreads, tp * 2, tp), np.where(short & spreads, dp * 2, dp)
+
+
+def serve(replica: Replica, limits: Limits, asked: Asked, profiles: Sequence[Profile]) -> Served:
+    """Return every configuration under its own mode; each mode is one array call over all."""
+    given = asked.input_tokens
+    output = np.where(np.isnan(asked.output_tokens), 1.0, asked.output_tokens)
+    runs = np.array([p.requests(i, o) for p, i, o in zip(profiles, given, output, strict=True)])
+    wave = np.array([profile.values["wave"] for profile in profiles])
+    flat_out = (asked.mode == "max-throughput") & ~np.isnan(asked.batch)
+    capped = replace(limits, batch_max=np.where(flat_out, asked.batch, limits.batch_max))
+    by_mode = (
+        max_throughput(replica, capped, given, output, runs, wave),
+        static_batch(replica, limits, given, output, asked.batch),
+        first_token(replica, limits, given, asked.batch),
+        online(replica, limits, _stream(asked, output, profiles)),
+    )
+    picks = [asked.mode == name for name in MODES]
+    return Served(
+        **{
+            name: np.select(picks, [getattr(served, name) for served in by_mode], np.nan)
+            for name in Served.__slots__
+        }
+    )
+
+
+def _stream(asked: Asked, output: Floats, profiles: Sequence[Profile]) -> Stream:
+    """An open stream where a rate is given, else a closed loop of `batch` clients, else a flood."""
+    clients = np.where(np.isnan(asked.qps), asked.batch, np.nan)
+    return Stream(
+        input_tokens=asked.input_tokens,
+        output_tokens=output,
+        qps=np.where(np.isnan(asked.qps) & np.isnan(clients), np.inf, asked.qps),
+        clients=clients,
+        requests=np.array([p.family.requests_online if p.family else np.inf for p in profiles]),
+        gateway_s=np.array([p.family.gateway_s if p.family else _GATEWAY_S for p in profiles]),
+    )

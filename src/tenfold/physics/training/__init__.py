@@ -1,0 +1,1 @@
+"""What training takes: kernels, collectives, pipelines and memory, for arrays of plans."""

@@ -1,0 +1,278 @@
+"""Learn from observed runs: turn a profile's knobs and keep what they cannot explain.
+
+The physics predicts log(step) as a function of a profile's knobs. Observed runs update the knobs
+by a linearised Bayesian step (so three launch-bound runs move the launch floor, not the matmul
+efficiency), and the rest becomes an offset shared between runs by likeness: a Gaussian process.
+With no observation both are zero and the interval is the profile's own.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenfold.physics.training.arrays import Accelerator, Plans, Shape
+from tenfold.physics.training.knobs import NAMES, turned
+from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.step import CHUNK_ROWS, straggling, time_plans
+
+Floats = NDArray[np.float64]
+# Normal quantile of an 80% interval.
+INTERVAL_Z = 1.2816
+ITERATIONS = 5
+NUDGE = 1e-3
+# Width of an unseen stack's own offset: leave-source-out misses of whole stacks.
+UNSEEN_STACK = 0.15
+# Starts of the search, in widths of the floors' own prior.
+FLOOR_STARTS = (0.0, 0.8, 1.6)
+FLOOR_KNOBS = np.array([float(name in {"launch_s", "moe_launch_s"}) for name in NAMES])
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Standard deviations (log time) of what the knobs cannot say, and shape length scales."""
+
+    family: float = 0.03
+    stack: float = 0.04
+    part: float = 0.04
+    shape: float = 0.10
+    twin: float = 0.06
+    drift: float = 0.004
+    noise: float = 0.025
+    scales: tuple[float, ...] = (1.0, 1.0, 1.5, 1.5, 1.0, 1.0, 1.5, 2.0, 1.0, 1.0, 1.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs of one family on one accelerator generation, as arrays.
+
+    `stack` (framework and version) and `part` (accelerator) name what pairs of runs may share;
+    one name alone holds for all runs, which spares a search the comparison of strings.
+    """
+
+    shape: Shape
+    plans: Plans
+    accelerator: Accelerator
+    stack: NDArray[np.str_]
+    part: NDArray[np.str_]
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the likeness of two runs is computed from; names of length one hold for all runs."""
+
+    features: Floats
+    scale: Floats
+    stack: NDArray[np.str_]
+    part: NDArray[np.str_]
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """Published runs of a family whose residuals correct their neighbours; ships with a profile."""
+
+    traits: Traits
+    weights: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A profile before observed runs: its knobs, and how far each may move (`sigma`)."""
+
+    profile: Profile
+    knobs: Floats
+    sigma: Floats
+    like: Likeness
+    anchors: Anchors | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A profile moved by observed runs, with what is needed to correct and bound new ones."""
+
+    profile: Profile
+    like: Likeness
+    prior_sigma: Floats
+    knobs: Floats
+    seen_slopes: Floats
+    seen: Traits
+    weights: Floats
+    inverse: Floats
+    anchors: Anchors | None = None
+
+
+def calibrate(start: Start, runs: Runs, observed_s: Floats) -> Calibration:
+    """Move a profile towards observed steps, as far as its knobs are unsure.
+
+    A launch floor well below the work has no slope, so the search also starts from raised floors
+    and keeps the most probable end.
+    """
+    traits, count = traits_of(runs), len(observed_s)
+    knobs, sigma, like, anchors = start.knobs, start.sigma, start.like, start.anchors
+    empty = np.zeros((count, len(knobs))), np.zeros(count), np.eye(count)
+    best, lowest = (knobs, *empty), np.inf
+    offset = likeness(traits, traits, like) + like.noise**2 * np.eye(count)
+    target = np.log(observed_s) - anchor_offset(traits, anchors, like)
+    for lift in FLOOR_STARTS if count else ():
+        first = knobs + lift * sigma * FLOOR_KNOBS
+        end, cost = _settle(start, first, runs, target, offset)
+        if cost < lowest:
+            best, lowest = end, cost
+    current, slopes, weights, inverse = best
+    return Calibration(
+        profile=turned(start.profile, current),
+        like=like,
+        prior_sigma=sigma,
+        knobs=current,
+        seen_slopes=slopes,
+        seen=traits,
+        weights=weights,
+        inverse=inverse,
+        anchors=anchors,
+    )
+
+
+def _settle(
+    start: Start, first: Floats, runs: Runs, target: Floats, offset: Floats
+) -> tuple[tuple[Floats, Floats, Floats, Floats], float]:
+    """Iterate the linearised update from a start; return its end and how improbable it is."""
+    profile, knobs, sigma, current = start.profile, start.knobs, start.sigma, first
+    slopes, weights, inverse = np.zeros((len(target), len(knobs))), np.zeros_like(target), offset
+    for _ in range(ITERATIONS):
+        base, slopes = _linearise(profile, current, runs)
+        surprise = target - base + slopes @ (current - knobs)
+        gram = (slopes * sigma**2) @ slopes.T + offset
+        # A run far outside what its profile allows is often a different setup; trust it less.
+        excess = np.maximum(np.abs(surprise) - 2.5 * np.sqrt(np.diag(gram)), 0.0)
+        inverse = np.asarray(np.linalg.inv(gram + np.diag(excess**2)), np.float64)
+        weights = inverse @ surprise
+        move = np.clip(sigma**2 * (slopes.T @ weights), -3.0 * sigma, 3.0 * sigma)
+        current = knobs + move
+    miss = target - np.log(_steps(turned(profile, current), runs))
+    cost = float(miss @ np.linalg.solve(offset, miss) + np.sum(((current - knobs) / sigma) ** 2))
+    return (current, slopes, weights, inverse), cost
+
+
+def predict(calibration: Calibration, runs: Runs) -> tuple[Floats, Floats]:
+    """Return (log step, its standard deviation) of new runs."""
+    own, like, traits = calibration, calibration.like, traits_of(runs)
+    base, slopes = _linearise(own.profile, own.knobs, runs)
+    base += anchor_offset(traits, own.anchors, like)
+    prior = like.family**2 + like.stack**2 + like.part**2 + like.shape**2 + like.twin**2
+    prior = prior + like.noise**2 + (like.drift * traits.scale) ** 2
+    prior = prior + ((slopes * own.prior_sigma) ** 2).sum(1)
+    # Neighbours among the anchors have already paid for most of that.
+    ceiling = float(own.profile.sigma) ** 2 if own.anchors is not None else np.inf
+    if len(own.weights) == 0:
+        return base, np.sqrt(np.minimum(prior, ceiling))
+    shared = likeness(traits, own.seen, like)
+    cross = shared + (slopes * own.prior_sigma**2) @ own.seen_slopes.T
+    explained = np.einsum("ij,jk,ik->i", cross, own.inverse, cross)
+    left = np.maximum(prior - explained, like.noise**2)
+    return base + shared @ own.weights, np.sqrt(np.minimum(left, ceiling))
+
+
+def correction(calibration: Calibration, runs: Runs) -> Floats:
+    """Return the factor on physics steps: what a search multiplies its plans by."""
+    own, traits = calibration, traits_of(runs)
+    factor = np.empty(len(traits.scale))
+    for begin in range(0, len(factor), CHUNK_ROWS):
+        rows = slice(begin, begin + CHUNK_ROWS)
+        part = _some(traits, rows)
+        offset = anchor_offset(part, own.anchors, own.like)
+        if len(own.weights):
+            offset += likeness(part, own.seen, own.like) @ own.weights
+        factor[rows] = np.exp(offset)
+    return factor
+
+
+def _some(traits: Traits, rows: slice) -> Traits:
+    """Return the traits of some runs; names that hold for all stay as they are."""
+    stack = traits.stack if len(traits.stack) == 1 else traits.stack[rows]
+    part = traits.part if len(traits.part) == 1 else traits.part[rows]
+    return Traits(traits.features[rows], traits.scale[rows], stack, part)
+
+
+def anchor_offset(traits: Traits, anchors: Anchors | None, like: Likeness) -> Floats:
+    """Return the log correction that published neighbours support."""
+    if anchors is None:
+        return np.zeros(len(traits.scale))
+    return likeness(traits, anchors.traits, like) @ anchors.weights
+
+
+def anchor(traits: Traits, log_residual: Floats, like: Likeness) -> Anchors:
+    """Weigh the residuals log(observed / predicted) of published runs."""
+    gram = likeness(traits, traits, like) + like.noise**2 * np.eye(len(log_residual))
+    excess = np.maximum(np.abs(log_residual) - 2.5 * np.sqrt(np.diag(gram)), 0.0)
+    weights = np.linalg.solve(gram + np.diag(excess**2), log_residual)
+    return Anchors(traits, np.asarray(weights, np.float64))
+
+
+def unseen(like: Likeness) -> Likeness:
+    """Return the likeness for a stack no row was seen of: its own offset is far less sure."""
+    return replace(like, stack=UNSEEN_STACK)
+
+
+def interval(step_s: Floats, log_sigma: Floats) -> tuple[Floats, Floats]:
+    """Return the 80% interval around predicted steps."""
+    width = np.exp(INTERVAL_Z * log_sigma)
+    return step_s / width, step_s * width
+
+
+def features_of(shape: Shape, plans: Plans) -> Floats:
+    """Return what makes two runs alike, mostly in doublings."""
+    micro_batches = plans.global_batch / (plans.dp * plans.micro_batch)
+    columns = [
+        np.log2(shape.hidden),
+        np.log2(shape.layers),
+        np.log2(plans.seq),
+        np.log2(plans.micro_batch * plans.seq / plans.cp),
+        np.log2(plans.tp),
+        np.log2(plans.pp),
+        np.log2(np.maximum(micro_batches, 1.0)),
+        np.log2(np.maximum(shape.experts, 1.0)),
+        np.asarray(plans.precision, float),
+        np.asarray(plans.recompute) == 2,
+        np.log2(plans.ep),
+    ]
+    size = np.size(plans.gpus)
+    return np.stack([np.broadcast_to(np.asarray(c, float), (size,)) for c in columns], axis=1)
+
+
+def scale_of(plans: Plans) -> Floats:
+    """Return the straggling scale, along which stacks drift."""
+    return np.asarray(straggling(plans.gpus), float)
+
+
+def _linearise(profile: Profile, knobs: Floats, runs: Runs) -> tuple[Floats, Floats]:
+    """Return log steps and their slopes along every knob."""
+    base = np.log(_steps(turned(profile, knobs), runs))
+    slopes = np.empty((len(base), len(knobs)))
+    for j in range(len(knobs)):
+        moved = knobs.copy()
+        moved[j] += NUDGE
+        slopes[:, j] = (np.log(_steps(turned(profile, moved), runs)) - base) / NUDGE
+    return base, slopes
+
+
+def _steps(profile: Profile, runs: Runs) -> Floats:
+    return np.asarray(time_plans(runs.shape, runs.plans, runs.accelerator, profile).step_s)
+
+
+def traits_of(runs: Runs) -> Traits:
+    """Return what likeness needs of the runs."""
+    features = features_of(runs.shape, runs.plans)
+    return Traits(features, scale_of(runs.plans), runs.stack, runs.part)
+
+
+def likeness(a: Traits, b: Traits, like: Likeness) -> Floats:
+    """Return how much of their offsets two sets of runs of one family share."""
+    scales = np.asarray(like.scales)
+    left, right = a.features / scales, b.features / scales
+    square = (left**2).sum(1)[:, None] + (right**2).sum(1)[None] - 2.0 * left @ right.T
+    near = np.exp(-0.5 * np.maximum(square, 0.0))
+    stack = a.stack[:, None] == b.stack[None]
+    part = stack & (a.part[:, None] == b.part[None])
+    total = like.family**2 + like.stack**2 * stack + like.part**2 * part
+    total = total + (like.shape**2 + like.twin**2 * stack) * near
+    return total + like.drift**2 * a.scale[:, None] * b.scale[None]

@@ -1,0 +1,104 @@
+"""Find the profile of a stack among the facts.
+
+The nearest level wins: this version on this generation, the family on it, the family anywhere,
+the default. What is missing widens the knobs, hence the interval; it is never an error.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.profiles import StackCorrection, StackProfile
+from tenfold.physics.training.arrays import Accelerator, Plans, Shape
+from tenfold.physics.training.calibration import (
+    Anchors,
+    Calibration,
+    Likeness,
+    Runs,
+    Start,
+    Traits,
+    calibrate,
+    unseen,
+)
+from tenfold.physics.training.knobs import NAMES, WIDTHS, knobs_of, turned
+from tenfold.physics.training.names import family_of, levels_of, stack_key
+from tenfold.physics.training.profile import Profile
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A profile as found, with how well it is known."""
+
+    start: Start
+    family: str
+    notes: tuple[str, ...]
+
+
+def resolve(catalogue: Catalogue, stack: str | None, part: str) -> Entry:
+    """Return the entry for a stack name (any spelling) on an accelerator."""
+    key = stack_key(stack or "")
+    family = family_of(key, part)
+    wide, middle, narrow = levels_of(key, part)
+    profiles = {fact.name: fact for fact in catalogue.stacks}
+    found = next((name for name in (narrow, middle, wide) if name in profiles), DEFAULT)
+    unknown_levels = {middle: 3, wide: 2}.get(found, 1 if found == DEFAULT else 4)
+    like = unseen(Likeness()) if found in (DEFAULT, wide) else Likeness()
+    kept = None if family == DEFAULT else catalogue.corrections.find(middle)
+    start = _start(profiles[found], unknown_levels, like, kept)
+    return Entry(start, family, _notes(stack, found, narrow))
+
+
+def _start(
+    fact: StackProfile, unknown_levels: int, like: Likeness, kept: StackCorrection | None
+) -> Start:
+    knobs = knobs_of(np.array([fact.values[name] for name in NAMES]))
+    spread = np.array([fact.spread[name] for name in NAMES])
+    # Each level that is not known could have moved the knobs by its own width.
+    variance = spread**2 + (WIDTHS[unknown_levels:] ** 2).sum(0)
+    profile = turned(Profile(**{**fact.values, "sigma": fact.residual}), knobs)
+    return Start(
+        profile=profile,
+        knobs=knobs,
+        sigma=np.sqrt(variance),
+        like=like,
+        anchors=None if kept is None else _anchors(kept),
+    )
+
+
+def uncalibrated(entry: Entry) -> Calibration:
+    """Return the entry as a calibration with no observed run."""
+    empty = Runs(
+        shape=Shape(*(np.zeros(0) for _ in Shape.__slots__)),
+        plans=Plans(*(np.zeros(0) for _ in Plans.__slots__)),
+        accelerator=Accelerator(*(np.zeros(0) for _ in Accelerator.__slots__)),
+        stack=np.zeros(0, dtype=np.str_),
+        part=np.zeros(0, dtype=np.str_),
+    )
+    return calibrate(entry.start, empty, np.zeros(0))
+
+
+def _anchors(kept: StackCorrection) -> Anchors:
+    """Rebuild anchors from their stored columns."""
+    rows = np.asarray(kept.points, np.float64)
+    width = rows.shape[1] - 4
+    stacks, parts = np.asarray(kept.stacks), np.asarray(kept.accelerators)
+    traits = Traits(
+        features=rows[:, :width],
+        scale=rows[:, width],
+        stack=stacks[rows[:, width + 2].astype(int)],
+        part=parts[rows[:, width + 3].astype(int)],
+    )
+    return Anchors(traits, rows[:, width + 1])
+
+
+def _notes(stack: str | None, found: str, narrow: str) -> tuple[str, ...]:
+    if stack is None:
+        return ("no stack given: default profile",)
+    if found == DEFAULT:
+        return (f"unknown stack `{stack}`: default profile",)
+    if found != narrow:
+        return (f"no profile for `{stack}` on this accelerator: using `{found}`",)
+    return ()

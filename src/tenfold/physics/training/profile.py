@@ -1,0 +1,46 @@
+"""What a software stack does with the hardware: efficiencies, overlap, launch floor.
+
+Every field is a plain number (or an array over plans while fitting), so a profile is a fact that
+can be stored, shown and refined. `calibration.py` refines one from observed runs.
+"""
+
+from dataclasses import dataclass
+
+from tenfold.physics.training.arrays import Values
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Efficiencies of one framework x version family x accelerator."""
+
+    gemm: Values = 0.95
+    gemm_fp8: Values = 0.75
+    gemm_fp4: Values = 0.60
+    attention: Values = 0.85
+    flash: Values = 1.0
+    elementwise: Values = 1.0
+    launch_s: Values = 150e-6
+    micro_s: Values = 0.0
+    step_s: Values = 5e-3
+    tp_overlap: Values = 0.1
+    dp_overlap: Values = 0.5
+    fsdp_overlap: Values = 0.9
+    p2p_overlap: Values = 0.3
+    scatter_gather: Values = 1.0
+    nic: Values = 0.8
+    grad_bytes: Values = 4.0
+    optimizer_bytes: Values = 45.0
+    # Bytes a parameter at rest: gradients held over the step, optimizer states, copies at its end.
+    grad_held_bytes: Values = 4.0
+    state_bytes: Values = 12.0
+    grad_copy_bytes: Values = 0.0
+    jitter: Values = 0.007
+    slowdown: Values = 0.1
+    moe_imbalance: Values = 1.1
+    moe_gemm: Values = 0.8
+    moe_overlap: Values = 0.0
+    moe_launch_s: Values = 100e-6
+    expert_launch_s: Values = 40e-6
+    zero_bubble: Values = 0.0
+    clock: Values = 1.0
+    sigma: Values = 0.2

@@ -1,0 +1,170 @@
+"""The strokes that charts are drawn with: text, lines and boxes as SVG.
+
+A picture carries all it needs and stands on a white card, so it reads the same on a dark page.
+Every text is escaped here and nowhere else.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Literal
+
+from msgspec import Struct
+
+Anchor = Literal["start", "middle", "end"]
+INK, MUTED, FAINT, GRID, CARD = "#111827", "#4b5563", "#9ca3af", "#e5e7eb", "#ffffff"
+ACCENT, WARN, IDEAL = "#2563eb", "#dc2626", "#9ca3af"
+FONT = "ui-sans-serif, system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
+CHAR_WIDTH = 0.56
+PAD = 16
+LEGEND_ROW = 18
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Look(Struct, frozen=True):
+    """How a text is set."""
+
+    size: int
+    fill: str
+    bold: bool = False
+
+
+TITLE, SUBTITLE = Look(15, INK, True), Look(12, MUTED)
+TICK, AXIS, LABEL = Look(11, MUTED), Look(11, MUTED, True), Look(11, INK)
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """A picture's frame and words."""
+
+    title: str
+    subtitle: str = ""
+    width: int = 640
+    height: int = 360
+
+
+def clean(content: str) -> str:
+    """Return a text that is safe in HTML and XML, also inside of quotes."""
+    return escape(_NOT_XML.sub("\ufffd", content), quote=True)
+
+
+def number(value: float) -> str:
+    """Return a coordinate with at most one decimal, never as -0."""
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def width_of(content: str, look: Look = TICK) -> float:
+    """Return about how wide a text is; fonts differ, so leave room."""
+    return len(content) * look.size * CHAR_WIDTH * (1.08 if look.bold else 1.0)
+
+
+def shortened(content: str, width: float, look: Look = TICK) -> str:
+    """Return a text cut to a width, with an ellipsis where something is left out."""
+    most = max(1, int(width / (look.size * CHAR_WIDTH)))
+    return content if len(content) <= most else f"{content[: most - 1]}\u2026"
+
+
+def text(x: float, y: float, content: str, look: Look = TICK, anchor: Anchor = "start") -> str:
+    """Return a line of text that stands on `y`."""
+    weight = " font-weight='600'" if look.bold else ""
+    side = "" if anchor == "start" else f" text-anchor='{anchor}'"
+    return (
+        f"<text x='{number(x)}' y='{number(y)}' font-size='{look.size}'{weight}{side} "
+        f"fill='{look.fill}'>{clean(content)}</text>"
+    )
+
+
+def line(start: tuple[float, float], end: tuple[float, float], stroke: str, dash: str = "") -> str:
+    """Return a thin straight line."""
+    dashes = f" stroke-dasharray='{dash}'" if dash else ""
+    (x1, y1), (x2, y2) = start, end
+    return (
+        f"<line x1='{number(x1)}' y1='{number(y1)}' x2='{number(x2)}' y2='{number(y2)}' "
+        f"stroke='{stroke}'{dashes}/>"
+    )
+
+
+def path(points: Iterable[tuple[float, float]], stroke: str, dash: str = "") -> str:
+    """Return a line through points."""
+    dashes = f" stroke-dasharray='{dash}'" if dash else ""
+    steps = " ".join(f"{number(x)},{number(y)}" for x, y in points)
+    return (
+        f"<polyline points='{steps}' fill='none' stroke='{stroke}' stroke-width='2' "
+        f"stroke-linejoin='round' stroke-linecap='round'{dashes}/>"
+    )
+
+
+def box(at: tuple[float, float], size: tuple[float, float], fill: str, hint: str = "") -> str:
+    """Return a filled box, with a hint where a pointer rests on it."""
+    (x, y), (width, height) = at, size
+    shape = (
+        f"<rect x='{number(x)}' y='{number(y)}' width='{number(max(0.0, width))}' "
+        f"height='{number(max(0.0, height))}' fill='{fill}'"
+    )
+    return f"{shape}><title>{clean(hint)}</title></rect>" if hint else f"{shape}/>"
+
+
+def dot(at: tuple[float, float], radius: float, fill: str, hint: str, opacity: float = 1) -> str:
+    """Return a round mark with a hint."""
+    faded = "" if opacity == 1 else f" fill-opacity='{opacity:g}'"
+    return (
+        f"<circle cx='{number(at[0])}' cy='{number(at[1])}' r='{number(radius)}' fill='{fill}'"
+        f"{faded} stroke='{CARD}' stroke-width='1.5'><title>{clean(hint)}</title></circle>"
+    )
+
+
+def head_height(card: Card) -> float:
+    """Return where the room below title and subtitle begins."""
+    return PAD + 20 + (18 if card.subtitle else 0)
+
+
+def legend(names: Sequence[tuple[str, str]], at: tuple[float, float], width: float) -> list[str]:
+    """Return coloured names in rows. `legend_height` says how much room they take."""
+    parts: list[str] = []
+    for row, entries in enumerate(_legend_rows(names, width)):
+        x, y = at[0], at[1] + row * LEGEND_ROW
+        for name, fill in entries:
+            parts.append(box((x, y - 9), (10, 10), fill))
+            parts.append(text(x + 15, y, name))
+            x += _entry_width(name)
+    return parts
+
+
+def legend_height(names: Sequence[tuple[str, str]], width: float) -> float:
+    """Return how much room the legend of these names takes."""
+    return len(_legend_rows(names, width)) * LEGEND_ROW
+
+
+def _entry_width(name: str) -> float:
+    return 15 + width_of(name) + 16
+
+
+def _legend_rows(names: Sequence[tuple[str, str]], width: float) -> list[list[tuple[str, str]]]:
+    rows: list[list[tuple[str, str]]] = []
+    used = width
+    for name, fill in names:
+        shown = shortened(name, width - 31)
+        if used + _entry_width(shown) > width or not rows:
+            rows.append([])
+            used = 0.0
+        rows[-1].append((shown, fill))
+        used += _entry_width(shown)
+    return rows
+
+
+def picture(card: Card, said: str, parts: Iterable[str]) -> str:
+    """Return the whole picture. `said` tells what it shows to those who do not see it."""
+    width, height = card.width, card.height
+    head = [
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
+        f"viewBox='0 0 {width} {height}' role='img' aria-label='{clean(card.title)}' "
+        f'font-family="{FONT}" style="max-width:100%;height:auto">',
+        f"<title>{clean(card.title)}</title>",
+        f"<desc>{clean(said)}</desc>",
+        f"<rect width='{width}' height='{height}' rx='8' fill='{CARD}'/>",
+        text(PAD, PAD + 11, shortened(card.title, width - 2 * PAD, TITLE), TITLE),
+    ]
+    if card.subtitle:
+        room = width - 2 * PAD
+        head.append(text(PAD, PAD + 30, shortened(card.subtitle, room, SUBTITLE), SUBTITLE))
+    return "\n".join([*head, *parts, "</svg>"]) + "\n"

@@ -1,0 +1,106 @@
+"""Dollars: exact months, effective hours, tokens, and owning against renting."""
+
+import numpy as np
+import pytest
+
+from tenfold.physics.arrays import Floats
+from tenfold.physics.operations.money import (
+    Ownership,
+    Price,
+    break_even_utilisation,
+    cost_usd_micros,
+    effective_usd_per_gpu_hour,
+    month,
+    owned_usd_per_hour,
+    run_usd_micros_by_kind,
+    usd_micros,
+    usd_per_million_tokens,
+    utilisation_gain,
+)
+
+MONTH = {"gpus": 35_000, "storage": 5_000, "network": 3_000, "tooling": 2_000}
+OWN = Ownership(
+    capital_usd=np.array([40_000.0]),
+    life_years=np.array([4.0]),
+    salvage_share=np.array([0.1]),
+    capital_rate=np.array([0.08]),
+    power_kw=np.array([1.2]),
+    usd_per_kwh=np.array([0.1]),
+    running_usd_per_year=np.array([2_000.0]),
+)
+
+
+def one(value: float) -> Floats:
+    return np.array([float(value)])
+
+
+def test_the_example_month_totals_exactly_45000_dollars():
+    bill = month(MONTH)
+    assert bill.total_usd_micros == 45_000_000_000
+    assert bill.lines_usd_micros["gpus"] == 35_000_000_000
+
+
+def test_15_percent_better_utilisation_is_priced_as_cash_and_as_work():
+    gain = utilisation_gain(month(MONTH), 0.15)
+    assert gain.extra_work_usd_micros == 6_750_000_000
+    assert gain.same_work_saved_usd_micros == 5_869_565_217
+    assert utilisation_gain(month(MONTH), 0.0).same_work_saved_usd_micros == 0
+
+
+def test_cents_that_floats_cannot_hold_add_up_exactly():
+    assert month({str(n): 0.1 for n in range(10)}).total_usd_micros == 1_000_000
+
+
+def test_dollars_become_whole_micros():
+    found = usd_micros(np.array([0.0000014, 2.5, -1.0]))
+    assert found.dtype == np.int64
+    assert found.tolist() == [1, 2_500_000, -1_000_000]
+
+
+def test_idle_hours_and_lost_work_raise_the_price_of_a_useful_hour():
+    owned = Price("owned", 1_000_000, utilisation=0.5)
+    spot = Price("spot", 1_000_000, goodput=0.8)
+    assert effective_usd_per_gpu_hour(owned) == pytest.approx(2.0)
+    assert effective_usd_per_gpu_hour(spot) == pytest.approx(1.25)
+
+
+def test_a_cheap_rate_that_idles_costs_more_than_a_dear_one_that_does_not():
+    prices = {
+        "reserved": Price("reserved", 2_000_000, utilisation=0.5),
+        "on-demand": Price("on-demand", 3_000_000),
+    }
+    run = run_usd_micros_by_kind(one(8), one(2.0), one(1800), prices)
+    assert run["on-demand"][0] == 24_000_000
+    assert run["reserved"][0] == 32_000_000
+
+
+def test_a_cost_is_gpus_times_hours_times_the_rate():
+    assert cost_usd_micros(one(16), one(7200), Price("on-demand", 2_500_000))[0] == 80_000_000
+
+
+def test_dollars_per_million_tokens():
+    found = usd_per_million_tokens(one(8), one(1000), Price("on-demand", 3_600_000))
+    assert found[0] == pytest.approx(8 * 3.6 / 3600 / 1000 * 1e6)
+
+
+def test_break_even_has_its_closed_form():
+    rent = one(3.0)
+    annuity = 0.08 / (1 - 1.08**-4)
+    fixed = (40_000 * (1 - 0.1 * 1.08**-4) * annuity + 2_000) / 8766
+    assert break_even_utilisation(OWN, rent)[0] == pytest.approx(fixed / (3.0 - 0.12))
+
+
+def test_at_break_even_owning_and_renting_cost_the_same():
+    rent = one(3.0)
+    share = break_even_utilisation(OWN, rent)
+    fixed, variable = owned_usd_per_hour(OWN)
+    assert fixed + share * variable == pytest.approx(share * rent)
+
+
+def test_rent_below_the_price_of_power_is_never_beaten():
+    assert break_even_utilisation(OWN, one(0.1))[0] == np.inf
+
+
+def test_money_that_costs_nothing_is_written_off_in_equal_parts():
+    free = Ownership(one(40_000), one(4), one(0), one(0), one(0), one(0), one(0))
+    assert owned_usd_per_hour(free)[0][0] == pytest.approx(10_000 / 8766)
