@@ -8,12 +8,14 @@ import tomli
 
 from benchmarks import fleet_size, startup
 from benchmarks.planner import serving as planner_serving
+from benchmarks.planner import training as planner_training
 from benchmarks.verdict import Verdict
 
 BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "startup": startup.run,
     "fleet": fleet_size.run,
     "planner-serving": planner_serving.run,
+    "planner-training": planner_training.run,
 }
 
 

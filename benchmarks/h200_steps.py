@@ -107,12 +107,11 @@ class Masters:
     def step(self) -> None:
         for copy, weight in zip(self.copies, self.weights, strict=True):
             copy.grad = weight.grad.float()
-            weight.grad = None
         self.adam.step()
         with torch.no_grad():
             torch._foreach_copy_(self.weights, self.copies)
-        for copy in self.copies:
-            copy.grad = None
+        for copy, weight in zip(self.copies, self.weights, strict=True):
+            copy.grad = weight.grad = None
 
 
 def measure(c: dict) -> dict:

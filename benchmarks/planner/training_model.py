@@ -23,7 +23,6 @@ from tenfold.physics.training.knobs import CENTRE, NAMES, WIDTHS, values_of
 from tenfold.physics.training.profile import Profile
 from tenfold.physics.training.step import time_plans
 
-
 KNOBS = len(NAMES)
 LIKE = Likeness()
 # Anchors kept per family and generation: enough to cover, few enough to search with.

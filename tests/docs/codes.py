@@ -9,10 +9,17 @@ import ast
 import subprocess
 from pathlib import Path
 
+from tenfold.decide.layout.families import FAMILIES
 from tenfold.facts.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 MADE_OF_TABLES = ("site", "fabric", "team")
+HEADS_OF_REASONS = {
+    "winner.code": tuple(family.code for family in FAMILIES),
+    "family.code": tuple(family.code for family in FAMILIES),
+    "what": ("deadline", "budget"),
+    "name": ("ttft", "tpot"),
+}
 
 
 def sources() -> list[Path]:
@@ -41,6 +48,28 @@ def codes() -> dict[str, str]:
     for name in (*KINDS, *MADE_OF_TABLES):
         found.setdefault(f"unknown-{name}", "src/tenfold/model/catalogue.py")
     return found
+
+
+def reasons() -> list[str]:
+    """Return the codes of the reasons that a plan gives, families spelled out."""
+    found: set[str] = set()
+    for path in (ROOT / "src" / "tenfold" / "decide" / "layout").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reason":
+                found.update(_spelled(node.args[0]))
+    return sorted(found)
+
+
+def _spelled(code: ast.expr) -> list[str]:
+    """Return a code as it stands, or with every name that may stand at its head."""
+    if isinstance(code, ast.Constant):
+        return [str(code.value)]
+    assert isinstance(code, ast.JoinedStr), "a reason's code is a text"
+    head, tail = code.values
+    assert isinstance(head, ast.FormattedValue), "the name comes first"
+    assert isinstance(tail, ast.Constant), "and what befell it after"
+    names = HEADS_OF_REASONS[ast.unparse(head.value)]
+    return [f"{name}{tail.value}" for name in names]
 
 
 def _takers(tree: ast.Module) -> set[str]:

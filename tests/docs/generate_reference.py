@@ -17,9 +17,10 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.meanings import FACT_KEYS, FLEET_KEYS, FLEET_TABLES
+from docs.meanings import ANSWER_KEYS, ESTIMATE_KEYS, FACT_KEYS, FLEET_KEYS, FLEET_TABLES
 from tenfold.cli.main import app
 from tenfold.facts.kinds import KINDS
+from tenfold.files.estimate_rows import ServeRow, ShapeRow, TrainRow
 from tenfold.files.expectations import expectation, unit_of
 from tenfold.files.fleet_rows import SINGLE_TABLES, TABLES, PriceRow
 from tenfold.model.fact import Fact
@@ -32,7 +33,19 @@ MADE = "<!-- Written by tests/docs/generate_reference.py; do not edit by hand. -
 
 def pages() -> dict[str, str]:
     """Return the text of every generated page by its file name."""
-    return {"fleet-file.md": fleet_file(), "facts.md": facts(), "cli.md": cli()}
+    return {
+        "fleet-file.md": fleet_file(),
+        "facts.md": facts(),
+        "cli.md": cli(),
+        "estimate-rows.md": estimate_rows(),
+    }
+
+
+ESTIMATE_ROWS: dict[str, type[Struct]] = {
+    "train": TrainRow,
+    "serve": ServeRow,
+    "shape": ShapeRow,
+}
 
 
 def fleet_tables() -> dict[str, type[Struct]]:
@@ -96,6 +109,74 @@ def facts() -> str:
         parts.append(f"### `{name}`")
         parts.append(_fact_table(name, struct, ()))
     return "\n\n".join(parts) + "\n"
+
+
+def estimate_rows() -> str:
+    examples = ROOT / "examples" / "estimates"
+    parts = [
+        "# Estimate rows",
+        MADE,
+        "At the end the reader can write any row of `tenfold estimate`, and read any answer.",
+        "Rows are JSON Lines: one JSON object a line, in UTF-8; empty lines are passed over. "
+        "Answers are JSON Lines in the same order. A key that is null or left out is not known, "
+        "and the usual is taken for it. An unknown key, a wrong value or a line that is not JSON "
+        "stops the command with status 2 and the number of the line. A row that cannot be gives "
+        '`{"id", "error"}` in its place, and the command ends with status 1.',
+        "Units stand in the keys. Batches count sequences. Intervals hold in 80% of cases.",
+        "## A training row",
+        _row_example(examples / "train.jsonl"),
+        _row_table("train"),
+        "With `--calibrate`, a second file holds observed runs: the same rows, each with the "
+        "`step_s` that was seen.",
+        "## The answer to a training row",
+        _answer_table("train"),
+        "### `breakdown_s`",
+        "Parts are what is left exposed: traffic that runs under compute is not in them.",
+        _answer_table("breakdown"),
+        "## A serving row",
+        "A row is about one replica.",
+        _row_example(examples / "serve.jsonl"),
+        _row_table("serve"),
+        "## The answer to a serving row",
+        _answer_table("serve"),
+        "## A shape",
+        "In either row `model` may be a table of widths instead of a name.",
+        _row_table("shape"),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _row_example(file: Path) -> str:
+    return f"```json\n{file.read_text().splitlines()[0]}\n```"
+
+
+def _row_table(name: str) -> str:
+    lines = ["| key | meaning | takes | if null |", "|---|---|---|---|"]
+    for field in _fields(ESTIMATE_ROWS[name]):
+        meaning, otherwise = ESTIMATE_KEYS[name][field.encode_name]
+        default = "**needed**" if field.required else otherwise
+        lines.append(f"| `{field.encode_name}` | {meaning} | {_row_takes(field)} | {default} |")
+    return "\n".join(lines)
+
+
+def _row_takes(field: inspect.Field) -> str:
+    if field.encode_name == "model":
+        return "a text, or a shape"
+    if field.encode_name == "id":
+        return "a text or a number"
+    text = _takes(field)
+    unit = {"gbps": " of Gbit/s", "s": " of seconds"}
+    # The unit of a rate per GPU is not at the end of its name.
+    for word in field.encode_name.split("_")[1:]:
+        if word in unit and " of " not in text:
+            text = text.replace("a number", f"a number{unit[word]}")
+    return text
+
+
+def _answer_table(name: str) -> str:
+    lines = ["| key | gives | meaning |", "|---|---|---|"]
+    lines += [f"| `{key}` | {gives} | {says} |" for key, (gives, says) in ANSWER_KEYS[name].items()]
+    return "\n".join(lines)
 
 
 def cli() -> str:

@@ -79,6 +79,8 @@ def test_output_is_compared_line_by_line():
     assert matches(["..."], [])
     assert not matches(["a"], ["a", "b"])
     assert not matches(["a.c"], ["abc"])
+    assert matches(["x 2.9340675026120797"], ["x 2.9340675026120812"])
+    assert not matches(["x 2.9340675026120797"], ["x 2.9341675026120797"])
 
 
 def test_a_block_can_make_a_file(tmp_path: Path):

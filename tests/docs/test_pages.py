@@ -9,11 +9,16 @@ import pytest
 import yaml
 
 from docs import generate_reference
-from docs.codes import codes, sources
+from docs.codes import codes, reasons, sources
 from docs.console_blocks import ROOT, documents, run
-from docs.meanings import FACT_KEYS, FLEET_KEYS, FLEET_TABLES
+from docs.meanings import ANSWER_KEYS, ESTIMATE_KEYS, FACT_KEYS, FLEET_KEYS, FLEET_TABLES
 from docs.refresh import PICTURE, PICTURED
+from tenfold.compose.estimate_serve import estimate_serve
+from tenfold.compose.estimate_train import estimate_train
+from tenfold.compose.fleet import load_facts
 from tenfold.facts.kinds import KINDS
+from tenfold.files.estimate_rows import ServeRow, TrainRow
+from tenfold.files.json_lines import read_json_lines
 from tenfold.model.fact import Fact
 from tenfold.model.shape import Mla, ModelShape
 
@@ -80,6 +85,25 @@ def test_every_key_has_a_meaning_and_every_meaning_a_key():
         own = [field for field in struct.__struct_fields__ if field not in common]
         assert sorted(FACT_KEYS[name]) == sorted(own), name
     assert sorted(FACT_KEYS["fact"]) == sorted(common)
+
+
+def test_every_key_of_an_estimate_has_a_meaning():
+    assert sorted(ESTIMATE_KEYS) == sorted(generate_reference.ESTIMATE_ROWS)
+    for name, row in generate_reference.ESTIMATE_ROWS.items():
+        assert sorted(ESTIMATE_KEYS[name]) == sorted(row.__struct_encode_fields__)
+    rows = ROOT / "examples" / "estimates"
+    catalogue = load_facts()
+    trained = estimate_train(read_json_lines(rows / "train.jsonl", TrainRow), catalogue)
+    served = estimate_serve(read_json_lines(rows / "serve.jsonl", ServeRow), catalogue)
+    assert list(trained[0]) == list(ANSWER_KEYS["train"])
+    assert list(trained[0]["breakdown_s"]) == list(ANSWER_KEYS["breakdown"])
+    assert list(served[0]) == list(ANSWER_KEYS["serve"])
+
+
+def test_every_reason_of_the_planner_is_documented():
+    page = (DOCS / "reference" / "planner-output.md").read_text()
+    documented = re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE)
+    assert [code for code in reasons() if code not in documented] == []
 
 
 def test_every_command_is_documented_outside_its_own_reference():

@@ -133,7 +133,7 @@ def test_70b_in_16_bit_needs_two_h100_and_in_8_bit_one():
 
 
 def test_the_fewest_ranks_that_hold_the_weights_are_chosen():
-    assert ask(tp=np.nan, precision="bf16")[1].gpus[0] == 4
+    assert ask(tp=np.nan, precision="bf16")[1].gpus[0] == 2
     assert ask(model="Llama 3.1 8B", tp=np.nan, precision="bf16")[1].gpus[0] == 1
 
 

@@ -22,7 +22,14 @@ app = App(
     default_parameter=Parameter(show_default=False),
 )
 
-Rows = Annotated[Path, Parameter(name="--in", help="Rows as JSON Lines; - reads standard input.")]
+Rows = Annotated[
+    Path,
+    Parameter(
+        name="--in",
+        allow_leading_hyphen=True,
+        help="Rows as JSON Lines; - reads standard input.",
+    ),
+]
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
 STANDARD_INPUT = Path("-")
 R = TypeVar("R", bound=msgspec.Struct)

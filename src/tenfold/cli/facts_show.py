@@ -1,6 +1,7 @@
 """What `tenfold facts list` and `facts show` print."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import singledispatch
 
 import msgspec
 from rich.console import Group
@@ -11,6 +12,7 @@ from tenfold.cli.output import table
 from tenfold.model.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
 from tenfold.model.fact import Fact
 from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
+from tenfold.model.profiles import EngineProfile, StackCorrection, StackProfile
 from tenfold.model.shape import ModelPreset, ModelShape
 from tenfold.model.storage import Medium, TierClass
 from tenfold.report.figures import count
@@ -35,11 +37,14 @@ def listing(facts: Sequence[Fact]) -> Table:
     return table("", ["name", "in short", "evidence", "date"], rows)
 
 
+@singledispatch
 def _gist(fact: Fact) -> str:
-    return next((say(fact) for kind, say in _GISTS if isinstance(fact, kind)), "")
+    """Say what matters most of a fact; every kind has its own words below."""
+    return fact.note
 
 
-def _accelerator(fact: Accelerator) -> str:
+@_gist.register
+def _(fact: Accelerator) -> str:
     per_watt = f", {fact.training_tflops / fact.tdp_w:.2f} per W" if fact.tdp_w else ""
     return (
         f"{fact.training_tflops:,.0f} TFLOP/s, {fact.memory_gib:g} GiB, "
@@ -47,32 +52,65 @@ def _accelerator(fact: Accelerator) -> str:
     )
 
 
-def _node(fact: NodeShape) -> str:
+@_gist.register
+def _(fact: LinkClass) -> str:
+    return f"{fact.kind}, {fact.gb_per_s:g} GB/s, {fact.latency_us:g} us"
+
+
+@_gist.register
+def _(fact: NodeShape) -> str:
     parts = f"{fact.gpus} x {fact.accelerator or 'any GPU'}" if fact.gpus else "CPU only"
     return f"{parts}, {fact.cpus} CPUs, {fact.memory_gib:,.0f} GiB"
 
 
-_GISTS: tuple[tuple[type[Fact], Callable[..., str]], ...] = (
-    (Accelerator, _accelerator),
-    (LinkClass, lambda one: f"{one.kind}, {one.gb_per_s:g} GB/s, {one.latency_us:g} us"),
-    (NodeShape, _node),
-    (Medium, lambda one: f"{one.capacity_tb:g} TB, {one.read_gb_per_s:g} GB/s"),
-    (
-        TierClass,
-        lambda one: f"{one.role}, {one.read_gb_per_s:g} GB/s, ${one.usd_per_tb_month:g}/TB",
-    ),
-    (CoolingClass, lambda one: f"{one.rack_kw_max:g} kW a rack, PUE {one.pue:g}"),
-    (EnergyDefaults, lambda one: f"${one.usd_per_kwh:g} and {one.co2_g_per_kwh:g} g CO2 a kWh"),
-    (FailurePreset, lambda one: f"{one.failures_per_1000_node_days:g} per 1,000 node-days"),
-    (
-        PriceFact,
-        lambda one: f"${one.usd_per_gpu_hour:,.2f} per GPU-hour, {count(one.offers, 'offer')}",
-    ),
-    (
-        ModelPreset,
-        lambda one: f"{one.params_b:g} B, {one.shape.layers} layers of {one.shape.hidden}",
-    ),
-)
+@_gist.register
+def _(fact: Medium) -> str:
+    return f"{fact.capacity_tb:g} TB, {fact.read_gb_per_s:g} GB/s"
+
+
+@_gist.register
+def _(fact: TierClass) -> str:
+    return f"{fact.role}, {fact.read_gb_per_s:g} GB/s a shelf"
+
+
+@_gist.register
+def _(fact: CoolingClass) -> str:
+    return f"{fact.rack_kw_max:g} kW a rack, PUE {fact.pue:g}"
+
+
+@_gist.register
+def _(fact: EnergyDefaults) -> str:
+    return f"${fact.usd_per_kwh:g} and {fact.co2_g_per_kwh:g} g CO2 a kWh"
+
+
+@_gist.register
+def _(fact: FailurePreset) -> str:
+    return f"{fact.failures_per_1000_node_days:g} per 1,000 node-days"
+
+
+@_gist.register
+def _(fact: PriceFact) -> str:
+    return f"${fact.usd_per_gpu_hour:,.2f} per GPU-hour, {count(fact.offers, 'offer')}"
+
+
+@_gist.register
+def _(fact: ModelPreset) -> str:
+    return f"{fact.params_b:g} B, {fact.shape.layers} layers of {fact.shape.hidden}"
+
+
+@_gist.register
+def _(fact: StackProfile) -> str:
+    return f"{count(fact.rows, 'run')}, {fact.residual:.0%} left unexplained"
+
+
+@_gist.register
+def _(fact: StackCorrection) -> str:
+    return count(len(fact.points), "run")
+
+
+@_gist.register
+def _(fact: EngineProfile) -> str:
+    return f"{fact.scope}, {count(fact.rows, 'run')}" if fact.rows else fact.scope
 
 
 def show_fact(fact: Fact) -> Group:

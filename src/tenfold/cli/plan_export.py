@@ -3,16 +3,21 @@
 import sys
 from pathlib import Path
 
-from tenfold.files.launch.formats import render_format
+from tenfold.files.launch.formats import render_format, unsupported
 from tenfold.files.write import write_new_file
 from tenfold.model.errors import InputError
-from tenfold.model.launch import LaunchJob
+from tenfold.model.launch import LaunchJob, Trainer
 from tenfold.model.plan import TrainPlan
+
+TRAINERS: tuple[Trainer, ...] = ("example", "megatron", "torchtitan", "deepspeed")
 
 
 def export_plan(plan: TrainPlan, name: str, folder: Path, *, force: bool) -> None:
     """Write the files of one format into a folder that exists or can be made."""
-    files = render_format(plan, name, LaunchJob())
+    # A launcher starts any trainer: take the plainest that can say this plan.
+    jobs = [LaunchJob(trainer=trainer) for trainer in TRAINERS]
+    able = [job for job in jobs if not unsupported(plan, name, job)]
+    files = render_format(plan, name, able[0] if able else jobs[0])
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,12 +1,17 @@
 """What `tenfold plan` prints."""
 
+from typing import cast
+
 from rich.text import Text
 
 from tenfold.cli.output import print_json, show, table
+from tenfold.compose.ground import TrainGround
 from tenfold.compose.planning import TrainPlanned
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk
 from tenfold.model.reason import Misfit
+from tenfold.report.plan_words import part_name, seconds
+from tenfold.report.terminal import bars, scaling_chart
 
 PLANS_SHOWN = 6
 
@@ -22,6 +27,16 @@ def show_misfit(answer: Misfit, as_json: bool) -> None:
         )
 
 
+def assumed(ground: TrainGround) -> list[tuple[str, str]]:
+    """Return what the reader of a report should know of the ground."""
+    return [
+        ("pools", ", ".join(ground.pools)),
+        ("price basis", ground.price_basis),
+        ("failure preset", ground.failures),
+        *(("note", note) for note in ground.notes),
+    ]
+
+
 def show_train(planned: TrainPlanned, wall_s: float) -> None:
     """Print the best plans, the scaling curve and the reasons."""
     answer, ask = planned.answer, planned.ask
@@ -35,8 +50,10 @@ def show_train(planned: TrainPlanned, wall_s: float) -> None:
     rows = [_train_row(place, one, planned) for place, one in enumerate(answer.plans[:PLANS_SHOWN])]
     columns = ["", "layout", ">step s", ">80% interval", ">tok/s/GPU", ">MFU", ">GiB", ">$/step"]
     show(table("", columns, rows), "")
-    _show_breakdown(best)
+    parts = {part_name(name): part for name, part in best.breakdown_s.items()}
+    show(bars(parts, seconds), "")
     _show_run(best)
+    show(scaling_chart(answer.curve), "")
     show(
         table(
             "",
@@ -64,7 +81,7 @@ def show_train(planned: TrainPlanned, wall_s: float) -> None:
 def _train_row(place: int, one: Outcome, planned: TrainPlanned) -> list[str]:
     plan = one.plan
     row = planned.rows[place]
-    low, high = row["interval_s"]  # pyright: ignore[reportGeneralTypeIssues]
+    low, high = cast(list[float], row["interval_s"])
     extra = [f"mb {plan.micro_batch}"]
     extra += [f"vp {plan.virtual_stages}"] if plan.virtual_stages > 1 else []
     extra += [f"ep {plan.ep}"] if plan.ep > 1 else []
@@ -85,16 +102,6 @@ def _train_row(place: int, one: Outcome, planned: TrainPlanned) -> list[str]:
 def _degrees(tp: int, pp: int, dp: int, cp: int) -> str:
     named = {"tp": tp, "pp": pp, "dp": dp, "cp": cp}
     return " ".join(f"{name}{degree}" for name, degree in named.items() if degree > 1) or "one GPU"
-
-
-def _show_breakdown(best: Outcome) -> None:
-    parts = sorted(best.breakdown_s.items(), key=lambda item: -item[1])
-    rows = [
-        [name.removesuffix("_s"), f"{part:.3g} s", f"{part / best.step_s:.0%}", "#" * bar]
-        for name, part in parts
-        if (bar := round(40 * part / best.step_s)) or part / best.step_s > 0.005
-    ]
-    show(table("", ["part of a step", ">time", ">share", ""], rows), "")
 
 
 def _show_run(best: Outcome) -> None:

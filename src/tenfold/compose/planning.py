@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from tenfold.compose.estimate_fill import fill, runs_of
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.compose.ground import TrainGround, serve_grounds, train_ground
@@ -17,6 +18,7 @@ from tenfold.model.catalogue import Catalogue
 from tenfold.model.plan import Recompute, Shard, TrainPlan, TrainPrecision
 from tenfold.model.reason import Misfit
 from tenfold.model.shape import ModelShape
+from tenfold.physics.training.memory import Memory, memory_of
 
 USUAL_SEQ = 4096
 # Tokens a step by model size, as published runs of that size use; an assumption.
@@ -98,6 +100,14 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
     answer = plan_train(ask, ground.ground)
     rows = () if isinstance(answer, Misfit) else _rows(answer, fleet, observed)
     return TrainPlanned(ask=ask, ground=ground, answer=answer, rows=rows)
+
+
+def best_memory(planned: TrainPlanned, catalogue: Catalogue) -> Memory:
+    """Return where the memory of the best plan goes."""
+    assert not isinstance(planned.answer, Misfit), "only a plan takes memory"
+    row = row_of(planned.answer.plans[0].plan, "best")
+    runs = runs_of([fill(row, catalogue)])
+    return memory_of(runs.shape, runs.plans, planned.ground.ground.profile)
 
 
 def usual_batch(shape: ModelShape, seq: int) -> int:

@@ -14,7 +14,7 @@ Label = Callable[[float], str]
 LARGEST = 1e150
 LEAST = 1e-150
 TICKS_WANTED = 5
-LOG_DECADES_FINE = 2
+LOG_DECADES_FINE = 3
 PAD_LOG = 0.04
 
 
@@ -127,15 +127,22 @@ def si(value: float) -> str:
     return _lettered(value, ("", "k", "M", "G", "T", "P", "E"))
 
 
+def short(value: float) -> str:
+    """Return a count as people say it, with B for a thousand million: 70.6B, 1T."""
+    return _lettered(value, ("", "k", "M", "B", "T"))
+
+
 def thousands(value: float) -> str:
     """Return a count with its thousands apart."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def usd(value: float) -> str:
-    """Return dollars, short: $950, $1.2k, $3.4M, $5B."""
-    sign = "-" if value < 0 else ""
-    return f"{sign}${_lettered(abs(value), ('', 'k', 'M', 'B', 'T'))}"
+    """Return dollars, short: $950, $1.50, $1.2k, $3.4M, $5B."""
+    sign, size = "-" if value < 0 else "", abs(value)
+    if 0.1 <= size < 1000:
+        return f"{sign}${size:.2f}".removesuffix(".00")
+    return f"{sign}${short(size)}"
 
 
 def percent(value: float) -> str:
@@ -145,7 +152,9 @@ def percent(value: float) -> str:
 
 def plain(value: float) -> str:
     """Return a number as short as it can be."""
-    return f"{value:.4g}" if abs(value) < 10_000 else si(value)
+    if abs(value) < 1000:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) < 10_000 else si(value)
 
 
 def unit(name: str) -> Label:
@@ -154,7 +163,7 @@ def unit(name: str) -> Label:
 
 
 def _lettered(value: float, letters: tuple[str, ...]) -> str:
-    if abs(value) < 1000:
+    if abs(value) < 1000 or not isfinite(value):
         return f"{value:.3g}"
     place = min(len(letters) - 1, floor(log10(abs(value)) / 3 + 1e-12))
     short = f"{value / 1000.0**place:.3g}"

@@ -24,6 +24,7 @@ from tenfold.report.svg import (
     Look,
     box,
     head_height,
+    ink_on,
     legend,
     legend_height,
     line,
@@ -33,10 +34,9 @@ from tenfold.report.svg import (
     width_of,
 )
 
-BAR, BAR_GAP, FOOT = 26, 12, 52
+BAR, BAR_GAP, FOOT, FOOT_TITLE = 26, 12, 36, 16
 LABELS_SHARE = 0.3
 BINS_MAX = 40
-IN_BAR = Look(11, CARD, True)
 
 
 class Bar(Struct, frozen=True, kw_only=True):
@@ -68,23 +68,29 @@ def stacked_bars(
     tall = head_height(card) + (legend_height(names, card.width - 2 * PAD) if names[1:] else 0)
     top = tall + (30 if limit else 12)
     bottom = top + max(1, len(bars)) * (BAR + BAR_GAP)
-    card = replace(card, height=round(bottom + FOOT))
+    card = replace(card, height=round(bottom + FOOT + (FOOT_TITLE if x.title else 0)))
     field = _bars_field(card, bars, x, (top, bottom), limit)
     parts = legend(names, (PAD, head_height(card) + 12), card.width - 2 * PAD) if names[1:] else []
     for tick in field.across.ticks:
         parts.append(line((field.x(tick), top), (field.x(tick), bottom), GRID))
     for row, bar in enumerate(bars):
         parts += _bar(bar, top + row * (BAR + BAR_GAP) + BAR_GAP / 2, field, x, fills)
+        # Where there is a limit a word at the end of a bar could stand on it.
+        end = field.right if limit else field.x(_whole(bar))
+        look = Look(11, INK, True) if bar.bold else LABEL
+        middle = top + row * (BAR + BAR_GAP) + (BAR + BAR_GAP) / 2 + 4
+        parts.append(text(end + 6, middle, bar.total, look))
     parts.append(line((field.left, top), (field.left, bottom), FAINT))
     parts += ticks_below(field, x)
     parts.append(text((field.left + field.right) / 2, field.bottom + 36, x.title, AXIS, "middle"))
     if limit is not None and isfinite(limit.at):
         parts += _limit(limit, field)
-    said = "; ".join(
-        f"{bar.label}: " + ", ".join(f"{name} {x.label(part)}" for name, part in bar.parts.items())
-        for bar in bars
-    )
-    return picture(card, said or "No values.", parts)
+    return picture(card, "; ".join(_said(bar, x) for bar in bars) or "No values.", parts)
+
+
+def _said(bar: Bar, x: Axis) -> str:
+    shown = {name: part for name, part in bar.parts.items() if _length(part) > 0}
+    return f"{bar.label}: " + ", ".join(f"{name} {x.label(shown[name])}" for name in shown)
 
 
 def _fills(bars: Sequence[Bar], colours: Mapping[str, str]) -> dict[str, str]:
@@ -134,12 +140,12 @@ def _bar(bar: Bar, y: float, field: Field, x: Axis, fills: Mapping[str, str]) ->
         left, right = field.x(start), field.x(start + size)
         said = x.label(value)
         parts.append(box((left, y), (right - left, BAR), fills[part], f"{part}: {said}"))
-        if len(bar.parts) > 1 and right - left > width_of(said, IN_BAR) + 6 and size < whole:
-            parts.append(text((left + right) / 2, y + BAR / 2 + 4, said, IN_BAR, "middle"))
+        inside = Look(11, ink_on(fills[part]), True)
+        if size < whole and right - left > width_of(said, inside) + 4:
+            parts.append(text((left + right) / 2, y + BAR / 2 + 4, said, inside, "middle"))
         if start:
             parts.append(line((left, y), (left, y + BAR), CARD))
         start += size
-    parts.append(text(field.x(start) + 6, y + BAR / 2 + 4, bar.total, look))
     return parts
 
 

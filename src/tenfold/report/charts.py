@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, sqrt
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.report.axes import Axis, kept, percent
 from tenfold.report.plot import Field, field_of, frame
@@ -23,6 +24,7 @@ from tenfold.report.svg import (
     width_of,
 )
 
+WORD_ROW = 15
 DOT, DOT_MIN, DOT_MAX = 3.5, 5.0, 16.0
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]
@@ -67,9 +69,12 @@ def line_chart(
         for place, one in enumerate(series)
     ]
     names = [(one.name, colour) for one, colour, _ in shown]
-    field = field_of(card, x, y, [point for *_, points in shown for point in points], names)
-    parts = frame(card, field, x, y, names)
-    parts += _rules([rule for rule in rules if kept(rule.at, log=x.log)], field)
+    marks = [rule for rule in rules if kept(rule.at, log=x.log)]
+    every = [point for *_, points in shown for point in points]
+    field = field_of(card, x, y, every, names)
+    rows = _rows(marks, field)
+    field = replace(field, top=field.top + WORD_ROW * (max(rows, default=-1) + 1))
+    parts = frame(card, field, x, y, names) + _rules(marks, rows, field)
     for one, colour, points in shown:
         places = [field.at(point) for point in points]
         if len(places) > 1:
@@ -81,7 +86,7 @@ def line_chart(
                 dot(place, DOT, colour, hint) for place, hint in zip(places, hints, strict=False)
             ]
     said = "; ".join(_said(one.name, points, x, y) for one, _, points in shown)
-    marked = "; ".join(f"{rule.label} at {x.label(rule.at)}" for rule in rules)
+    marked = "; ".join(f"{rule.label} at {x.label(rule.at)}" for rule in marks)
     return picture(card, ". ".join(part for part in (said, marked) if part) or "No values.", parts)
 
 
@@ -96,17 +101,39 @@ def _said(name: str, points: Sequence[Point], x: Axis, y: Axis) -> str:
     return f"{name}: {y.label(b)} at {x.label(a)} to {y.label(d)} at {x.label(c)}"
 
 
-def _rules(rules: Sequence[Rule], field: Field) -> list[str]:
-    """Draw marked places; their words hang at the top, each a row lower than the last."""
+def _rows(rules: Sequence[Rule], field: Field) -> list[int]:
+    """Return for each word above the field the lowest row where it covers no other."""
+    ends: list[list[tuple[float, float]]] = []
+    rows: list[int] = []
+    for rule in rules:
+        middle, half = _word(rule, field)
+        own = (middle - half - 6, middle + half + 6)
+        free = (
+            row
+            for row, taken in enumerate(ends)
+            if all(own[1] <= start or own[0] >= end for start, end in taken)
+        )
+        row = next(free, len(ends))
+        if row == len(ends):
+            ends.append([])
+        ends[row].append(own)
+        rows.append(row)
+    return rows
+
+
+def _word(rule: Rule, field: Field) -> tuple[float, float]:
+    """Return the middle of a rule's word, kept inside of the field, and half its width."""
+    half = width_of(rule.label, Look(11, rule.colour, True)) / 2
+    return max(field.left + half, min(field.x(rule.at), field.right - half)), half
+
+
+def _rules(rules: Sequence[Rule], rows: Sequence[int], field: Field) -> list[str]:
     parts: list[str] = []
-    for row, rule in enumerate(sorted(rules, key=lambda one: one.at)):
-        place, y = field.x(rule.at), field.top + 8 + 15 * row
+    for rule, row in zip(rules, rows, strict=True):
+        place, y = field.x(rule.at), field.top - 6 - WORD_ROW * row
+        parts.append(line((place, y + 4), (place, field.bottom), rule.colour, "3 3"))
         look = Look(11, rule.colour, True)
-        parts.append(line((place, field.top - 4), (place, field.bottom), rule.colour, "3 3"))
-        if place + 6 + width_of(rule.label, look) > field.right:
-            parts.append(text(place - 6, y, rule.label, look, "end"))
-        else:
-            parts.append(text(place + 6, y, rule.label, look))
+        parts.append(text(_word(rule, field)[0], y, rule.label, look, "middle"))
     return parts
 
 

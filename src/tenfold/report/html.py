@@ -14,6 +14,7 @@ from tenfold.report.svg import clean
 Cell = str | int | float
 _NUMERIC = re.compile(r"^[<~-]?\$?\d[\d,.]*( ?[%\w/]+)?$|^-$")
 _CODE = re.compile(r"`([^`]+)`")
+SHORT = 26
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
 :root { color-scheme: light dark; --ink: #111827; --muted: #4b5563; --rule: #e5e7eb;
@@ -34,10 +35,15 @@ section { background: var(--card); border: 1px solid var(--rule); border-radius:
 table { border-collapse: collapse; width: 100%; font-size: 13.5px; }
 th, td { text-align: left; padding: 6px 14px 6px 0; border-bottom: 1px solid var(--rule);
   vertical-align: top; }
-th { color: var(--muted); font-weight: 600; white-space: nowrap; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th { color: var(--muted); font-weight: 600; }
+thead th { vertical-align: bottom; }
+td.n, th.n { text-align: right; padding-right: 22px;
+  font-variant-numeric: tabular-nums; }
+td.n { white-space: nowrap; }
 tr.best td { background: var(--mark); font-weight: 600; }
-tbody tr:last-child td { border-bottom: 0; }
+tbody tr:last-child > * { border-bottom: 0; }
+th[scope=row] { width: 200px; }
+td.s { white-space: nowrap; }
 code { font: 0.9em ui-monospace, 'Liberation Mono', monospace; }
 ul { margin: 0 0 12px; padding-left: 20px; max-width: 84ch; }
 li { margin-bottom: 6px; }
@@ -56,6 +62,11 @@ footer { color: var(--muted); font-size: 12.5px; }
   --accent: #1d4ed8; --mark: #f3f4f6; }
   body { font-size: 11pt; } main { max-width: none; padding: 0; }
   section { border: 0; padding: 8px 0; } h2 { break-after: avoid; }
+  .wide { overflow: visible; } table { font-size: 8pt; }
+  th, td, td.n, th.n { padding: 3px 8px 3px 0; } th[scope=row] { width: 130px; }
+  .charts { grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); }
+  .tiles { grid-template-columns: repeat(auto-fit, minmax(100px, 1fr)); gap: 6px; }
+  .tile { padding: 6px 10px; } .tile b { font-size: 13pt; }
   figure, tr, .tile { break-inside: avoid; } * { print-color-adjust: exact; } }
 """
 
@@ -107,13 +118,17 @@ def table_html(
     """Return a table; columns of figures stand to the right, the row `best` is marked."""
     cells = [[_cell(cell) for cell in row] for row in rows]
     figures = [
-        bool(cells) and all(_NUMERIC.match(row[place]) for row in cells if place < len(row))
+        bool(cells) and all(_NUMERIC.match(row[place]) for row in cells)
         for place in range(len(columns))
     ]
-    head = "".join(_tag("th", name, right) for name, right in zip(columns, figures, strict=True))
+    kinds = [
+        "n" if right else "s" if all(len(row[place]) <= SHORT for row in cells) else ""
+        for place, right in enumerate(figures)
+    ]
+    head = "".join(_tag("th", name, kind) for name, kind in zip(columns, kinds, strict=True))
     body = "".join(
         ('<tr class="best">' if place == best else "<tr>")
-        + "".join(_tag("td", cell, right) for cell, right in zip(row, figures, strict=False))
+        + "".join(_tag("td", cell, kind) for cell, kind in zip(row, kinds, strict=True))
         + "</tr>\n"
         for place, row in enumerate(cells)
     )
@@ -129,8 +144,9 @@ def _cell(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.4g}"
 
 
-def _tag(name: str, content: str, right: bool) -> str:
-    return f"<{name}{' class="n"' if right else ''}>{marked(content)}</{name}>"
+def _tag(name: str, content: str, kind: str) -> str:
+    named = f' class="{kind}"' if kind else ""
+    return f"<{name}{named}>{marked(content)}</{name}>"
 
 
 def pairs_html(pairs: Sequence[tuple[str, str]]) -> str:

@@ -20,7 +20,7 @@ from tenfold.report.svg import (
     width_of,
 )
 
-BOTTOM, TICK_GAP = 50, 10
+BOTTOM, TICK_GAP, LABELS_SHARE = 50, 10, 0.3
 Names = Sequence[tuple[str, str]]
 
 
@@ -56,7 +56,7 @@ def field_of(
     labels = max((width_of(y.label(tick)) for tick in up.ticks), default=0.0)
     above = legend_height(names, card.width - 2 * PAD) if len(names) > 1 else 0.0
     return Field(
-        left=PAD + labels + 8,
+        left=PAD + min(labels, card.width * LABELS_SHARE) + 8,
         right=card.width - PAD - 8,
         top=head_height(card) + above + 30,
         bottom=card.height - BOTTOM,
@@ -67,9 +67,11 @@ def field_of(
 
 def frame(card: Card, field: Field, x: Axis, y: Axis, names: Names) -> list[str]:
     """Return grid, ticks, axis titles and legend."""
-    parts = [text(PAD, field.top - 12, y.title, AXIS)]
+    room = card.width - 2 * PAD
+    above = legend_height(names, room) if len(names) > 1 else 0.0
+    parts = [text(PAD, head_height(card) + above + 18, y.title, AXIS)]
     if len(names) > 1:
-        parts += legend(names, (PAD, head_height(card) + 12), card.width - 2 * PAD)
+        parts += legend(names, (PAD, head_height(card) + 12), room)
     for tick in field.up.ticks:
         place = field.y(tick)
         parts.append(line((field.left, place), (field.right, place), GRID))

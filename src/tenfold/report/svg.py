@@ -15,7 +15,9 @@ Anchor = Literal["start", "middle", "end"]
 INK, MUTED, FAINT, GRID, CARD = "#111827", "#4b5563", "#9ca3af", "#e5e7eb", "#ffffff"
 ACCENT, WARN, IDEAL = "#2563eb", "#dc2626", "#9ca3af"
 FONT = "ui-sans-serif, system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
-CHAR_WIDTH = 0.56
+# Shares of the font size that letters take in the fonts at hand, rounded up.
+NARROW, WIDE = frozenset("iljtfrI.,:;'|!()[] -"), frozenset("mwMW%@&")
+NARROW_WIDTH, USUAL_WIDTH, WIDE_WIDTH, CAPITAL_WIDTH = 0.38, 0.61, 0.95, 0.7
 PAD = 16
 LEGEND_ROW = 18
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -55,13 +57,32 @@ def number(value: float) -> str:
 
 def width_of(content: str, look: Look = TICK) -> float:
     """Return about how wide a text is; fonts differ, so leave room."""
-    return len(content) * look.size * CHAR_WIDTH * (1.08 if look.bold else 1.0)
+    widths = sum(_char_width(char) for char in content)
+    return widths * look.size * (1.1 if look.bold else 1.0)
+
+
+def _char_width(char: str) -> float:
+    if char in NARROW:
+        return NARROW_WIDTH
+    if char in WIDE:
+        return WIDE_WIDTH
+    return CAPITAL_WIDTH if char.isupper() else USUAL_WIDTH
 
 
 def shortened(content: str, width: float, look: Look = TICK) -> str:
     """Return a text cut to a width, with an ellipsis where something is left out."""
-    most = max(1, int(width / (look.size * CHAR_WIDTH)))
-    return content if len(content) <= most else f"{content[: most - 1]}\u2026"
+    if width_of(content, look) <= width:
+        return content
+    kept = len(content)
+    while kept > 1 and width_of(content[:kept], look) + look.size > width:
+        kept -= 1
+    return f"{content[:kept].rstrip()}\u2026"
+
+
+def ink_on(fill: str) -> str:
+    """Return black or white, whichever reads better on a colour."""
+    red, green, blue = (int(fill[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.58 else CARD
 
 
 def text(x: float, y: float, content: str, look: Look = TICK, anchor: Anchor = "start") -> str:

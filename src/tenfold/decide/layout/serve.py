@@ -4,10 +4,11 @@ Every candidate is loaded as far as its objectives allow; the number of replicas
 from that, and money decides between candidates. Each is one entry of an array.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from tenfold.model.hardware import Accelerator
 from tenfold.model.plan import TrainPrecision
@@ -137,8 +138,12 @@ def _candidates(ask: ServeAsk, grounds: Sequence[ServeGround]) -> _Candidates | 
             for pp in PIPELINES
             if tp * pp <= min(ground.gpus, REPLICA_GPUS_MAX) and pp <= ask.shape.layers
         )
-    if not rows:
-        return None
+    return _arrays(ask, rows) if rows else None
+
+
+def _arrays(
+    ask: ServeAsk, rows: Sequence[tuple[ServeGround, TrainPrecision, int, int]]
+) -> _Candidates:
     shape = serving_shapes([ask.shape] * len(rows))
     profiles = [ground.profile for ground, *_ in rows]
     number = numbers([precision for _, precision, _, _ in rows], shape)
@@ -242,48 +247,44 @@ def _why(
     plans: Sequence[ServePlan],
 ) -> list[Reason]:
     """Say why the best won and, by kind of failure, why the others are out."""
-    reasons: list[Reason] = []
-    if plans and plans[0].enough_gpus:
-        best = plans[0]
-        reasons.append(
-            Reason(
-                "cheapest",
-                f"{best.replicas} replicas of {best.gpus_per_replica} x {best.accelerator} in "
-                f"{best.precision} cost ${best.usd_per_million_tokens:.2f} a million output tokens "
-                f"at {best.qps_per_replica_max:.3g} requests a second each",
-            )
-        )
-    elif plans:
-        least = min(plans, key=lambda plan: plan.gpus)
-        reasons.append(
-            Reason(
-                "not-enough-gpus",
-                f"{least.gpus:,} GPUs would be needed at least, in pool `{least.pool}`",
-            )
-        )
+    reasons = _verdict(plans)
     large = int((idle.fits == 0).sum())
     if large:
-        reasons.append(
-            Reason("weights-too-large", f"{large} of {found.count} candidates do not fit in memory")
-        )
-    checks: tuple[tuple[str, Floats, float], ...] = (
-        ("ttft", idle.ttft_s, ask.ttft_s),
-        ("tpot", idle.tpot_s, ask.tpot_s),
-    )
-    for name, values, limit in checks:
-        slow = (idle.fits > 0) & (values > limit)
-        if slow.any():
-            best_s = float(values[idle.fits > 0].min())
-            reasons.append(
-                Reason(
-                    f"{name}-missed",
-                    f"{int(slow.sum())} candidates miss the {name.upper()} of {limit:g} s even "
-                    f"without load; the quickest takes {best_s:.3g} s",
-                )
-            )
+        text = f"{large} of {found.count} candidates do not fit in memory"
+        reasons.append(Reason("weights-too-large", text))
+    reasons.extend(_too_slow("ttft", idle.ttft_s, ask.ttft_s, idle.fits > 0))
+    reasons.extend(_too_slow("tpot", idle.tpot_s, ask.tpot_s, idle.fits > 0))
     crowded = int(((qps_max == 0) & (idle.fits > 0)).sum())
     if crowded and not plans:
-        reasons.append(
-            Reason("no-load", f"{crowded} candidates carry no load within the objectives")
-        )
+        text = f"{crowded} candidates carry no load within the objectives"
+        reasons.append(Reason("no-load", text))
     return reasons
+
+
+def _verdict(plans: Sequence[ServePlan]) -> list[Reason]:
+    if not plans:
+        return []
+    best = plans[0]
+    if not best.enough_gpus:
+        least = min(plans, key=lambda plan: plan.gpus)
+        text = f"{least.gpus:,} GPUs would be needed at least, in pool `{least.pool}`"
+        return [Reason("not-enough-gpus", text)]
+    replicas = "1 replica" if best.replicas == 1 else f"{best.replicas:,} replicas"
+    text = (
+        f"{replicas} of {best.gpus_per_replica} x {best.accelerator} in {best.precision}: "
+        f"${best.usd_per_million_tokens:.2f} a million output tokens, "
+        f"{best.qps_per_replica_max:.3g} requests a second each at most"
+    )
+    return [Reason("cheapest", text)]
+
+
+def _too_slow(
+    name: str, values: Floats, limit: float, fitting: NDArray[np.bool_]
+) -> Iterator[Reason]:
+    slow = int((fitting & (values > limit)).sum())
+    if slow:
+        text = (
+            f"{slow} candidates miss the {name.upper()} of {limit:g} s even without load; "
+            f"the quickest takes {float(values[fitting].min()):.3g} s"
+        )
+        yield Reason(f"{name}-missed", text)

@@ -44,7 +44,8 @@ def resolve(catalogue: Catalogue, stack: str | None, part: str) -> Entry:
     wide, middle, narrow = levels_of(key, part)
     profiles = {fact.name: fact for fact in catalogue.stacks}
     found = next((name for name in (narrow, middle, wide) if name in profiles), DEFAULT)
-    unknown_levels = {middle: 3, wide: 2}.get(found, 1 if found == DEFAULT else 4)
+    # An unknown family is called `default` too, so that name is asked for first.
+    unknown_levels = {DEFAULT: 1, middle: 3, narrow: 4}.get(found, 2)
     like = unseen(Likeness()) if found in (DEFAULT, wide) else Likeness()
     kept = None if family == DEFAULT else catalogue.corrections.find(middle)
     start = _start(profiles[found], unknown_levels, like, kept)

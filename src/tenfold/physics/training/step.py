@@ -216,11 +216,14 @@ def _scatter_s(at: layer.Context, group: _Groups, width: Values) -> Values:
     """Return a reduce-scatter (or gather) of all parameters at `width` bytes each."""
     fabric = at.fabric
     moved = collectives.reduce_scatter_s(fabric, group.dense * width, group.ranks, group.inside)
-    if np.ndim(group.expert) == 0 and group.expert == 0:
+    sparse = np.asarray(group.expert) > 0
+    if not np.any(sparse):
         return moved
-    return moved + collectives.reduce_scatter_s(
+    routed = collectives.reduce_scatter_s(
         fabric, group.expert * width, group.expert_ranks, group.expert_inside
     )
+    # A dense model among routed ones has no second exchange to start.
+    return moved + np.where(sparse, routed, 0.0)
 
 
 def _exposed(traffic: Values, cover: Values, slowdown: Values) -> Values:

@@ -1,0 +1,1 @@
+"""Questions that join deciders or run the loop many times: ceilings, advice, what-if."""

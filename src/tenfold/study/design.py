@@ -1,0 +1,133 @@
+"""The design under question: a fleet, the GPUs a job may count on, and that job.
+
+A ceiling asks how far a design grows, so grounds here are grown beyond the GPUs there
+are: more nodes alike, on the same kind of switches.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.fleet import OpenFleet
+from tenfold.compose.ground import TrainGround, train_ground
+from tenfold.compose.planning import USUAL_SEQ, model_shape, usual_batch
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.scaling import Curve, curve, sizes
+from tenfold.model.fleet_spec import Fabric, Pool, Tier
+from tenfold.physics.fabric import FabricPlan, leaf_size
+
+GROWTH_MAX = 64
+GPUS_LOOKED_AT_MIN = 4_096
+GPUS_LOOKED_AT_MAX = 131_072
+
+
+class CeilingQuestion(Struct, frozen=True, kw_only=True):
+    """What is asked of a design. What is None is taken from the fleet, or from what is usual."""
+
+    model: str | None = None
+    accelerator: str | None = None
+    feed_bytes_per_s_per_gpu: float | None = None
+    streams_per_gpu: float | None = None
+    tier: str | None = None
+    seq: int | None = None
+    global_batch: int | None = None
+    failures: str | None = None
+    loss_share_max: float = 0.1
+    """Share of time that saves and failures may take."""
+
+
+class Design(Struct, frozen=True, kw_only=True):
+    """A fleet as a job sees it. `ask` and `curve` are None where no model is named."""
+
+    fleet: OpenFleet
+    question: CeilingQuestion
+    train: TrainGround
+    pools: tuple[Pool, ...]
+    fabric: Fabric | None
+    fabric_plan: FabricPlan | None
+    ask: TrainAsk | None
+    curve: Curve | None
+
+    @property
+    def ground(self) -> Ground:
+        """The GPUs there are today."""
+        return self.train.ground
+
+    @property
+    def gpus_today(self) -> int:
+        """GPUs alike on one fabric."""
+        return self.ground.gpus
+
+    @property
+    def site(self) -> str:
+        """Where those GPUs stand."""
+        return str(self.pools[0].site)
+
+    @property
+    def tiers(self) -> list[Tier]:
+        """Tiers of the same site."""
+        return [tier for tier in self.fleet.spec.tiers if tier.site == self.site]
+
+
+def design_of(fleet: OpenFleet, question: CeilingQuestion) -> Design:
+    """Return a fleet joined with the job that is asked about."""
+    train = train_ground(fleet, accelerator=question.accelerator, failures=question.failures)
+    pools = tuple(pool for pool in fleet.spec.pools if pool.id in train.pools)
+    fabric = next((one for one in fleet.spec.fabrics if one.id == pools[0].fabric), None)
+    plan = next((one for one in fleet.layout.fabrics if one.name == pools[0].fabric), None)
+    bare = Design(
+        fleet=fleet,
+        question=question,
+        train=train,
+        pools=pools,
+        fabric=fabric,
+        fabric_plan=plan,
+        ask=_ask(fleet, question),
+        curve=None,
+    )
+    if bare.ask is None:
+        return bare
+    largest = grown(bare, gpus_looked_at(bare.ground))
+    made, _ = curve(bare.ask, largest, sizes(largest))
+    return replace(bare, curve=made)
+
+
+def _ask(fleet: OpenFleet, question: CeilingQuestion) -> TrainAsk | None:
+    model = question.model or fleet.spec.expects.model
+    return None if model is None else usual_ask(fleet, model, question.seq, question.global_batch)
+
+
+def usual_ask(
+    fleet: OpenFleet, model: str, seq: int | None = None, global_batch: int | None = None
+) -> TrainAsk:
+    """Return a training job for a model, with the usual sequence and batch where none is given."""
+    shape = model_shape(model, fleet.catalogue)
+    length = seq or min(USUAL_SEQ, shape.context or USUAL_SEQ)
+    return TrainAsk(
+        model=model,
+        shape=shape,
+        seq=length,
+        global_batch=global_batch or usual_batch(shape, length),
+    )
+
+
+def gpus_looked_at(ground: Ground) -> int:
+    """Return how far growth is followed: 64 times today, in whole nodes and a power of two."""
+    wanted = min(max(ground.gpus * GROWTH_MAX, GPUS_LOOKED_AT_MIN), GPUS_LOOKED_AT_MAX)
+    nodes = max(1, wanted // ground.gpus_per_node)
+    return (1 << (nodes.bit_length() - 1)) * ground.gpus_per_node
+
+
+def grown(design: Design, gpus: int) -> Ground:
+    """Return the ground with more nodes alike, hung on leaves as such a fabric would be built."""
+    ground = replace(design.ground, gpus=gpus)
+    fabric = design.fabric
+    if fabric is None:
+        return ground
+    nodes = -(-gpus // ground.gpus_per_node)
+    leaf = leaf_size(fabric, nodes, design.pools[0].nics_per_node)
+    if fabric.kind == "dragonfly":
+        # Inside a group every switch reaches every other at full rate.
+        leaf *= fabric.switches_per_group
+        return replace(ground, nodes_per_leaf=leaf, nodes_per_pod=max(nodes, leaf))
+    leaves = fabric.leaves_per_pod or fabric.switch_ports
+    return replace(ground, nodes_per_leaf=leaf, nodes_per_pod=leaf * leaves)

@@ -1,0 +1,242 @@
+"""Which driver of demand triggers the next step: model, data, concurrency, latency or cost.
+
+One driver is raised at a time (deadlines and budgets are lowered) until the plan must
+change: another family of layouts, twice the GPUs, or nothing that fits.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.families import family_of
+from tenfold.decide.layout.outcome import Outcome
+from tenfold.decide.layout.serve import ServeAsk, ServeGround, plan_serve
+from tenfold.decide.layout.train import SECONDS_PER_DAY, plan_train
+from tenfold.model.reason import Misfit
+from tenfold.model.shape import ModelShape
+
+DriverName = Literal["model", "data", "concurrency", "latency", "cost"]
+StepName = Literal["none", "family-changes", "gpus-double", "nothing-fits"]
+SEVERITY: tuple[StepName, ...] = ("nothing-fits", "gpus-double", "family-changes", "none")
+FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+DOUBLE = 2.0
+
+
+class Footing(Struct, frozen=True, kw_only=True):
+    """What a demand needs: GPUs and a family of layouts, or why nothing fits."""
+
+    gpus: int
+    family: str
+    misfit: str = ""
+
+
+class Driver(Struct, frozen=True, kw_only=True):
+    """One driver raised alone. `factor` is the least of those tried at which a step comes."""
+
+    driver: DriverName
+    stated: bool
+    factor: float | None
+    step: StepName
+    at_double: StepName
+    sentence: str
+
+
+class SensitivityAnswer(Struct, frozen=True, kw_only=True):
+    """Drivers, the one that triggers the next step first in front."""
+
+    base: Footing
+    trigger: DriverName | None
+    sentence: str
+    drivers: tuple[Driver, ...]
+
+
+Raised = Callable[[float], Footing]
+
+
+def train_sensitivity(
+    ask: TrainAsk, ground: Ground, *, concurrent_runs: int = 1
+) -> SensitivityAnswer:
+    """Return which driver of a training demand triggers the next step first."""
+    ask = _with_deadline(ask, _run_ground(ground, concurrent_runs))
+
+    def foot(changed: TrainAsk, runs: float = float(concurrent_runs)) -> Footing:
+        return _train_footing(changed, _run_ground(ground, runs))
+
+    tokens, deadline, budget = ask.tokens, ask.deadline_s, ask.budget_usd
+    drivers: dict[DriverName, Raised | None] = {
+        "model": lambda factor: foot(replace(ask, shape=deeper(ask.shape, factor))),
+        "data": tokens and (lambda factor: foot(replace(ask, tokens=tokens * factor))),
+        "concurrency": lambda factor: foot(ask, concurrent_runs * factor),
+        "latency": deadline and (lambda factor: foot(replace(ask, deadline_s=deadline / factor))),
+        "cost": budget and (lambda factor: foot(replace(ask, budget_usd=budget / factor))),
+    }
+    return _answer(foot(ask), drivers)
+
+
+def serve_sensitivity(
+    ask: ServeAsk, grounds: list[ServeGround], *, usd_per_hour_max: float | None = None
+) -> SensitivityAnswer:
+    """Return which driver of a service triggers the next step first; data are its tokens."""
+
+    def foot(changed: ServeAsk, budget: float | None = usd_per_hour_max) -> Footing:
+        return _serve_footing(changed, grounds, budget)
+
+    def longer(factor: float) -> Footing:
+        prompt, answer = round(ask.input_tokens * factor), round(ask.output_tokens * factor)
+        return foot(replace(ask, input_tokens=prompt, output_tokens=answer))
+
+    def sooner(factor: float) -> Footing:
+        return foot(replace(ask, ttft_s=ask.ttft_s / factor, tpot_s=ask.tpot_s / factor))
+
+    budget = usd_per_hour_max
+    drivers: dict[DriverName, Raised | None] = {
+        "model": lambda factor: foot(replace(ask, shape=deeper(ask.shape, factor))),
+        "data": longer,
+        "concurrency": lambda factor: foot(replace(ask, qps=ask.qps * factor)),
+        "latency": sooner,
+        "cost": budget and (lambda factor: foot(ask, budget / factor)),
+    }
+    return _answer(foot(ask), drivers)
+
+
+def deeper(shape: ModelShape, factor: float) -> ModelShape:
+    """Return a model of about `factor` times the weights: more layers of the same width."""
+
+    def times(layers: int) -> int:
+        return max(1, round(layers * factor)) if layers else 0
+
+    return replace(
+        shape,
+        layers=times(shape.layers),
+        dense_layers=times(shape.dense_layers),
+        window_layers=times(shape.window_layers),
+        attention_layers=None if shape.attention_layers is None else times(shape.attention_layers),
+    )
+
+
+def _run_ground(ground: Ground, runs: float) -> Ground:
+    """Return the share of the GPUs that each of some concurrent runs gets, in whole nodes."""
+    share = int(ground.gpus / runs)
+    whole = share // ground.gpus_per_node * ground.gpus_per_node
+    return replace(ground, gpus=whole or max(1, share))
+
+
+def _with_deadline(ask: TrainAsk, ground: Ground) -> TrainAsk:
+    """Return the job with the time it takes today as its deadline, where none is stated.
+
+    Without one, no amount of data ever asks for more GPUs.
+    """
+    if ask.tokens is None or ask.deadline_s is not None:
+        return ask
+    best = _best(ask, ground)
+    if isinstance(best, str) or best.run is None:
+        return ask
+    return replace(ask, deadline_s=best.run.days * SECONDS_PER_DAY * 1.001)
+
+
+def _best(ask: TrainAsk, ground: Ground) -> Outcome | str:
+    answer = plan_train(ask, ground, keep=1)
+    if isinstance(answer, Misfit):
+        return answer.reasons[0].sentence
+    missed = next((one for one in answer.why if one.code.endswith("-missed")), None)
+    if missed is not None:
+        return missed.sentence
+    best = answer.plans[0]
+    if best.run and ask.budget_usd is not None and best.run.usd > ask.budget_usd:
+        return f"the run costs ${best.run.usd:,.0f}, above ${ask.budget_usd:,.0f}"
+    return best
+
+
+def _train_footing(ask: TrainAsk, ground: Ground) -> Footing:
+    best = _best(ask, ground)
+    if isinstance(best, str):
+        return Footing(gpus=0, family="", misfit=best)
+    return Footing(gpus=best.plan.gpus, family=family_of(best.plan).name)
+
+
+def _serve_footing(ask: ServeAsk, grounds: list[ServeGround], budget: float | None) -> Footing:
+    answer = plan_serve(ask, grounds, keep=1)
+    if isinstance(answer, Misfit):
+        text = "; ".join(one.sentence for one in answer.reasons)
+        return Footing(gpus=0, family="", misfit=text)
+    best = answer.plans[0]
+    if budget is not None and best.usd_per_hour > budget:
+        text = f"the cheapest costs ${best.usd_per_hour:,.2f} an hour, above ${budget:,.2f}"
+        return Footing(gpus=0, family="", misfit=text)
+    family = f"{best.gpus_per_replica} x {best.accelerator} a replica in {best.precision}"
+    return Footing(gpus=best.gpus, family=family)
+
+
+def _answer(base: Footing, drivers: dict[DriverName, Raised | None]) -> SensitivityAnswer:
+    if base.misfit:
+        text = f"nothing fits to begin with: {base.misfit}"
+        return SensitivityAnswer(base=base, trigger=None, sentence=text, drivers=())
+    rows = [_driver(name, raised, base) for name, raised in drivers.items()]
+    rows.sort(key=lambda row: (row.factor or float("inf"), SEVERITY.index(row.step)))
+    first = rows[0] if rows[0].factor is not None else None
+    text = (
+        f"no driver alone changes the plan up to {FACTORS[-1]:g} x"
+        if first is None
+        else f"{first.driver} triggers the next step first: {first.sentence}"
+    )
+    return SensitivityAnswer(
+        base=base,
+        trigger=first.driver if first else None,
+        sentence=text,
+        drivers=tuple(rows),
+    )
+
+
+def _driver(name: DriverName, raised: Raised | None, base: Footing) -> Driver:
+    if raised is None:
+        return Driver(
+            driver=name,
+            stated=False,
+            factor=None,
+            step="none",
+            at_double="none",
+            sentence="not stated, so it cannot trigger anything",
+        )
+    at_double = _step(base, raised(DOUBLE))
+    for factor in FACTORS:
+        after = raised(factor)
+        step = _step(base, after)
+        if step != "none":
+            text = _words(name, factor, step, base, after)
+            return Driver(
+                driver=name,
+                stated=True,
+                factor=factor,
+                step=step,
+                at_double=at_double,
+                sentence=text,
+            )
+    return Driver(
+        driver=name,
+        stated=True,
+        factor=None,
+        step="none",
+        at_double=at_double,
+        sentence=f"the plan holds up to {FACTORS[-1]:g} x",
+    )
+
+
+def _step(base: Footing, after: Footing) -> StepName:
+    if after.misfit:
+        return "nothing-fits"
+    if after.gpus >= 2 * base.gpus:
+        return "gpus-double"
+    return "family-changes" if after.family != base.family else "none"
+
+
+def _words(name: DriverName, factor: float, step: StepName, base: Footing, after: Footing) -> str:
+    less = name in ("latency", "cost")
+    raised = f"1/{factor:g} of the {name} allowed" if less else f"{factor:g} x the {name}"
+    if step == "nothing-fits":
+        return f"{raised} fits nowhere: {after.misfit}"
+    if step == "gpus-double":
+        return f"{raised} takes {after.gpus:,} GPUs instead of {base.gpus:,}"
+    return f"{raised} moves the plan from {base.family} to {after.family}"

@@ -1,0 +1,163 @@
+"""`tenfold estimate` and `tenfold plan` from arguments to exit status."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tenfold.cli.main import main
+
+FLEET = '[[pool]]\nname = "h100"\naccelerator = "H100"\nnodes = 8\ngpus_per_node = 8\n'
+ROW = {"id": "a", "model": "Llama 3.1 8B", "accelerator": "h100", "gpus": 8, "global_batch": 64}
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "fleet.toml").write_text(FLEET)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: object) -> tuple[int, str, str]:
+        status = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def rows(path: Path, *lines: object) -> Path:
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts) + "\n")
+    return path
+
+
+def answers(out: str) -> list[dict]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_training_rows_are_answered_in_order(run, tmp_path: Path):
+    file = rows(tmp_path / "rows.jsonl", ROW, {**ROW, "id": 7, "gpus": 16})
+    status, out, err = run("estimate", "train", "--in", file)
+    assert (status, err) == (0, "")
+    first, second = answers(out)
+    assert [first["id"], second["id"]] == ["a", 7]
+    keys = "id notes step_s interval_s tokens_per_s_per_gpu model_tflops_per_gpu mfu memory_gib"
+    assert list(first) == [*keys.split(), "fits", "bottleneck", "breakdown_s"]
+    assert sum(first["breakdown_s"].values()) == pytest.approx(first["step_s"])
+    assert second["step_s"] < first["step_s"]
+
+
+def test_a_row_that_cannot_be_is_told_in_its_place(run, tmp_path: Path):
+    file = rows(tmp_path / "rows.jsonl", {**ROW, "tp": 3}, ROW)
+    status, out, _ = run("estimate", "train", "--in", file)
+    assert status == 1
+    first, second = answers(out)
+    assert list(first) == ["id", "error"]
+    assert "step_s" in second
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [("{not json", "not JSON"), ({**ROW, "gpu": 8}, "gpu"), ({**ROW, "gpus": "eight"}, "gpus")],
+)
+def test_a_bad_line_stops_with_its_number(run, tmp_path: Path, line: object, word: str):
+    file = rows(tmp_path / "rows.jsonl", ROW, "", line)
+    status, out, err = run("estimate", "train", "--in", file)
+    assert (status, out) == (2, "")
+    assert "line 3" in err
+    assert word in err
+
+
+def test_rows_come_from_standard_input_too(run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(ROW)))
+    status, out, _ = run("estimate", "train", "--in", "-")
+    assert status == 0
+    assert len(answers(out)) == 1
+
+
+def test_observed_runs_move_the_estimate(run, tmp_path: Path):
+    row = {**ROW, "stack": "our-own-trainer", "micro_batch": 1}
+    file = rows(tmp_path / "rows.jsonl", row)
+    [before] = answers(run("estimate", "train", "--in", file)[1])
+    seen = rows(tmp_path / "seen.jsonl", {**row, "step_s": before["step_s"] * 1.5})
+    [after] = answers(run("estimate", "train", "--in", file, "--calibrate", seen)[1])
+    assert after["step_s"] > before["step_s"] * 1.25
+    width = [one["interval_s"][1] / one["interval_s"][0] for one in (before, after)]
+    assert width[1] < width[0]
+
+
+def test_observed_runs_without_a_time_are_refused(run, tmp_path: Path):
+    file = rows(tmp_path / "rows.jsonl", ROW)
+    status, _, err = run("estimate", "train", "--in", file, "--calibrate", file)
+    assert status == 2
+    assert "step_s" in err
+
+
+def test_serving_rows_are_answered(run, tmp_path: Path):
+    row = {"id": 1, "model": "Llama 3.1 8B", "accelerator": "h100", "input_tokens": 1000}
+    file = rows(tmp_path / "rows.jsonl", {**row, "output_tokens": 100, "engine": "vllm"})
+    status, out, _ = run("estimate", "serve", "--in", file)
+    assert status == 0
+    [answer] = answers(out)
+    for key in ("output_tokens_per_s", "ttft_s", "tpot_s", "batch", "memory_gib", "fits"):
+        assert key in answer
+
+
+def test_plan_train_as_json_holds_the_contract(run):
+    status, out, _ = run(
+        "plan", "train", "--model", "llama-3.1-8b", "--fleet", "fleet.toml", "--gpus", 64, "--json"
+    )
+    assert status == 0
+    report = json.loads(out)
+    for key in ("searched", "seconds", "plans", "scaling", "why"):
+        assert key in report
+    best = report["plans"][0]
+    for key in ("tp", "pp", "dp", "shard", "step_s", "interval_s", "memory_gib", "usd_per_step"):
+        assert key in best
+    assert best["gpus"] == 64
+    assert list(report["scaling"][0]) == ["gpus", "step_s", "tokens_per_s", "efficiency"]
+
+
+def test_plan_train_reads_days_and_dollars(run):
+    words = ["plan", "train", "--model", "llama-3.1-8b", "--fleet", "fleet.toml", "--tokens", "1T"]
+    assert run(*words, "--deadline", "400d")[0] == 0
+    assert run(*words, "--deadline", "1h")[0] == 1
+    status, _, err = run(*words, "--deadline", "soon")
+    assert status == 2
+    assert "--deadline" in err
+    assert run(*words, "--budget", "many")[0] == 2
+
+
+def test_a_model_that_does_not_fit_ends_with_1(run):
+    words = ["plan", "train", "--model", "llama-3.1-405b", "--fleet", "fleet.toml", "--gpus", 8]
+    status, out, _ = run(*words)
+    assert status == 1
+    assert "no plan" in out
+    assert json.loads(run(*words, "--json")[1])["plans"] == []
+
+
+def test_a_report_and_an_export_are_written(run, tmp_path: Path):
+    words = ["plan", "train", "--model", "llama-2-7b", "--fleet", "fleet.toml", "--gpus", 8]
+    status, _, _ = run(*words, "--html", "plan.html", "--export", "torchrun", "--out", "job")
+    assert status == 0
+    assert "<svg" in (tmp_path / "plan.html").read_text()
+    assert (tmp_path / "job" / "torchrun.sh").is_file()
+    assert run(*words, "--html", "plan.html")[0] == 2
+    assert run(*words, "--export", "nonsense")[0] == 2
+
+
+def test_plan_serve_answers_and_refuses(run):
+    words = "plan serve --model llama-3.1-8b --fleet fleet.toml --input-tokens 500".split()
+    words += "--output-tokens 100 --qps 5 --tpot-s 0.05 --json --ttft-s".split()
+    status, out, _ = run(*words, 1)
+    assert status == 0
+    best = json.loads(out)["plans"][0]
+    assert best["replicas"] >= 1
+    assert best["usd_per_million_tokens"] > 0
+    assert run(*words, 0.0001)[0] == 1
+
+
+def test_an_unknown_model_says_what_is_near(run):
+    status, _, err = run("plan", "train", "--model", "llama-3.1-9b", "--fleet", "fleet.toml")
+    assert status == 2
+    assert "did you mean" in err
