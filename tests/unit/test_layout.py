@@ -201,3 +201,26 @@ def test_too_few_gpus_for_the_load_is_told(serve):
     answer = serve("Llama 3.1 70B", FLEET.format(part="H100", nodes=1), qps=500)
     assert isinstance(answer, Misfit)
     assert "not-enough-gpus" in [reason.code for reason in answer.reasons]
+
+
+def test_fewer_bits_of_gradients_pay_where_the_fabric_is_slow(plan):
+    """R28: compression pays on a slow fabric and hardly where traffic is hidden."""
+
+    def step_s(bits: int, fleet: str) -> float:
+        ask = {"gpus": 64, "tp": 1, "pp": 1, "shard": "zero1", "global_batch": 128}
+        planned = plan("Llama 2 7B", 8, fleet=fleet, gradient_bits=bits, **ask)
+        return answer_of(planned).plans[0].step_s
+
+    slow = "nics_per_node = 1\nnic_gbps = 25\n"
+    gain_slow, gain_fast = (1 - step_s(8, fleet) / step_s(32, fleet) for fleet in (slow, ""))
+    assert gain_slow > 0.2
+    assert gain_slow > 4 * gain_fast
+
+
+def test_a_run_costs_energy_and_less_on_the_spot_market(plan):
+    planned = plan("Llama 3.1 8B", 8, gpus=64, tokens=1e11)
+    run = answer_of(planned).plans[0].run
+    floor_kwh = 64 * 0.7 * 0.5 * run.days * 24
+    assert floor_kwh < run.kwh < 6 * floor_kwh
+    assert run.co2e_kg == pytest.approx(run.kwh * 0.4, rel=0.01)
+    assert planned.usd_by_kind["spot"] < planned.usd_by_kind["on-demand"]

@@ -59,6 +59,7 @@ PLAN = ServePlan(
     concurrent=500,
     memory_gib=70.0,
     usd_per_hour=45.0,
+    cold_start_s=30.0,
     usd_per_million_tokens=1.04,
     enough_gpus=True,
 )

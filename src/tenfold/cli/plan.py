@@ -67,6 +67,9 @@ class TrainOptions:
     micro_batch: Degree = None
     shard: Annotated[Shard | None, Parameter(help="Fix the sharding.")] = None
     recompute: Annotated[Recompute | None, Parameter(help="Fix the recomputation.")] = None
+    gradient_bits: Annotated[
+        int | None, Parameter(help="Bits of gradients on the wire: 8, 16 or 32.")
+    ] = None
     facts: Facts = None
 
     def question(self) -> TrainQuestion:

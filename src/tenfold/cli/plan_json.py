@@ -40,6 +40,7 @@ def train_json(planned: TrainPlanned, watch: Stopwatch) -> dict[str, object]:
         ],
         "knee": answer.curve.knee,
         "turns_at": answer.curve.turns_at,
+        "usd_by_kind": planned.usd_by_kind,
         "why": answer.why,
         "notes": planned.ground.notes,
     }

@@ -52,7 +52,7 @@ def show_train(planned: TrainPlanned, wall_s: float) -> None:
     show(table("", columns, rows), "")
     parts = {part_name(name): part for name, part in best.breakdown_s.items()}
     show(bars(parts, seconds), "")
-    _show_run(best)
+    _show_run(planned, best)
     show(scaling_chart(answer.curve), "")
     show(
         table(
@@ -104,7 +104,7 @@ def _degrees(tp: int, pp: int, dp: int, cp: int) -> str:
     return " ".join(f"{name}{degree}" for name, degree in named.items() if degree > 1) or "one GPU"
 
 
-def _show_run(best: Outcome) -> None:
+def _show_run(planned: TrainPlanned, best: Outcome) -> None:
     minutes = best.checkpoint_interval_s / 60
     line = (
         f"{best.failures_per_day:.2g} failures a day; a checkpoint every {minutes:,.0f} minutes "
@@ -112,8 +112,11 @@ def _show_run(best: Outcome) -> None:
     )
     if best.run is not None:
         line += f"; {best.run.tokens:.3g} tokens take {best.run.days:,.1f} days"
-        line += f" and ${best.run.usd:,.0f}"
-    show(line, "")
+        line += f", ${best.run.usd:,.0f}, {best.run.kwh / 1000:,.0f} MWh"
+        line += f" and {best.run.co2e_kg / 1000:,.0f} t CO2e"
+    show(line)
+    costs = ", ".join(f"{kind} ${usd:,.2f}" for kind, usd in planned.usd_by_kind.items())
+    show(f"{'the run' if best.run else 'a step'} by kind of price: {costs}", "")
 
 
 def show_serve(ask: ServeAsk, answer: ServeAnswer, wall_s: float) -> None:
@@ -133,6 +136,7 @@ def show_serve(ask: ServeAsk, answer: ServeAnswer, wall_s: float) -> None:
             f"{plan.ttft_s * 1000:,.0f} ms",
             f"{plan.tpot_s * 1000:,.1f} ms",
             f"{plan.memory_gib:.0f}",
+            f"{plan.cold_start_s:,.0f} s",
             f"{plan.usd_per_million_tokens:,.2f}",
         ]
         for plan in answer.plans[:PLANS_SHOWN]
@@ -146,6 +150,7 @@ def show_serve(ask: ServeAsk, answer: ServeAnswer, wall_s: float) -> None:
         ">TTFT",
         ">TPOT",
         ">GiB",
+        ">cold start",
         ">$/M tok",
     ]
     show(table("", columns, rows), "")

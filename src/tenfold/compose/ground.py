@@ -1,15 +1,18 @@
 """From a fleet to the ground that layouts stand on: alike accelerators on one fabric."""
 
+from dataclasses import replace
+
 import numpy as np
 from msgspec import Struct
 
 from tenfold.compose.estimate_fill import fill, runs_of
 from tenfold.compose.fleet import OpenFleet
-from tenfold.decide.layout.ask import Ground
+from tenfold.decide.layout.ask import Ground, Power
 from tenfold.decide.layout.serve import ServeGround
 from tenfold.files.estimate_rows import TrainRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.facility import FailurePreset
 from tenfold.model.fleet_spec import Pool
 from tenfold.model.units import usd
 from tenfold.physics.operations.goodput import Reliability
@@ -43,6 +46,7 @@ def train_ground(
     accelerator: str | None = None,
     stack: str | None = None,
     failures: str | None = None,
+    gradient_bits: int | None = None,
     observed: list[TrainRow] | None = None,
 ) -> TrainGround:
     """Return the largest set of alike accelerators of a fleet that share a fabric."""
@@ -52,16 +56,32 @@ def train_ground(
     part = catalogue.accelerators.get(first.accelerator or "")
     used = stack or USUAL_STACKS.get(part.runtime)
     entry = resolve(catalogue, used, part.name)
-    fabric = next((one for one in fleet.layout.fabrics if one.name == first.fabric), None)
-    preset = catalogue.failures.get(failures or USUAL_FAILURES)
     notes = list(entry.notes)
     if stack is None and used is not None:
         notes = [f"no stack given: `{used}` supposed", *notes]
-    ground = Ground(
+    preset = catalogue.failures.get(failures or USUAL_FAILURES)
+    calibration = _calibration(catalogue, used, part.name, observed or [])
+    ground = _ground(fleet, pools, preset, _compressed(calibration, gradient_bits), used or "")
+    return TrainGround(
+        ground=ground,
+        pools=tuple(pool.id for pool in pools),
+        price_basis=first.price.basis if first.price else "no price known",
+        failures=preset.name,
+        notes=tuple(notes),
+    )
+
+
+def _ground(
+    fleet: OpenFleet, pools: list[Pool], preset: FailurePreset, own: Calibration, stack: str
+) -> Ground:
+    first = pools[0]
+    part = fleet.catalogue.accelerators.get(first.accelerator or "")
+    fabric = next((one for one in fleet.layout.fabrics if one.name == first.fabric), None)
+    return Ground(
         accelerator=part.name,
         part=training_part(part),
-        calibration=_calibration(fleet.catalogue, used, part.name, observed or []),
-        stack=used or "",
+        calibration=own,
+        stack=stack,
         gpus=sum(pool.gpus for pool in pools),
         gpus_per_node=first.gpus_per_node,
         scaleup_gpus=first.scaleup_gpus,
@@ -71,21 +91,19 @@ def train_ground(
         leaf_oversubscription=fabric.oversubscription if fabric else 1.0,
         pod_oversubscription=fabric.core_oversubscription if fabric else 1.0,
         usd_per_gpu_hour=_price(pools),
-        reliability=Reliability(
-            failures_per_node_day=np.array([preset.failures_per_1000_node_days / 1000]),
-            gpus_per_node=np.array([float(preset.gpus_per_node)]),
-            detection_s=np.array([preset.detection_s]),
-            restart_s=np.array([preset.restart_s]),
-            queue_s=np.array([0.0]),
-        ),
+        power=_power(fleet, first),
+        reliability=_reliability(preset),
         checkpoint_bytes_per_s=_checkpoint_rate(fleet, pools),
     )
-    return TrainGround(
-        ground=ground,
-        pools=tuple(pool.id for pool in pools),
-        price_basis=first.price.basis if first.price else "no price known",
-        failures=preset.name,
-        notes=tuple(notes),
+
+
+def _reliability(preset: FailurePreset) -> Reliability:
+    return Reliability(
+        failures_per_node_day=np.array([preset.failures_per_1000_node_days / 1000]),
+        gpus_per_node=np.array([float(preset.gpus_per_node)]),
+        detection_s=np.array([preset.detection_s]),
+        restart_s=np.array([preset.restart_s]),
+        queue_s=np.array([0.0]),
     )
 
 
@@ -117,6 +135,27 @@ def _calibration(
         return uncalibrated(entry)
     seconds = np.array([float(one.row.step_s or 0.0) for one in own])
     return calibrate(entry.start, runs_of(own), seconds)
+
+
+def _compressed(calibration: Calibration, gradient_bits: int | None) -> Calibration:
+    """Return a calibration whose gradients travel in so many bits."""
+    if gradient_bits is None:
+        return calibration
+    profile = replace(calibration.profile, grad_bytes=gradient_bits / 8)
+    return replace(calibration, profile=profile)
+
+
+def _power(fleet: OpenFleet, pool: Pool) -> Power:
+    part = fleet.catalogue.accelerators.get(pool.accelerator or "")
+    site = next(one for one in fleet.spec.sites if one.id == pool.site)
+    node_w = pool.power_w_per_node
+    tdp_w = part.tdp_w or node_w / max(1, pool.gpus_per_node)
+    return Power(
+        tdp_w=tdp_w,
+        server_overhead=max(1.0, node_w / (tdp_w * pool.gpus_per_node)),
+        pue=site.pue,
+        co2_g_per_kwh=site.co2_g_per_kwh,
+    )
 
 
 def _price(pools: list[Pool]) -> float:

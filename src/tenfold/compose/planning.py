@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
+from typing import cast
 
 from msgspec import Struct, structs
 
@@ -9,12 +11,14 @@ from tenfold.compose.estimate_fill import fill, runs_of
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.compose.ground import TrainGround, serve_grounds, train_ground
-from tenfold.decide.layout.ask import TrainAsk
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
 from tenfold.decide.layout.train import TrainAnswer, plan_train
 from tenfold.files.estimate_rows import ShapeRow, TrainRow
 from tenfold.files.hf_config import read_hf_config
 from tenfold.model.catalogue import Catalogue
+from tenfold.model.facility import PriceKind
 from tenfold.model.plan import Recompute, Shard, TrainPlan, TrainPrecision
 from tenfold.model.reason import Misfit
 from tenfold.model.shape import ModelShape
@@ -48,6 +52,7 @@ class TrainQuestion(Struct, frozen=True, kw_only=True):
     micro_batch: int | None = None
     shard: Shard | None = None
     recompute: Recompute | None = None
+    gradient_bits: int | None = None
 
 
 class TrainPlanned(Struct, frozen=True, kw_only=True):
@@ -58,6 +63,8 @@ class TrainPlanned(Struct, frozen=True, kw_only=True):
     answer: TrainAnswer | Misfit
     rows: tuple[dict[str, object], ...]
     """The plans as the contract has them: row, estimate and dollars a step."""
+    usd_by_kind: dict[str, float]
+    """What the best plan's run (or step) costs at the median price of each kind."""
 
 
 def model_shape(model: str, catalogue: Catalogue) -> ModelShape:
@@ -76,6 +83,7 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
         accelerator=question.accelerator,
         stack=question.stack,
         failures=question.failures,
+        gradient_bits=question.gradient_bits,
         observed=list(observed),
     )
     seq = question.seq or min(USUAL_SEQ, shape.context or USUAL_SEQ)
@@ -99,7 +107,32 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
     )
     answer = plan_train(ask, ground.ground)
     rows = () if isinstance(answer, Misfit) else _rows(answer, fleet, observed)
-    return TrainPlanned(ask=ask, ground=ground, answer=answer, rows=rows)
+    return TrainPlanned(
+        ask=ask,
+        ground=ground,
+        answer=answer,
+        rows=rows,
+        usd_by_kind=_usd_by_kind(answer, ground.ground, fleet.catalogue),
+    )
+
+
+def _usd_by_kind(
+    answer: TrainAnswer | Misfit, ground: Ground, catalogue: Catalogue
+) -> dict[str, float]:
+    """Return the cost of the best plan by kind of price: the fleet's own, then the market's."""
+    if isinstance(answer, Misfit):
+        return {}
+    best = answer.plans[0]
+    hours = best.plan.gpus * (
+        best.step_s / best.effective_share / 3600 if best.run is None else best.run.days * 24
+    )
+    costs = {"fleet": hours * ground.usd_per_gpu_hour}
+    kinds: tuple[PriceKind, ...] = ("on-demand", "spot")
+    for kind in kinds:
+        prices = [one.usd_per_gpu_hour for one in catalogue.prices_of(ground.accelerator, kind)]
+        if prices:
+            costs[kind] = hours * median(prices)
+    return costs
 
 
 def best_memory(planned: TrainPlanned, catalogue: Catalogue) -> Memory:
@@ -128,15 +161,32 @@ def _rows(
         {
             **_shown(row),
             **estimate,
+            **_as_searched(outcome, estimate),
             "usd_per_step": outcome.usd_per_step,
             "usd_per_million_tokens": outcome.usd_per_million_tokens,
             "effective_share": outcome.effective_share,
             "checkpoint_interval_s": outcome.checkpoint_interval_s,
             "failures_per_day": outcome.failures_per_day,
+            "kwh_per_million_tokens": outcome.kwh_per_million_tokens,
             "run": outcome.run,
         }
         for row, estimate, outcome in zip(asked, estimates, answer.plans, strict=True)
     )
+
+
+def _as_searched(outcome: Outcome, estimate: dict[str, object]) -> dict[str, object]:
+    """Return the figures of the search, which knows of compressed gradients and narrow fabrics."""
+    low, high = cast(list[float], estimate["interval_s"])
+    factor = outcome.step_s / cast(float, estimate["step_s"])
+    return {
+        "step_s": outcome.step_s,
+        "interval_s": [low * factor, high * factor],
+        "tokens_per_s_per_gpu": outcome.tokens_per_s_per_gpu,
+        "model_tflops_per_gpu": outcome.model_tflops_per_gpu,
+        "mfu": outcome.mfu,
+        "bottleneck": outcome.bottleneck,
+        "breakdown_s": outcome.breakdown_s,
+    }
 
 
 def _shown(row: TrainRow) -> dict[str, object]:

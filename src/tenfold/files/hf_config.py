@@ -86,9 +86,20 @@ def shape_from_hf(config: Mapping[str, object], file: str) -> ModelShape:
         attention_bias=_attention_bias(fields, family),
         learned_positions=_learned_positions(fields, family, context),
         mla=mla,
+        window=_window(fields, family),
+        window_layers=layers * family.window_layers[0] // family.window_layers[1],
+        native_4bit_experts=family.native_4bit_experts,
+        parallel_block=family.parallel,
         context=context or 4096,
     )
     return _with_experts(fields, shape)
+
+
+def _window(fields: Fields, family: Family) -> int:
+    """Return the width of local attention, in types that mix it with global layers."""
+    if not family.window:
+        return 0
+    return fields.maybe(("sliding_window", "attention_chunk_size")) or family.window
 
 
 def _config_text(path: Path) -> str:

@@ -18,10 +18,16 @@ class Family(Struct, frozen=True, kw_only=True):
     tied: bool = False
     bias: bool = False
     positions: int | None = None
+    parallel: bool = False
+    """Attention and feed-forward read the same input."""
+    window: int = 0
+    window_layers: tuple[int, int] = (0, 1)
+    """How many layers of how many attend only to the window."""
+    native_4bit_experts: bool = False
 
 
 _GPT = Family(gated=False, tied=True, bias=True, positions=0)
-_FALCON = Family(gated=False, tied=True)
+_FALCON = Family(gated=False, tied=True, parallel=True)
 _LLAMA = Family()
 _GEMMA = Family(tied=True)
 _QWEN2 = Family(bias=True)
@@ -36,18 +42,18 @@ FAMILIES = {
     "deepseek_v3": _LLAMA,
     "falcon": _FALCON,
     "gemma": _GEMMA,
-    "gemma2": _GEMMA,
-    "gemma3_text": _GEMMA,
+    "gemma2": Family(tied=True, window=4096, window_layers=(1, 2)),
+    "gemma3_text": Family(tied=True, window=1024, window_layers=(5, 6)),
     "glm4_moe": _LLAMA,
     "gpt2": _GPT,
     "gpt_bigcode": _GPT,
-    "gpt_neox": Family(gated=False, bias=True),
-    "gpt_oss": _QWEN2,
-    "gptj": Family(gated=False),
+    "gpt_neox": Family(gated=False, bias=True, parallel=True),
+    "gpt_oss": Family(bias=True, window=128, window_layers=(1, 2), native_4bit_experts=True),
+    "gptj": Family(gated=False, parallel=True),
     "granite": _LLAMA,
     "kimi_k2": _LLAMA,
     "llama": _LLAMA,
-    "llama4_text": _LLAMA,
+    "llama4_text": Family(window=8192, window_layers=(3, 4)),
     "minimax_m2": _LLAMA,
     "mistral": _LLAMA,
     "mixtral": _LLAMA,

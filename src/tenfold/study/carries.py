@@ -41,7 +41,7 @@ def carries(design: Design) -> Carries:
     """Return the largest models, the replicas and the data rate of a design."""
     trained = _largest_trained(design)
     served = _largest_served(design)
-    each = _gpus_per_replica(design)
+    each = gpus_per_replica(design)
     tier, need = feeding_tier(design), feed_rate(design)
     gpus = design.gpus_today
     return Carries(
@@ -70,7 +70,7 @@ def _largest_trained(design: Design) -> ModelPreset | None:
 
 
 def trains(ask: TrainAsk, ground: Ground) -> bool:
-    """Return whether some layout of a job fits in memory at one of the largest sizes of a ground."""
+    """Return whether some layout of a job fits in memory on most of a ground."""
     # Only memory is asked about, and the frugal end of the grid decides it.
     frugal = replace(ask, recompute="full", micro_batch=1)
     return any(_fits(frugal, ground, gpus) for gpus in sizes(ground)[-SIZES_TRIED:])
@@ -93,7 +93,7 @@ def _largest_served(design: Design) -> ModelPreset | None:
     return fitting[0] if fitting else None
 
 
-def _gpus_per_replica(design: Design) -> int | None:
+def gpus_per_replica(design: Design) -> int | None:
     """Return the fewest GPUs that hold a replica of the model."""
     if design.ask is None or design.ask.model.endswith(".json"):
         return None

@@ -46,17 +46,18 @@ class CeilingAnswer(Struct, frozen=True, kw_only=True):
 def ceiling(fleet: OpenFleet, question: CeilingQuestion | None = None) -> CeilingAnswer:
     """Return the largest job that each layer of a design carries before it binds."""
     design = design_of(fleet, question or CeilingQuestion())
+    # Of layers that bind at one size the first here is named: causes before their effects.
     layers = ranked(
         [
-            efficiency(design),
-            scale_up(design),
+            gpu_memory(design),
             *fabric_layers(design),
             rack_power(design),
             site_power(design),
             *storage_layers(design),
             checkpoint_write(design),
             failures(design),
-            gpu_memory(design),
+            scale_up(design),
+            efficiency(design),
         ]
     )
     first = layers[0] if layers[0].status == "binds" else None

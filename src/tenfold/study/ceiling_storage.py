@@ -17,6 +17,8 @@ PROCESS_BYTES_PER_S = 2.79e9
 """What one reading process gets, measured on one H200 node with local NVMe."""
 CROWDING = 0.5
 """Loss exponent beyond a tier's streams: four times as many halve its rate; an assumption."""
+GPUS_RANKED_MAX = 1_000_000
+"""Ceilings beyond this rank nothing: no fabric holds as many."""
 NO_TIER = "no tier is stated at site `{site}`"
 SLOW_ROLES = ("cold", "memory")
 """Tape and archives are recalled, not read in training; memory holds caches."""
@@ -77,6 +79,9 @@ def _read(design: Design, tier: Tier) -> Layer:
     if ceiling == 0:
         text = f"one GPU reads {_rate_text(rate)}, more than its streams get from tier {tier.id}"
         return name.binds(0, worst(grade, _axis(tier, "read_gb_per_s")), text)
+    if ceiling > GPUS_RANKED_MAX:
+        text = f"GPUs that read {_rate_text(rate)} each do not load tier {tier.id} at any size"
+        return name.free(worst(grade, _axis(tier, "read_gb_per_s")), text)
     crowded = ceiling * float(streams) > tier.streams
     if crowded:
         grade = "assumption"

@@ -14,15 +14,20 @@ from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.families import family_of
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.serve import ServeAsk, ServeGround, plan_serve
-from tenfold.decide.layout.train import SECONDS_PER_DAY, plan_train
+from tenfold.decide.layout.train import plan_train
 from tenfold.model.reason import Misfit
 from tenfold.model.shape import ModelShape
 
 DriverName = Literal["model", "data", "concurrency", "latency", "cost"]
 StepName = Literal["none", "family-changes", "gpus-double", "nothing-fits"]
 SEVERITY: tuple[StepName, ...] = ("nothing-fits", "gpus-double", "family-changes", "none")
-FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 DOUBLE = 2.0
+NEARLY_DOUBLE = 1.75
+"""Replicas are whole, so twice the load takes a little more or less than twice the GPUs."""
+BELOW = (1.25, 1.5)
+ABOVE = (4.0, 8.0)
+BLOCK_LAYERS = 8
+"""Layers come in blocks of this many, so that a deeper model divides as well as before."""
 
 
 class Footing(Struct, frozen=True, kw_only=True):
@@ -60,7 +65,6 @@ def train_sensitivity(
     ask: TrainAsk, ground: Ground, *, concurrent_runs: int = 1
 ) -> SensitivityAnswer:
     """Return which driver of a training demand triggers the next step first."""
-    ask = _with_deadline(ask, _run_ground(ground, concurrent_runs))
 
     def foot(changed: TrainAsk, runs: float = float(concurrent_runs)) -> Footing:
         return _train_footing(changed, _run_ground(ground, runs))
@@ -68,10 +72,17 @@ def train_sensitivity(
     tokens, deadline, budget = ask.tokens, ask.deadline_s, ask.budget_usd
     drivers: dict[DriverName, Raised | None] = {
         "model": lambda factor: foot(replace(ask, shape=deeper(ask.shape, factor))),
-        "data": tokens and (lambda factor: foot(replace(ask, tokens=tokens * factor))),
+        # Without a deadline or a budget no amount of data asks for more GPUs.
+        "data": None
+        if tokens is None or not (deadline or budget)
+        else lambda factor: foot(replace(ask, tokens=tokens * factor)),
         "concurrency": lambda factor: foot(ask, concurrent_runs * factor),
-        "latency": deadline and (lambda factor: foot(replace(ask, deadline_s=deadline / factor))),
-        "cost": budget and (lambda factor: foot(replace(ask, budget_usd=budget / factor))),
+        "latency": None
+        if deadline is None
+        else lambda factor: foot(replace(ask, deadline_s=deadline / factor)),
+        "cost": None
+        if budget is None
+        else lambda factor: foot(replace(ask, budget_usd=budget / factor)),
     }
     return _answer(foot(ask), drivers)
 
@@ -97,20 +108,24 @@ def serve_sensitivity(
         "data": longer,
         "concurrency": lambda factor: foot(replace(ask, qps=ask.qps * factor)),
         "latency": sooner,
-        "cost": budget and (lambda factor: foot(ask, budget / factor)),
+        "cost": None if budget is None else lambda factor: foot(ask, budget / factor),
     }
     return _answer(foot(ask), drivers)
 
 
 def deeper(shape: ModelShape, factor: float) -> ModelShape:
     """Return a model of about `factor` times the weights: more layers of the same width."""
+    # Models of 126 layers count embedding and head as two more, so that 128 divide.
+    ends = 2 if (shape.layers + 2) % BLOCK_LAYERS == 0 else 0
+    blocks = max(1, round((shape.layers + ends) * factor / BLOCK_LAYERS))
+    layers = max(shape.layers, blocks * BLOCK_LAYERS - ends)
 
-    def times(layers: int) -> int:
-        return max(1, round(layers * factor)) if layers else 0
+    def times(some: int) -> int:
+        return round(some * layers / shape.layers)
 
     return replace(
         shape,
-        layers=times(shape.layers),
+        layers=layers,
         dense_layers=times(shape.dense_layers),
         window_layers=times(shape.window_layers),
         attention_layers=None if shape.attention_layers is None else times(shape.attention_layers),
@@ -122,19 +137,6 @@ def _run_ground(ground: Ground, runs: float) -> Ground:
     share = int(ground.gpus / runs)
     whole = share // ground.gpus_per_node * ground.gpus_per_node
     return replace(ground, gpus=whole or max(1, share))
-
-
-def _with_deadline(ask: TrainAsk, ground: Ground) -> TrainAsk:
-    """Return the job with the time it takes today as its deadline, where none is stated.
-
-    Without one, no amount of data ever asks for more GPUs.
-    """
-    if ask.tokens is None or ask.deadline_s is not None:
-        return ask
-    best = _best(ask, ground)
-    if isinstance(best, str) or best.run is None:
-        return ask
-    return replace(ask, deadline_s=best.run.days * SECONDS_PER_DAY * 1.001)
 
 
 def _best(ask: TrainAsk, ground: Ground) -> Outcome | str:
@@ -166,7 +168,7 @@ def _serve_footing(ask: ServeAsk, grounds: list[ServeGround], budget: float | No
     if budget is not None and best.usd_per_hour > budget:
         text = f"the cheapest costs ${best.usd_per_hour:,.2f} an hour, above ${budget:,.2f}"
         return Footing(gpus=0, family="", misfit=text)
-    family = f"{best.gpus_per_replica} x {best.accelerator} a replica in {best.precision}"
+    family = f"{best.gpus_per_replica} x {best.accelerator} a replica"
     return Footing(gpus=best.gpus, family=family)
 
 
@@ -178,7 +180,7 @@ def _answer(base: Footing, drivers: dict[DriverName, Raised | None]) -> Sensitiv
     rows.sort(key=lambda row: (row.factor or float("inf"), SEVERITY.index(row.step)))
     first = rows[0] if rows[0].factor is not None else None
     text = (
-        f"no driver alone changes the plan up to {FACTORS[-1]:g} x"
+        f"no driver alone changes the plan up to {ABOVE[-1]:g} x"
         if first is None
         else f"{first.driver} triggers the next step first: {first.sentence}"
     )
@@ -200,34 +202,34 @@ def _driver(name: DriverName, raised: Raised | None, base: Footing) -> Driver:
             at_double="none",
             sentence="not stated, so it cannot trigger anything",
         )
-    at_double = _step(base, raised(DOUBLE))
-    for factor in FACTORS:
-        after = raised(factor)
+    doubled = raised(DOUBLE)
+    at_double = _step(base, doubled)
+    found = _first(base, raised, doubled)
+    if found is None:
+        factor, step, text = None, at_double, f"the plan holds up to {ABOVE[-1]:g} x"
+    else:
+        factor, after = found
         step = _step(base, after)
-        if step != "none":
-            text = _words(name, factor, step, base, after)
-            return Driver(
-                driver=name,
-                stated=True,
-                factor=factor,
-                step=step,
-                at_double=at_double,
-                sentence=text,
-            )
+        text = _words(name, factor, step, base, after)
     return Driver(
-        driver=name,
-        stated=True,
-        factor=None,
-        step="none",
-        at_double=at_double,
-        sentence=f"the plan holds up to {FACTORS[-1]:g} x",
+        driver=name, stated=True, factor=factor, step=step, at_double=at_double, sentence=text
     )
+
+
+def _first(base: Footing, raised: Raised, doubled: Footing) -> tuple[float, Footing] | None:
+    """Return the least factor tried that brings a step; below twice only where that does."""
+    if _step(base, doubled) == "none":
+        tried = ((factor, raised(factor)) for factor in ABOVE)
+        return next((one for one in tried if _step(base, one[1]) != "none"), None)
+    tried = ((factor, raised(factor)) for factor in BELOW)
+    first = next((one for one in tried if _step(base, one[1]) != "none"), None)
+    return first or (DOUBLE, doubled)
 
 
 def _step(base: Footing, after: Footing) -> StepName:
     if after.misfit:
         return "nothing-fits"
-    if after.gpus >= 2 * base.gpus:
+    if after.gpus > NEARLY_DOUBLE * base.gpus:
         return "gpus-double"
     return "family-changes" if after.family != base.family else "none"
 

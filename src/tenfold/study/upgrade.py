@@ -183,8 +183,8 @@ def _sentence(ask: TrainAsk, verdict: Verdict, options: list[Option]) -> str:
         return f"neither fabric nor GPUs speed {ask.model} up at this size"
     other = next((one for one in options if one.verdict != best.verdict), None)
     more = "fabric" if verdict == "fabric" else "GPUs"
-    against = "" if other is None else f", against {other.gain_per_cost:.2f} with `{other.name}`"
+    against = "" if other is None else f", on `{other.name}` {other.gain_per_cost:.2f}%"
     return (
-        f"buy {more}: `{best.name}` returns {best.gain_per_cost:.2f} of throughput for each "
-        f"share of cost{against}"
+        f"buy {more}: 1% more spent on `{best.name}` gives {best.gain_per_cost:.2f}% more "
+        f"throughput{against}"
     )

@@ -6,8 +6,9 @@ beside what its racks draw, which are the two ends of scaling up.
 
 from msgspec import Struct
 
-from tenfold.model.hardware import NodeShape
+from tenfold.model.hardware import Accelerator, NodeShape
 from tenfold.physics.blast import Blast, blast_radius
+from tenfold.report.figures import count
 from tenfold.study.design import Design
 
 OPTIONS_MAX = 5
@@ -50,8 +51,8 @@ def node_blast(design: Design) -> NodeBlast:
         gpu_share=node.gpu_share,
         gang_gpus_left=node.gang_gpus_left,
         sentence=(
-            f"the loss of {what} takes {node.gpus:,} GPUs ({node.gpu_share:.1%} of the fleet) "
-            f"and stops every job on them; {node.gang_gpus_left:,} are left for the next one"
+            f"the loss of {what} takes {count(node.gpus, 'GPU')} ({node.gpu_share:.1%} of the "
+            f"fleet) and stops every job on them; {node.gang_gpus_left:,} are left for the next one"
         ),
     )
 
@@ -62,23 +63,32 @@ def _widest_rack(rows: list[Blast], design: Design) -> Blast | None:
 
 
 def vertical_options(design: Design) -> tuple[VerticalOption, ...]:
-    """Return nodes on sale with more memory than today's, smallest first."""
+    """Return nodes on sale with more memory than today's and no less arithmetic."""
     catalogue, ground = design.fleet.catalogue, design.ground
     today = catalogue.accelerators.get(ground.accelerator)
-    room_gib = today.memory_gib * ground.gpus_per_node
+    gpus = max(ground.gpus_per_node, ground.scaleup_gpus)
+    least = gpus / design.gpus_today
     made = [
         _option(design, shape)
         for shape in catalogue.nodes
-        if not shape.provider and _runs_as(design, shape, today.runtime)
+        if not shape.provider and _succeeds(design, shape, today)
     ]
-    larger = [one for one in made if one.memory_gib > room_gib]
+    larger = [
+        one
+        for one in made
+        if one.memory_gib > today.memory_gib * gpus and one.blast_share >= min(1.0, least)
+    ]
     larger.sort(key=lambda one: (one.memory_gib, one.power_kw or 0.0))
     return tuple(larger[:OPTIONS_MAX])
 
 
-def _runs_as(design: Design, shape: NodeShape, runtime: str) -> bool:
+def _succeeds(design: Design, shape: NodeShape, today: Accelerator) -> bool:
+    """Return whether a shape runs the same software, is no older and as well joined inside."""
     part = design.fleet.catalogue.accelerators.find(shape.accelerator or "")
-    return part is not None and part.runtime == runtime and shape.gpus > 0
+    if part is None or part.runtime != today.runtime or not shape.gpus:
+        return False
+    joined = (shape.scaleup_gpus or part.scaleup_gpus) > 1 or design.ground.scaleup_gpus == 1
+    return joined and part.released >= today.released
 
 
 def _option(design: Design, shape: NodeShape) -> VerticalOption:
@@ -102,7 +112,8 @@ def _option(design: Design, shape: NodeShape) -> VerticalOption:
         fits_rack=fits,
         blast_share=share,
         sentence=(
-            f"{shape.name}: {part.memory_gib * gpus:,.0f} GiB in one domain, {draws}{over}; "
+            f"{shape.name}: {part.memory_gib * gpus:,.0f} GiB on {count(gpus, 'GPU')} that fail "
+            f"together, {draws}{over}; "
             f"its loss takes as much as {share:.1%} of today's arithmetic"
         ),
     )

@@ -39,6 +39,15 @@ class TrainAsk(Struct, frozen=True, kw_only=True):
     recompute: Recompute | None = None
 
 
+class Power(Struct, frozen=True, kw_only=True):
+    """What turns accelerator time into energy and carbon."""
+
+    tdp_w: float
+    server_overhead: float
+    pue: float
+    co2_g_per_kwh: float
+
+
 class Ground(Struct, frozen=True, kw_only=True):
     """The accelerators a job may be laid out on: alike, and joined by one fabric."""
 
@@ -56,6 +65,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     leaf_oversubscription: float
     pod_oversubscription: float
     usd_per_gpu_hour: float
+    power: Power
     reliability: Reliability
     checkpoint_bytes_per_s: float
     """What the checkpoint tier takes, all writers together."""

@@ -6,6 +6,7 @@ from msgspec import Struct
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.search import Timed, breakdown_at, plan_at
 from tenfold.model.plan import TrainPlan
+from tenfold.physics.operations.energy import footprint, gpu_power_w
 from tenfold.physics.operations.goodput import (
     best_interval_s,
     checkpoint_bytes,
@@ -16,6 +17,8 @@ from tenfold.physics.training.arrays import model_flops_per_token
 from tenfold.physics.training.shapes import training_shape
 
 GIB = float(1 << 30)
+BUSY_LOAD = 0.6
+"""A GPU that waits for memory or the network still draws this share of its range; an assumption."""
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -24,6 +27,8 @@ class Run(Struct, frozen=True, kw_only=True):
     days: float
     usd: float
     tokens: float
+    kwh: float
+    co2e_kg: float
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -39,6 +44,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     bottleneck: str
     usd_per_step: float
     usd_per_million_tokens: float
+    kwh_per_million_tokens: float
     effective_share: float
     checkpoint_interval_s: float
     failures_per_day: float
@@ -57,6 +63,8 @@ def outcome_at(timed: Timed, place: int) -> Outcome:
     tflops = tokens_per_s * flops / plan.gpus / 1e12
     peak = float(np.asarray(ground.part.peak_bf16)) / 1e12
     usd_per_step = ground.usd(plan.gpus, step_s / share)
+    energy = _energy(ground, plan.gpus, step_s / share, tflops / peak)
+    step_tokens = ask.global_batch * ask.seq
     return Outcome(
         plan=plan,
         step_s=step_s,
@@ -67,11 +75,12 @@ def outcome_at(timed: Timed, place: int) -> Outcome:
         breakdown_s=parts,
         bottleneck=bottleneck(parts),
         usd_per_step=usd_per_step,
-        usd_per_million_tokens=usd_per_step / (ask.global_batch * ask.seq) * 1e6,
+        usd_per_million_tokens=usd_per_step / step_tokens * 1e6,
+        kwh_per_million_tokens=energy[0] / step_tokens * 1e6,
         effective_share=share,
         checkpoint_interval_s=interval_s,
         failures_per_day=per_day,
-        run=_run(ask, ground, plan.gpus, tokens_per_s * share),
+        run=_run(ask, ground, plan.gpus, tokens_per_s * share, energy),
     )
 
 
@@ -95,8 +104,32 @@ def goodput_of(ask: TrainAsk, ground: Ground, gpus: int) -> tuple[float, float, 
     return float(found.ettr[0]), float(interval_s[0]), float(found.failures_per_day[0])
 
 
-def _run(ask: TrainAsk, ground: Ground, gpus: int, tokens_per_s: float) -> Run | None:
+def _energy(ground: Ground, gpus: int, seconds: float, mfu: float) -> tuple[float, float]:
+    """Return kWh and kg of CO2e of some seconds; GPUs that compute draw near their limit."""
+    power = ground.power
+    load = np.asarray([min(1.0, BUSY_LOAD + mfu * (1.0 - BUSY_LOAD))])
+    taken = footprint(
+        np.asarray([float(gpus)]),
+        np.asarray([seconds]),
+        gpu_power_w(np.asarray([power.tdp_w]), load),
+        server_overhead=power.server_overhead,
+        pue=power.pue,
+        grid_g_per_kwh=power.co2_g_per_kwh,
+    )
+    return float(taken.energy_kwh[0]), float(taken.co2e_kg[0])
+
+
+def _run(
+    ask: TrainAsk, ground: Ground, gpus: int, tokens_per_s: float, step_energy: tuple[float, float]
+) -> Run | None:
     if ask.tokens is None:
         return None
     seconds = ask.tokens / tokens_per_s
-    return Run(days=seconds / 86_400, usd=ground.usd(gpus, seconds), tokens=ask.tokens)
+    steps = ask.tokens / (ask.global_batch * ask.seq)
+    return Run(
+        days=seconds / 86_400,
+        usd=ground.usd(gpus, seconds),
+        tokens=ask.tokens,
+        kwh=step_energy[0] * steps,
+        co2e_kg=step_energy[1] * steps,
+    )

@@ -16,9 +16,14 @@ from tenfold.model.reason import Misfit, Reason
 from tenfold.model.shape import ModelShape
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import Limits, Served
+from tenfold.physics.serving.coldstart import (
+    MEASURED_LOADER,
+    MEASURED_SOFTWARE,
+    cold_start,
+)
 from tenfold.physics.serving.devices import serving_devices
 from tenfold.physics.serving.engines import Profile, efficiency_of, limits_of
-from tenfold.physics.serving.kv_cache import Layout
+from tenfold.physics.serving.kv_cache import Layout, weights_bytes_per_gpu
 from tenfold.physics.serving.online import Stream, online
 from tenfold.physics.serving.precision import numbers
 from tenfold.physics.serving.replica import Replica
@@ -77,6 +82,8 @@ class ServePlan(Struct, frozen=True, kw_only=True):
     memory_gib: float
     usd_per_hour: float
     usd_per_million_tokens: float
+    cold_start_s: float
+    """From the order of a replica to its first token, image at hand and page cache cold."""
     enough_gpus: bool
 
 
@@ -235,8 +242,23 @@ def _plan(
         memory_gib=float(served.memory_bytes[place]) / GIB,
         usd_per_hour=hourly,
         usd_per_million_tokens=hourly / 3600 / tokens_per_s * 1e6 if tokens_per_s else 0.0,
+        cold_start_s=_cold_start_s(ask, found, place),
         enough_gpus=count * each <= ground.gpus,
     )
+
+
+def _cold_start_s(ask: ServeAsk, found: _Candidates, place: int) -> float:
+    replica = found.replica
+    weights = weights_bytes_per_gpu(replica.shape, replica.widths, replica.layout)[place]
+    per_node = min(found.grounds[place].gpus_per_node, int(replica.layout.gpus[place]))
+    start = cold_start(
+        MEASURED_LOADER,
+        MEASURED_SOFTWARE,
+        np.asarray(weights),
+        np.asarray(float(per_node)),
+        np.asarray(float(ask.shape.layers)),
+    )
+    return float(start.total_s)
 
 
 def _why(

@@ -92,7 +92,8 @@ def layouts(
 def serve(replica: Replica, limits: Limits, asked: Asked, profiles: Sequence[Profile]) -> Served:
     """Return every configuration under its own mode; each mode is one array call over all."""
     given = asked.input_tokens
-    output = np.where(np.isnan(asked.output_tokens), 1.0, asked.output_tokens)
+    # A request that asks for nothing more still gets its first token.
+    output = np.fmax(asked.output_tokens, 1.0)
     runs = np.array([p.requests(i, o) for p, i, o in zip(profiles, given, output, strict=True)])
     wave = np.array([profile.values["wave"] for profile in profiles])
     flat_out = (asked.mode == "max-throughput") & ~np.isnan(asked.batch)

@@ -100,6 +100,7 @@ def _notes(stack: str | None, found: str, narrow: str) -> tuple[str, ...]:
         return ("no stack given: default profile",)
     if found == DEFAULT:
         return (f"unknown stack `{stack}`: default profile",)
-    if found != narrow:
+    versioned = any(letter.isdigit() for letter in stack)
+    if found != narrow and (versioned or "@" not in found):
         return (f"no profile for `{stack}` on this accelerator: using `{found}`",)
     return ()

@@ -1,0 +1,115 @@
+"""One driver raised at a time names itself as the trigger."""
+
+import pytest
+from msgspec.structs import replace
+
+from tenfold.compose.fleet import open_fleet
+from tenfold.compose.ground import serve_grounds
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.serve import ServeAsk, ServeGround
+from tenfold.study.design import CeilingQuestion, design_of
+from tenfold.study.sensitivity import (
+    Driver,
+    SensitivityAnswer,
+    deeper,
+    serve_sensitivity,
+    train_sensitivity,
+)
+
+FLEET = """
+[[pool]]
+name = "h100"
+accelerator = "H100"
+nodes = 8
+gpus_per_node = 8
+price = { kind = "reserved", usd_per_gpu_hour = 2 }
+"""
+DAY_S = 86_400.0
+
+
+@pytest.fixture(scope="module")
+def demand(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainAsk, Ground, list[ServeGround]]:
+    path = tmp_path_factory.mktemp("fleet") / "fleet.toml"
+    path.write_text(FLEET)
+    fleet = open_fleet(path)
+    design = design_of(fleet, CeilingQuestion(model="Llama 3.1 8B"))
+    assert design.ask is not None
+    return design.ask, design.ground, serve_grounds(fleet)
+
+
+def row(answer: SensitivityAnswer, name: str) -> Driver:
+    [found] = [one for one in answer.drivers if one.driver == name]
+    return found
+
+
+def test_without_limits_only_the_model_can_change_the_plan(demand):
+    ask, ground, _ = demand
+    answer = train_sensitivity(ask, ground)
+    assert answer.trigger == "model"
+    assert row(answer, "model").step == "family-changes"
+    assert [one.driver for one in answer.drivers if not one.stated] == ["data", "latency", "cost"]
+
+
+@pytest.mark.parametrize("driver", ["data", "latency"])
+def test_a_tight_deadline_makes_data_and_latency_ask_for_gpus(demand, driver):
+    ask, ground, _ = demand
+    answer = train_sensitivity(replace(ask, tokens=2e11, deadline_s=30 * DAY_S), ground)
+    found = row(answer, driver)
+    assert found.factor is not None
+    assert found.step in ("gpus-double", "nothing-fits")
+
+
+def test_concurrent_runs_that_share_the_fleet_trigger_first(demand):
+    ask, ground, _ = demand
+    alone = train_sensitivity(replace(ask, tokens=1e12, deadline_s=30 * DAY_S), ground)
+    assert alone.base.gpus == 64
+    assert alone.trigger == "concurrency"
+    assert row(alone, "concurrency").at_double == "nothing-fits"
+    assert "triggers the next step first" in alone.sentence
+
+
+def test_a_halved_budget_is_named_as_cost(demand):
+    ask, ground, _ = demand
+    answer = train_sensitivity(replace(ask, tokens=1e11, budget_usd=8_000.0), ground)
+    cost = row(answer, "cost")
+    assert cost.at_double == "nothing-fits"
+    assert "budget" in cost.sentence
+
+
+def test_both_limits_hold_at_once(demand):
+    ask, ground, _ = demand
+    limits = replace(ask, tokens=1e11, budget_usd=8_000.0, deadline_s=300 * DAY_S)
+    answer = train_sensitivity(limits, ground)
+    assert row(answer, "cost").at_double == "nothing-fits"
+    broke = train_sensitivity(replace(limits, budget_usd=10.0), ground)
+    assert broke.trigger is None
+    assert "nothing fits to begin with" in broke.sentence
+
+
+def test_a_service_names_load_objective_and_budget(demand):
+    """One service that is full, prompt and poor: every driver but its own has room."""
+    ask, _, grounds = demand
+    service = ServeAsk(
+        model=ask.model,
+        shape=ask.shape,
+        qps=100.0,
+        input_tokens=1000,
+        output_tokens=100,
+        ttft_s=2.0,
+        tpot_s=0.012,
+        precisions=("bf16",),
+    )
+    answer = serve_sensitivity(service, grounds, usd_per_hour_max=1e6)
+    assert row(answer, "concurrency").at_double in ("gpus-double", "nothing-fits")
+    assert row(answer, "latency").at_double != "none"
+    assert row(answer, "cost").step == "none"
+    broke = serve_sensitivity(service, grounds, usd_per_hour_max=1.0)
+    assert broke.trigger is None
+    assert "an hour, above $1.00" in broke.sentence
+
+
+def test_a_deeper_model_keeps_what_makes_it_divide(demand):
+    ask, _, _ = demand
+    assert deeper(ask.shape, 2).layers == 64
+    assert deeper(replace(ask.shape, layers=126), 2).layers == 254
+    assert deeper(ask.shape, 2).params == pytest.approx(2 * ask.shape.params, rel=0.15)
