@@ -7,6 +7,7 @@ from pathlib import Path
 import tomli
 
 from benchmarks import fleet_size, startup
+from benchmarks.planner import fresh as planner_fresh
 from benchmarks.planner import serving as planner_serving
 from benchmarks.planner import training as planner_training
 from benchmarks.verdict import Verdict
@@ -16,10 +17,17 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "fleet": fleet_size.run,
     "planner-serving": planner_serving.run,
     "planner-training": planner_training.run,
+    "planner-fresh": planner_fresh.run,
 }
 
 
-def main(names: list[str]) -> int:
+def main(words: list[str]) -> int:
+    # A name stands for itself or for all that begin with it: `planner`.
+    names = [
+        name
+        for word in words
+        for name in ([one for one in BENCHMARKS if one.startswith(f"{word}-")] or [word])
+    ]
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         sys.stderr.write(f"error: there is no benchmark `{unknown[0]}`\n")

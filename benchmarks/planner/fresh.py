@@ -19,7 +19,8 @@ MEASURED = Path(__file__).with_name("h200_fresh.jsonl")
 def run(thresholds: dict[str, float]) -> list[Verdict]:
     measured = [json.loads(line) for line in MEASURED.read_text().splitlines()]
     answers = estimate_train([_row(place, one) for place, one in enumerate(measured)], load_facts())
-    print(f"{'configuration':34} {'predicted':>10} {'measured':>10} {'error':>7} {'GiB':>6} {'of':>6}")
+    head = f"{'configuration':34} {'predicted':>10} {'measured':>10} {'error':>7}"
+    print(f"{head} {'GiB':>6} {'of':>6}")
     steps: list[float] = []
     memory: list[float] = []
     wrong_calls = 0

@@ -147,8 +147,19 @@ def test_a_report_and_an_export_are_written(run, tmp_path: Path):
 
 
 def test_plan_serve_answers_and_refuses(run):
-    words = "plan serve --model llama-3.1-8b --fleet fleet.toml --input-tokens 500".split()
-    words += "--output-tokens 100 --qps 5 --tpot-s 0.05 --json --ttft-s".split()
+    words = ["plan", "serve", "--model", "llama-3.1-8b", "--fleet", "fleet.toml"]
+    words += [
+        "--input-tokens",
+        "500",
+        "--output-tokens",
+        "100",
+        "--qps",
+        "5",
+        "--tpot-s",
+        "0.05",
+        "--json",
+        "--ttft-s",
+    ]
     status, out, _ = run(*words, 1)
     assert status == 0
     best = json.loads(out)["plans"][0]

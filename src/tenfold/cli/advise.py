@@ -32,34 +32,46 @@ ASKED = {
 }
 
 
+Fleet = Annotated[Path | None, Parameter(help="A fleet file.")]
+Model = Annotated[str | None, Parameter(help="A model preset, or its config.json.")]
+Qps = Annotated[float | None, Parameter(help="Requests a second.", validator=POSITIVE)]
+FirstToken = Annotated[float, Parameter(help="Wait for the first token.", validator=POSITIVE)]
+EachToken = Annotated[float, Parameter(help="Wait for each token.", validator=POSITIVE)]
+Prompt = Annotated[int, Parameter(help="Of a request.", validator=POSITIVE)]
+Answer = Annotated[int, Parameter(help="Of an answer.", validator=POSITIVE)]
+Dataset = Annotated[float | None, Parameter(help="Size of the dataset.", validator=POSITIVE)]
+Bursty = Annotated[bool, Parameter(negative="", help="Load comes in bursts.")]
+Binding = Annotated[BoundBy | None, Parameter(help="What binds the work.")]
+RealTime = Annotated[bool | None, Parameter(help="Someone waits for each answer.")]
+Smallest = Annotated[ModelSize | None, Parameter(help="What the smallest plan of it fills.")]
+Joined = Annotated[Bandwidth | None, Parameter(help="Between the GPUs at work.")]
+FabricShare = Annotated[
+    float, Parameter(help="Price of a GPU's fabric over its own.", validator=POSITIVE)
+]
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
 @app.default
 def advise_command(
     *,
     kind: Annotated[Kind, Parameter(help="What the work is.")] = "training",
-    fleet: Annotated[Path | None, Parameter(help="A fleet file.")] = None,
-    model: Annotated[str | None, Parameter(help="A model preset, or its config.json.")] = None,
-    qps: Annotated[float | None, Parameter(help="Requests a second.", validator=POSITIVE)] = None,
-    ttft_s: Annotated[float, Parameter(help="Wait for the first token.", validator=POSITIVE)] = 1.0,
-    tpot_s: Annotated[float, Parameter(help="Wait for each token.", validator=POSITIVE)] = 0.1,
-    input_tokens: Annotated[int, Parameter(help="Of a request.", validator=POSITIVE)] = 1024,
-    output_tokens: Annotated[int, Parameter(help="Of an answer.", validator=POSITIVE)] = 256,
-    dataset_tb: Annotated[
-        float | None, Parameter(help="Size of the dataset.", validator=POSITIVE)
-    ] = None,
-    bursty: Annotated[bool, Parameter(negative="", help="Load comes in bursts.")] = False,
-    bound_by: Annotated[BoundBy | None, Parameter(help="What binds the work.")] = None,
-    real_time: Annotated[bool | None, Parameter(help="Someone waits for each answer.")] = None,
-    model_size: Annotated[
-        ModelSize | None, Parameter(help="What the smallest plan of the model fills.")
-    ] = None,
-    bandwidth: Annotated[Bandwidth | None, Parameter(help="Between the GPUs at work.")] = None,
-    fabric_share: Annotated[
-        float, Parameter(help="Price of a GPU's fabric over its own.", validator=POSITIVE)
-    ] = ASSUMED_PRICE.share_of_gpu_hour,
-    facts: Annotated[
-        Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")
-    ] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    fleet: Fleet = None,
+    model: Model = None,
+    qps: Qps = None,
+    ttft_s: FirstToken = 1.0,
+    tpot_s: EachToken = 0.1,
+    input_tokens: Prompt = 1024,
+    output_tokens: Answer = 256,
+    dataset_tb: Dataset = None,
+    bursty: Bursty = False,
+    bound_by: Binding = None,
+    real_time: RealTime = None,
+    model_size: Smallest = None,
+    bandwidth: Joined = None,
+    fabric_share: FabricShare = ASSUMED_PRICE.share_of_gpu_hour,
+    facts: Facts = None,
+    as_json: Json = False,
 ) -> None:
     """Advise vertical, horizontal, elastic or distributed scaling, with reasons.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
+from tenfold.cli.ceiling import ceiling_command
 from tenfold.cli.errors import Done
 from tenfold.cli.fleet_check import as_rows, check_files, show_checks
 from tenfold.cli.fleet_show import domains_table, fleet_json, show_fleet
@@ -24,6 +25,7 @@ app = App(
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
+app.command(ceiling_command, name="ceiling")
 app.command(import_app)
 app.command(discover_command, name="discover")
 app.command(merge_command, name="merge")

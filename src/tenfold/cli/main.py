@@ -27,6 +27,7 @@ app.command(
     "tenfold.cli.estimate:app", name="estimate", help="Estimate what training and serving take."
 )
 app.command("tenfold.cli.plan:app", name="plan", help="Lay out training, size services.")
+app.command("tenfold.cli.advise:app", name="advise", help="Advise how to scale, and why.")
 app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")
 
 

@@ -38,8 +38,8 @@ USUAL_SEQ = 4096
 USUAL_SEQ_OF_WIDTHS = 2048
 USUAL_MICRO_BATCHES = 8
 USUAL_NIC_GBPS = 400.0
-SCALEUP_RANKS_MAX = 64
-"""Layouts use powers of two, so a rack of 72 shares its links among 64."""
+WHOLE_BATCH_FAMILIES = ("maxtext",)
+"""Their batch is stated per device and never accumulated: one micro-batch holds it all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,14 @@ def fill(row: TrainRow, catalogue: Catalogue) -> Filled:
     notes = list(entry.notes)
     if row.seq is None:
         notes.append(f"sequences of {seq:,} tokens supposed")
-    micro, batch = _batches(row, dp, notes)
+    micro, batch = _batches(row, dp, entry.family, notes)
     nic_gbps = row.nic_gbps_per_gpu or usual_nic_gbps(part, row.gpus_per_node, catalogue)
     flash = float(entry.start.profile.flash)
     sequence_parallel = row.sequence_parallel
     if sequence_parallel is None:
         sequence_parallel = usual_sequence_parallel(entry.family, tp)
-    domain = float(min(part.scaleup_gpus, SCALEUP_RANKS_MAX))
+    # Layouts use powers of two, so a rack of 72 shares its links among 64.
+    domain = float(1 << (part.scaleup_gpus.bit_length() - 1))
     per_node = None if row.gpus_per_node is None else float(row.gpus_per_node)
     plan = Plans(
         seq=float(seq),
@@ -93,7 +94,8 @@ def fill(row: TrainRow, catalogue: Catalogue) -> Filled:
         scaleup_ranks=usual_scaleup_ranks(domain, per_node),
         nic_bytes_s=nic_gbps / 8 * 1e9,
     )
-    return Filled(row, shape, part, entry, plan, row.micro_batch is not None, tuple(notes))
+    micro_known = row.micro_batch is not None or entry.family in WHOLE_BATCH_FAMILIES
+    return Filled(row, shape, part, entry, plan, micro_known, tuple(notes))
 
 
 def _degrees(row: TrainRow) -> tuple[int, int, int, int, int]:
@@ -121,9 +123,11 @@ def _degrees(row: TrainRow) -> tuple[int, int, int, int, int]:
     return tp, pp, dp, cp, ep
 
 
-def _batches(row: TrainRow, dp: int, notes: list[str]) -> tuple[float, float]:
+def _batches(row: TrainRow, dp: int, family: str, notes: list[str]) -> tuple[float, float]:
     """Return the micro-batch and the global batch, in sequences."""
     micro = float(row.micro_batch or 1)
+    if family in WHOLE_BATCH_FAMILIES and row.global_batch is not None:
+        return max(row.global_batch / dp, 1e-3), float(row.global_batch)
     if row.global_batch is None:
         notes.append(f"{USUAL_MICRO_BATCHES} micro-batches a rank supposed")
         return micro, micro * dp * USUAL_MICRO_BATCHES

@@ -15,6 +15,7 @@ from tenfold.model.errors import InputError
 from tenfold.model.facility import FailurePreset
 from tenfold.model.fleet_spec import Pool
 from tenfold.model.units import usd
+from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.operations.goodput import Reliability
 from tenfold.physics.serving.engines import catalog_of
 from tenfold.physics.serving.engines import resolve as resolve_engine
@@ -86,7 +87,7 @@ def _ground(
         gpus_per_node=first.gpus_per_node,
         scaleup_gpus=first.scaleup_gpus,
         nic_bytes_per_s=first.nics_per_node * first.nic_bandwidth / first.gpus_per_node,
-        nodes_per_leaf=fabric.nodes_per_leaf if fabric else first.nodes,
+        nodes_per_leaf=_free_nodes(fabric) if fabric else first.nodes,
         nodes_per_pod=(fabric.nodes_per_leaf * fabric.leaves_per_pod) if fabric else first.nodes,
         leaf_oversubscription=fabric.oversubscription if fabric else 1.0,
         pod_oversubscription=fabric.core_oversubscription if fabric else 1.0,
@@ -95,6 +96,13 @@ def _ground(
         reliability=_reliability(preset),
         checkpoint_bytes_per_s=_checkpoint_rate(fleet, pools),
     )
+
+
+def _free_nodes(fabric: FabricPlan) -> int:
+    """Return how many nodes reach each other before uplinks narrow: a leaf, or a whole group."""
+    if fabric.kind == "dragonfly":
+        return fabric.nodes_per_leaf * fabric.leaves_per_pod
+    return fabric.nodes_per_leaf
 
 
 def _reliability(preset: FailurePreset) -> Reliability:
@@ -169,7 +177,8 @@ def _price(pools: list[Pool]) -> float:
 def _checkpoint_rate(fleet: OpenFleet, pools: list[Pool]) -> float:
     """Return bytes a second of the fastest tier at hand, else of local drives."""
     site = pools[0].site
-    rates = [float(tier.write_bandwidth) for tier in fleet.spec.tiers if tier.site == site]
+    tiers = [tier for tier in fleet.spec.tiers if tier.site == site and tier.role != "memory"]
+    rates = [float(tier.write_bandwidth) for tier in tiers]
     if rates:
         return max(rates)
     return max(1e9, sum(pool.nodes * pool.nvme_bandwidth for pool in pools) * WRITE_OVER_READ)

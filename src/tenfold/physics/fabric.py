@@ -86,7 +86,13 @@ def plan_fabric(
         pod_up=pod_up,
         oversubscription=fabric.oversubscription,
         core_oversubscription=fabric.core_oversubscription,
-        nodes_max=_nodes_max(fabric, nodes_per_leaf, leaves_per_pod, leaves),
+        nodes_max=_nodes_max(
+            fabric,
+            nodes_per_leaf,
+            leaves_per_pod,
+            leaves,
+            1 if fabric.kind == "rail-optimised" else nics_per_node,
+        ),
     )
 
 
@@ -126,14 +132,17 @@ def _spines(fabric: Fabric, leaves: int, leaves_per_pod: int, ports_down: int) -
     return max(2, needed)
 
 
-def _nodes_max(fabric: Fabric, nodes_per_leaf: int, leaves_per_pod: int, leaves: int) -> int:
+def _nodes_max(
+    fabric: Fabric, nodes_per_leaf: int, leaves_per_pod: int, leaves: int, ports_per_node: int
+) -> int:
     """Return how many nodes fit before the fabric needs another layer."""
     ports = fabric.switch_ports
     if fabric.kind == "dragonfly":
         global_links = max(1, ports // 4) * leaves_per_pod
         return nodes_per_leaf * leaves_per_pod * (global_links + 1)
     if leaves == 1:
-        return nodes_per_leaf
+        # One switch that is not full yet takes nodes until its ports are gone.
+        return max(nodes_per_leaf, ports // max(1, ports_per_node))
     if leaves <= leaves_per_pod and fabric.leaves_per_pod is None:
         return nodes_per_leaf * ports
     return nodes_per_leaf * leaves_per_pod * ports

@@ -59,7 +59,8 @@ def site_power(design: Design) -> Layer:
 def _node_kw(design: Design) -> float:
     """Return the draw of a node, by number over pools that differ."""
     nodes = sum(pool.nodes for pool in design.pools)
-    return sum(pool.nodes * pool.power_w_per_node for pool in design.pools) / nodes / 1000
+    watts = sum(pool.nodes * pool.power_w_per_node for pool in design.pools) / nodes
+    return max(watts, 1.0) / 1000
 
 
 def _node_grade(design: Design) -> Grade:

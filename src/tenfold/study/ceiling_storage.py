@@ -15,6 +15,8 @@ USUAL_STREAMS_PER_GPU = 1.0
 """One reader a GPU: 1,024 data-parallel GPUs are 1,024 concurrent reads; an assumption."""
 PROCESS_BYTES_PER_S = 2.79e9
 """What one reading process gets, measured on one H200 node with local NVMe."""
+STRIPE_DRIVES = 8
+"""Drives that one read is spread over: the data part of the 8 of 11 code that tiers use."""
 CROWDING = 0.5
 """Loss exponent beyond a tier's streams: four times as many halve its rate; an assumption."""
 GPUS_RANKED_MAX = 1_000_000
@@ -120,11 +122,11 @@ def streams_per_gpu(design: Design) -> float:
 
 
 def tier_rates(design: Design, tier: Tier) -> TierRates:
-    """Return a tier as its readers see it: one stream gets no more than one drive gives."""
+    """Return a tier as its readers see it: one stream gets no more than one stripe gives."""
     catalogue = design.fleet.catalogue
     medium = catalogue.media.find(catalogue.tiers.get(tier.tier_class).medium)
-    drive = medium.read_gb_per_s * 1e9 if medium else PROCESS_BYTES_PER_S
-    alone = min(drive, PROCESS_BYTES_PER_S, float(tier.read_bandwidth))
+    stripe = STRIPE_DRIVES * medium.read_gb_per_s * 1e9 if medium else PROCESS_BYTES_PER_S
+    alone = min(stripe, PROCESS_BYTES_PER_S, float(tier.read_bandwidth))
     return TierRates(
         read_bytes_per_s=np.asarray(float(tier.read_bandwidth)),
         stream_bytes_per_s=np.asarray(alone),

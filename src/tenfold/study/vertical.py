@@ -6,6 +6,7 @@ beside what its racks draw, which are the two ends of scaling up.
 
 from msgspec import Struct
 
+from tenfold.model.fleet_spec import MADE_RACK
 from tenfold.model.hardware import Accelerator, NodeShape
 from tenfold.physics.blast import Blast, blast_radius
 from tenfold.report.figures import count
@@ -41,7 +42,11 @@ class VerticalOption(Struct, frozen=True, kw_only=True):
 def node_blast(design: Design) -> NodeBlast:
     """Return the blast radius of one node, or of one scale-up domain that spans several."""
     rows = blast_radius(design.fleet.layout, design.fleet.catalogue)
-    node = next(row for row in rows if row.kind == "node" and row.name.endswith(design.pools[0].id))
+    node = next(
+        row
+        for row in rows
+        if row.kind == "node" and row.name == f"any node of {design.pools[0].id}"
+    )
     ground = design.ground
     if ground.scaleup_gpus > ground.gpus_per_node:
         node = _widest_rack(rows, design) or node
@@ -58,7 +63,8 @@ def node_blast(design: Design) -> NodeBlast:
 
 
 def _widest_rack(rows: list[Blast], design: Design) -> Blast | None:
-    racks = [row for row in rows if row.kind == "rack" and row.name.startswith(design.pools[0].id)]
+    made = f"{design.pools[0].id}{MADE_RACK}"
+    racks = [row for row in rows if row.kind == "rack" and row.name.startswith(made)]
     return max(racks, key=lambda row: row.gpus, default=None)
 
 

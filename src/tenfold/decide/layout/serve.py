@@ -30,7 +30,7 @@ from tenfold.physics.serving.replica import Replica
 from tenfold.physics.serving.shapes import serving_shapes
 
 GIB = float(1 << 30)
-QPS_TURNS = 30
+QPS_TURNS = 16
 QPS_LEAST = 1e-4
 PIPELINES = (1, 2, 4, 8)
 REPLICA_GPUS_MAX = 64

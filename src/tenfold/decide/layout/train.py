@@ -83,6 +83,9 @@ def _choose(ask: TrainAsk, found: list[Timed], made: Curve) -> tuple[Timed, list
     if ask.tokens is not None and ask.deadline_s is not None:
         days = ask.deadline_s / SECONDS_PER_DAY
         in_time = [pair for pair in heads if pair[1].run and pair[1].run.days <= days]
+        if in_time and ask.budget_usd is not None and _least(in_time) > ask.budget_usd:
+            best = min(in_time, key=lambda pair: _usd(pair[1]))
+            return best[0], [_missed("budget", f"${ask.budget_usd:,.0f}", best[1])]
         if in_time:
             best = min(in_time, key=lambda pair: (_usd(pair[1]), pair[0].gpus))
             return best[0], [_met("deadline", f"{days:g} days", best[1])]
@@ -98,6 +101,10 @@ def _choose(ask: TrainAsk, found: list[Timed], made: Curve) -> tuple[Timed, list
         return best[0], [_missed("budget", limit, best[1])]
     knee = next(timed for timed in found if timed.gpus == made.knee)
     return knee, [Reason("at-the-knee", f"{knee.gpus:,} GPUs is the knee of the scaling curve")]
+
+
+def _least(heads: list[tuple[Timed, Outcome]]) -> float:
+    return min(_usd(outcome) for _, outcome in heads)
 
 
 def _usd(outcome: Outcome) -> float:

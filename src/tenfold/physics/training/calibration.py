@@ -162,14 +162,20 @@ def predict(calibration: Calibration, runs: Runs) -> tuple[Floats, Floats]:
     prior = prior + like.noise**2 + (like.drift * traits.scale) ** 2
     prior = prior + ((slopes * own.prior_sigma) ** 2).sum(1)
     # Neighbours among the anchors have already paid for most of that.
-    ceiling = float(own.profile.sigma) ** 2 if own.anchors is not None else np.inf
+    near = nearness(traits, own.anchors, like)
     if len(own.weights) == 0:
-        return base, np.sqrt(np.minimum(prior, ceiling))
+        return base, np.sqrt(_settled(prior, near, own.profile))
     shared = likeness(traits, own.seen, like)
     cross = shared + (slopes * own.prior_sigma**2) @ own.seen_slopes.T
     explained = np.einsum("ij,jk,ik->i", cross, own.inverse, cross)
     left = np.maximum(prior - explained, like.noise**2)
-    return base + shared @ own.weights, np.sqrt(np.minimum(left, ceiling))
+    return base + shared @ own.weights, np.sqrt(_settled(left, near, own.profile))
+
+
+def _settled(variance: Floats, near: Floats, profile: Profile) -> Floats:
+    """Return variances drawn towards what a profile leaves unexplained, as far as it is near."""
+    known = np.minimum(variance, float(profile.sigma) ** 2)
+    return near * known + (1.0 - near) * variance
 
 
 def correction(calibration: Calibration, runs: Runs) -> Floats:
@@ -197,12 +203,29 @@ def anchor_offset(traits: Traits, anchors: Anchors | None, like: Likeness) -> Fl
     """Return the log correction that published neighbours support."""
     if anchors is None:
         return np.zeros(len(traits.scale))
-    return likeness(traits, anchors.traits, like) @ anchors.weights
+    return likeness(traits, anchors.traits, local(like)) @ anchors.weights
+
+
+def local(like: Likeness) -> Likeness:
+    """Return what published runs share with their neighbours alone.
+
+    What a whole stack or part has in common is in its profile; a correction that carried
+    it too would be wrong for runs that are unlike the published ones.
+    """
+    return replace(like, family=0.0, stack=0.0, part=0.0, drift=0.0)
+
+
+def nearness(traits: Traits, anchors: Anchors | None, like: Likeness) -> Floats:
+    """Return how near the nearest published run is: 1 where it is the same, 0 far away."""
+    if anchors is None:
+        return np.zeros(len(traits.scale))
+    shared = likeness(traits, anchors.traits, local(like)).max(axis=1)
+    return shared / (like.shape**2 + like.twin**2)
 
 
 def anchor(traits: Traits, log_residual: Floats, like: Likeness) -> Anchors:
     """Weigh the residuals log(observed / predicted) of published runs."""
-    gram = likeness(traits, traits, like) + like.noise**2 * np.eye(len(log_residual))
+    gram = likeness(traits, traits, local(like)) + like.noise**2 * np.eye(len(log_residual))
     excess = np.maximum(np.abs(log_residual) - 2.5 * np.sqrt(np.diag(gram)), 0.0)
     weights = np.linalg.solve(gram + np.diag(excess**2), log_residual)
     return Anchors(traits, np.asarray(weights, np.float64))
