@@ -8,17 +8,19 @@ import json
 from pathlib import Path
 from statistics import median
 
+from benchmarks.planner.training_rows import measured_row
 from benchmarks.verdict import Verdict
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
-from tenfold.files.estimate_rows import ShapeRow, TrainRow
 
 MEASURED = Path(__file__).with_name("h200_fresh.jsonl")
 
 
 def run(thresholds: dict[str, float]) -> list[Verdict]:
     measured = [json.loads(line) for line in MEASURED.read_text().splitlines()]
-    answers = estimate_train([_row(place, one) for place, one in enumerate(measured)], load_facts())
+    answers = estimate_train(
+        [measured_row(one, f"fresh-{place}") for place, one in enumerate(measured)], load_facts()
+    )
     head = f"{'configuration':34} {'predicted':>10} {'measured':>10} {'error':>7}"
     print(f"{head} {'GiB':>6} {'of':>6}")
     steps: list[float] = []
@@ -44,26 +46,3 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
         Verdict("fresh H200 steps, median error", median(steps), thresholds["step_error"]),
         Verdict("fresh H200 out-of-memory calls that were wrong", wrong_calls, 0),
     ]
-
-
-def _row(place: int, one: dict) -> TrainRow:
-    shape = ShapeRow(
-        layers=one["layers"],
-        hidden=one["hidden"],
-        heads=one["heads"],
-        kv_heads=one["kv"],
-        ffn=one["ffn"],
-        gated=True,
-        vocab=one["vocab"],
-    )
-    return TrainRow(
-        id=place,
-        model=shape,
-        accelerator="H200",
-        gpus=1,
-        seq=one["seq"],
-        micro_batch=one["mbs"],
-        global_batch=one["mbs"] * one["ga"],
-        recompute=one["recompute"],
-        stack="pytorch-compile",
-    )

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -273,25 +274,30 @@ def _measured(catalogue: Catalogue, *, with_failed: bool = False) -> list[Observ
         raw = json.loads(line)
         if "error" in raw and not with_failed:
             continue
-        model = ShapeRow(
-            **{name: raw[name] for name in ("layers", "hidden", "heads", "ffn", "vocab")},
-            kv_heads=raw["kv"],
-            gated=True,
-            tied=False,
-        )
-        row = TrainRow(
-            id=f"h200-{number}",
-            model=model,
-            accelerator="H200",
-            gpus=1,
-            seq=raw["seq"],
-            micro_batch=raw["mbs"],
-            global_batch=raw["mbs"] * raw["ga"],
-            recompute=raw["recompute"],
-            precision="bf16",
-            stack="pytorch-compile",
-        )
+        row = measured_row(raw, f"h200-{number}")
         step_s = raw.get("step_ms", float("nan")) / 1e3
         label = f"h{raw['hidden']}-l{raw['layers']}"
         found.append(Observed(row, fill(row, catalogue), step_s, H200, label, raw))
     return found
+
+
+def measured_row(raw: dict[str, Any], name: str) -> TrainRow:
+    """Return a step measured on an H200 as the row that `estimate train` reads."""
+    model = ShapeRow(
+        **{key: raw[key] for key in ("layers", "hidden", "heads", "ffn", "vocab")},
+        kv_heads=raw["kv"],
+        gated=True,
+        tied=False,
+    )
+    return TrainRow(
+        id=name,
+        model=model,
+        accelerator="H200",
+        gpus=1,
+        seq=raw["seq"],
+        micro_batch=raw["mbs"],
+        global_batch=raw["mbs"] * raw["ga"],
+        recompute=raw["recompute"],
+        precision="bf16",
+        stack="pytorch-compile",
+    )

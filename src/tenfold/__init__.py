@@ -7,16 +7,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tenfold.compose.estimate_serve import estimate_serve
+    from tenfold.compose.estimate_train import estimate_train
     from tenfold.compose.fleet import load_facts, load_fleet
+    from tenfold.compose.planning import (
+        ServeQuestion,
+        TrainQuestion,
+        plan_serving,
+        plan_training,
+    )
+    from tenfold.files.estimate_rows import ServeRow, ShapeRow, TrainRow
     from tenfold.files.hf_config import read_hf_config
     from tenfold.model.errors import TenfoldError
     from tenfold.model.fleet_spec import FleetSpec
 
 __version__ = "0.1.0"
-__all__ = ["FleetSpec", "TenfoldError", "load_facts", "load_fleet", "read_hf_config"]
+__all__ = [
+    "FleetSpec",
+    "ServeQuestion",
+    "ServeRow",
+    "ShapeRow",
+    "TenfoldError",
+    "TrainQuestion",
+    "TrainRow",
+    "estimate_serve",
+    "estimate_train",
+    "load_facts",
+    "load_fleet",
+    "plan_serving",
+    "plan_training",
+    "read_hf_config",
+]
 
 _HOMES = {
     "FleetSpec": "tenfold.model.fleet_spec",
+    "ServeQuestion": "tenfold.compose.planning",
+    "ServeRow": "tenfold.files.estimate_rows",
+    "ShapeRow": "tenfold.files.estimate_rows",
+    "TrainQuestion": "tenfold.compose.planning",
+    "TrainRow": "tenfold.files.estimate_rows",
+    "estimate_serve": "tenfold.compose.estimate_serve",
+    "estimate_train": "tenfold.compose.estimate_train",
+    "plan_serving": "tenfold.compose.planning",
+    "plan_training": "tenfold.compose.planning",
     "TenfoldError": "tenfold.model.errors",
     "load_facts": "tenfold.compose.fleet",
     "load_fleet": "tenfold.compose.fleet",

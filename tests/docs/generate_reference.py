@@ -164,7 +164,8 @@ def _row_takes(field: inspect.Field) -> str:
         return "a text, or a shape"
     if field.encode_name == "id":
         return "a text or a number"
-    text = _takes(field)
+    # The upper bound only keeps arithmetic whole; nobody comes near it.
+    text = _takes(field).replace(" from 1 to 1,000,000,000,000", " of at least 1")
     unit = {"gbps": " of Gbit/s", "s": " of seconds"}
     # The unit of a rate per GPU is not at the end of its name.
     for word in field.encode_name.split("_")[1:]:

@@ -19,8 +19,10 @@ def console() -> Console:
 
 def show(*things: RenderableType) -> None:
     """Print text and tables for people; a line of text is never broken in two."""
-    for thing in things:
-        wrap = isinstance(thing, str | Text)
+    for said in things:
+        # Brackets in names and sentences are no markup.
+        thing = Text(said) if isinstance(said, str) else said
+        wrap = isinstance(thing, Text)
         if sys.stdout.isatty():
             console().print(thing, soft_wrap=wrap)
             continue
@@ -48,5 +50,5 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text
             overflow="fold",
         )
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return made

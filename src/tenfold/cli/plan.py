@@ -3,9 +3,9 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
 from tenfold.cli.errors import Done
 from tenfold.cli.output import print_json
@@ -24,6 +24,7 @@ from tenfold.compose.planning import (
 from tenfold.files.estimate_rows import TrainRow
 from tenfold.files.json_lines import read_json_lines
 from tenfold.files.write import write_new_file
+from tenfold.model.errors import InputError
 from tenfold.model.plan import Recompute, Shard, TrainPrecision
 from tenfold.model.reason import Misfit
 from tenfold.report.plan_report import serve_report
@@ -41,7 +42,12 @@ Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over th
 Html = Annotated[Path | None, Parameter(help="Also write a report with charts.")]
 Force = Annotated[bool, Parameter(negative="", help="Write over existing files.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
-Degree = Annotated[int | None, Parameter(help="Fix this degree instead of searching it.")]
+AT_LEAST_ONE = validators.Number(gte=1)
+POSITIVE = validators.Number(gt=0)
+Degree = Annotated[
+    int | None,
+    Parameter(help="Fix this degree instead of searching it.", validator=AT_LEAST_ONE),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +56,16 @@ class TrainOptions:
 
     model: Model
     fleet: Fleet
-    gpus: Annotated[int | None, Parameter(help="How many GPUs; else the best number.")] = None
+    gpus: Annotated[
+        int | None, Parameter(help="How many GPUs; else the best number.", validator=AT_LEAST_ONE)
+    ] = None
     tokens: Annotated[str | None, Parameter(help="Length of the run in tokens: 1e12, 15T.")] = None
     deadline: Annotated[str | None, Parameter(help="The run must end within: 30d.")] = None
     budget: Annotated[str | None, Parameter(help="The run may cost, in dollars: 2e6.")] = None
-    seq: Annotated[int | None, Parameter(help="Tokens a sequence.")] = None
-    global_batch: Annotated[int | None, Parameter(help="Sequences a step.")] = None
+    seq: Annotated[int | None, Parameter(help="Tokens a sequence.", validator=AT_LEAST_ONE)] = None
+    global_batch: Annotated[
+        int | None, Parameter(help="Sequences a step.", validator=AT_LEAST_ONE)
+    ] = None
     precision: Annotated[TrainPrecision, Parameter(help="Of matrix products.")] = "bf16"
     accelerator: Annotated[str | None, Parameter(help="Which of the fleet's accelerators.")] = None
     stack: Annotated[str | None, Parameter(help="Framework and version.")] = None
@@ -68,12 +78,19 @@ class TrainOptions:
     shard: Annotated[Shard | None, Parameter(help="Fix the sharding.")] = None
     recompute: Annotated[Recompute | None, Parameter(help="Fix the recomputation.")] = None
     gradient_bits: Annotated[
-        int | None, Parameter(help="Bits of gradients on the wire: 8, 16 or 32.")
+        Literal[8, 16, 32] | None, Parameter(help="Bits of gradients on the wire.")
     ] = None
     facts: Facts = None
 
     def question(self) -> TrainQuestion:
         """Return the question, with durations and amounts read."""
+        if self.tokens is None and (self.deadline or self.budget):
+            raise InputError(
+                "missing-tokens",
+                "a deadline or a budget is for a whole run, and its length is not known",
+                "add the length of the run in tokens: `--tokens 1e12`",
+                field="--tokens",
+            )
         fields = {
             field: getattr(self, field)
             for field in TrainQuestion.__struct_fields__
@@ -93,6 +110,7 @@ def train(
     *,
     calibrate: Annotated[Path | None, Parameter(help="Observed runs as JSON Lines.")] = None,
     export: Annotated[str | None, Parameter(help="Write the best plan for a launcher.")] = None,
+    image: Annotated[str, Parameter(help="Container image for --export.")] = "",
     out: Annotated[Path, Parameter(help="Folder for --export.")] = Path(),
     html: Html = None,
     force: Force = False,
@@ -113,11 +131,11 @@ def train(
     if html is not None:
         _write_page(html, train_page(planned, load_facts(options.facts)), force)
     if export is not None:
-        export_plan(planned.answer.plans[0].plan, export, out, force=force)
+        export_plan(planned.answer.plans[0].plan, export, out, image=image, force=force)
     if as_json:
         print_json(train_json(planned, watch))
     else:
-        show_train(planned, watch.wall_s())
+        show_train(planned)
     missed = any(reason.code.endswith("-missed") for reason in planned.answer.why)
     raise Done(1 if missed else 0)
 
@@ -133,13 +151,16 @@ class ServeOptions:
 
     model: Model
     fleet: Fleet
-    qps: Annotated[float, Parameter(help="Requests a second.")]
-    input_tokens: Annotated[int, Parameter(help="Tokens of a prompt.")]
-    output_tokens: Annotated[int, Parameter(help="Tokens of an answer.")]
-    ttft_s: Annotated[float, Parameter(help="Seconds to the first token, at most.")]
-    tpot_s: Annotated[float, Parameter(help="Seconds a token, at most.")]
+    qps: Annotated[float, Parameter(help="Requests a second.", validator=POSITIVE)]
+    input_tokens: Annotated[int, Parameter(help="Tokens of a prompt.", validator=AT_LEAST_ONE)]
+    output_tokens: Annotated[int, Parameter(help="Tokens of an answer.", validator=AT_LEAST_ONE)]
+    ttft_s: Annotated[
+        float, Parameter(help="Seconds to the first token, at most.", validator=POSITIVE)
+    ]
+    tpot_s: Annotated[float, Parameter(help="Seconds a token, at most.", validator=POSITIVE)]
     precision: Annotated[
-        tuple[TrainPrecision, ...], Parameter(help="Which to try; may be given several times.")
+        tuple[TrainPrecision, ...],
+        Parameter(help="Which to try; may be given several times.", negative=""),
     ] = ("bf16", "fp8")
     engine: Annotated[str | None, Parameter(help="Serving engine and version.")] = None
     facts: Facts = None
@@ -174,4 +195,4 @@ def serve(
         found = {"searched": answer.searched, "seconds": watch.wall_s()}
         print_json({**found, "plans": answer.plans, "why": answer.why})
     else:
-        show_serve(ask, answer, watch.wall_s())
+        show_serve(ask, answer)

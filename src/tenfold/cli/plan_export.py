@@ -12,10 +12,12 @@ from tenfold.model.plan import TrainPlan
 TRAINERS: tuple[Trainer, ...] = ("example", "megatron", "torchtitan", "deepspeed")
 
 
-def export_plan(plan: TrainPlan, name: str, folder: Path, *, force: bool) -> None:
+def export_plan(
+    plan: TrainPlan, name: str, folder: Path, *, image: str = "", force: bool = False
+) -> None:
     """Write the files of one format into a folder that exists or can be made."""
     # A launcher starts any trainer: take the plainest that can say this plan.
-    jobs = [LaunchJob(trainer=trainer) for trainer in TRAINERS]
+    jobs = [LaunchJob(trainer=trainer, image=image) for trainer in TRAINERS]
     able = [job for job in jobs if not unsupported(plan, name, job)]
     files = render_format(plan, name, able[0] if able else jobs[0])
     try:

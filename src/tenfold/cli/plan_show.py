@@ -10,6 +10,7 @@ from tenfold.compose.planning import TrainPlanned
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk
 from tenfold.model.reason import Misfit
+from tenfold.report.axes import short
 from tenfold.report.plan_words import part_name, seconds
 from tenfold.report.terminal import bars, scaling_chart
 
@@ -37,11 +38,12 @@ def assumed(ground: TrainGround) -> list[tuple[str, str]]:
     ]
 
 
-def show_train(planned: TrainPlanned, wall_s: float) -> None:
+def show_train(planned: TrainPlanned) -> None:
     """Print the best plans, the scaling curve and the reasons."""
     answer, ask = planned.answer, planned.ask
     assert not isinstance(answer, Misfit), "a misfit has been told by now"
     best = answer.plans[0]
+    knee = None if answer.curve.still_pays else answer.curve.knee
     show(
         f"{ask.model} on {best.plan.gpus:,} x {best.plan.accelerator}: sequences of {ask.seq:,}, "
         f"{ask.global_batch:,} a step, {ask.precision}",
@@ -60,7 +62,7 @@ def show_train(planned: TrainPlanned, wall_s: float) -> None:
             [">GPUs", ">step s", ">tokens/s", ">efficiency", "layout"],
             [
                 [
-                    f"{point.gpus:,}{' knee' if point.gpus == answer.curve.knee else ''}",
+                    f"{point.gpus:,}{' knee' if point.gpus == knee else ''}",
                     f"{point.step_s:.3g}",
                     f"{point.tokens_per_s:,.0f}",
                     f"{point.efficiency:.0%}",
@@ -75,7 +77,7 @@ def show_train(planned: TrainPlanned, wall_s: float) -> None:
         show(Text.assemble("- ", reason.sentence, (f" [{reason.code}]", "dim")))
     for note in planned.ground.notes:
         show(Text(f"note: {note}", style="dim"))
-    show(Text(f"{answer.searched:,} layouts in {wall_s:.1f} s", style="dim"))
+    show(Text(f"{answer.searched:,} layouts searched", style="dim"))
 
 
 def _train_row(place: int, one: Outcome, planned: TrainPlanned) -> list[str]:
@@ -111,15 +113,16 @@ def _show_run(planned: TrainPlanned, best: Outcome) -> None:
         f"keeps {best.effective_share:.1%} of the time for training"
     )
     if best.run is not None:
-        line += f"; {best.run.tokens:.3g} tokens take {best.run.days:,.1f} days"
+        line += f"; {short(best.run.tokens)} tokens take {best.run.days:,.1f} days"
         line += f", ${best.run.usd:,.0f}, {best.run.kwh / 1000:,.0f} MWh"
         line += f" and {best.run.co2e_kg / 1000:,.0f} t CO2e"
     show(line)
-    costs = ", ".join(f"{kind} ${usd:,.2f}" for kind, usd in planned.usd_by_kind.items())
+    digits = 0 if best.run else 2
+    costs = ", ".join(f"{kind} ${usd:,.{digits}f}" for kind, usd in planned.usd_by_kind.items())
     show(f"{'the run' if best.run else 'a step'} by kind of price: {costs}", "")
 
 
-def show_serve(ask: ServeAsk, answer: ServeAnswer, wall_s: float) -> None:
+def show_serve(ask: ServeAsk, answer: ServeAnswer) -> None:
     """Print the cheapest ways to serve and the reasons."""
     show(
         f"{ask.model} at {ask.qps:g} requests a second, {ask.input_tokens:,} tokens in and "
@@ -156,4 +159,4 @@ def show_serve(ask: ServeAsk, answer: ServeAnswer, wall_s: float) -> None:
     show(table("", columns, rows), "")
     for reason in answer.why:
         show(Text.assemble("- ", reason.sentence, (f" [{reason.code}]", "dim")))
-    show(Text(f"{answer.searched:,} candidates in {wall_s:.1f} s", style="dim"))
+    show(Text(f"{answer.searched:,} candidates searched", style="dim"))

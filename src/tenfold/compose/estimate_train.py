@@ -132,7 +132,7 @@ def _notes(one: Filled, runs: Runs, at: int) -> list[str]:
     if one.micro_known:
         return list(one.notes)
     micro = float(np.asarray(runs.plans.micro_batch)[at])
-    return [*one.notes, f"a micro-batch of {micro:g} supposed: the fastest that fits"]
+    return [*one.notes, f"a micro-batch of {micro:g} supposed: the fastest of those that fit"]
 
 
 def _peak_tflops(one: Filled) -> float:

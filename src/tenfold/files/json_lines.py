@@ -46,7 +46,7 @@ def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputEr
         )
         return InputError(
             "not-json",
-            f"line {number} of `{file}` is not JSON: {why}",
+            f"line {number} is not JSON: {why}",
             "write one JSON object a line",
             file=file,
             line=number,
@@ -56,8 +56,8 @@ def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputEr
     found = findings[0] if findings else Finding(code="wrong-value", message="", hint="")
     return InputError(
         found.code,
-        f"line {number} of `{file}`: {found.message}",
-        found.hint,
+        f"line {number}: {found.message.replace('file lacks', 'the row lacks')}",
+        found.hint.replace(" = ...` to it", "` to the object"),
         file=file,
         line=number,
         field=found.field,

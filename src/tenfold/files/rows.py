@@ -70,7 +70,7 @@ def read_row(row_type: type[R], value: object, path: Path, findings: list[Findin
 
 def wrong_value(path: Path, expected: str, value: object) -> Finding:
     """Return the finding for a value that is not what its key takes."""
-    where = next((part for part in reversed(path) if isinstance(part, str)), "file")
+    where = next((part for part in reversed(path) if isinstance(part, str)), "this")
     number = next((f" {part + 1}" for part in path[-1:] if isinstance(part, int)), "")
     unit = unit_of(where)
     hint = f"write {expected}"

@@ -6,6 +6,7 @@ talk to each other: that is what the next large job may count on.
 """
 
 from collections.abc import Iterator
+from typing import get_args
 
 import numpy as np
 from msgspec import Struct
@@ -16,18 +17,7 @@ from tenfold.model.fleet_spec import DomainKind
 from tenfold.physics.fabric import Floats, Ints
 from tenfold.physics.layout import Layout
 
-KINDS: tuple[DomainKind, ...] = (
-    "gpu",
-    "node",
-    "rack",
-    "leaf",
-    "pdu",
-    "cooling-zone",
-    "spine",
-    "hall",
-    "site",
-    "shelf",
-)
+KINDS: tuple[DomainKind, ...] = get_args(DomainKind)
 
 
 class Blast(Struct, frozen=True, kw_only=True):

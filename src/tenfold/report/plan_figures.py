@@ -81,7 +81,11 @@ def scaling_figures(curve: Curve, chosen: int) -> list[str]:
 def _rules(curve: Curve, chosen: int) -> list[Rule]:
     """Return the marked sizes; where two are one they share a word."""
     words: dict[int, list[str]] = {}
-    for size, word in ((chosen, "chosen"), (curve.knee, "knee"), (curve.turns_at, "turns down")):
+    for size, word in (
+        (chosen, "chosen"),
+        (None if curve.still_pays else curve.knee, "knee"),
+        (curve.turns_at, "turns down"),
+    ):
         if size is not None:
             words.setdefault(size, []).append(word)
     return [

@@ -113,4 +113,4 @@ def _row(name: str, cells: Sequence[str], cell: int) -> str:
 def _mark(gpus: int, curve: Curve) -> str:
     if gpus == curve.turns_at:
         return "turns"
-    return "knee" if gpus == curve.knee else ""
+    return "knee" if gpus == curve.knee and not curve.still_pays else ""

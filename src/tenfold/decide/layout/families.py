@@ -16,7 +16,7 @@ from tenfold.physics.training.shapes import training_shape
 
 GIB = float(1 << 30)
 SLOWER_WORDS = {
-    "compute_s": "compute, in smaller and less efficient kernels,",
+    "compute_s": "compute, in smaller and less efficient kernels",
     "tp_s": "tensor-parallel exchange in every layer",
     "moe_s": "expert exchange",
     "bubble_s": "pipeline bubbles",
@@ -72,7 +72,7 @@ def why(timed: Timed) -> list[Reason]:
             reasons.append(_slower(timed, family, int(own[0])))
         elif (all_codes == place).any():
             reasons.append(_too_large(timed, family, everything, all_codes == place))
-        elif family.code == "data":
+        elif family.code == "data" and timed.ask.tp is None and timed.ask.pp is None:
             text = (
                 f"{family.name} does not divide: {timed.ask.global_batch:,} sequences a step "
                 f"over {timed.gpus:,} ranks"
@@ -96,7 +96,7 @@ def _won(timed: Timed, best: TrainPlan, winner: Family) -> Reason:
     fit = "the model fits whole on a GPU and" if whole else "divided so, a GPU"
     text = (
         f"{winner.name} wins: {fit} takes {memory:.0f} of {room:.0f} GiB, and {compute:.0%} "
-        f"of a step is compute; next is {SLOWER_WORDS[rest].strip(',')} "
+        f"of a step is compute; next is {SLOWER_WORDS[rest]} "
         f"({parts[rest] / step_s:.0%})"
     )
     return Reason(f"{winner.code}-wins", text)
@@ -110,12 +110,18 @@ def _slower(timed: Timed, family: Family, place: int) -> Reason:
     plan, winner = plan_at(timed, place), plan_at(timed, 0)
     cause = SLOWER_WORDS[worst]
     if worst == "compute_s" and plan.recompute == "full" != winner.recompute:
-        cause = "compute with the forward pass done twice, since activations do not fit,"
+        cause = "compute, with the forward pass done twice since activations do not fit"
     return Reason(
         f"{family.code}-slower",
-        f"{family.name} (at best tp {plan.tp}, pp {plan.pp}, cp {plan.cp}) is {slower:.0%} slower: "
-        f"{cause} takes {ours[worst]:.3g} s of a step instead of {best[worst]:.3g}",
+        f"{family.name}{_degrees(plan)} is {slower:.0%} slower: "
+        f"{ours[worst]:.3g} s of a step instead of {best[worst]:.3g} go to {cause}",
     )
+
+
+def _degrees(plan: TrainPlan) -> str:
+    named = {"tp": plan.tp, "pp": plan.pp, "cp": plan.cp}
+    used = ", ".join(f"{name} {degree}" for name, degree in named.items() if degree > 1)
+    return f" (at best {used})" if used else ""
 
 
 def _too_large(timed: Timed, family: Family, everything: Plans, mine: NDArray[np.bool_]) -> Reason:

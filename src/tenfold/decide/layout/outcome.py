@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.search import Timed, breakdown_at, plan_at
-from tenfold.model.plan import TrainPlan
+from tenfold.model.plan import TrainPlan, TrainPrecision
 from tenfold.physics.operations.energy import footprint, gpu_power_w
 from tenfold.physics.operations.goodput import (
     best_interval_s,
@@ -61,7 +61,7 @@ def outcome_at(timed: Timed, place: int) -> Outcome:
     tokens_per_s = ask.global_batch * ask.seq / step_s
     flops = float(np.asarray(model_flops_per_token(training_shape(ask.shape), float(ask.seq))))
     tflops = tokens_per_s * flops / plan.gpus / 1e12
-    peak = float(np.asarray(ground.part.peak_bf16)) / 1e12
+    peak = _peak_tflops(ground, ask.precision)
     usd_per_step = ground.usd(plan.gpus, step_s / share)
     energy = _energy(ground, plan.gpus, step_s / share, tflops / peak)
     step_tokens = ask.global_batch * ask.seq
@@ -82,6 +82,17 @@ def outcome_at(timed: Timed, place: int) -> Outcome:
         failures_per_day=per_day,
         run=_run(ask, ground, plan.gpus, tokens_per_s * share, energy),
     )
+
+
+def _peak_tflops(ground: Ground, precision: TrainPrecision) -> float:
+    part = ground.part
+    peaks = {
+        "fp32": part.peak_fp32,
+        "tf32": part.peak_tf32,
+        "fp8": part.peak_fp8,
+        "fp4": part.peak_fp4,
+    }
+    return float(np.asarray(peaks.get(precision, part.peak_bf16))) / 1e12
 
 
 def bottleneck(parts: dict[str, float]) -> str:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.families import SLOWER_WORDS
 from tenfold.decide.layout.search import Timed, breakdown_at, plan_at, search
 from tenfold.model.plan import TrainPlan
 from tenfold.model.reason import Reason
@@ -35,6 +36,11 @@ class Curve(Struct, frozen=True, kw_only=True):
     turns_at: int | None
     reasons: tuple[Reason, ...]
 
+    @property
+    def still_pays(self) -> bool:
+        """True where the knee is only the largest size that was tried."""
+        return bool(self.points) and self.knee == self.points[-1].gpus
+
 
 def sizes(ground: Ground, most: int | None = None) -> list[int]:
     """Return sizes to try: doublings of one GPU up to a node, then of nodes, then all."""
@@ -52,11 +58,14 @@ def curve(ask: TrainAsk, ground: Ground, counts: Sequence[int]) -> tuple[Curve, 
     """Return the best layout at each size, and what the sizes say together."""
     found: list[Timed] = []
     searched = 0
+    uneven: list[int] = []
     for gpus in counts:
         timed = search(ask, ground, gpus)
         searched += timed.searched
         if timed.found:
             found.append(timed)
+        elif timed.searched == 0:
+            uneven.append(gpus)
     points = _points(found)
     knee, turns_at = _knee(points), _turn(points)
     made = Curve(
@@ -64,9 +73,17 @@ def curve(ask: TrainAsk, ground: Ground, counts: Sequence[int]) -> tuple[Curve, 
         searched=searched,
         knee=knee,
         turns_at=turns_at,
-        reasons=tuple(_reasons(points, knee, turns_at)),
+        reasons=(*_reasons(points, knee, turns_at), *_uneven(uneven, ask)),
     )
     return made, found
+
+
+def _uneven(sizes: list[int], ask: TrainAsk) -> list[Reason]:
+    if not sizes:
+        return []
+    named = ", ".join(f"{size:,}" for size in sizes)
+    text = f"no layout divides {ask.global_batch:,} sequences a step over {named} GPUs"
+    return [Reason("size-not-whole", f"{text}: left out of the curve")]
 
 
 def _points(found: list[Timed]) -> list[ScalePoint]:
@@ -138,8 +155,6 @@ def _grown(before: ScalePoint, after: ScalePoint) -> str:
         if name != "compute_s"
     }
     worst = max(share, key=lambda name: share[name])
-    label = worst.removesuffix("_s").replace("dp", "data-parallel traffic")
-    return (
-        f"{label} grows from {before.breakdown_s[worst] / before.step_s:.0%} "
-        f"to {parts[worst] / after.step_s:.0%} of a step"
-    )
+    was = before.breakdown_s[worst] / before.step_s
+    now = parts[worst] / after.step_s
+    return f"the share of {SLOWER_WORDS[worst]} grows from {was:.0%} to {now:.0%} of a step"

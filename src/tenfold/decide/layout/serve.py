@@ -272,7 +272,7 @@ def _why(
     reasons = _verdict(plans)
     large = int((idle.fits == 0).sum())
     if large:
-        text = f"{large} of {found.count} candidates do not fit in memory"
+        text = f"too large for memory: {large} of {found.count} candidates"
         reasons.append(Reason("weights-too-large", text))
     reasons.extend(_too_slow("ttft", idle.ttft_s, ask.ttft_s, idle.fits > 0))
     reasons.extend(_too_slow("tpot", idle.tpot_s, ask.tpot_s, idle.fits > 0))

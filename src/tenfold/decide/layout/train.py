@@ -100,7 +100,11 @@ def _choose(ask: TrainAsk, found: list[Timed], made: Curve) -> tuple[Timed, list
         best = min(heads, key=lambda pair: _usd(pair[1]))
         return best[0], [_missed("budget", limit, best[1])]
     knee = next(timed for timed in found if timed.gpus == made.knee)
-    return knee, [Reason("at-the-knee", f"{knee.gpus:,} GPUs is the knee of the scaling curve")]
+    if made.still_pays:
+        text = f"each step up to {knee.gpus:,} GPUs still pays, and no larger size can be had"
+        return knee, [Reason("at-the-top", text)]
+    text = f"{knee.gpus:,} GPUs are the knee of the scaling curve"
+    return knee, [Reason("at-the-knee", text)]
 
 
 def _least(heads: list[tuple[Timed, Outcome]]) -> float:
@@ -119,7 +123,7 @@ def _met(what: str, limit: str, outcome: Outcome) -> Reason:
     kind = "the cheapest size that meets" if what == "deadline" else "the fastest size within"
     return Reason(
         f"{what}-met",
-        f"{outcome.plan.gpus:,} GPUs is {kind} the {what} of {limit}: "
+        f"{outcome.plan.gpus:,} GPUs are {kind} the {what} of {limit}: "
         f"{_days(outcome):.1f} days, ${_usd(outcome):,.0f}",
     )
 

@@ -99,7 +99,8 @@ def resolve(catalog: Catalog, engine: str | None, accelerator: str) -> Profile:
     values = dict(catalog.generic) | dict(catalog.limits)
     extra = 0.0
     if family is None:
-        notes.append(f"engine `{engine}` is not known: generic profile")
+        unknown = "no engine given" if engine is None else f"engine `{engine}` is not known"
+        notes.append(f"{unknown}: generic profile")
         extra = catalog.sigma_unseen_engine
     elif family.releases:
         if release is None:
