@@ -69,10 +69,14 @@ def test_a_bad_line_stops_with_its_number(run, tmp_path: Path, line: object, wor
 
 
 def test_rows_come_from_standard_input_too(run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(ROW)))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(ROW).encode())))
     status, out, _ = run("estimate", "train", "--in", "-")
     assert status == 0
     assert len(answers(out)) == 1
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
+    status, _, err = run("estimate", "train", "--in", "-")
+    assert status == 2
+    assert "UTF-8" in err
 
 
 def test_observed_runs_move_the_estimate(run, tmp_path: Path):
@@ -172,3 +176,94 @@ def test_an_unknown_model_says_what_is_near(run):
     status, _, err = run("plan", "train", "--model", "llama-3.1-9b", "--fleet", "fleet.toml")
     assert status == 2
     assert "did you mean" in err
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tp": 3, "gpus": 24},
+        {"pp": 64, "gpus": 64},
+        {"ep": 8},
+        {"model": {"layers": 4, "hidden": 64, "heads": 4, "experts": 4, "topk": 9}},
+    ],
+)
+def test_degrees_that_a_model_cannot_be_divided_by_are_told(run, tmp_path: Path, more: dict):
+    file = rows(tmp_path / "rows.jsonl", {**ROW, **more})
+    status, out, _ = run("estimate", "train", "--in", file)
+    assert status == 1
+    assert "error" in answers(out)[0]
+
+
+def test_a_number_that_json_has_not_is_told(run, tmp_path: Path):
+    file = rows(tmp_path / "rows.jsonl", '{"id": NaN, "model": "x", "accelerator": "y", "gpus": 1}')
+    status, _, err = run("estimate", "train", "--in", file)
+    assert status == 2
+    assert "NaN" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--deadline", "30d"],
+        ["--budget", "100"],
+        ["--tokens", "1e400"],
+        ["--gpus", "0"],
+        ["--tp", "0"],
+        ["--gradient-bits", "7"],
+    ],
+)
+def test_options_that_make_no_sense_are_refused(run, words: list[str]):
+    status, out, _ = run(
+        "plan", "train", "--model", "llama-3.1-8b", "--fleet", "fleet.toml", *words
+    )
+    assert (status, out) == (2, "")
+
+
+def test_a_budget_without_a_price_cannot_be_judged(run, tmp_path: Path):
+    fleet = FLEET.replace("H100", "Jetson-Orin-NX-16G").replace("_node = 8", "_node = 1")
+    (tmp_path / "fleet.toml").write_text(fleet)
+    words = ["plan", "train", "--model", "GPT-2 124M", "--fleet", "fleet.toml", "--tokens", "1B"]
+    status, _, err = run(*words, "--budget", "100")
+    assert status == 2
+    assert "price" in err
+    plans = json.loads(run(*words, "--json")[1])["plans"]
+    assert plans[0]["usd_per_step"] is None
+
+
+def test_observed_runs_of_another_stack_are_said_to_teach_nothing(run, tmp_path: Path):
+    seen = rows(tmp_path / "seen.jsonl", {**ROW, "stack": "our-own", "step_s": 9})
+    words = ["plan", "train", "--model", "llama-3.1-8b", "--fleet", "fleet.toml", "--gpus", 8]
+    assert "not used" in run(*words, "--calibrate", seen)[1]
+
+
+def test_an_odd_sequence_length_is_planned_where_it_divides(run):
+    words = ["plan", "train", "--model", "llama-3.1-8b", "--fleet", "fleet.toml", "--gpus", 8]
+    assert run(*words, "--seq", 4097, "--global-batch", 8)[0] == 0
+    status, out, _ = run(*words, "--tp", 3)
+    assert status == 1
+    assert "tp 3 fixed" in out
+
+
+def test_a_replica_carries_the_same_whatever_is_asked_of_it(run):
+    words = ["plan", "serve", "--model", "llama-3.1-8b", "--fleet", "fleet.toml", "--json"]
+    words += [
+        "--input-tokens",
+        "500",
+        "--output-tokens",
+        "100",
+        "--ttft-s",
+        "1",
+        "--tpot-s",
+        "0.05",
+    ]
+    few, many = (json.loads(run(*words, "--qps", qps)[1])["plans"] for qps in (0.01, 10))
+
+    def single(plans: list[dict]) -> float:
+        kind = {"precision": "fp8", "tp": 1, "pp": 1}
+        return next(
+            one["qps_per_replica_max"]
+            for one in plans
+            if all(one[key] == value for key, value in kind.items())
+        )
+
+    assert single(few) == pytest.approx(single(many), rel=0.01)

@@ -20,7 +20,7 @@ app = App(
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
-POSITIVE = validators.Number(gt=0)
+POSITIVE = validators.Number(gt=0, lte=1e9)
 ASKED = {
     "bound_by": ("What binds the work?", get_args(BoundBy)),
     "real_time": ("Does someone wait for each answer?", ("yes", "no")),

@@ -12,6 +12,7 @@ from tenfold.cli.errors import Done
 from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
+from tenfold.files.document import decode
 from tenfold.files.estimate_rows import ServeRow, TrainRow
 from tenfold.files.json_lines import parse_json_lines, read_json_lines
 
@@ -64,7 +65,8 @@ def serve(*, rows: Rows, facts: Facts = None) -> None:
 
 def _read(path: Path, row_type: type[R]) -> list[R]:
     if path == STANDARD_INPUT:
-        return parse_json_lines(sys.stdin.read(), "standard input", row_type)
+        text = decode(sys.stdin.buffer.read(), Path("standard input"))
+        return parse_json_lines(text, "standard input", row_type)
     return read_json_lines(path, row_type)
 
 

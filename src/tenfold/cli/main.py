@@ -6,12 +6,13 @@ output is data only; errors go to standard error, as JSON when `--json` is asked
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from cyclopts import App, CycloptsError
 
 from tenfold import __version__
 from tenfold.cli.errors import Done, report_bug, report_error, report_usage
-from tenfold.model.errors import TenfoldError
+from tenfold.model.errors import InputError, TenfoldError
 
 EXIT_BUG = 70
 EXIT_USAGE = 2
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
+    _spare_odd_terminals()
     if not __debug__:
         sys.stderr.write("error: tenfold keeps its assertions on; run python without -O\n")
         return EXIT_USAGE
@@ -54,10 +56,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        report_error(_cannot_write(error), as_json)
+        return EXIT_USAGE
     except Exception as error:
         report_bug(error, as_json)
         return EXIT_BUG
     return status if isinstance(status, int) else 0
+
+
+def _spare_odd_terminals() -> None:
+    """Let a terminal that lacks a character show a mark instead of ending in an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _cannot_write(error: OSError) -> TenfoldError:
+    return InputError(
+        "cannot-write",
+        f"the output cannot be written: {error.strerror or error}",
+        "check the disk and where the output goes",
+    )
 
 
 def run() -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from functools import cache
+from os import environ
 
 import msgspec
 from rich.console import Console, RenderableType
@@ -13,7 +14,7 @@ from rich.text import Text
 @cache
 def console() -> Console:
     """Return the console for people; it honours NO_COLOR and the width of the terminal."""
-    width = None if sys.stdout.isatty() else 100
+    width = None if sys.stdout.isatty() or "COLUMNS" in environ else 100
     return Console(highlight=False, width=width, soft_wrap=False)
 
 

@@ -43,7 +43,7 @@ Html = Annotated[Path | None, Parameter(help="Also write a report with charts.")
 Force = Annotated[bool, Parameter(negative="", help="Write over existing files.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 AT_LEAST_ONE = validators.Number(gte=1)
-POSITIVE = validators.Number(gt=0)
+POSITIVE = validators.Number(gt=0, lte=1e9)
 Degree = Annotated[
     int | None,
     Parameter(help="Fix this degree instead of searching it.", validator=AT_LEAST_ONE),

@@ -114,12 +114,13 @@ def _show_run(planned: TrainPlanned, best: Outcome) -> None:
     )
     if best.run is not None:
         line += f"; {short(best.run.tokens)} tokens take {best.run.days:,.1f} days"
-        line += f", ${best.run.usd:,.0f}, {best.run.kwh / 1000:,.0f} MWh"
+        line += f", ${best.run.usd:,.0f}" if best.run.usd else ""
+        line += f", {best.run.kwh / 1000:,.0f} MWh"
         line += f" and {best.run.co2e_kg / 1000:,.0f} t CO2e"
     show(line)
     digits = 0 if best.run else 2
     costs = ", ".join(f"{kind} ${usd:,.{digits}f}" for kind, usd in planned.usd_by_kind.items())
-    show(f"{'the run' if best.run else 'a step'} by kind of price: {costs}", "")
+    show(f"{'the run' if best.run else 'a step'} by kind of price: {costs or 'none known'}", "")
 
 
 def show_serve(ask: ServeAsk, answer: ServeAnswer) -> None:
@@ -140,7 +141,7 @@ def show_serve(ask: ServeAsk, answer: ServeAnswer) -> None:
             f"{plan.tpot_s * 1000:,.1f} ms",
             f"{plan.memory_gib:.0f}",
             f"{plan.cold_start_s:,.0f} s",
-            f"{plan.usd_per_million_tokens:,.2f}",
+            f"{plan.usd_per_million_tokens:,.2f}" if plan.usd_per_million_tokens else "unknown",
         ]
         for plan in answer.plans[:PLANS_SHOWN]
     ]

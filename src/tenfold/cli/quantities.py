@@ -4,6 +4,7 @@ import re
 
 from tenfold.model.errors import InputError
 
+MOST = 1e18
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 _DURATION = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)([smhdw])\Z")
@@ -38,6 +39,6 @@ def number(text: str, option: str) -> float:
 
 def _is_number(text: str) -> bool:
     try:
-        return float(text) > 0
+        return 0 < float(text) <= MOST
     except ValueError:
         return False

@@ -61,8 +61,11 @@ def fill(row: TrainRow, catalogue: Catalogue) -> Filled:
     part = catalogue.accelerators.get(row.accelerator)
     entry = resolve(catalogue, row.stack, part.name)
     tp, pp, dp, cp, ep = _degrees(row)
+    _check_shape(shape, tp, pp * (row.virtual_stages or 1), ep)
     seq = row.seq or (USUAL_SEQ if isinstance(row.model, str) else USUAL_SEQ_OF_WIDTHS)
     notes = list(entry.notes)
+    if row.precision is not None and part.peak_tflops(row.precision) is None:
+        notes.append(f"{part.name} has no {row.precision} arithmetic: the next wider is used")
     if row.seq is None:
         notes.append(f"sequences of {seq:,} tokens supposed")
     micro, batch = _batches(row, dp, entry.family, notes)
@@ -121,6 +124,29 @@ def _degrees(row: TrainRow) -> tuple[int, int, int, int, int]:
             "lower `ep`",
         )
     return tp, pp, dp, cp, ep
+
+
+def _check_shape(shape: ModelShape, tp: int, chunks: int, ep: int) -> None:
+    """Refuse degrees that a model cannot be divided by."""
+    faults = (
+        (shape.heads % tp, f"{shape.heads} heads do not divide by tp {tp}", "lower `tp`"),
+        # Embedding and head may count as a layer each.
+        (chunks > shape.layers + 2, f"{shape.layers} layers make no {chunks} stages", "lower `pp`"),
+        (ep > 1 and not shape.experts, f"ep {ep} needs a model with experts", "drop `ep`"),
+        (
+            shape.experts and shape.experts % ep,
+            f"{shape.experts} experts do not divide by ep {ep}",
+            "lower `ep`",
+        ),
+        (
+            shape.experts_per_token > max(shape.experts, 0),
+            f"a token cannot visit {shape.experts_per_token} of {shape.experts} experts",
+            "lower `topk`",
+        ),
+    )
+    for wrong, message, hint in faults:
+        if wrong:
+            raise InputError("not-whole", message, hint)
 
 
 def _batches(row: TrainRow, dp: int, family: str, notes: list[str]) -> tuple[float, float]:

@@ -81,7 +81,7 @@ def _answer(row: ServeRow, profile: Profile, served: Served, layout: Layout, at:
         notes.append(f"experts over {layout.gpus[at]:g} GPUs with data-parallel attention")
     if mode == "online" and served.saturated[at] and row.qps is not None:
         notes.append("the load is above what the replica sustains")
-    if row.output_tokens is None and mode != "first-token":
+    if not row.output_tokens and mode != "first-token":
         notes.append("answers of one token supposed")
     ttft_s = float(served.ttft_s[at])
     return {

@@ -136,5 +136,7 @@ def _notes(one: Filled, runs: Runs, at: int) -> list[str]:
 
 
 def _peak_tflops(one: Filled) -> float:
-    stated = one.part.peak_tflops(one.row.precision or "bf16")
-    return stated or one.part.training_tflops or 1.0
+    part, precision = one.part, one.row.precision or "bf16"
+    wider = (part.fp8_tflops,) if precision == "fp4" else ()
+    peaks = (part.peak_tflops(precision), *wider, part.training_tflops, 1.0)
+    return next(peak for peak in peaks if peak)

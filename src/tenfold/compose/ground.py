@@ -60,6 +60,7 @@ def train_ground(
     notes = list(entry.notes)
     if stack is None and used is not None:
         notes = [f"no stack given: `{used}` supposed", *notes]
+    notes.extend(_unused(observed or [], entry.family, part.name, catalogue))
     preset = catalogue.failures.get(failures or USUAL_FAILURES)
     calibration = _calibration(catalogue, used, part.name, observed or [])
     ground = _ground(fleet, pools, preset, _compressed(calibration, gradient_bits), used or "")
@@ -145,6 +146,17 @@ def _calibration(
     return calibrate(entry.start, runs_of(own), seconds)
 
 
+def _unused(observed: list[TrainRow], family: str, part: str, catalogue: Catalogue) -> list[str]:
+    """Say which observed runs are of other stacks or parts, and so teach nothing here."""
+    seen = [fill(row, catalogue) for row in observed]
+    group = (family, generation_of(part))
+    other = [one for one in seen if (one.entry.family, generation_of(one.part.name)) != group]
+    if not other:
+        return []
+    stacks = ", ".join(dict.fromkeys(one.row.stack or "no stack" for one in other))
+    return [f"observed runs not used, being of another stack ({stacks}): {len(other)}"]
+
+
 def _compressed(calibration: Calibration, gradient_bits: int | None) -> Calibration:
     """Return a calibration whose gradients travel in so many bits."""
     if gradient_bits is None:
@@ -190,7 +202,8 @@ def serve_grounds(fleet: OpenFleet, *, engine: str | None = None) -> list[ServeG
     grounds: list[ServeGround] = []
     for pool in fleet.spec.pools:
         part = fleet.catalogue.accelerators.find(pool.accelerator or "")
-        if part is None or not pool.gpus:
+        # Services keep out of pools that are set aside for experiments.
+        if part is None or not pool.gpus or pool.use == "experiments":
             continue
         used = engine or USUAL_ENGINE
         grounds.append(

@@ -18,6 +18,7 @@ from tenfold.decide.layout.train import TrainAnswer, plan_train
 from tenfold.files.estimate_rows import ShapeRow, TrainRow
 from tenfold.files.hf_config import read_hf_config
 from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
 from tenfold.model.facility import PriceKind
 from tenfold.model.plan import Recompute, Shard, TrainPlan, TrainPrecision
 from tenfold.model.reason import Misfit
@@ -105,6 +106,13 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
         shard=question.shard,
         recompute=question.recompute,
     )
+    if question.budget_usd is not None and not ground.ground.usd_per_gpu_hour:
+        raise InputError(
+            "no-price",
+            f"a budget is given, but no price of `{ground.ground.accelerator}` is known",
+            "state `price` in the pool of the fleet file",
+            file=str(question.fleet),
+        )
     answer = plan_train(ask, ground.ground)
     rows = () if isinstance(answer, Misfit) else _rows(answer, fleet, observed)
     return TrainPlanned(
@@ -126,7 +134,7 @@ def _usd_by_kind(
     hours = best.plan.gpus * (
         best.step_s / best.effective_share / 3600 if best.run is None else best.run.days * 24
     )
-    costs = {"fleet": hours * ground.usd_per_gpu_hour}
+    costs = {"fleet": hours * ground.usd_per_gpu_hour} if ground.usd_per_gpu_hour else {}
     kinds: tuple[PriceKind, ...] = ("on-demand", "spot")
     for kind in kinds:
         prices = [one.usd_per_gpu_hour for one in catalogue.prices_of(ground.accelerator, kind)]
@@ -162,8 +170,8 @@ def _rows(
             **_shown(row),
             **estimate,
             **_as_searched(outcome, estimate),
-            "usd_per_step": outcome.usd_per_step,
-            "usd_per_million_tokens": outcome.usd_per_million_tokens,
+            "usd_per_step": outcome.usd_per_step or None,
+            "usd_per_million_tokens": outcome.usd_per_million_tokens or None,
             "effective_share": outcome.effective_share,
             "checkpoint_interval_s": outcome.checkpoint_interval_s,
             "failures_per_day": outcome.failures_per_day,

@@ -53,7 +53,12 @@ def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputEr
         )
     findings: list[Finding] = []
     read_row(row_type, value, (), findings)
-    found = findings[0] if findings else Finding(code="wrong-value", message="", hint="")
+    strange = Finding(
+        code="wrong-value",
+        message="it holds NaN, Infinity or text that is not Unicode, which JSON has not",
+        hint="write finite numbers and plain text",
+    )
+    found = findings[0] if findings else strange
     return InputError(
         found.code,
         f"line {number}: {found.message.replace('file lacks', 'the row lacks')}",

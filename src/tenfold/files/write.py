@@ -9,6 +9,13 @@ from tenfold.model.errors import InputError
 
 def write_new_file(path: Path, text: str, *, force: bool = False) -> None:
     """Write `text`, refusing to replace a file unless told to; never half a file."""
+    if path.is_dir():
+        raise InputError(
+            "is-a-directory",
+            f"`{path}` is a directory",
+            "name the file to write inside it",
+            file=str(path),
+        )
     if path.exists() and not force:
         raise InputError(
             "file-exists",

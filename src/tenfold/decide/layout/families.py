@@ -141,13 +141,20 @@ def least_memory(ask: TrainAsk, ground: Ground, plans: Plans, mine: NDArray[np.b
     return float(np.asarray(peak).min())
 
 
+def _fixed(ask: TrainAsk) -> str:
+    names = ("tp", "pp", "cp", "ep", "micro_batch", "shard")
+    stated = [f"{name} {getattr(ask, name)}" for name in names if getattr(ask, name) is not None]
+    return f", with {', '.join(stated)} fixed" if stated else ""
+
+
 def _nothing_fits(timed: Timed) -> Reason:
     room = float(np.asarray(timed.ground.part.memory_bytes)) / GIB
     if timed.searched == 0:
         return Reason(
             "no-whole-layout",
-            f"no layout of {timed.ask.model} divides evenly over {timed.gpus:,} GPUs at a batch "
-            f"of {timed.ask.global_batch:,} sequences",
+            f"no layout of {timed.ask.model} divides evenly over {timed.gpus:,} GPUs: "
+            f"{timed.ask.global_batch:,} sequences of {timed.ask.seq:,} tokens a step"
+            f"{_fixed(timed.ask)}",
         )
     return Reason(
         "memory-exceeded",

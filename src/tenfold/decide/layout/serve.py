@@ -30,8 +30,9 @@ from tenfold.physics.serving.replica import Replica
 from tenfold.physics.serving.shapes import serving_shapes
 
 GIB = float(1 << 30)
-QPS_TURNS = 16
+QPS_TURNS = 18
 QPS_LEAST = 1e-4
+QPS_MOST = 1e5
 PIPELINES = (1, 2, 4, 8)
 REPLICA_GPUS_MAX = 64
 
@@ -201,7 +202,7 @@ def _meets(ask: ServeAsk, served: Served) -> Floats:
 def _qps_max(ask: ServeAsk, found: _Candidates) -> Floats:
     """Return the largest rate at which each candidate still meets both objectives."""
     low = np.full(found.count, QPS_LEAST)
-    high = np.full(found.count, max(ask.qps, 1.0) * 4.0)
+    high = np.full(found.count, QPS_MOST)
     alive = _meets(ask, _served(ask, found, low)) > 0
     for _ in range(QPS_TURNS):
         middle = np.sqrt(low * high)
@@ -292,9 +293,10 @@ def _verdict(plans: Sequence[ServePlan]) -> list[Reason]:
         text = f"{least.gpus:,} GPUs would be needed at least, in pool `{least.pool}`"
         return [Reason("not-enough-gpus", text)]
     replicas = "1 replica" if best.replicas == 1 else f"{best.replicas:,} replicas"
+    cost = f"${best.usd_per_million_tokens:.2f} a million output tokens, "
     text = (
         f"{replicas} of {best.gpus_per_replica} x {best.accelerator} in {best.precision}: "
-        f"${best.usd_per_million_tokens:.2f} a million output tokens, "
+        f"{cost if best.usd_per_million_tokens else 'no price known, '}"
         f"{best.qps_per_replica_max:.3g} requests a second each at most"
     )
     return [Reason("cheapest", text)]

@@ -90,7 +90,8 @@ def _whole(ask: TrainAsk, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
     even = (layers % chunks == 0) | ((layers + 2) % chunks == 0)
     good &= np.where(virtual > 1, even & (pp > 1) & (per_rank % pp == 0), True)
     good &= (layers % pp == 0) | ((layers + 2) % pp == 0) | (pp <= layers / 4)
-    good &= ask.seq % (2 * cp * tp) == 0
+    # Ranks of a sequence take equal parts of it; causal ones two parts each, for balance.
+    good &= ask.seq % (tp * np.where(cp > 1, 2 * cp, 1.0)) == 0
     good &= (dp * cp * tp) % grid.ep == 0
     # No framework shards gradients or weights over ranks that also hold a pipeline stage.
     good &= ~((grid.shard >= SHARD_CODES["zero2"]) & (pp > 1))
@@ -107,7 +108,7 @@ def _recompute(ask: TrainAsk, ground: Ground) -> list[int]:
 
 def _tensor(ask: TrainAsk, ground: Ground, gpus: int) -> list[int]:
     if ask.tp is not None:
-        return [ask.tp]
+        return [ask.tp] if ask.shape.heads % ask.tp == 0 else []
     most = min(ground.scaleup_gpus, gpus, ask.shape.heads)
     return [degree for degree in _powers(most) if ask.shape.heads % degree == 0]
 
@@ -128,9 +129,9 @@ def _context(ask: TrainAsk, gpus: int) -> list[int]:
 
 
 def _expert(ask: TrainAsk, gpus: int) -> list[int]:
-    if ask.ep is not None:
-        return [ask.ep]
     experts = ask.shape.experts
+    if ask.ep is not None:
+        return [ask.ep] if max(experts, 1) % ask.ep == 0 else []
     if experts < 2:
         return [1]
     return [degree for degree in _powers(min(experts, gpus)) if experts % degree == 0]

@@ -102,5 +102,5 @@ def _notes(stack: str | None, found: str, narrow: str) -> tuple[str, ...]:
         return (f"unknown stack `{stack}`: default profile",)
     versioned = any(letter.isdigit() for letter in stack)
     if found != narrow and (versioned or "@" not in found):
-        return (f"no profile for `{stack}` on this accelerator: using `{found}`",)
+        return (f"no runs of `{stack}` on such accelerators are known: using `{found}`",)
     return ()
