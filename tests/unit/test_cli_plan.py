@@ -267,3 +267,13 @@ def test_a_replica_carries_the_same_whatever_is_asked_of_it(run):
         )
 
     assert single(few) == pytest.approx(single(many), rel=0.01)
+
+
+def test_rows_as_data_frames_write_them_are_read(run, tmp_path: Path):
+    framed = {**ROW, "gpus": 8.0, "tp": 0, "sequence_parallel": 1, "seq": 2048.0, "cp": None}
+    plain = {**ROW, "sequence_parallel": True, "seq": 2048}
+    file = rows(tmp_path / "rows.jsonl", framed, plain)
+    status, out, _ = run("estimate", "train", "--in", file)
+    assert status == 0
+    first, second = answers(out)
+    assert first == second

@@ -11,7 +11,8 @@ from msgspec import Meta
 from tenfold.files.fleet_rows import Row
 
 Whole = Annotated[int, Meta(ge=1, le=10**12)]
-MaybeWhole = Whole | None
+MaybeWhole = Annotated[int, Meta(ge=0, le=10**12)] | None
+"""0 says no more than null does: the usual is chosen."""
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 Shard = Literal["none", "zero1", "zero2", "zero3"]
 Recompute = Literal["none", "selective", "full"]

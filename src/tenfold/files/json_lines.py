@@ -32,8 +32,28 @@ def parse_json_lines(text: str, file: str, row_type: type[R]) -> list[R]:
         try:
             rows.append(decoder.decode(line))
         except (msgspec.ValidationError, msgspec.DecodeError, RecursionError):
-            raise _fault(line, number, file, row_type) from None
+            rows.append(_read_leniently(line, number, file, row_type))
     return rows
+
+
+def _read_leniently(line: str, number: int, file: str, row_type: type[R]) -> R:
+    """Read a row as data frames write it: `8.0` for 8, `1` for true."""
+    try:
+        value = _whole_numbers(msgspec.json.decode(line))
+        return msgspec.convert(value, row_type, strict=False)
+    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError):
+        raise _fault(line, number, file, row_type) from None
+
+
+def _whole_numbers(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        table = cast(dict[str, object], value)
+        return {key: _whole_numbers(item) for key, item in table.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in cast(list[object], value)]
+    return value
 
 
 def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputError:
