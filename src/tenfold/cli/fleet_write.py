@@ -5,6 +5,7 @@ should know goes to standard error, so that `> fleet.toml` stays clean.
 """
 
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,25 @@ Keep = Annotated[bool, Parameter(negative="", help="Keep nodes that are down or 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """What the fleet is called and where it goes."""
+
+    out: Out = None
+    name: FleetName = ""
+    force: Force = False
+    keep_unusable: Keep = False
+    facts: Facts = None
+
+    def target(self) -> Target:
+        """Return the options as the importers take them."""
+        return Target(**asdict(self))
+
+
+NO_OPTIONS = ImportOptions()
+Options = Annotated[ImportOptions, Parameter(name="*")]
+
+
 @import_app.command(name="slurm")
 def slurm_command(
     source: Annotated[
@@ -36,16 +56,11 @@ def slurm_command(
     ] = None,
     /,
     *,
-    out: Out = None,
-    name: FleetName = "",
-    force: Force = False,
-    keep_unusable: Keep = False,
-    facts: Facts = None,
+    options: Options = NO_OPTIONS,
     as_json: Json = False,
 ) -> None:
     """Import a Slurm cluster: the one running here, or `scontrol show nodes --json` saved."""
-    target = Target(name=name, out=out, force=force, facts=facts, keep_unusable=keep_unusable)
-    _print(fleet_import.import_slurm(source, target), out, as_json)
+    _print(fleet_import.import_slurm(source, options.target()), options.out, as_json)
 
 
 @import_app.command(name="kubernetes")
@@ -53,16 +68,11 @@ def kubernetes_command(
     source: Annotated[Path, Parameter(help="What `kubectl get nodes -o json` printed.")],
     /,
     *,
-    out: Out = None,
-    name: FleetName = "",
-    force: Force = False,
-    keep_unusable: Keep = False,
-    facts: Facts = None,
+    options: Options = NO_OPTIONS,
     as_json: Json = False,
 ) -> None:
     """Import a Kubernetes cluster from a saved list of its nodes."""
-    target = Target(name=name, out=out, force=force, facts=facts, keep_unusable=keep_unusable)
-    _print(fleet_import.import_kubernetes(source, target), out, as_json)
+    _print(fleet_import.import_kubernetes(source, options.target()), options.out, as_json)
 
 
 @import_app.command(name="csv")
@@ -70,15 +80,11 @@ def csv_command(
     source: Annotated[Path, Parameter(help="A table with a row a node.")],
     /,
     *,
-    out: Out = None,
-    name: FleetName = "",
-    force: Force = False,
-    facts: Facts = None,
+    options: Options = NO_OPTIONS,
     as_json: Json = False,
 ) -> None:
     """Import nodes from a CSV file: name, accelerator, gpus, cpus, memory_gib, rack, site."""
-    target = Target(name=name, out=out, force=force, facts=facts)
-    _print(fleet_import.import_csv(source, target), out, as_json)
+    _print(fleet_import.import_csv(source, options.target()), options.out, as_json)
 
 
 def discover_command(
