@@ -78,9 +78,9 @@ def _states(shape: Shape, plans: Plans, profile: Profile) -> tuple[Values, Value
     split = own / ranks + routed / routed_ranks
     in_node = np.minimum(ranks, np.maximum(plans.scaleup_ranks / plans.tp, 1.0))
     split = np.where(shard == 4, own / in_node + routed, split)
-    # Two gathered layers are whole while their neighbours are in shards.
+    # Two gathered layers are whole while their neighbours are in shards; never more than all.
     window = 2.0 * full / np.maximum(shape.layers / plans.pp, 2.0)
-    weights = np.where(shard >= 3, split + window, full) * 2.0
+    weights = np.where(shard >= 3, np.minimum(split + window, full), full) * 2.0
     held = np.where(shard >= 2, split, full)
     states = np.where(shard >= 1, split, full) * profile.state_bytes
     return weights, held * profile.grad_held_bytes, states, held
