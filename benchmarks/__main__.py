@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tomli
 
-from benchmarks import fleet_size, startup
+from benchmarks import failures, fleet_size, packing, slurm_side, startup
 from benchmarks.planner import fresh as planner_fresh
 from benchmarks.planner import serving as planner_serving
 from benchmarks.planner import training as planner_training
@@ -15,6 +15,9 @@ from benchmarks.verdict import Verdict
 BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "startup": startup.run,
     "fleet": fleet_size.run,
+    "failures": failures.run,
+    "packing": packing.run,
+    "slurm": slurm_side.run,
     "planner-serving": planner_serving.run,
     "planner-training": planner_training.run,
     "planner-fresh": planner_fresh.run,

@@ -10,12 +10,8 @@ if TYPE_CHECKING:
     from tenfold.compose.estimate_serve import estimate_serve
     from tenfold.compose.estimate_train import estimate_train
     from tenfold.compose.fleet import load_facts, load_fleet
-    from tenfold.compose.planning import (
-        ServeQuestion,
-        TrainQuestion,
-        plan_serving,
-        plan_training,
-    )
+    from tenfold.compose.planning import TrainQuestion, plan_training
+    from tenfold.compose.planning_serve import ServeQuestion, plan_serving
     from tenfold.files.estimate_rows import ServeRow, ShapeRow, TrainRow
     from tenfold.files.hf_config import read_hf_config
     from tenfold.model.errors import TenfoldError
@@ -41,14 +37,14 @@ __all__ = [
 
 _HOMES = {
     "FleetSpec": "tenfold.model.fleet_spec",
-    "ServeQuestion": "tenfold.compose.planning",
+    "ServeQuestion": "tenfold.compose.planning_serve",
     "ServeRow": "tenfold.files.estimate_rows",
     "ShapeRow": "tenfold.files.estimate_rows",
     "TrainQuestion": "tenfold.compose.planning",
     "TrainRow": "tenfold.files.estimate_rows",
     "estimate_serve": "tenfold.compose.estimate_serve",
     "estimate_train": "tenfold.compose.estimate_train",
-    "plan_serving": "tenfold.compose.planning",
+    "plan_serving": "tenfold.compose.planning_serve",
     "plan_training": "tenfold.compose.planning",
     "TenfoldError": "tenfold.model.errors",
     "load_facts": "tenfold.compose.fleet",

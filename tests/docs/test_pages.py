@@ -13,9 +13,11 @@ from docs.codes import codes, reasons, sources
 from docs.console_blocks import ROOT, documents, run
 from docs.meanings import ANSWER_KEYS, ESTIMATE_KEYS, FACT_KEYS, FLEET_KEYS, FLEET_TABLES
 from docs.refresh import PICTURE, PICTURED
+from tenfold.compose.estimate_cache import CacheAnswer, CacheSize
 from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
+from tenfold.compose.money import MonthAnswer, OwnAnswer, OwnAt
 from tenfold.facts.kinds import KINDS
 from tenfold.files.estimate_rows import ServeRow, TrainRow
 from tenfold.files.json_lines import read_json_lines
@@ -98,6 +100,15 @@ def test_every_key_of_an_estimate_has_a_meaning():
     assert list(trained[0]) == list(ANSWER_KEYS["train"])
     assert list(trained[0]["breakdown_s"]) == list(ANSWER_KEYS["breakdown"])
     assert list(served[0]) == list(ANSWER_KEYS["serve"])
+    structs = {
+        "cache": CacheAnswer,
+        "size": CacheSize,
+        "month": MonthAnswer,
+        "own": OwnAnswer,
+        "busy": OwnAt,
+    }
+    for name, struct in structs.items():
+        assert list(struct.__struct_fields__) == list(ANSWER_KEYS[name])
 
 
 def test_every_reason_of_the_planner_is_documented():

@@ -134,6 +134,14 @@ def test_experts_over_data_parallel_attention_are_noted():
     assert found["notes"] == ["experts over 8 GPUs with data-parallel attention"]
 
 
+def test_a_fixed_batch_that_the_cache_does_not_hold_is_noted():
+    small = answer(mode="static-batch", batch=8)
+    large = answer(mode="static-batch", batch=100_000)
+    assert small["notes"] == []
+    assert large["notes"] == ["the batch is larger than the cache holds at once: it runs in turns"]
+    assert answer(mode="static-batch")["notes"] == []
+
+
 def test_what_does_not_fit_says_so():
     found = answer(tp=1, precision="bf16")
     assert found["fits"] is False

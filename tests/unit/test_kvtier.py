@@ -7,10 +7,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tenfold.physics.serving.kvtier import (
+    break_even_bytes_per_s,
+    che_capacity_blocks,
     che_hit_ratio,
     footprint_blocks,
     hit_ratio,
     reuse_profile,
+    shared_bytes_per_s,
     ttft_with_tier_s,
     zipf_popularity,
 )
@@ -87,3 +90,32 @@ def test_a_fast_tier_shortens_prompts_and_a_slow_one_is_left_aside():
 
     assert ttft(100e9) == pytest.approx(0.4 * 0.4 + 0.6 * 8000 * 160e3 / 100e9)
     assert ttft(1e6) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("unique", [0.0, 0.4])
+def test_the_size_for_a_hit_ratio_gives_that_hit_ratio(unique: float):
+    popularity = zipf_popularity(2000, 0.9)
+    wanted = np.array([0.1, 0.3, 0.5])
+    blocks = che_capacity_blocks(popularity, wanted, unique)
+    assert che_hit_ratio(popularity, blocks, unique) == pytest.approx(wanted, rel=1e-6)
+    assert (np.diff(blocks) > 0).all()
+
+
+def test_no_size_hits_what_never_returns():
+    popularity = zipf_popularity(10, 1.0)
+    assert che_capacity_blocks(popularity, np.array([0.6]), 0.4)[0] == np.inf
+
+
+def test_at_break_even_fetching_and_computing_take_the_same():
+    tokens, rate, size = np.array([8000.0]), np.array([20_000.0]), np.array([160e3])
+    even = break_even_bytes_per_s(rate, size)
+    assert tokens * size / even == pytest.approx(tokens / rate)
+
+
+def test_a_fetch_gets_what_others_leave_and_no_more_than_its_link():
+    def got(tier: float, link: float, wanted: float) -> float:
+        return float(shared_bytes_per_s(*(np.array([one]) for one in (tier, link, wanted)))[0])
+
+    assert got(100.0, 40.0, 0.0) == 40.0
+    assert got(100.0, 40.0, 80.0) == 20.0
+    assert got(100.0, 40.0, 300.0) == 0.0

@@ -4,13 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.compose.planning import (
-    ServeQuestion,
-    TrainPlanned,
-    TrainQuestion,
-    plan_serving,
-    plan_training,
-)
+from tenfold.compose.planning import TrainPlanned, TrainQuestion, plan_training
+from tenfold.compose.planning_serve import ServeQuestion, plan_serving
 from tenfold.decide.layout.families import family_of
 from tenfold.decide.layout.train import TrainAnswer
 from tenfold.model.reason import Misfit
@@ -164,7 +159,7 @@ def serve(tmp_path: Path):
         path = tmp_path / "fleet.toml"
         path.write_text(fleet)
         usual = {"qps": 10, "input_tokens": 1000, "output_tokens": 200, "ttft_s": 1, "tpot_s": 0.05}
-        return plan_serving(ServeQuestion(model=model, fleet=path, **{**usual, **more}))[1]  # pyright: ignore
+        return plan_serving(ServeQuestion(model=model, fleet=path, **{**usual, **more})).answer  # pyright: ignore
 
     return ask
 

@@ -12,6 +12,7 @@ from tenfold.physics.operations.money import (
     effective_usd_per_gpu_hour,
     month,
     owned_usd_per_hour,
+    payback_months,
     run_usd_micros_by_kind,
     usd_micros,
     usd_per_million_tokens,
@@ -104,3 +105,25 @@ def test_rent_below_the_price_of_power_is_never_beaten():
 def test_money_that_costs_nothing_is_written_off_in_equal_parts():
     free = Ownership(one(40_000), one(4), one(0), one(0), one(0), one(0), one(0))
     assert owned_usd_per_hour(free)[0][0] == pytest.approx(10_000 / 8766)
+
+
+def test_at_break_even_the_capital_is_paid_back_in_its_life():
+    free = Ownership(one(40_000), one(4), one(0), one(0), one(1.2), one(0.1), one(2_000))
+    busy = break_even_utilisation(free, one(3.0))
+    assert payback_months(free, one(3.0), busy)[0] == pytest.approx(48)
+    assert payback_months(free, one(3.0), busy * 1.5)[0] < 48
+
+
+def test_interest_puts_the_payback_off_and_can_put_it_off_for_ever():
+    def months(rate: float, busy: float = 1.0) -> float:
+        dear = Ownership(one(40_000), one(4), one(0), one(rate), one(0), one(0), one(0))
+        return float(payback_months(dear, one(1.0), one(busy))[0])
+
+    assert months(0.0) < months(0.1) < np.inf
+    assert months(0.5) == np.inf
+    assert months(0.0, busy=0.5) == pytest.approx(2 * months(0.0))
+
+
+def test_running_costs_above_the_rent_are_never_paid_back():
+    dear = Ownership(one(1), one(4), one(0), one(0), one(0), one(0), one(50_000))
+    assert payback_months(dear, one(3.0), one(1.0))[0] == np.inf

@@ -108,6 +108,22 @@ def test_a_service_names_load_objective_and_budget(demand):
     assert "an hour, above $1.00" in broke.sentence
 
 
+def test_every_driver_is_announced_and_says_how_far_the_plan_holds(demand):
+    ask, ground, _ = demand
+    heard: list[str] = []
+    answer = train_sensitivity(
+        replace(ask, tokens=1e12, deadline_s=24 * DAY_S), ground, begun=heard.append
+    )
+    assert heard == ["model", "data", "concurrency", "latency", "cost"]
+    for found in answer.drivers:
+        if not found.stated:
+            assert found.holds_to is None
+        elif found.factor is not None:
+            assert 1 <= found.holds_to < found.factor
+    holding = [one for one in answer.drivers if one.stated and one.factor is None]
+    assert all(one.holds_to == 8 for one in holding)
+
+
 def test_a_deeper_model_keeps_what_makes_it_divide(demand):
     ask, _, _ = demand
     assert deeper(ask.shape, 2).layers == 64

@@ -9,6 +9,9 @@ import msgspec
 from cyclopts import App, Parameter
 
 from tenfold.cli.errors import Done
+from tenfold.cli.estimate_cache import cache_command
+from tenfold.cli.estimate_federated import federated_command
+from tenfold.cli.estimate_money import month_command, own_command
 from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
@@ -22,6 +25,10 @@ app = App(
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
+app.command(cache_command, name="cache")
+app.command(federated_command, name="federated")
+app.command(month_command, name="month")
+app.command(own_command, name="own-or-rent")
 
 Rows = Annotated[
     Path,
@@ -55,12 +62,24 @@ def train(
 
 
 @app.command
-def serve(*, rows: Rows, facts: Facts = None) -> None:
+def serve(
+    *,
+    rows: Rows,
+    calibrate: Annotated[
+        Path | None,
+        Parameter(
+            help="Observed runs: the same rows with `output_tokens_per_s`, or `ttft_s`, `tpot_s`."
+        ),
+    ] = None,
+    facts: Facts = None,
+) -> None:
     """Estimate serving: tokens a second, time to the first token, time per token, memory.
 
     Writes one JSON object a row, in order. Ends with status 1 where a row cannot be.
     """
-    _write(estimate_serve(_read(rows, ServeRow), load_facts(facts)))
+    asked = _read(rows, ServeRow)
+    observed = [] if calibrate is None else read_json_lines(calibrate, ServeRow)
+    _write(estimate_serve(asked, load_facts(facts), observed))
 
 
 def _read(path: Path, row_type: type[R]) -> list[R]:

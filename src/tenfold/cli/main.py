@@ -29,6 +29,9 @@ app.command(
 )
 app.command("tenfold.cli.plan:app", name="plan", help="Lay out training, size services.")
 app.command("tenfold.cli.advise:app", name="advise", help="Advise how to scale, and why.")
+app.command(
+    "tenfold.cli.baseline:app", name="baseline", help="Record how a workload runs, notice slowing."
+)
 app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")
 
 

@@ -11,18 +11,21 @@ from tenfold.cli.errors import Done
 from tenfold.cli.output import print_json
 from tenfold.cli.plan_export import export_plan
 from tenfold.cli.plan_json import train_json, train_page
+from tenfold.cli.plan_sensitivity import (
+    ask_serve,
+    ask_train,
+    sensitivity_section,
+    show_sensitivity,
+)
 from tenfold.cli.plan_show import show_misfit, show_serve, show_train
 from tenfold.cli.quantities import number, seconds
 from tenfold.clock import Stopwatch
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.planning import (
-    ServeQuestion,
-    TrainQuestion,
-    plan_serving,
-    plan_training,
-)
+from tenfold.compose.planning import TrainQuestion, plan_training
+from tenfold.compose.planning_serve import ServeQuestion, plan_serving
 from tenfold.files.estimate_rows import TrainRow
 from tenfold.files.json_lines import read_json_lines
+from tenfold.files.launch.formats import FORMATS
 from tenfold.files.write import write_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.plan import Recompute, Shard, TrainPrecision
@@ -41,6 +44,10 @@ Fleet = Annotated[Path, Parameter(help="A fleet file.")]
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
 Html = Annotated[Path | None, Parameter(help="Also write a report with charts.")]
 Force = Annotated[bool, Parameter(negative="", help="Write over existing files.")]
+Sensitivity = Annotated[
+    bool,
+    Parameter(negative="", help="Also raise each driver of demand until the plan changes; slow."),
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 AT_LEAST_ONE = validators.Number(gte=1)
 POSITIVE = validators.Number(gt=0, lte=1e9)
@@ -109,9 +116,15 @@ def train(
     options: Annotated[TrainOptions, Parameter(name="*")],
     *,
     calibrate: Annotated[Path | None, Parameter(help="Observed runs as JSON Lines.")] = None,
-    export: Annotated[str | None, Parameter(help="Write the best plan for a launcher.")] = None,
+    export: Annotated[
+        str | None, Parameter(help=f"Write the best plan for a launcher: {', '.join(FORMATS)}.")
+    ] = None,
     image: Annotated[str, Parameter(help="Container image for --export.")] = "",
     out: Annotated[Path, Parameter(help="Folder for --export.")] = Path(),
+    sensitivity: Sensitivity = False,
+    concurrent_runs: Annotated[
+        int, Parameter(help="Runs that share the fleet, for --sensitivity.", validator=AT_LEAST_ONE)
+    ] = 1,
     html: Html = None,
     force: Force = False,
     as_json: Json = False,
@@ -128,14 +141,19 @@ def train(
     if isinstance(planned.answer, Misfit):
         show_misfit(planned.answer, as_json)
         raise Done(1)
+    moves = ask_train(planned, concurrent_runs) if sensitivity else None
     if html is not None:
-        _write_page(html, train_page(planned, load_facts(options.facts)), force)
+        more = [] if moves is None else [sensitivity_section(moves)]
+        _write_page(html, train_page(planned, load_facts(options.facts), more), force)
     if export is not None:
         export_plan(planned.answer.plans[0].plan, export, out, image=image, force=force)
     if as_json:
-        print_json(train_json(planned, watch))
+        more = {} if moves is None else {"sensitivity": moves.drivers}
+        print_json({**train_json(planned, watch), **more})
     else:
         show_train(planned)
+        if moves is not None:
+            show_sensitivity(moves)
     missed = any(reason.code.endswith("-missed") for reason in planned.answer.why)
     raise Done(1 if missed else 0)
 
@@ -176,6 +194,11 @@ class ServeOptions:
 def serve(
     options: Annotated[ServeOptions, Parameter(name="*")],
     *,
+    sensitivity: Sensitivity = False,
+    usd_per_hour_max: Annotated[
+        float | None,
+        Parameter(help="What an hour may cost, for --sensitivity.", validator=POSITIVE),
+    ] = None,
     html: Html = None,
     force: Force = False,
     as_json: Json = False,
@@ -185,14 +208,22 @@ def serve(
     Ends with status 1 where nothing meets them.
     """
     watch = Stopwatch()
-    ask, answer = plan_serving(options.question())
+    planned = plan_serving(options.question())
+    answer = planned.answer
     if isinstance(answer, Misfit):
         show_misfit(answer, as_json)
         raise Done(1)
+    moves = ask_serve(planned, usd_per_hour_max) if sensitivity else None
     if html is not None:
-        _write_page(html, serve_report(answer, ask), force)
+        more = [] if moves is None else [sensitivity_section(moves)]
+        notes = [("note", note) for note in planned.notes]
+        page = serve_report(answer, planned.ask, assumptions=notes, more=more)
+        _write_page(html, page, force)
     if as_json:
         found = {"searched": answer.searched, "seconds": watch.wall_s()}
-        print_json({**found, "plans": answer.plans, "why": answer.why})
+        found |= {"plans": answer.plans, "why": answer.why, "notes": planned.notes}
+        print_json(found if moves is None else {**found, "sensitivity": moves.drivers})
     else:
-        show_serve(ask, answer)
+        show_serve(planned.ask, answer, planned.notes)
+        if moves is not None:
+            show_sensitivity(moves)

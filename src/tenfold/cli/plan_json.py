@@ -1,10 +1,13 @@
 """A training plan for programs, and as a page for people who were not there."""
 
+from collections.abc import Sequence
+
 from tenfold.cli.plan_show import assumed
 from tenfold.clock import Stopwatch
 from tenfold.compose.planning import TrainPlanned, best_memory
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.reason import Misfit
+from tenfold.report.html import Section
 from tenfold.report.plan_figures import memory_parts
 from tenfold.report.plan_report import train_report
 
@@ -42,17 +45,18 @@ def train_json(planned: TrainPlanned, watch: Stopwatch) -> dict[str, object]:
         "turns_at": answer.curve.turns_at,
         "usd_by_kind": planned.usd_by_kind,
         "why": answer.why,
-        "notes": planned.ground.notes,
+        "notes": planned.notes,
     }
 
 
-def train_page(planned: TrainPlanned, catalogue: Catalogue) -> str:
-    """Return the HTML report of a plan."""
+def train_page(planned: TrainPlanned, catalogue: Catalogue, more: Sequence[Section] = ()) -> str:
+    """Return the HTML report of a plan, with further sections."""
     assert not isinstance(planned.answer, Misfit), "a misfit has been told by now"
     return train_report(
         planned.answer,
         planned.ask,
         planned.ground.ground,
         memory_bytes=memory_parts(best_memory(planned, catalogue)),
-        assumptions=assumed(planned.ground),
+        assumptions=assumed(planned),
+        more=more,
     )

@@ -1,11 +1,11 @@
 """What `tenfold plan` prints."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from rich.text import Text
 
 from tenfold.cli.output import print_json, show, table
-from tenfold.compose.ground import TrainGround
 from tenfold.compose.planning import TrainPlanned
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk
@@ -28,13 +28,14 @@ def show_misfit(answer: Misfit, as_json: bool) -> None:
         )
 
 
-def assumed(ground: TrainGround) -> list[tuple[str, str]]:
+def assumed(planned: TrainPlanned) -> list[tuple[str, str]]:
     """Return what the reader of a report should know of the ground."""
+    ground = planned.ground
     return [
         ("pools", ", ".join(ground.pools)),
         ("price basis", ground.price_basis),
         ("failure preset", ground.failures),
-        *(("note", note) for note in ground.notes),
+        *(("note", note) for note in planned.notes),
     ]
 
 
@@ -75,7 +76,7 @@ def show_train(planned: TrainPlanned) -> None:
     )
     for reason in answer.why:
         show(Text.assemble("- ", reason.sentence, (f" [{reason.code}]", "dim")))
-    for note in planned.ground.notes:
+    for note in planned.notes:
         show(Text(f"note: {note}", style="dim"))
     show(Text(f"{answer.searched:,} layouts searched", style="dim"))
 
@@ -123,7 +124,7 @@ def _show_run(planned: TrainPlanned, best: Outcome) -> None:
     show(f"{'the run' if best.run else 'a step'} by kind of price: {costs or 'none known'}", "")
 
 
-def show_serve(ask: ServeAsk, answer: ServeAnswer) -> None:
+def show_serve(ask: ServeAsk, answer: ServeAnswer, notes: Sequence[str] = ()) -> None:
     """Print the cheapest ways to serve and the reasons."""
     show(
         f"{ask.model} at {ask.qps:g} requests a second, {ask.input_tokens:,} tokens in and "
@@ -160,4 +161,6 @@ def show_serve(ask: ServeAsk, answer: ServeAnswer) -> None:
     show(table("", columns, rows), "")
     for reason in answer.why:
         show(Text.assemble("- ", reason.sentence, (f" [{reason.code}]", "dim")))
+    for note in notes:
+        show(Text(f"note: {note}", style="dim"))
     show(Text(f"{answer.searched:,} candidates searched", style="dim"))

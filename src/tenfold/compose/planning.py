@@ -1,19 +1,19 @@
-"""Answer `plan train` and `plan serve`: from names and a fleet file to plans with intervals."""
+"""Answer `plan train`: from names and a fleet file to plans with intervals."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import cast
 
+import numpy as np
 from msgspec import Struct, structs
 
 from tenfold.compose.estimate_fill import fill, runs_of
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import OpenFleet, open_fleet
-from tenfold.compose.ground import TrainGround, serve_grounds, train_ground
+from tenfold.compose.ground import TrainGround, train_ground
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.outcome import Outcome
-from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
 from tenfold.decide.layout.train import TrainAnswer, plan_train
 from tenfold.files.estimate_rows import ShapeRow, TrainRow
 from tenfold.files.hf_config import read_hf_config
@@ -26,6 +26,9 @@ from tenfold.model.shape import ModelShape
 from tenfold.physics.training.memory import Memory, memory_of
 
 USUAL_SEQ = 4096
+GIB = float(1 << 30)
+TIGHT_SHARE = 0.95
+"""Estimates of memory err by a few per cent, so a plan above this may not start."""
 # Tokens a step by model size, as published runs of that size use; an assumption.
 USUAL_STEP_TOKENS = ((3e9, 0.5e6), (20e9, 4e6), (100e9, 4e6), (float("inf"), 16e6))
 
@@ -66,6 +69,8 @@ class TrainPlanned(Struct, frozen=True, kw_only=True):
     """The plans as the contract has them: row, estimate and dollars a step."""
     usd_by_kind: dict[str, float]
     """What the best plan's run (or step) costs at the median price of each kind."""
+    notes: tuple[str, ...]
+    """What was supposed, and what to be wary of."""
 
 
 def model_shape(model: str, catalogue: Catalogue) -> ModelShape:
@@ -121,6 +126,24 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
         answer=answer,
         rows=rows,
         usd_by_kind=_usd_by_kind(answer, ground.ground, fleet.catalogue),
+        notes=(*ground.notes, *_train_notes(answer, ground.ground)),
+    )
+
+
+def _train_notes(answer: TrainAnswer | Misfit, ground: Ground) -> tuple[str, ...]:
+    if isinstance(answer, Misfit):
+        return ()
+    room = float(np.asarray(ground.part.memory_bytes))
+    return tight_memory(answer.plans[0].memory_gib, room / GIB)
+
+
+def tight_memory(taken_gib: float, memory_gib: float) -> tuple[str, ...]:
+    """Return a note where a plan leaves so little memory that an estimate may be wrong by it."""
+    if taken_gib <= TIGHT_SHARE * memory_gib:
+        return ()
+    return (
+        f"the best plan takes {taken_gib:.1f} of {memory_gib:.1f} GiB of a GPU "
+        f"({taken_gib / memory_gib:.0%}): try it before you rely on it",
     )
 
 
@@ -248,34 +271,3 @@ def _model_of(plan: TrainPlan) -> str | ShapeRow:
         dense_layers=shape.dense_layers,
         tied=shape.tied,
     )
-
-
-class ServeQuestion(Struct, frozen=True, kw_only=True):
-    """What a user asks of `plan serve`."""
-
-    model: str
-    fleet: Path
-    qps: float
-    input_tokens: int
-    output_tokens: int
-    ttft_s: float
-    tpot_s: float
-    precisions: tuple[TrainPrecision, ...] = ("bf16", "fp8")
-    engine: str | None = None
-    facts: Path | None = None
-
-
-def plan_serving(question: ServeQuestion) -> tuple[ServeAsk, ServeAnswer | Misfit]:
-    """Choose how to serve a model on the pools of a fleet."""
-    fleet = open_fleet(question.fleet, question.facts)
-    ask = ServeAsk(
-        model=question.model,
-        shape=model_shape(question.model, fleet.catalogue),
-        qps=question.qps,
-        input_tokens=question.input_tokens,
-        output_tokens=question.output_tokens,
-        ttft_s=question.ttft_s,
-        tpot_s=question.tpot_s,
-        precisions=question.precisions,
-    )
-    return ask, plan_serve(ask, serve_grounds(fleet, engine=question.engine))

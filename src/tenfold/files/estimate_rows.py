@@ -65,7 +65,10 @@ class TrainRow(Row, frozen=True, kw_only=True):
 
 
 class ServeRow(Row, frozen=True, kw_only=True):
-    """One serving configuration of a single replica."""
+    """One serving configuration of a single replica.
+
+    `output_tokens_per_s`, `ttft_s` and `tpot_s` only where a run was observed.
+    """
 
     id: str | int | float
     model: str | ShapeRow
@@ -79,3 +82,6 @@ class ServeRow(Row, frozen=True, kw_only=True):
     mode: ServeMode | None = None
     batch: MaybeWhole = None
     qps: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    output_tokens_per_s: Annotated[float, Meta(gt=0)] | None = None
+    ttft_s: Annotated[float, Meta(gt=0)] | None = None
+    tpot_s: Annotated[float, Meta(gt=0)] | None = None

@@ -14,7 +14,9 @@ class FailurePreset(Fact, frozen=True, kw_only=True):
     """How often nodes fail and how long they stay away, as one fleet saw it.
 
     `frailty_shape` is the shape of a gamma multiplier of mean 1 on each node's rate:
-    small values mean a few lemons cause most faults. Repair is lognormal.
+    small values mean a few lemons cause most faults. `arrival_cv` is the spread of the
+    times between faults over their mean: 1 is plain chance, more means bursts. Repair is
+    lognormal. `transient_causes` need a restart and no repair.
     """
 
     failures_per_1000_node_days: float
@@ -22,11 +24,15 @@ class FailurePreset(Fact, frozen=True, kw_only=True):
     frailty_shape: float | None = None
     repair_h_median: float | None = None
     repair_h_mean: float | None = None
+    arrival_cv: float = 1.0
+    burst_nodes_max: int = 32
+    """The most nodes that one burst takes: those behind one leaf; an assumption."""
     detection_s: float = 300.0
     """Until a failure is noticed: health checks every five minutes; an assumption."""
     restart_s: float = 600.0
     """From noticing to the first useful step; an assumption in the range of 5-20 minutes."""
     causes: dict[str, float] = msgspec.field(default_factory=dict)
+    transient_causes: tuple[str, ...] = ()
 
 
 class CoolingClass(Fact, frozen=True, kw_only=True):

@@ -57,11 +57,13 @@ def train_report(
     *,
     memory_bytes: Mapping[str, float] | None = None,
     assumptions: Pairs = (),
+    more: Sequence[Section] = (),
 ) -> str:
     """Return the page of a training plan.
 
     `memory_bytes` are the parts of the best plan (`plan_figures.memory_parts`); `assumptions`
-    are further rows, such as the basis of the price and the failure preset.
+    are further rows, such as the basis of the price and the failure preset, and `more` further
+    sections.
     """
     title = f"Training plan: {ask.model}"
     if not answer.plans:
@@ -76,6 +78,7 @@ def train_report(
         _memory(best, ground, memory_bytes),
         _choices(answer.front, best, priced=priced),
         _plans(answer, priced=priced),
+        *more,
         Section("What was assumed", pairs_html([*_assumed(ground, best), *assumptions])),
     ]
     return page(
@@ -204,7 +207,13 @@ def _assumed(ground: Ground, best: Outcome) -> list[tuple[str, str]]:
     ]
 
 
-def serve_report(answer: ServeAnswer, ask: ServeAsk, *, assumptions: Pairs = ()) -> str:
+def serve_report(
+    answer: ServeAnswer,
+    ask: ServeAsk,
+    *,
+    assumptions: Pairs = (),
+    more: Sequence[Section] = (),
+) -> str:
     """Return the page of a serving plan; `assumptions` are rows on top of the engine."""
     title = f"Serving plan: {ask.model}"
     if not answer.plans:
@@ -222,6 +231,7 @@ def serve_report(answer: ServeAnswer, ask: ServeAsk, *, assumptions: Pairs = ())
         Section("The recommended plan", pairs_html(_serve_pairs(best, ask, priced=priced))),
         _why(answer.why),
         Section("Candidates", said + charts + candidates_table(answer.plans, priced=priced)),
+        *more,
         Section("What was assumed", pairs_html([("Engine", f"`{best.engine}`"), *assumptions])),
     ]
     return page(

@@ -4,7 +4,7 @@ One driver is raised at a time (deadlines and budgets are lowered) until the pla
 change: another family of layouts, twice the GPUs, or nothing that fits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -26,6 +26,7 @@ NEARLY_DOUBLE = 1.75
 """Replicas are whole, so twice the load takes a little more or less than twice the GPUs."""
 BELOW = (1.25, 1.5)
 ABOVE = (4.0, 8.0)
+TRIED = (1.0, *BELOW, DOUBLE, *ABOVE)
 BLOCK_LAYERS = 8
 """Layers come in blocks of this many, so that a deeper model divides as well as before."""
 
@@ -39,10 +40,14 @@ class Footing(Struct, frozen=True, kw_only=True):
 
 
 class Driver(Struct, frozen=True, kw_only=True):
-    """One driver raised alone. `factor` is the least of those tried at which a step comes."""
+    """One driver raised alone.
+
+    `factor` is the least of those tried at which a step comes, `holds_to` the largest below it.
+    """
 
     driver: DriverName
     stated: bool
+    holds_to: float | None
     factor: float | None
     step: StepName
     at_double: StepName
@@ -59,12 +64,20 @@ class SensitivityAnswer(Struct, frozen=True, kw_only=True):
 
 
 Raised = Callable[[float], Footing]
+Heard = Callable[[DriverName], None]
+
+
+def _unheard(_: DriverName) -> None:
+    """Tell nobody."""
 
 
 def train_sensitivity(
-    ask: TrainAsk, ground: Ground, *, concurrent_runs: int = 1
+    ask: TrainAsk, ground: Ground, *, concurrent_runs: int = 1, begun: Heard = _unheard
 ) -> SensitivityAnswer:
-    """Return which driver of a training demand triggers the next step first."""
+    """Return which driver of a training demand triggers the next step first.
+
+    `begun` hears of each driver as its turn comes, since all of them take a while.
+    """
 
     def foot(changed: TrainAsk, runs: float = float(concurrent_runs)) -> Footing:
         return _train_footing(changed, _run_ground(ground, runs))
@@ -84,11 +97,15 @@ def train_sensitivity(
         if budget is None
         else lambda factor: foot(replace(ask, budget_usd=budget / factor)),
     }
-    return _answer(foot(ask), drivers)
+    return _answer(foot(ask), drivers, begun)
 
 
 def serve_sensitivity(
-    ask: ServeAsk, grounds: list[ServeGround], *, usd_per_hour_max: float | None = None
+    ask: ServeAsk,
+    grounds: Sequence[ServeGround],
+    *,
+    usd_per_hour_max: float | None = None,
+    begun: Heard = _unheard,
 ) -> SensitivityAnswer:
     """Return which driver of a service triggers the next step first; data are its tokens."""
 
@@ -110,7 +127,7 @@ def serve_sensitivity(
         "latency": sooner,
         "cost": None if budget is None else lambda factor: foot(ask, budget / factor),
     }
-    return _answer(foot(ask), drivers)
+    return _answer(foot(ask), drivers, begun)
 
 
 def deeper(shape: ModelShape, factor: float) -> ModelShape:
@@ -159,7 +176,7 @@ def _train_footing(ask: TrainAsk, ground: Ground) -> Footing:
     return Footing(gpus=best.plan.gpus, family=family_of(best.plan).name)
 
 
-def _serve_footing(ask: ServeAsk, grounds: list[ServeGround], budget: float | None) -> Footing:
+def _serve_footing(ask: ServeAsk, grounds: Sequence[ServeGround], budget: float | None) -> Footing:
     answer = plan_serve(ask, grounds, keep=1)
     if isinstance(answer, Misfit):
         text = "; ".join(one.sentence for one in answer.reasons)
@@ -172,11 +189,16 @@ def _serve_footing(ask: ServeAsk, grounds: list[ServeGround], budget: float | No
     return Footing(gpus=best.gpus, family=family)
 
 
-def _answer(base: Footing, drivers: dict[DriverName, Raised | None]) -> SensitivityAnswer:
+def _answer(
+    base: Footing, drivers: dict[DriverName, Raised | None], begun: Heard
+) -> SensitivityAnswer:
     if base.misfit:
         text = f"nothing fits to begin with: {base.misfit}"
         return SensitivityAnswer(base=base, trigger=None, sentence=text, drivers=())
-    rows = [_driver(name, raised, base) for name, raised in drivers.items()]
+    rows: list[Driver] = []
+    for name, raised in drivers.items():
+        begun(name)
+        rows.append(_driver(name, raised, base))
     rows.sort(key=lambda row: (row.factor or float("inf"), SEVERITY.index(row.step)))
     first = rows[0] if rows[0].factor is not None else None
     text = (
@@ -197,6 +219,7 @@ def _driver(name: DriverName, raised: Raised | None, base: Footing) -> Driver:
         return Driver(
             driver=name,
             stated=False,
+            holds_to=None,
             factor=None,
             step="none",
             at_double="none",
@@ -212,7 +235,13 @@ def _driver(name: DriverName, raised: Raised | None, base: Footing) -> Driver:
         step = _step(base, after)
         text = _words(name, factor, step, base, after)
     return Driver(
-        driver=name, stated=True, factor=factor, step=step, at_double=at_double, sentence=text
+        driver=name,
+        stated=True,
+        holds_to=max(one for one in TRIED if factor is None or one < factor),
+        factor=factor,
+        step=step,
+        at_double=at_double,
+        sentence=text,
     )
 
 

@@ -18,6 +18,7 @@ Micros = NDArray[np.int64]
 _MICROS_PER_USD = 1_000_000
 _HOUR_S = 3600.0
 _HOURS_PER_YEAR = 8766.0
+_MONTHS_PER_YEAR = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +130,20 @@ def break_even_utilisation(own: Ownership, rent_usd_per_hour: Floats) -> Floats:
     fixed, variable = owned_usd_per_hour(own)
     margin = rent_usd_per_hour - variable
     return np.where(margin > 0, fixed / np.maximum(margin, 1e-12), np.inf)
+
+
+def payback_months(own: Ownership, rent_usd_per_hour: Floats, utilisation: Floats) -> Floats:
+    """Return the months of rent not paid that repay the capital; infinite where they never do.
+
+    The cost of money is in it, what the gear sells for in the end is not.
+    """
+    hours = _HOURS_PER_YEAR / _MONTHS_PER_YEAR
+    energy = own.power_kw * own.usd_per_kwh
+    spared = utilisation * hours * (rent_usd_per_hour - energy)
+    spared = spared - own.running_usd_per_year / _MONTHS_PER_YEAR
+    rate = np.expm1(np.log1p(own.capital_rate) / _MONTHS_PER_YEAR)
+    owed = own.capital_usd / np.maximum(spared, 1e-12)
+    # Savings below the interest never touch what is owed.
+    left = np.maximum(1.0 - owed * rate, 1e-300)
+    months = np.where(rate > 0, -np.log(left) / np.log1p(np.maximum(rate, 1e-12)), owed)
+    return np.where((spared > 0) & (owed * rate < 1.0), months, np.inf)

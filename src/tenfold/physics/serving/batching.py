@@ -59,6 +59,7 @@ class Served:
     """Peak on the fullest accelerator, cache for `batch` sequences included."""
     fits: Floats
     saturated: Floats
+    """1 where more is asked than the replica carries at once."""
 
 
 def capacity(replica: Replica, limits: Limits, tokens: Floats) -> Capacity:
@@ -150,7 +151,7 @@ def static_batch(
         batch=batch,
         memory_bytes=fixed_memory_bytes(room, replica.layout.attention_dp, turn),
         fits=(room.sequences >= 1).astype(float),
-        saturated=np.zeros_like(batch),
+        saturated=(batch > turn).astype(float),
     )
 
 

@@ -8,16 +8,25 @@ generic profile, a wider interval and a note.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tenfold.model.profiles import EngineProfile
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import Limits
-from tenfold.physics.serving.replica import EFFICIENCY_NAMES, Efficiency
+from tenfold.physics.serving.replica import (
+    EFFICIENCY_NAMES,
+    FLOOR_NAMES,
+    RATE_NAMES,
+    Efficiency,
+)
 
 _Z_80 = 1.2816
+SIGMA_ROW = 0.06
+"""How far single runs of one stack scatter about it, as a logarithm."""
+SIGMA_STACK = 0.15
+"""How far a stack may lie from its profile, as a logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +155,10 @@ def interval(value: Floats, sigma_log: Floats | float) -> tuple[Floats, Floats]:
 
 
 def calibration_factor(
-    observed: Floats, predicted: Floats, sigma_row: float = 0.06, sigma_stack: float = 0.15
+    observed: Floats,
+    predicted: Floats,
+    sigma_row: float = SIGMA_ROW,
+    sigma_stack: float = SIGMA_STACK,
 ) -> float:
     """Return the factor on rates from 1 to 5 observed runs of one stack, shrunk by what noise
     explains.
@@ -154,6 +166,19 @@ def calibration_factor(
     logs = np.log(observed / predicted)
     weight = len(logs) / (len(logs) + (sigma_row / sigma_stack) ** 2)
     return float(np.exp(weight * np.median(logs)))
+
+
+def calibrated(profile: Profile, factor: float, runs: int) -> Profile:
+    """Return a profile sped up by `factor`, as sure of itself as `runs` observed runs make it."""
+    values = dict(profile.values)
+    _apply(values, dict.fromkeys(RATE_NAMES, factor))
+    _apply(values, dict.fromkeys(FLOOR_NAMES, 1.0 / factor))
+    learned = SIGMA_STACK**2 * runs / (runs + (SIGMA_ROW / SIGMA_STACK) ** 2)
+    sigma = {
+        mode: min(value, max(value**2 - learned, SIGMA_ROW**2) ** 0.5)
+        for mode, value in profile.sigma.items()
+    }
+    return replace(profile, values=values, sigma=sigma)
 
 
 def release_number(version: str) -> float | None:

@@ -105,10 +105,3 @@ def sequences_max(
     paged = np.ceil(tokens / block_tokens) * block_tokens
     per_group = np.floor(budget_bytes / kv_bytes_per_sequence(shape, widths, layout, paged))
     return per_group * layout.attention_dp
-
-
-def attention_weight_share(shape: Shapes) -> Floats:
-    """Return the share of dense parameters that sit in attention (data parallel attention
-    replicates it).
-    """
-    return shape.layers * shape.attention_params / np.maximum(dense_weights(shape), 1.0)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tenfold.physics.arrays import Floats
 
 _CHE_TURNS = 100
+_WINDOW_MAX = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +78,37 @@ def che_hit_ratio(popularity: Floats, capacity_blocks: Floats, unique_share: flo
     `unique_share` of the accesses are to blocks that never return (the tail of every prompt);
     they miss, and they push others out.
     """
-    shared = 1.0 - unique_share
     low = np.zeros_like(capacity_blocks)
-    high = np.full_like(capacity_blocks, 1e15)
+    high = np.full_like(capacity_blocks, _WINDOW_MAX)
     for _ in range(_CHE_TURNS):
         middle = np.sqrt(np.maximum(low, 1e-3) * high)
-        held = -np.expm1(-np.outer(middle * shared, popularity)).sum(axis=1) + unique_share * middle
-        low, high = (
-            np.where(held < capacity_blocks, middle, low),
-            np.where(held < capacity_blocks, high, middle),
-        )
-    return shared * (-np.expm1(-np.outer(low * shared, popularity)) * popularity).sum(axis=1)
+        small = _held(popularity, middle, unique_share) < capacity_blocks
+        low, high = np.where(small, middle, low), np.where(small, high, middle)
+    return _hit(popularity, low, unique_share)
+
+
+def che_capacity_blocks(popularity: Floats, hit_share: Floats, unique_share: float = 0.0) -> Floats:
+    """Return the blocks that a tier must hold for a hit ratio; infinite where none is enough."""
+    low = np.zeros_like(hit_share)
+    high = np.full_like(hit_share, _WINDOW_MAX)
+    for _ in range(_CHE_TURNS):
+        middle = np.sqrt(np.maximum(low, 1e-3) * high)
+        small = _hit(popularity, middle, unique_share) < hit_share
+        low, high = np.where(small, middle, low), np.where(small, high, middle)
+    reached = hit_share < 1.0 - unique_share
+    return np.where(reached, _held(popularity, high, unique_share), np.inf)
+
+
+def _held(popularity: Floats, window: Floats, unique_share: float) -> Floats:
+    """Return distinct blocks among `window` accesses."""
+    shared = window * (1.0 - unique_share)
+    return -np.expm1(-np.outer(shared, popularity)).sum(axis=1) + unique_share * window
+
+
+def _hit(popularity: Floats, window: Floats, unique_share: float) -> Floats:
+    """Return the share of accesses whose block was last used within `window` accesses."""
+    shared = 1.0 - unique_share
+    return shared * (-np.expm1(-np.outer(window * shared, popularity)) * popularity).sum(axis=1)
 
 
 def ttft_with_tier_s(
@@ -103,6 +124,22 @@ def ttft_with_tier_s(
     fetch_s = hit_share * prompt_tokens * kv_bytes_per_token / tier_bytes_per_s
     compute_s = prompt_tokens / prefill_tokens_per_s
     return np.minimum(compute_s, (1.0 - hit_share) * compute_s + fetch_s)
+
+
+def break_even_bytes_per_s(prefill_tokens_per_s: Floats, kv_bytes_per_token: Floats) -> Floats:
+    """Return the rate below which a token is computed sooner than it is fetched."""
+    return prefill_tokens_per_s * kv_bytes_per_token
+
+
+def shared_bytes_per_s(
+    tier_bytes_per_s: Floats, link_bytes_per_s: Floats, wanted_bytes_per_s: Floats
+) -> Floats:
+    """Return what one fetch gets of a tier under load: what others leave, over its own link.
+
+    Fetches share the tier evenly, so the mean one sees the rate that is not taken.
+    """
+    left = np.maximum(tier_bytes_per_s - wanted_bytes_per_s, 0.0)
+    return np.minimum(left, link_bytes_per_s)
 
 
 def _excess(sorted_times: NDArray[np.int64], window: Floats) -> Floats:

@@ -11,6 +11,22 @@ from tenfold.physics.serving.devices import Devices
 from tenfold.physics.serving.kv_cache import Layout, Widths
 from tenfold.physics.serving.shapes import Shapes
 
+RATE_NAMES = ("compute", "weights", "cache", "prompt_attention", "link", "link_pcie")
+"""Efficiencies that grow with the speed of a stack."""
+FLOOR_NAMES = (
+    "layer_floor_s",
+    "step_floor_s",
+    "sequence_s",
+    "request_s",
+    "hop_s",
+    "bulk_hop_s",
+    "stage_s",
+    "elementwise",
+    "expert_floor_s",
+    "scan_s",
+)
+"""Times that shrink with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
@@ -81,21 +97,8 @@ class Efficiency:
         """Return the profile sped up by `factor` in every rate and floor (a calibration by one
         number).
         """
-        rates = ("compute", "weights", "cache", "prompt_attention", "link", "link_pcie")
-        floors = (
-            "layer_floor_s",
-            "step_floor_s",
-            "sequence_s",
-            "request_s",
-            "hop_s",
-            "bulk_hop_s",
-            "stage_s",
-            "elementwise",
-            "expert_floor_s",
-            "scan_s",
-        )
-        changed = {name: getattr(self, name) * factor for name in rates}
-        changed |= {name: getattr(self, name) / factor for name in floors}
+        changed = {name: getattr(self, name) * factor for name in RATE_NAMES}
+        changed |= {name: getattr(self, name) / factor for name in FLOOR_NAMES}
         return replace(self, **changed)
 
 

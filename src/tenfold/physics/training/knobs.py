@@ -52,11 +52,6 @@ def values_of(knobs: Floats) -> Floats:
 CENTRE = knobs_of(np.array([TABLE[name][0] for name in NAMES]))
 
 
-def profile_knobs(profile: Profile) -> Floats:
-    """Return the knob positions of a profile of scalars."""
-    return knobs_of(np.array([float(getattr(profile, name)) for name in NAMES]))
-
-
 def turned(profile: Profile, knobs: Floats) -> Profile:
     """Return the profile with its knobs at the given positions."""
     values = values_of(knobs)

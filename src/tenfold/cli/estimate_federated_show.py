@@ -1,0 +1,175 @@
+"""A federated estimate as tables and as JSON."""
+
+import msgspec
+from rich.text import Text
+
+from tenfold.cli.output import show, table
+from tenfold.compose.federated import FederatedAnswer
+from tenfold.physics.federated import Round, RoundTime
+from tenfold.physics.federated_levers import Lever, Levers
+from tenfold.report.figures import rate_bytes, share
+
+
+def federated_json(answer: FederatedAnswer) -> dict[str, object]:
+    """Return an answer for programs."""
+    job = answer.job
+    return {
+        "fleet": answer.fleet,
+        "model": answer.model,
+        "model_bytes": answer.model_bytes,
+        "coordinator": answer.coordinator,
+        "local_steps": job.local_steps,
+        "compression": job.compression,
+        "per_round": job.per_round,
+        "quorum": job.quorum,
+        "deadline_s": job.deadline_s,
+        "sites": _sites_json(answer),
+        "round": None if answer.round is None else _round_json(answer.round),
+        "synchronous": msgspec.to_builtins(answer.synchronous),
+        "levers": msgspec.to_builtins(answer.levers),
+        "reasons": msgspec.to_builtins(answer.reasons),
+        "assumptions": answer.assumptions,
+    }
+
+
+def _sites_json(answer: FederatedAnswer) -> list[dict[str, object]]:
+    times = {} if answer.round is None else {one.site: one for one in answer.round.sites}
+    rows: list[dict[str, object]] = []
+    for work, site in zip(answer.work, answer.job.sites, strict=True):
+        timed = times.get(work.site)
+        rows.append(
+            {
+                **msgspec.to_builtins(work),
+                "slowdown": site.slowdown,
+                "samples": site.samples,
+                "way": msgspec.to_builtins(answer.ways[site.site]),
+                "time": None if timed is None else msgspec.to_builtins(timed),
+            }
+        )
+    return rows
+
+
+def _round_json(one: Round) -> dict[str, object]:
+    fields: dict[str, object] = msgspec.to_builtins(one)
+    # The sites stand beside the round, with what they compute on.
+    return {key: value for key, value in fields.items() if key != "sites"}
+
+
+def show_federated(answer: FederatedAnswer) -> None:
+    """Print the round, its sites, the comparison and the levers."""
+    job = answer.job
+    show(
+        f"{answer.fleet}: {answer.model}, {answer.model_bytes / 1e6:,.0f} MB, over "
+        f"{len(job.sites)} sites; {answer.coordinator} coordinates"
+    )
+    if answer.round is None:
+        for reason in answer.reasons:
+            show(Text(f"no: {reason.sentence} [{reason.code}]", style="bold red"))
+    else:
+        _show_round(answer, answer.round)
+        assert answer.levers is not None, "a round has levers"
+        _show_levers(answer.levers)
+    show("", "supposed:")
+    for line in answer.assumptions:
+        show(f"  {line}")
+
+
+def _show_round(answer: FederatedAnswer, found: Round) -> None:
+    job = answer.job
+    drawn = "" if job.per_round == len(job.sites) else f", {job.per_round} drawn a round"
+    closes = f"{job.quorum} of {job.per_round} answers close it{drawn}"
+    show(
+        Text(f"a round of {job.local_steps:,} local steps takes {_time(found.round_s)}; {closes}"),
+        "",
+        table("", ["part of the round", ">time", ">share"], _parts(found)),
+        "",
+        table(
+            "",
+            ["site", "accelerators", ">step", ">way", ">down", ">local", ">up", ">all", ">closes"],
+            _sites(answer, found),
+        ),
+        "",
+        f"rounds a day: {found.rounds_per_day:,.1f}, local steps a day: {found.steps_per_day:,.0f}",
+        f"between sites: {found.wan_bytes_per_round / 1e6:,.0f} MB a round, "
+        f"{found.wan_bytes_per_day / 1e9:,.1f} GB and ${found.egress_usd_per_day:,.2f} a day",
+    )
+    if found.succeeds < 1:
+        show(f"rounds that have their quorum by the deadline: {share(found.succeeds)}")
+    sync = answer.synchronous
+    assert sync is not None, "a round has something to be compared with"
+    show(
+        f"gradients exchanged after each step: {_time(sync.step_s)} a step, "
+        f"{_time(sync.exchange_s)} of it between sites; as many steps take "
+        f"{_time(sync.round_steps_s)}, {sync.slower:,.1f} x the round, and send "
+        f"{sync.wan_bytes / 1e6:,.0f} MB"
+    )
+
+
+def _parts(found: Round) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for name in RoundTime.__struct_fields__:
+        value = float(getattr(found.breakdown_s, name))
+        if value > 0:
+            rows.append([name.removesuffix("_s"), _time(value), share(value / found.round_s)])
+    return rows
+
+
+def _sites(answer: FederatedAnswer, found: Round) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for work, site, timed in zip(answer.work, answer.job.sites, found.sites, strict=True):
+        rate = site.bytes_per_s
+        rows.append(
+            [
+                work.site,
+                f"{work.gpus} x {work.accelerator}",
+                _time(work.step_s * site.slowdown),
+                "same site" if rate is None else rate_bytes(rate),
+                _time(timed.download_s),
+                _time(timed.compute_s),
+                _time(timed.upload_s),
+                _time(timed.total_s),
+                share(timed.closes),
+            ]
+        )
+    return rows
+
+
+def _show_levers(found: Levers) -> None:
+    show(
+        "",
+        table(
+            "what would change",
+            [">local steps", ">upload / by", ">round", ">on links", ">steps a day", ">gain"],
+            [_lever(one) for one in found.grid],
+        ),
+        "",
+        f"compression {_pays(found.compression_pays)}; more local steps "
+        f"{'pay' if found.more_local_steps_pay else 'do not pay'}",
+    )
+    if found.local_steps_for_even is not None:
+        show(f"computing takes as long as links from {found.local_steps_for_even:,} local steps")
+
+
+def _pays(does: bool) -> str:
+    return "pays" if does else "does not pay"
+
+
+def _lever(one: Lever) -> list[str]:
+    return [
+        f"{one.local_steps:,}",
+        f"{one.compression:g}",
+        _time(one.round_s),
+        share(one.wire_share),
+        f"{one.steps_per_day:,.0f}",
+        f"{one.quicker:+.0%}",
+    ]
+
+
+def _time(value: float) -> str:
+    if value >= 2 * 86_400:
+        return f"{value / 86_400:,.1f} d"
+    if value >= 2 * 3600:
+        return f"{value / 3600:,.1f} h"
+    if value >= 120:
+        return f"{value / 60:,.1f} min"
+    return f"{value:.3g} s"

@@ -1,0 +1,194 @@
+"""`tenfold estimate month` and `own-or-rent`: a bill, and whether to buy."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+from rich.text import Text
+
+from tenfold.cli.output import print_json, show, table
+from tenfold.cli.quantities import number
+from tenfold.compose.money import (
+    USUAL_LIFE_YEARS,
+    MonthAnswer,
+    OwnAnswer,
+    OwnQuestion,
+    estimate_month,
+    own_or_rent,
+)
+from tenfold.model.errors import InputError
+from tenfold.report.figures import share
+
+POSITIVE = validators.Number(gt=0, lte=1e12)
+NOT_NEGATIVE = validators.Number(gte=0, lte=1e12)
+PERCENT = validators.Number(gt=0, lte=100)
+BELOW_ALL = validators.Number(gte=0, lt=100)
+GAIN = validators.Number(gt=0, lte=10_000)
+
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+def month_command(
+    *,
+    fleet: Annotated[Path | None, Parameter(help="A fleet file, for pools and tiers.")] = None,
+    line: Annotated[
+        tuple[str, ...],
+        Parameter(help="A line in dollars, such as gpus=35000; several times.", negative=""),
+    ] = (),
+    gain_percent: Annotated[
+        float | None, Parameter(help="Price so much better utilisation.", validator=GAIN)
+    ] = None,
+    facts: Facts = None,
+    as_json: Json = False,
+) -> None:
+    """Add up a month's bill by component, and say what better utilisation is worth.
+
+    Pools and tiers come from a fleet file, every hour paid for; lines are added to them,
+    and one of the same name replaces theirs.
+    """
+    answer = estimate_month(
+        dict(_line(text) for text in line),
+        fleet=fleet,
+        gain=None if gain_percent is None else gain_percent / 100,
+        facts=facts,
+    )
+    if as_json:
+        print_json(answer)
+    else:
+        show_month(answer)
+
+
+def _line(text: str) -> tuple[str, float]:
+    name, mark, amount = text.rpartition("=")
+    if not mark or not name.strip():
+        raise InputError(
+            "bad-line",
+            f"`--line` is `{text}`, which is no name with dollars",
+            "write a name, `=` and dollars: gpus=35000",
+            field="--line",
+        )
+    return name.strip(), number(amount, "--line")
+
+
+def show_month(answer: MonthAnswer) -> None:
+    """Print the bill and the two worths of a gain."""
+    rows = [[one.name, f"{one.usd:,.2f}", _part(one.usd, answer)] for one in answer.lines]
+    rows.append(["sum", f"{answer.total_usd:,.2f}", ""])
+    show(table("", ["a month", ">dollars", ">share"], rows))
+    if answer.gain is not None:
+        show(
+            "",
+            f"{answer.gain:.0%} better utilisation, two ways to count it:",
+            f"- the same work on less capacity saves ${answer.same_work_saved_usd:,.2f} a month, "
+            "if capacity can be given back",
+            f"- more work for the same bill is worth ${answer.extra_work_usd:,.2f} a month "
+            "at today's cost, if not",
+        )
+    _show_notes(answer.notes)
+
+
+def _part(usd: float, answer: MonthAnswer) -> str:
+    return share(usd / answer.total_usd) if answer.total_usd else ""
+
+
+def _show_notes(notes: tuple[str, ...]) -> None:
+    for note in notes:
+        show(Text(f"note: {note}", style="dim"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnOptions:
+    """What one GPU costs to buy, to run and to rent."""
+
+    accelerator: Annotated[str, Parameter(help="An accelerator of the facts.")]
+    capital_usd: Annotated[
+        float,
+        Parameter(help="Price of one with its share of server and room.", validator=POSITIVE),
+    ]
+    life_years: Annotated[
+        float, Parameter(help="Years until it is written off.", validator=POSITIVE)
+    ] = USUAL_LIFE_YEARS
+    salvage_percent: Annotated[
+        float, Parameter(help="Of the price, got back in the end.", validator=BELOW_ALL)
+    ] = 0.0
+    interest_percent: Annotated[
+        float, Parameter(help="Yearly cost of money.", validator=BELOW_ALL)
+    ] = 0.0
+    running_usd_per_year: Annotated[
+        float, Parameter(help="Space, staff, support and spares of one.", validator=NOT_NEGATIVE)
+    ] = 0.0
+    power_kw: Annotated[
+        float | None, Parameter(help="Draw of one under load, cooling in.", validator=POSITIVE)
+    ] = None
+    usd_per_kwh: Annotated[
+        float | None, Parameter(help="Price of energy.", validator=NOT_NEGATIVE)
+    ] = None
+    rent_usd_per_hour: Annotated[
+        float | None, Parameter(help="Rent of one, if not the median.", validator=POSITIVE)
+    ] = None
+    busy_percent: Annotated[
+        float, Parameter(help="Share of hours that it works.", validator=PERCENT)
+    ] = 100.0
+    facts: Facts = None
+
+    def question(self) -> OwnQuestion:
+        """Return the question, with per cents as shares."""
+        asked = OwnQuestion.__struct_fields__
+        fields = {field: getattr(self, field) for field in asked if hasattr(self, field)}
+        return OwnQuestion(
+            **fields,
+            salvage=self.salvage_percent / 100,
+            interest=self.interest_percent / 100,
+            busy=self.busy_percent / 100,
+        )
+
+
+def own_command(
+    options: Annotated[OwnOptions, Parameter(name="*")], *, as_json: Json = False
+) -> None:
+    """Say above which busy share, and after how many months, owning beats renting by the hour."""
+    answer = own_or_rent(options.question())
+    if as_json:
+        print_json(answer)
+    else:
+        show_own(answer)
+
+
+def show_own(answer: OwnAnswer) -> None:
+    """Print the verdict, the break-even, and both costs by busy share."""
+    verdict = "own" if answer.own else "rent"
+    show(
+        Text(
+            f"{verdict}: at {answer.busy:.0%} busy a useful hour of {answer.accelerator} costs "
+            f"${answer.owned_usd_per_hour:,.2f} owned and ${answer.rent_usd_per_hour:,.2f} rented",
+            style="bold",
+        ),
+        _even(answer),
+        f"owning costs ${answer.always_usd_per_hour:,.2f} an hour always and "
+        f"${answer.load_usd_per_hour:,.2f} more under load",
+        "",
+    )
+    rows = [
+        [
+            f"{one.busy:.0%}",
+            f"{one.owned_usd_per_hour:,.2f}",
+            f"{answer.rent_usd_per_hour:,.2f}",
+            "never" if one.payback_months is None else f"{one.payback_months:,.0f}",
+        ]
+        for one in answer.by_busy
+    ]
+    show(table("", [">busy", ">owned $/h", ">rented $/h", ">months to pay back"], rows))
+    _show_notes(answer.notes)
+
+
+def _even(answer: OwnAnswer) -> str:
+    if answer.break_even is None:
+        return "no busy share makes owning cheaper: power alone costs more than the rent"
+    if answer.break_even > 1:
+        return (
+            "no busy share makes owning cheaper: it would have to work "
+            f"{answer.break_even:.0%} of its hours"
+        )
+    return f"owning is cheaper above a busy share of {answer.break_even:.0%}"

@@ -1,0 +1,100 @@
+"""Which driver of demand triggers the next step: asked with progress, and told three ways."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import get_args
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from tenfold.cli.output import show, table
+from tenfold.compose.planning import TrainPlanned
+from tenfold.compose.planning_serve import ServePlanned
+from tenfold.report.html import Section, prose_html, table_html
+from tenfold.study.sensitivity import (
+    Driver,
+    DriverName,
+    SensitivityAnswer,
+    StepName,
+    serve_sensitivity,
+    train_sensitivity,
+)
+
+STEPS: dict[StepName, str] = {
+    "none": "none",
+    "family-changes": "another layout",
+    "gpus-double": "twice the GPUs",
+    "nothing-fits": "nothing fits",
+}
+COLUMNS = ("driver", "plan holds to", "changes at", "next step", "why")
+LOWERED = ("latency", "cost")
+
+
+def ask_train(planned: TrainPlanned, concurrent_runs: int) -> SensitivityAnswer:
+    """Return what moves a training plan, with progress on standard error."""
+    with _progress() as begun:
+        return train_sensitivity(
+            planned.ask, planned.ground.ground, concurrent_runs=concurrent_runs, begun=begun
+        )
+
+
+def ask_serve(planned: ServePlanned, usd_per_hour_max: float | None) -> SensitivityAnswer:
+    """Return what moves a serving plan, with progress on standard error."""
+    with _progress() as begun:
+        return serve_sensitivity(
+            planned.ask, planned.grounds, usd_per_hour_max=usd_per_hour_max, begun=begun
+        )
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[DriverName], None]]:
+    """Show which driver is raised; nothing is left of it, and nothing where nobody looks."""
+    drivers: tuple[DriverName, ...] = get_args(DriverName)
+    console = Console(stderr=True)
+    words = TextColumn("{task.description}")
+    count = TextColumn("{task.completed:.0f} of {task.total:.0f}")
+    columns = (SpinnerColumn(), words, count, TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("sensitivity", total=len(drivers))
+
+        def begun(driver: DriverName) -> None:
+            done = drivers.index(driver)
+            progress.update(task, description=f"sensitivity to {driver}", completed=done)
+
+        yield begun
+
+
+def show_sensitivity(answer: SensitivityAnswer) -> None:
+    """Print the drivers as a table, the one that triggers the next step first."""
+    show("", Text(answer.sentence, style="bold"))
+    if answer.drivers:
+        show(table("", COLUMNS, [_row(one) for one in answer.drivers]))
+
+
+def sensitivity_section(answer: SensitivityAnswer) -> Section:
+    """Return the drivers as a section of a report."""
+    sentence = f"{answer.sentence[:1].upper()}{answer.sentence[1:]}."
+    body = prose_html(sentence)
+    if answer.drivers:
+        trigger = None if answer.trigger is None else 0
+        body += table_html(COLUMNS, [_row(one) for one in answer.drivers], best=trigger)
+    return Section("What triggers the next step", body)
+
+
+def _row(one: Driver) -> list[str]:
+    return [
+        one.driver,
+        _times(one.driver, one.holds_to) if one.stated else "not stated",
+        _times(one.driver, one.factor),
+        STEPS[one.step] if one.factor is not None else "",
+        one.sentence,
+    ]
+
+
+def _times(driver: DriverName, factor: float | None) -> str:
+    if factor is None:
+        return ""
+    return f"{1 / factor if driver in LOWERED else factor:.3g} x"

@@ -1,0 +1,159 @@
+"""Move serving profiles by observed runs: how much faster a stack is than its profile says.
+
+Tokens a second and waits do not follow speed in proportion (a load that is met leaves the
+rate where it was), so the speed that explains a run is looked for, not divided out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenfold.compose.estimate_models import shape_of
+from tenfold.files.estimate_rows import ServeRow
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
+from tenfold.model.hardware import Accelerator
+from tenfold.model.shape import ModelShape
+from tenfold.physics.arrays import Floats
+from tenfold.physics.serving.devices import serving_devices
+from tenfold.physics.serving.engines import (
+    Catalog,
+    Profile,
+    calibrated,
+    calibration_factor,
+    resolve,
+)
+from tenfold.physics.serving.serve import Asked, estimate
+from tenfold.physics.serving.shapes import serving_shapes
+from tenfold.physics.training.names import generation_of
+
+USUAL_MODE = "max-throughput"
+SPEEDS = (1 / 8, 8.0)
+"""No stack is further from its profile than this; beyond it a row is not what it says."""
+TURNS = 40
+MET_SHARE = 0.95
+"""A stream that gets this share of what it asks for is met, and its rate says nothing of speed."""
+OBSERVED = ("output_tokens_per_s", "ttft_s", "tpot_s")
+Group = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A row with its names looked up."""
+
+    row: ServeRow
+    shape: ModelShape
+    part: Accelerator
+    profile: Profile
+
+    @property
+    def group(self) -> Group:
+        """What observed runs teach about: an engine on a generation of accelerators."""
+        family = self.profile.family
+        return family.name if family else "generic", generation_of(self.part.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What the observed runs of a group say: a factor on its rates, and how many there were."""
+
+    factor: float
+    runs: int
+
+    def of(self, profile: Profile) -> Profile:
+        """Return the profile at this speed."""
+        return calibrated(profile, self.factor, self.runs)
+
+
+def resolved(row: ServeRow, catalogue: Catalogue, engines: Catalog) -> Resolved:
+    """Return a row with its names looked up, or raise `InputError`."""
+    shape = shape_of(row.model, catalogue)
+    part = catalogue.accelerators.get(row.accelerator)
+    return Resolved(row, shape, part, resolve(engines, row.engine, part.name))
+
+
+def asked_of(rows: Sequence[ServeRow]) -> Asked:
+    """Return rows as arrays, NaN where a row does not say."""
+
+    def column(name: str) -> Floats:
+        values = [getattr(row, name) for row in rows]
+        return np.array([np.nan if value is None else float(value) for value in values])
+
+    return Asked(
+        tp=column("tp"),
+        pp=column("pp"),
+        attention_dp=np.full(len(rows), np.nan),
+        input_tokens=column("input_tokens"),
+        output_tokens=column("output_tokens"),
+        batch=column("batch"),
+        qps=column("qps"),
+        mode=np.array([row.mode or USUAL_MODE for row in rows]),
+        precision=tuple(row.precision or "bf16" for row in rows),
+    )
+
+
+def speeds_of(
+    observed: Sequence[ServeRow], catalogue: Catalogue, engines: Catalog
+) -> Mapping[Group, Speed]:
+    """Return the speed of each group of observed runs; one that cannot be is an error."""
+    groups: dict[Group, list[float]] = {}
+    for number, row in enumerate(observed, start=1):
+        given = [name for name in OBSERVED if getattr(row, name) is not None]
+        if not given:
+            raise InputError(
+                "missing-key",
+                f"observed run {number} has none of `output_tokens_per_s`, `ttft_s`, `tpot_s`",
+                "add what the run reached",
+                line=number,
+            )
+        one = resolved(row, catalogue, engines)
+        found = [speed for name in given if (speed := _speed(one, name)) is not None]
+        if not found:
+            raise InputError(
+                "run-teaches-nothing",
+                f"observed run {number} says nothing of speed: no stack between an eighth and "
+                f"eight times as fast has its {' or '.join(f'`{name}`' for name in given)}",
+                "check its units; of a load that is met, give `ttft_s` or `tpot_s`",
+                line=number,
+            )
+        groups.setdefault(one.group, []).append(float(np.exp(np.mean(np.log(found)))))
+    return {
+        group: Speed(calibration_factor(np.array(seen), np.ones(len(seen))), len(seen))
+        for group, seen in groups.items()
+    }
+
+
+def _speed(one: Resolved, name: str) -> float | None:
+    """Return the speed at which a row has the figure observed; None where no speed has it."""
+    wanted = float(getattr(one.row, name))
+    if name == "output_tokens_per_s" and wanted >= MET_SHARE * _offered(one.row):
+        return None
+    # Rates grow with speed and waits shrink.
+    sign = 1.0 if name == "output_tokens_per_s" else -1.0
+    low, high = SPEEDS
+    ends = [sign * (_figure(one, name, speed) - wanted) for speed in SPEEDS]
+    if not ends[0] < 0.0 < ends[1]:
+        return None
+    for _ in range(TURNS):
+        middle = (low * high) ** 0.5
+        below = sign * (_figure(one, name, middle) - wanted) < 0.0
+        low, high = (middle, high) if below else (low, middle)
+    return (low * high) ** 0.5
+
+
+def _offered(row: ServeRow) -> float:
+    """Return the tokens a second that a stream asks for; of other modes no end of them."""
+    if row.mode != "online" or row.qps is None:
+        return np.inf
+    return row.qps * (row.output_tokens or 1)
+
+
+def _figure(one: Resolved, name: str, speed: float) -> float:
+    served, _ = estimate(
+        asked_of([one.row]),
+        serving_shapes([one.shape]),
+        serving_devices([one.part]),
+        [calibrated(one.profile, speed, 1)],
+    )
+    return float(getattr(served, name)[0])

@@ -1,0 +1,233 @@
+"""Answer what a federated job takes on a fleet: from a question to a round and its levers."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.federated_sites import (
+    LocalWork,
+    Way,
+    chosen_sites,
+    local_work,
+    most_linked,
+    ways,
+)
+from tenfold.compose.fleet import OpenFleet
+from tenfold.files.estimate_rows import Precision, TrainRow
+from tenfold.model.errors import InputError
+from tenfold.model.federated import FederatedJob, FederatedSite
+from tenfold.model.ids import SiteId
+from tenfold.model.reason import Misfit, Reason
+from tenfold.physics.federated import Round, Synchronous, federated_round, synchronous
+from tenfold.physics.federated_levers import Levers, levers
+
+USUAL_WEIGHT_BITS = 16
+
+
+class FederatedQuestion(Struct, frozen=True, kw_only=True):
+    """What is asked; None is not known, and is supposed or estimated."""
+
+    local_steps: int
+    model: str | None = None
+    params: float | None = None
+    sites: tuple[str, ...] = ()
+    coordinator: str | None = None
+    seq: int | None = None
+    batch: int | None = None
+    precision: Precision | None = None
+    stack: str | None = None
+    weight_bits: int | None = None
+    compression: float = 1.0
+    per_round: int | None = None
+    quorum: int | None = None
+    deadline_s: float | None = None
+    average_s: float | None = None
+    step_s: Mapping[str, float] = {}
+    samples: Mapping[str, float] = {}
+    slowdown: Mapping[str, float] = {}
+    wan_gbps: float | None = None
+    wan_latency_ms: float | None = None
+    link_share: float | None = None
+
+
+class FederatedAnswer(Struct, frozen=True, kw_only=True):
+    """What a round takes, or why there is none, and what was supposed on the way."""
+
+    fleet: str
+    model: str
+    model_bytes: float
+    coordinator: str
+    job: FederatedJob
+    work: tuple[LocalWork, ...]
+    ways: dict[SiteId, Way]
+    round: Round | None
+    synchronous: Synchronous | None
+    levers: Levers | None
+    reasons: tuple[Reason, ...]
+    assumptions: tuple[str, ...]
+
+
+def estimate_federated(fleet: OpenFleet, asked: FederatedQuestion) -> FederatedAnswer:
+    """Return what a round of a federated job takes on the sites of a fleet."""
+    spec = fleet.spec
+    sites = chosen_sites(spec, asked.sites)
+    [coordinator] = chosen_sites(spec, (asked.coordinator or most_linked(spec),))
+    _check_names(asked, sites)
+    name, params = _model(fleet, asked)
+    model_bytes = params * (asked.weight_bits or USUAL_WEIGHT_BITS) / 8
+    work = local_work(fleet, sites, _row(asked), asked.step_s)
+    assumed = None
+    if asked.wan_gbps is not None:
+        assumed = (asked.wan_gbps * 1e9 / 8, (asked.wan_latency_ms or 0.0) / 1e3)
+    share = 1.0 if asked.link_share is None else asked.link_share
+    found = ways(spec, sites, coordinator, model_bytes, share=share, assumed=assumed)
+    job = _job(asked, work, found, model_bytes)
+    answer = federated_round(job)
+    unfit = tuple(_unfit(one, name) for one in work if not one.fits)
+    found_round = answer if isinstance(answer, Round) and not unfit else None
+    return FederatedAnswer(
+        fleet=spec.name,
+        model=name,
+        model_bytes=model_bytes,
+        coordinator=coordinator,
+        job=job,
+        work=tuple(work),
+        ways=found,
+        round=found_round,
+        synchronous=found_round and synchronous(job, found_round.round_s),
+        levers=found_round and levers(job, found_round),
+        reasons=(*unfit, *(answer.reasons if isinstance(answer, Misfit) else ())),
+        assumptions=tuple(_assumptions(asked, work, found, coordinator)),
+    )
+
+
+def _check_names(asked: FederatedQuestion, sites: list[SiteId]) -> None:
+    options = {
+        "--step-s": asked.step_s,
+        "--samples": asked.samples,
+        "--slow": asked.slowdown,
+    }
+    for option, values in options.items():
+        for name in values:
+            if name not in sites:
+                raise InputError(
+                    "unknown-site",
+                    f"`{option}` names `{name}`, which is no site of this job",
+                    f"the job has {', '.join(sites)}",
+                    field=option,
+                )
+    bare = [site for site in sites if asked.samples and site not in asked.samples]
+    if bare:
+        raise InputError(
+            "missing-samples",
+            f"`--samples` is given, but not for {', '.join(bare)}",
+            "say how many samples each site has, or of none",
+            field="--samples",
+        )
+    drawn = len(sites) if asked.per_round is None else asked.per_round
+    quorum = drawn if asked.quorum is None else asked.quorum
+    if not quorum <= drawn <= len(sites):
+        raise InputError(
+            "bad-quorum",
+            f"a quorum of {quorum} out of {drawn} drawn from {len(sites)} sites cannot be",
+            "keep --quorum at most --per-round, and that at most the number of sites",
+            field="--quorum",
+        )
+
+
+def _model(fleet: OpenFleet, asked: FederatedQuestion) -> tuple[str, float]:
+    if asked.model is not None:
+        preset = fleet.catalogue.models.get(asked.model)
+        return preset.name, float(asked.params or preset.shape.params)
+    if asked.params is None:
+        raise InputError(
+            "missing-model",
+            "neither a model nor its number of weights is given",
+            "name a model with --model, or say --params 11M and --step-s",
+            field="--model",
+        )
+    return f"{asked.params:,.0f} weights", asked.params
+
+
+def _row(asked: FederatedQuestion) -> TrainRow | None:
+    """Return what is the same at every site; accelerators are filled in there."""
+    if asked.model is None:
+        return None
+    return TrainRow(
+        id="",
+        model=asked.model,
+        accelerator="",
+        gpus=1,
+        seq=asked.seq,
+        global_batch=asked.batch,
+        precision=asked.precision,
+        stack=asked.stack,
+    )
+
+
+def _job(
+    asked: FederatedQuestion, work: list[LocalWork], found: dict[SiteId, Way], model_bytes: float
+) -> FederatedJob:
+    sites = tuple(
+        FederatedSite(
+            site=SiteId(one.site),
+            step_s=one.step_s,
+            samples=asked.samples.get(one.site, 1.0),
+            slowdown=asked.slowdown.get(one.site, 1.0),
+            bytes_per_s=found[SiteId(one.site)].bytes_per_s,
+            latency_s=found[SiteId(one.site)].latency_s,
+            usd_per_gb=found[SiteId(one.site)].usd_per_gb,
+        )
+        for one in work
+    )
+    drawn = asked.per_round or len(sites)
+    job = FederatedJob(
+        sites=sites,
+        model_bytes=model_bytes,
+        local_steps=asked.local_steps,
+        per_round=drawn,
+        quorum=asked.quorum or drawn,
+        compression=asked.compression,
+        deadline_s=asked.deadline_s,
+    )
+    return job if asked.average_s is None else replace(job, average_s=asked.average_s)
+
+
+def _unfit(one: LocalWork, model: str) -> Reason:
+    sentence = f"{model} does not fit the {one.accelerator} of `{one.site}` at this batch"
+    return Reason("does-not-fit", sentence)
+
+
+def _assumptions(
+    asked: FederatedQuestion, work: list[LocalWork], found: dict[SiteId, Way], coordinator: SiteId
+) -> list[str]:
+    """Say what was supposed, and the option that states it instead."""
+    said: list[str] = []
+    if asked.coordinator is None:
+        said.append(f"{coordinator}, which has the most links, coordinates (--coordinator)")
+    if asked.weight_bits is None:
+        said.append(f"weights travel in {USUAL_WEIGHT_BITS} bits (--weight-bits)")
+    if not asked.samples:
+        said.append("sites weigh alike in the average (--samples)")
+    if asked.link_share is None:
+        said.append("a job has its links to itself at their stated rate (--link-share)")
+    used = [link for way in found.values() for link in way.over if link != "assumed"]
+    if len(dict.fromkeys(used)) < len(used):
+        said.append("sites whose ways share a link share it evenly, all at once")
+    guessed = [site for site, way in found.items() if way.over == ("assumed",)]
+    if guessed:
+        delay = asked.wan_latency_ms or 0.0
+        said.append(
+            f"{', '.join(guessed)}: {asked.wan_gbps:g} Gbit/s and {delay:g} ms, by --wan-gbps "
+            "and --wan-latency-ms, for want of a link in the fleet file"
+        )
+    if asked.average_s is None:
+        said.append("averaging takes no time (--average-s)")
+    estimated = [one for one in work if one.step_basis == "estimated"]
+    if estimated:
+        said.append("local steps are estimated, not measured (--step-s SITE=SECONDS)")
+    for note in dict.fromkeys(note for one in estimated for note in one.notes):
+        where = [one.site for one in estimated if note in one.notes]
+        said.append(note if len(where) == len(estimated) else f"{', '.join(where)}: {note}")
+    return said

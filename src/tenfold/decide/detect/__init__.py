@@ -1,0 +1,1 @@
+"""Notice what changed: whether a job runs slower than it did, and which part of it."""

@@ -1,0 +1,1 @@
+"""Timings that other tools write: step logs, traces, network tests, kernel summaries."""

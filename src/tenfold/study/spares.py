@@ -1,0 +1,250 @@
+"""How many nodes are down at once, and how many spares keep a fleet whole.
+
+A fleet is drawn many times. Each draw runs for two years before it is looked at: repairs
+have a long tail, and a fleet that starts whole flatters its first months.
+"""
+
+from collections.abc import Sequence
+from math import ceil, exp, sqrt
+
+import numpy as np
+from msgspec import Struct
+
+from tenfold.compose.failures import FailureSource, faults_of
+from tenfold.model.fault import Fault, FaultTrace
+from tenfold.model.node import Node
+from tenfold.model.units import DAY, SECOND, Millis
+from tenfold.physics.arrays import Floats
+from tenfold.physics.operations.faults import poisson_quantile, spares_for
+from tenfold.sim.down_time import added, mean_count, quantile, time_by_count
+
+WARM_UP_DAYS = 730
+SHARES = (0.5, 0.9, 0.99)
+
+
+class Down(Struct, frozen=True, kw_only=True):
+    """Nodes down at once: on average, and what is not exceeded for a share of the time."""
+
+    mean: float
+    p50: int
+    p90: int
+    p99: int
+    max: int | None = None
+
+
+class PoolDown(Struct, frozen=True, kw_only=True):
+    """What one pool loses, and the spares of its kind that hold it whole."""
+
+    pool: str
+    nodes: int
+    gpus: int
+    down: Down
+    poisson: Down
+    spares: Down
+    spares_poisson: Down
+
+
+class JobSize(Struct, frozen=True, kw_only=True):
+    """How long a job of a size runs until a fault stops it, over all places for it."""
+
+    gpus: int
+    nodes: int
+    mttf_h: float
+    day_undisturbed: float
+    """Chance of a day without an interruption, where faults are plain chance."""
+
+
+class SparesAnswer(Struct, frozen=True, kw_only=True):
+    """Everything that `sim failures` says about a fleet."""
+
+    fleet: str
+    failures: str
+    nodes: int
+    gpus: int
+    gpus_kept: int
+    days: float
+    seeds: int
+    faults_per_day: float
+    faults_per_1000_node_days: float
+    interruptions: float
+    interruptions_low: float
+    interruptions_high: float
+    down: Down
+    poisson: Down
+    spares: Down
+    spares_poisson: Down
+    pools: tuple[PoolDown, ...]
+    jobs: tuple[JobSize, ...]
+    time_share_by_down: tuple[float, ...]
+    assumed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class SparesQuestion(Struct, frozen=True, kw_only=True):
+    """What is asked: how long, how often drawn, from which seed, and GPUs to hold up."""
+
+    days: float | None = None
+    seeds: int = 20
+    seed: int = 0
+    keep_gpus: int | None = None
+
+
+class _Tally:
+    """What all draws add up to."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.pool_of = {node.id: str(node.pool) for node in nodes}
+        self.times = np.zeros(1)
+        self.pool_times = dict.fromkeys(self.pool_of.values(), np.zeros(1))
+        with_gpus = [node for node in nodes if node.gpus]
+        self.place_of = {node.id: place for place, node in enumerate(with_gpus)}
+        self.sizes = _sizes(with_gpus) if with_gpus else {}
+        self.stops = dict.fromkeys(self.sizes.values(), 0)
+        self.faults = self.moments = self.draws = 0
+        self.notes: list[str] = []
+
+    def add(self, faults: Sequence[Fault], from_ms: Millis, to_ms: Millis) -> None:
+        self.draws += 1
+        seen = [fault for fault in faults if from_ms <= fault.at_ms < to_ms]
+        self.faults += len(seen)
+        self.moments += len({fault.at_ms for fault in seen})
+        self._add_stops(seen)
+        self.times = added(self.times, time_by_count(faults, from_ms, to_ms))
+        parts: dict[str, list[Fault]] = {pool: [] for pool in self.pool_times}
+        for fault in faults:
+            parts[self.pool_of[fault.node_id]].append(fault)
+        for pool, own in parts.items():
+            times = time_by_count(own, from_ms, to_ms)
+            self.pool_times[pool] = added(self.pool_times[pool], times)
+
+    def _add_stops(self, seen: Sequence[Fault]) -> None:
+        """Count what would stop jobs side by side: a burst stops a job once."""
+        struck = [
+            (fault.at_ms, self.place_of[fault.node_id])
+            for fault in seen
+            if fault.node_id in self.place_of
+        ]
+        for count in self.stops:
+            whole = len(self.place_of) // count * count
+            jobs = {(at_ms, place // count) for at_ms, place in struck if place < whole}
+            self.stops[count] += len(jobs)
+
+
+def size_spares(
+    fleet: str, nodes: Sequence[Node], source: FailureSource, question: SparesQuestion
+) -> SparesAnswer:
+    """Return how often a fleet's nodes fail, how many at once, and what holds it whole."""
+    assert nodes, "a fleet file has at least one node"
+    tally, days = _drawn(nodes, source, question)
+    gpus = sum(node.gpus for node in nodes)
+    keep = question.keep_gpus or gpus
+    kept_nodes = ceil(len(nodes) * keep / gpus) if gpus else len(nodes)
+    faults, moments = tally.faults / tally.draws, tally.moments / tally.draws
+    rate = faults / (len(nodes) * days)
+    down = _down(tally.times)
+    plain = _poisson(down.mean)
+    return SparesAnswer(
+        fleet=fleet,
+        failures=source.file if isinstance(source, FaultTrace) else source.name,
+        nodes=len(nodes),
+        gpus=gpus,
+        gpus_kept=keep,
+        days=days,
+        seeds=tally.draws,
+        faults_per_day=faults / days,
+        faults_per_1000_node_days=rate * 1_000,
+        interruptions=moments,
+        interruptions_low=max(0.0, moments - 3 * sqrt(moments)),
+        interruptions_high=moments + 3 * sqrt(moments),
+        down=down,
+        poisson=plain,
+        spares=_spares(down, len(nodes), kept_nodes),
+        spares_poisson=_spares(plain, len(nodes), kept_nodes),
+        pools=tuple(_pool(pool, nodes, times) for pool, times in tally.pool_times.items()),
+        jobs=_jobs(tally, days),
+        time_share_by_down=tuple((tally.times / tally.times.sum()).tolist()),
+        assumed=() if isinstance(source, FaultTrace) else source.assumed,
+        notes=tuple(tally.notes),
+    )
+
+
+def _drawn(
+    nodes: Sequence[Node], source: FailureSource, question: SparesQuestion
+) -> tuple[_Tally, float]:
+    tally = _Tally(nodes)
+    if isinstance(source, FaultTrace):
+        days = question.days or max(source.span_s * SECOND / DAY, 1 / 24)
+        warm_ms, seeds = 0, 1
+    else:
+        days, warm_ms, seeds = question.days or 365.0, WARM_UP_DAYS * DAY, question.seeds
+    to_ms = Millis(warm_ms + round(days * DAY))
+    for number in range(seeds):
+        faults, notes = faults_of(source, nodes, to_ms, question.seed + number)
+        tally.add(list(faults), Millis(warm_ms), to_ms)
+        tally.notes = notes
+    return tally, days
+
+
+def _down(times: Floats) -> Down:
+    p50, p90, p99 = (quantile(times, share) for share in SHARES)
+    most = int(np.flatnonzero(times)[-1]) if times.any() else 0
+    return Down(mean=mean_count(times), p50=p50, p90=p90, p99=p99, max=most)
+
+
+def _poisson(mean: float) -> Down:
+    p50, p90, p99 = (poisson_quantile(mean, share) for share in SHARES)
+    return Down(mean=mean, p50=p50, p90=p90, p99=p99)
+
+
+def _spares(down: Down, nodes: int, keep: int) -> Down:
+    p50, p90, p99 = (spares_for(one, nodes, keep) for one in (down.p50, down.p90, down.p99))
+    return Down(mean=float(spares_for(down.mean, nodes, keep)), p50=p50, p90=p90, p99=p99)
+
+
+def _pool(pool: str, nodes: Sequence[Node], times: Floats) -> PoolDown:
+    own = [node for node in nodes if node.pool == pool]
+    down = _down(times)
+    plain = _poisson(down.mean)
+    return PoolDown(
+        pool=pool,
+        nodes=len(own),
+        gpus=sum(node.gpus for node in own),
+        down=down,
+        poisson=plain,
+        spares=_spares(down, len(own), len(own)),
+        spares_poisson=_spares(plain, len(own), len(own)),
+    )
+
+
+def _sizes(nodes: Sequence[Node]) -> dict[int, int]:
+    """Return nodes by job GPUs, doubling from one node; a node is what most GPUs stand in."""
+    by_size: dict[int, int] = {}
+    for node in nodes:
+        by_size[node.gpus] = by_size.get(node.gpus, 0) + node.gpus
+    a_node = max(by_size, key=lambda size: by_size[size])
+    whole = sum(node.gpus for node in nodes)
+    if not whole:
+        return {}
+    sizes: dict[int, int] = {}
+    count = 1
+    while count < len(nodes) and count * a_node < whole:
+        sizes[count * a_node] = count
+        count *= 2
+    return {**sizes, whole: len(nodes)}
+
+
+def _jobs(tally: _Tally, days: float) -> tuple[JobSize, ...]:
+    made: list[JobSize] = []
+    for gpus, count in tally.sizes.items():
+        jobs = len(tally.place_of) // count
+        stops_per_day = tally.stops[count] / (jobs * days * tally.draws)
+        if stops_per_day:
+            made.append(
+                JobSize(
+                    gpus=gpus,
+                    nodes=count,
+                    mttf_h=24 / stops_per_day,
+                    day_undisturbed=exp(-stops_per_day),
+                )
+            )
+    return tuple(made)

@@ -1,0 +1,44 @@
+"""`tenfold sim import`, without the program around it."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tenfold.cli.sim_import import TraceFormat, import_trace, import_trace_command
+from tenfold.files.traces.detect import FORMATS
+from tenfold.files.traces.jobs import read_jobs
+
+LOG = """\
+JobID|User|Account|State|Submit|Start|End|ElapsedRaw|ReqTRES
+1|ann|vision|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-01T01:00:00|3600|cpu=8,gres/gpu=8
+2|bob|nlp|PENDING|2026-01-01T12:00:00|Unknown|Unknown|0|cpu=8,gres/gpu=8
+3|bob|nlp|FAILED|2026-01-01T12:00:00|2026-01-01T12:00:00|2026-01-01T12:30:00|1800|cpu=8,gres/gpu=2
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "sacct.txt"
+    path.write_text(LOG)
+    return path
+
+
+def test_an_imported_trace_is_a_job_table(log: Path, tmp_path: Path):
+    out = tmp_path / "jobs.parquet"
+    summary = import_trace((log,), "auto", out)
+    assert (summary.jobs, summary.teams, summary.shapes) == (2, 2, 2)
+    assert (summary.gpu_hours, summary.days) == (9.0, 0.5)
+    assert [(job.id, job.team) for job in read_jobs(out).jobs] == [("1", "vision"), ("3", "nlp")]
+    assert read_jobs(out).statuses == {"1": "completed", "3": "failed"}
+
+
+def test_notes_go_to_standard_error(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    import_trace_command("sacct", log, out=tmp_path / "jobs.csv")
+    captured = capsys.readouterr()
+    assert captured.out.startswith("2 jobs of 2 teams over 0.5 days, 9 GPU-hours in 2 shapes")
+    assert "note: 1 job is left out: they never began" in captured.err
+
+
+def test_every_format_can_be_asked_for_by_name():
+    assert get_args(TraceFormat) == ("auto", *FORMATS)
