@@ -1,0 +1,38 @@
+"""What `--failures` names: a preset of the facts, nothing at all, or a recorded trace."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tenfold.files.fault_trace import read_fault_trace
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.failure_law import NO_FAILURES, FailureLaw, law_of
+from tenfold.model.fault import Fault, FaultTrace
+from tenfold.model.node import Node
+from tenfold.model.units import Millis
+from tenfold.sim.fault_replay import replay_faults
+from tenfold.sim.faults import generate_faults
+
+FailureSource = FailureLaw | FaultTrace
+_TRACE_SUFFIXES = (".json", ".csv")
+
+
+def failure_source(named: str, catalogue: Catalogue) -> FailureSource:
+    """Return the law or trace of a name: `none`, a preset, or a file."""
+    if named.strip().lower() == NO_FAILURES.name:
+        return NO_FAILURES
+    preset = catalogue.failures.find(named)
+    if preset is not None:
+        return law_of(preset)
+    path = Path(named)
+    if path.suffix.lower() in _TRACE_SUFFIXES or len(path.parts) > 1 or path.exists():
+        return read_fault_trace(path)
+    return law_of(catalogue.failures.get(named))
+
+
+def faults_of(
+    source: FailureSource, nodes: Sequence[Node], horizon_ms: Millis, seed: int
+) -> tuple[Iterator[Fault], list[str]]:
+    """Return the faults of a fleet in order of time, and notes on what was supposed."""
+    if isinstance(source, FaultTrace):
+        return replay_faults(source, nodes, horizon_ms)
+    return generate_faults(nodes, source, horizon_ms, seed), []

@@ -1,0 +1,1 @@
+"""Which job runs where, and since when: order, placement, preemption."""

@@ -1,0 +1,277 @@
+"""The default order: what history says about how long jobs like this go on.
+
+Nobody tells us durations. Run time is cut into doubling levels; for each level a hazard,
+the chance that a job which reached it ends in it, is learned from finished jobs: of the
+same size, of the same size and team, and of the same batch (submitted close together,
+which often means: one more of the same). Each tells the next what to expect before it has
+seen enough itself; before any history all lengths are alike on a log scale.
+
+The turn of a job is its Gittins index turned over: GPUs x the least time that has to be
+spent per job that ends. Short batches reveal themselves after one member has ended, long
+ones by surviving. The hazards of sizes and teams are taken at fixed counts of finished
+jobs, so that a decider which starts now from the view sees the very same figures.
+"""
+
+from collections import deque
+
+from tenfold.decide.place.ranking import NEVER, Family, Group, Holder
+from tenfold.decide.place.rankings import Plain, weight_milli
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.job import Ended, Job
+from tenfold.model.units import HOUR, SECOND
+
+FIRST_LEVEL_MS = 300 * SECOND
+LEVELS = 18
+BOUNDS = [0, *(FIRST_LEVEL_MS << step for step in range(LEVELS - 1))]
+WIDTHS = [later - start for start, later in zip(BOUNDS, [*BOUNDS[1:], BOUNDS[-1] * 2], strict=True)]
+PRIOR = [1 / (LEVELS - level) for level in range(LEVELS)]
+"""Hazard of a log-uniform law: what is believed before anything ended."""
+
+TRUST_ALL, TRUST_SIZE, TRUST_BATCH = 1.0, 8.0, 0.5
+"""How many jobs of a kind weigh as much as what the wider kind says."""
+BATCH_MS = HOUR
+BATCH_JOBS = 16
+"""A batch is what one team submits of one size within the hour and 16 admissions."""
+NO_ENDS = [0] * LEVELS
+WINDOW = 4_096
+STEP_MOST = 256
+
+Kind = tuple[int, str]
+"""Size and team; without a team, all of the size; without a size, every job."""
+EVERY: Kind = (0, "")
+Hazards = list[float]
+Counts = list[int]
+
+
+def level_of(served_ms: int) -> int:
+    """Return the level that a job has reached after so much service."""
+    return min(LEVELS - 1, (served_ms // FIRST_LEVEL_MS).bit_length())
+
+
+def epoch(ended: int) -> int:
+    """Return the count of finished jobs at which the hazards now in use were taken."""
+    step = min(STEP_MOST, 1 << max(0, ended.bit_length() - 4))
+    return ended - ended % step
+
+
+class _Batch:
+    """What is known of one batch: members that left each level, and that ended in it."""
+
+    __slots__ = ("ends", "left", "turns")
+
+    def __init__(self) -> None:
+        self.left: Counts = [0] * LEVELS
+        self.ends: Counts = [0] * LEVELS
+        self.turns: dict[int, float] = {}
+
+
+class Learned(Plain):
+    """Gittins order from learned hazards; knows no durations."""
+
+    preempts = True
+
+    def __init__(self) -> None:
+        self._seen = 0
+        """Finished jobs that have been learned from."""
+        self._finals: deque[tuple[Family, int]] = deque()
+        self._batches: dict[Family, _Batch] = {}
+        self._counts: dict[Kind, Counts] = {}
+        """Ends by level of every size and team over the window."""
+        self._hazards: dict[Kind, Hazards] = {}
+        self._turns: dict[tuple[int, str, int], float] = {}
+        """Turns of jobs whose batch has told nothing yet."""
+        self._frozen: dict[Kind, Counts] = {}
+        self._epoch = 0
+        self._touched: dict[Family, None] = {}
+        self._all_changed = True
+
+    def begin(self, view: FleetView) -> None:
+        """Learn again from what the view remembers."""
+        self._finals, self._batches, self._counts = deque(), {}, {}
+        self._seen = view.ended - len(view.history)
+        self._epoch = -1
+        self._catch_up(view)
+        self._all_changed = True
+
+    def family(self, job: Job) -> Family:
+        """Return the batch of a job."""
+        return (
+            weight_milli(job),
+            job.team,
+            job.submitted_ms // BATCH_MS,
+            job.seq // BATCH_JOBS,
+        )
+
+    def level(self, job: Job, served_ms: int) -> int:
+        """Return the level reached."""
+        return level_of(served_ms)
+
+    def level_ends_ms(self, job: Job, level: int) -> int:
+        """Return the service at which the next level begins."""
+        return NEVER if level == LEVELS - 1 else BOUNDS[level + 1]
+
+    def turn(self, group: Group) -> float:
+        """Return the turn that all jobs of a batch and level share."""
+        return self._turn(group.family, group.level)
+
+    def stand_turn(self, family: Family, level: int) -> float:
+        """Return the turn of jobs at the level they have reached."""
+        return self._turn(family, level)
+
+    def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
+        """Count the levels that a member survived."""
+        self._count(family, before, after, 1)
+
+    def ended(self, view: FleetView, holder: Holder) -> None:
+        """Forget what a job's survival had told: the history says it better from now on."""
+        if holder.level:
+            self._count(self.family(holder.job), 0, holder.level, -1)
+        if view.ended - self._seen > STEP_MOST:
+            self._catch_up(view)
+
+    def changed(self, view: FleetView) -> dict[Family, None] | None:
+        """Return the batches about which something was learned; None at a new epoch."""
+        self._catch_up(view)
+        touched, self._touched = self._touched, {}
+        if self._all_changed:
+            self._all_changed = False
+            return None
+        return touched
+
+    def _catch_up(self, view: FleetView) -> None:
+        """Learn from the jobs that ended since, freezing the hazards where an epoch begins."""
+        lag = view.ended - self._seen
+        if not lag and self._epoch >= 0:
+            return
+        freeze_at = epoch(view.ended)
+        history = view.history
+        for place in range(-lag, 0):
+            if self._seen == freeze_at:
+                self._freeze(freeze_at)
+            self._learn(history[place])
+            self._seen += 1
+        if self._seen == freeze_at:
+            self._freeze(freeze_at)
+
+    def _learn(self, ended: Ended) -> None:
+        family, level = self.family(ended.job), level_of(ended.ran_ms)
+        self._count(family, 0, level + 1, 1, level)
+        self._tally(family, level, 1)
+        finals = self._finals
+        finals.append((family, level))
+        if len(finals) > WINDOW:
+            family, level = finals.popleft()
+            self._count(family, 0, level + 1, -1, level)
+            self._tally(family, level, -1)
+
+    def _count(
+        self, family: Family, before: int, after: int, sign: int, ended_in: int = -1
+    ) -> None:
+        """Count one more member (or one less) that left these levels, or ended in the last."""
+        batch = self._batches.get(family)
+        if batch is None:
+            batch = self._batches[family] = _Batch()
+        left = batch.left
+        for level in range(before, after):
+            left[level] += sign
+        if ended_in >= 0:
+            batch.ends[ended_in] += sign
+        if not left[0]:
+            del self._batches[family]
+        elif turns := batch.turns:
+            # A member that stands above these levels looks only at what lies ahead of it.
+            for level in [level for level in turns if level < after]:
+                del turns[level]
+        self._touched[family] = None
+
+    def _tally(self, family: Family, level: int, sign: int) -> None:
+        kind = (family[0], family[1])
+        counts = self._counts.get(kind)
+        if counts is None:
+            counts = self._counts[kind] = [0] * LEVELS
+        counts[level] += sign
+
+    def _freeze(self, at: int) -> None:
+        if at == self._epoch:
+            return
+        self._epoch = at
+        self._frozen = _summed(self._counts)
+        self._hazards, self._turns = {}, {}
+        for batch in self._batches.values():
+            batch.turns.clear()
+        self._all_changed = True
+
+    def _turn(self, family: Family, level: int) -> float:
+        batch = self._batches.get(family)
+        size, team, _, _ = family
+        if batch is None or not batch.left[level]:
+            # Nobody of the batch has left this level: it says nothing of what lies ahead.
+            turn = self._turns.get((size, team, level))
+            if turn is None:
+                turn = _index(self._hazard((size, team)), level) * size
+                self._turns[size, team, level] = turn
+            return turn
+        turn = batch.turns.get(level)
+        if turn is None:
+            hazards = _batch_hazards(batch, self._hazard((size, team)), level)
+            turn = batch.turns[level] = _index(hazards, level) * size
+        return turn
+
+    def _hazard(self, kind: Kind) -> Hazards:
+        """Return the hazards of a kind of job, leaning on the wider kind."""
+        hazards = self._hazards.get(kind)
+        if hazards is None:
+            if kind == EVERY:
+                wider, trust = PRIOR, TRUST_ALL
+            else:
+                wider = self._hazard((kind[0], "") if kind[1] else EVERY)
+                trust = TRUST_SIZE
+            hazards = self._hazards[kind] = _blend(self._frozen.get(kind, NO_ENDS), wider, trust)
+        return hazards
+
+
+def _summed(counts: dict[Kind, Counts]) -> dict[Kind, Counts]:
+    """Return the counts of each size and team, of each size, and of every job."""
+    sums: dict[Kind, Counts] = {EVERY: [0] * LEVELS}
+    for (size, team), ends in counts.items():
+        kinds: list[Kind] = [EVERY, (size, "")]
+        if team:
+            kinds.append((size, team))
+        for kind in kinds:
+            total = sums.setdefault(kind, [0] * LEVELS)
+            for level, count in enumerate(ends):
+                total[level] += count
+    return sums
+
+
+def _blend(ends: Counts, wider: Hazards, trust: float) -> Hazards:
+    hazards = [0.0] * LEVELS
+    reached = 0
+    for level in range(LEVELS - 1, -1, -1):
+        reached += ends[level]
+        hazards[level] = (ends[level] + trust * wider[level]) / (reached + trust)
+    return hazards
+
+
+def _batch_hazards(batch: _Batch, wider: Hazards, level: int) -> Hazards:
+    """Return the hazards of a batch from a level up; beyond what it has seen, the wider ones."""
+    left, ends = batch.left, batch.ends
+    hazards = wider.copy()
+    while level < LEVELS and (members := left[level]):
+        hazards[level] = (ends[level] + TRUST_BATCH * wider[level]) / (members + TRUST_BATCH)
+        level += 1
+    return hazards
+
+
+def _index(hazards: Hazards, level: int) -> float:
+    """Return the least time spent per job that ends, over all points at which to give up."""
+    surviving, spent, best = 1.0, 0.0, 0.0
+    for step in range(level, LEVELS - 1):
+        hazard = hazards[step]
+        spent += surviving * WIDTHS[step] * (1 - hazard / 2)
+        surviving *= 1 - hazard
+        best = max(best, (1 - surviving) / spent)
+        if surviving < 0.02:
+            return 1 / best
+    spent += surviving * WIDTHS[-1] / 2
+    return 1 / max(best, 1 / spent)

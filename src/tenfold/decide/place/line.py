@@ -1,0 +1,115 @@
+"""One line for all: jobs start in the order of a fixed key, and run to their end.
+
+The head of the line blocks those behind it, as in the published runs of FIFO and SJF: a
+small job never starves a large one. Policies that let jobs pass live in `ranked` and `slurm`.
+"""
+
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+
+from tenfold.decide.place.misfit import never_fits
+from tenfold.fleet.capacity import Capacity, Slots
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.actions import Action, RefuseJob, StartJob
+from tenfold.model.decision import NOTHING, Decision
+from tenfold.model.events import (
+    ActionOrdered,
+    ActionRefused,
+    Event,
+    JobEnded,
+    JobStarted,
+    JobStopped,
+    JobSubmitted,
+    NodeJoined,
+)
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job, Shape
+from tenfold.model.units import Millis
+
+Key = Callable[[Job], int]
+"""Smaller goes first; ties go by arrival."""
+
+Place = tuple[int, int, int, Job]
+
+
+class LinePlacer:
+    """Start jobs strictly in order; nobody passes a job that waits for room."""
+
+    def __init__(self, name: str, key: Key) -> None:
+        self.name = name
+        self._key = key
+        self._version = -1
+        self._capacity = Capacity()
+        self._held: dict[JobId, tuple[Slots, Shape]] = {}
+        self._line: list[Place] = []
+        self._blocked = False
+        """Whether the head found no room and none has been freed since."""
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return the starts that are possible now, in order."""
+        if news is None or self._version + len(news) != view.version or not self._hear(view, news):
+            self._rebuild(view)
+        self._version = view.version
+        line = self._line
+        if self._blocked or not line:
+            return NOTHING
+        actions: list[Action] = []
+        pending, claim, held = view.pending, self._capacity.claim, self._held
+        while line:
+            job = line[0][3]
+            if job.id not in pending:
+                heappop(line)
+                continue
+            shape = job.shape
+            slots = claim(shape)
+            if slots is None:
+                if self._capacity.could_hold(shape):
+                    self._blocked = True
+                    break
+                heappop(line)
+                actions.append(RefuseJob(job.id, never_fits(self._capacity, shape)))
+                continue
+            heappop(line)
+            held[job.id] = (slots, shape)
+            actions.append(StartJob(job.id, slots))
+        return Decision(actions)
+
+    def _hear(self, view: FleetView, news: Sequence[Event]) -> bool:
+        """Bring the caches up to date; False where only a rebuild can."""
+        held, line = self._held, self._line
+        for event in news:
+            kind = type(event)
+            if kind is JobStarted:
+                continue
+            if kind is ActionOrdered:
+                action = event.action
+                if type(action) is StartJob and action.job_id not in held:
+                    return False
+            elif kind is JobSubmitted:
+                job = event.job
+                place = (self._key(job), job.submitted_ms, job.seq, job)
+                if self._blocked and line and place < line[0]:
+                    self._blocked = False
+                heappush(line, place)
+            elif kind is JobEnded:
+                slots, shape = held.pop(event.job_id)
+                self._capacity.give(slots, shape)
+                self._blocked = False
+            elif kind is JobStopped or kind is ActionRefused or kind is NodeJoined:
+                return False
+            else:
+                return False
+        return True
+
+    def _rebuild(self, view: FleetView) -> None:
+        self._capacity = Capacity.of(view)
+        self._held = {
+            job_id: (held.slots, held.job.shape)
+            for kept in (view.orders, view.running)
+            for job_id, held in kept.items()
+        }
+        self._line = [
+            (self._key(job), job.submitted_ms, job.seq, job) for job in view.pending.values()
+        ]
+        heapify(self._line)
+        self._blocked = False

@@ -1,0 +1,275 @@
+"""Start in the order of a ranking, let small jobs fill holes, displace where it pays.
+
+The walk touches one head of each shape that could have found room since it last tried.
+Displacing takes two turns: first the stops, then, once they are facts, the start. Until
+then the room to come is kept for those it was made for.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tenfold.decide.place.misfit import never_fits
+from tenfold.decide.place.ranking import NEVER, Holder, Ranking
+from tenfold.decide.place.standing import Standing
+from tenfold.decide.place.victims import choose_victims
+from tenfold.decide.place.waiting import Waiting
+from tenfold.fleet.capacity import Capacity, Slots
+from tenfold.fleet.fleet import NEVER_RAN, FleetView
+from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob
+from tenfold.model.decision import NOTHING, Decision
+from tenfold.model.events import (
+    ActionOrdered,
+    Event,
+    JobEnded,
+    JobStarted,
+    JobStopped,
+    JobSubmitted,
+)
+from tenfold.model.ids import NodeId
+from tenfold.model.job import Job
+from tenfold.model.reason import Reason
+from tenfold.model.units import MINUTE, Millis
+
+REVIEW_MS = 5 * MINUTE
+"""What changes with time alone is reviewed at multiples of this, not at every fact."""
+
+
+class RankedPlacer:
+    """A placing decider driven by a `Ranking`."""
+
+    def __init__(
+        self,
+        name: str,
+        ranking: Ranking,
+        *,
+        keep_factor: float = 1.0,
+        capacity_of: Callable[[FleetView], Capacity] = Capacity.of,
+    ) -> None:
+        self.name = name
+        self._ranking = ranking
+        self._keep_factor = keep_factor
+        self._capacity_of = capacity_of
+        self._version = -1
+        self._compared_ms = -1
+        """The review that all turns are up to date with; -1 after a fact that changes turns."""
+        self._capacity = Capacity()
+        self._standing = Standing(ranking, keep_factor)
+        self._waiting = Waiting(ranking)
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return starts, and stops of what must give way, in order of turn."""
+        fresh: list[Job] = []
+        bridged = news is not None and self._version + len(news) == view.version
+        if not (bridged and news is not None and self._hear(view, news, fresh)):
+            fresh = self._rebuild(view)
+        self._version = view.version
+        if not self._standing.stopping:
+            if not fresh and not self._waiting.count:
+                return NOTHING
+            if len(fresh) == 1 and (decision := self._start_alone(view, fresh[0], now_ms)):
+                return decision
+        past = view.past
+        for job in fresh:
+            self._waiting.add(job, past.get(job.id, NEVER_RAN), self._capacity)
+        return self._walk(view, now_ms)
+
+    def _start_alone(self, view: FleetView, job: Job, now_ms: Millis) -> Decision | None:
+        """Start the only job that could start now, without comparing it to anybody."""
+        waiting = self._waiting
+        wake_ms: int = NEVER
+        if waiting.count:
+            if self._compared_ms != now_ms - now_ms % REVIEW_MS or waiting.waits(job.shape):
+                return None
+            wake_ms = self._next_review_ms()
+        slots = self._capacity.claim(job.shape)
+        if slots is None:
+            return None
+        self._hold(view, job, slots, now_ms)
+        return Decision((StartJob(job.id, slots),), None if wake_ms == NEVER else Millis(wake_ms))
+
+    def _hear(self, view: FleetView, news: Sequence[Event], fresh: list[Job]) -> bool:
+        """Bring the caches up to date; False where only a rebuild can."""
+        standing = self._standing
+        held = standing.held
+        for event in news:
+            kind = type(event)
+            if kind is JobStarted:
+                if held[event.job_id].started_ms != event.at_ms:
+                    return False
+            elif kind is JobSubmitted:
+                fresh.append(event.job)
+            elif kind is JobEnded:
+                self._compared_ms = -1
+                self._ranking.ended(view, self._release(standing.remove(event.job_id)))
+            elif kind is ActionOrdered:
+                action = event.action
+                if type(action) is StartJob and action.job_id not in held:
+                    return False
+            elif kind is JobStopped and event.cause == "preempted":
+                self._compared_ms = -1
+                holder = self._release(standing.remove(event.job_id))
+                self._tell_past(view, holder.job, holder.level)
+                fresh.append(holder.job)
+            else:
+                return False
+        return True
+
+    def _rebuild(self, view: FleetView) -> list[Job]:
+        """Start again from the view; return what waits."""
+        self._capacity = self._capacity_of(view)
+        self._ranking.begin(view)
+        self._standing = Standing(self._ranking, self._keep_factor)
+        self._waiting = Waiting(self._ranking)
+        self._compared_ms = -1
+        past = view.past
+        for order in view.orders.values():
+            before = past.get(order.job.id, NEVER_RAN)
+            self._standing.add(Holder(order.job, order.slots, order.ordered_ms, before))
+        for run in view.running.values():
+            before = past.get(run.job.id, NEVER_RAN)
+            holder = Holder(run.job, run.slots, run.started_ms, before)
+            self._standing.add(holder)
+            if run.stopping:
+                self._standing.stop(holder)
+        for job_id in past:
+            holder = self._standing.held.get(job_id)
+            job = holder.job if holder else view.pending[job_id]
+            self._tell_past(view, job, 0)
+        return list(view.pending.values())
+
+    def _tell_past(self, view: FleetView, job: Job, known: int) -> None:
+        """Tell the policy what an unfinished job has behind it, beyond the level it knows."""
+        ranking = self._ranking
+        level = ranking.level(job, view.past[job.id].ran_ms)
+        if level > known:
+            ranking.climbed(job, ranking.family(job), known, level)
+
+    def _hold(self, view: FleetView, job: Job, slots: Slots, now_ms: int) -> None:
+        """Count a start that is about to be ordered."""
+        before = view.past.get(job.id, NEVER_RAN) if view.past else NEVER_RAN
+        self._standing.add(Holder(job, slots, now_ms, before))
+
+    def _release(self, holder: Holder) -> Holder:
+        """Take back what a job held, and offer it to the shapes that could use it."""
+        capacity = self._capacity
+        capacity.give(holder.slots, holder.job.shape)
+        if self._waiting.count:
+            place = capacity.place
+            most = 0
+            for slot in holder.slots:
+                bank, number = place[slot.node]
+                most = max(most, bank.free[number])
+            self._waiting.offer(most)
+        return holder
+
+    def _walk(self, view: FleetView, now_ms: Millis) -> Decision:
+        """Offer room to heads in order of turn until no shape can use any."""
+        waiting, standing, capacity = self._waiting, self._standing, self._capacity
+        self._compare(view, now_ms)
+        actions: list[Action] = []
+        reserved: list[tuple[Job, Slots]] = []
+        coming = _Coming(capacity, standing.stopping.values())
+        stopping = len(standing.stopping)
+        while (best := waiting.best()) is not None:
+            each, group = best
+            job = group.line[0][3]
+            if job.id not in view.pending:
+                waiting.leave(each, group)
+                continue
+            slots = capacity.claim(job.shape)
+            if slots is None and self._ranking.preempts:
+                slots = self._displace(job, group.turn, now_ms, coming, actions)
+            if slots is None:
+                if capacity.could_hold(job.shape):
+                    each.parked = True
+                else:
+                    waiting.leave(each, group)
+                    actions.append(RefuseJob(job.id, never_fits(capacity, job.shape)))
+                continue
+            waiting.leave(each, group)
+            if coming.needed_by(slots):
+                reserved.append((job, slots))
+            else:
+                self._hold(view, job, slots, now_ms)
+                actions.append(StartJob(job.id, slots))
+        for job, slots in reserved:
+            capacity.give(slots, job.shape)
+            waiting.add(job, view.past.get(job.id, NEVER_RAN), capacity)
+        coming.take_back()
+        if len(standing.stopping) > stopping:
+            return Decision(actions, now_ms)
+        wake_ms = self._next_review_ms() if waiting.count else NEVER
+        if wake_ms == NEVER:
+            return Decision(actions) if actions else NOTHING
+        return Decision(actions, Millis(wake_ms))
+
+    def _next_review_ms(self) -> int:
+        """Return the review at which a holder will have reached its next level."""
+        change_ms = self._standing.next_change_ms()
+        return change_ms if change_ms == NEVER else -(-change_ms // REVIEW_MS) * REVIEW_MS
+
+    def _compare(self, view: FleetView, now_ms: Millis) -> None:
+        """Bring turns up to date: levels reached by now, and what the policy has learned."""
+        standing, waiting = self._standing, self._waiting
+        self._compared_ms = review_ms = now_ms - now_ms % REVIEW_MS
+        greatest = standing.settle(review_ms)
+        families = self._ranking.changed(view)
+        if families is None or families:
+            greatest = max(greatest, standing.reorder(families))
+            waiting.reorder(families)
+        if greatest:
+            waiting.rouse(standing.limit(greatest))
+
+    def _displace(
+        self, job: Job, turn: float, now_ms: Millis, coming: "_Coming", actions: list[Action]
+    ) -> Slots | None:
+        """Order the stops that make room for a job, and return the room to come."""
+        standing, shape = self._standing, job.shape
+        victims = choose_victims(self._capacity, shape, standing.candidates(turn, now_ms))
+        if not victims:
+            return None
+        for holder in victims:
+            standing.stop(holder)
+            coming.lend(holder)
+            why = f"job `{job.id}` goes first under `{self.name}` and needs its room"
+            actions.append(StopJob(holder.job.id, "preempted", Reason("gave-way", why)))
+        return self._capacity.claim(shape)
+
+
+class _Coming:
+    """Room of jobs that are being stopped, counted as free during one walk."""
+
+    def __init__(self, capacity: Capacity, stopping: Sequence[Holder]) -> None:
+        self._capacity = capacity
+        self._lent: list[Holder] = []
+        self._owed: dict[NodeId, int] = {}
+        for holder in stopping:
+            self.lend(holder)
+
+    def lend(self, holder: Holder) -> None:
+        """Count the room of one more holder as free."""
+        self._lent.append(holder)
+        self._capacity.give(holder.slots, holder.job.shape)
+        for slot in holder.slots:
+            self._owed[slot.node] = self._owed.get(slot.node, 0) + max(1, slot.gpus)
+
+    def needed_by(self, slots: Slots) -> bool:
+        """Return whether these slots need room that is still being given up."""
+        owed = self._owed
+        if not owed:
+            return False
+        place = self._capacity.place
+        leans = False
+        for slot in slots:
+            if due := owed.get(slot.node):
+                bank, number = place[slot.node]
+                leans = leans or due > bank.free[number]
+        if leans:
+            for slot in slots:
+                if slot.node in owed:
+                    owed[slot.node] = max(0, owed[slot.node] - slot.gpus)
+        return leans
+
+    def take_back(self) -> None:
+        """Stop counting what is not free yet."""
+        for holder in self._lent:
+            self._capacity.take(holder.slots, holder.job.shape)

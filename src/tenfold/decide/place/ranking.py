@@ -1,0 +1,145 @@
+"""Who goes first: what a policy has to say, apart from how room is found.
+
+Jobs belong to families that the policy tells apart, and climb levels as they are served.
+Waiting jobs of one shape, family and level form a group. Turns are compared across groups
+and against jobs that hold room: a smaller turn goes first. All of it must follow from the
+view, the time and the policy alone, so that a fresh decider decides as a warm one.
+"""
+
+from typing import Protocol
+
+from tenfold.fleet.capacity import Slots
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job, Past, Shape
+from tenfold.model.units import Millis
+
+NEVER = 1 << 62
+
+Family = tuple[int, str, int, int]
+"""Size, team, and two numbers more: what a policy tells apart, 0 or empty where it does not."""
+
+ALIKE: Family = (0, "", 0, 0)
+
+
+class Holder:
+    """A job that holds room: ordered, running, or being stopped."""
+
+    __slots__ = (
+        "before",
+        "family",
+        "gpus",
+        "job",
+        "level",
+        "slots",
+        "stand",
+        "started_ms",
+        "stopping",
+    )
+
+    def __init__(self, job: Job, slots: Slots, started_ms: int, before: Past) -> None:
+        self.job = job
+        self.slots = slots
+        self.gpus = slots[0].gpus if len(slots) == 1 else sum(slot.gpus for slot in slots)
+        self.started_ms = started_ms
+        self.before = before
+        """Its earlier runs."""
+        self.stopping = False
+        self.family: Family | None = None
+        self.level = 0
+        self.stand: Stand | None = None
+        """Where it stands among those that may be displaced, while somebody waits."""
+
+    def served_ms(self, now_ms: int) -> int:
+        """Return how long it has held room in all its runs."""
+        return self.before.ran_ms + now_ms - self.started_ms
+
+
+class Stand:
+    """Holders of one family and level: they share a turn."""
+
+    __slots__ = ("family", "holders", "level", "turn")
+
+    def __init__(self, family: Family, level: int, turn: float) -> None:
+        self.family = family
+        self.level = level
+        self.turn = turn
+        self.holders: dict[JobId, Holder] = {}
+
+
+class Group:
+    """Waiting jobs of one shape, family and level."""
+
+    __slots__ = ("family", "level", "line", "shape", "stamp", "turn")
+
+    def __init__(self, shape: Shape, family: Family, level: int) -> None:
+        self.shape = shape
+        self.family = family
+        self.level = level
+        self.line: list[tuple[int, int, int, Job]] = []
+        """A heap of (key, submitted, number, job)."""
+        self.stamp = 0
+        """Renewed at each change of head or turn, so that stale places are known."""
+        self.turn = 0.0
+
+
+class Ranking(Protocol):
+    """The order of a policy."""
+
+    @property
+    def preempts(self) -> bool:
+        """Whether a job that holds room may be displaced at all."""
+        ...
+
+    @property
+    def live(self) -> bool:
+        """Whether the turns of holders change with time itself, not in steps."""
+        ...
+
+    def begin(self, view: FleetView) -> None:
+        """Start again from the view: forget what was learned from news."""
+        ...
+
+    def key(self, job: Job, past: Past) -> int:
+        """Return the order of a job inside its group."""
+        ...
+
+    def family(self, job: Job) -> Family:
+        """Return what else than its shape tells its group from others."""
+        ...
+
+    def level(self, job: Job, served_ms: int) -> int:
+        """Return the level a job has reached by what it was served."""
+        ...
+
+    def level_ends_ms(self, job: Job, level: int) -> int:
+        """Return the service at which the next level begins, or NEVER."""
+        ...
+
+    def turn(self, group: Group) -> float:
+        """Return the turn of a group's head."""
+        ...
+
+    def stand_turn(self, family: Family, level: int) -> float:
+        """Return the turn of holders; a job with a smaller one may displace them."""
+        ...
+
+    def holder_turn(self, holder: Holder, now_ms: Millis) -> float:
+        """Return the turn of one holder now; asked only where `live`."""
+        ...
+
+    def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
+        """Hear that an unfinished job has gone from one level to another."""
+        ...
+
+    def held(self, holder: Holder, sign: int) -> None:
+        """Hear that a job took room (1) or gave it back (-1)."""
+        ...
+
+    def ended(self, view: FleetView, holder: Holder) -> None:
+        """Hear that a holder is over; the view's history has it already."""
+        ...
+
+    def changed(self, view: FleetView) -> dict[Family, None] | None:
+        """Return families whose turns changed since the last call; None means all may have."""
+        ...

@@ -1,0 +1,139 @@
+"""Nodes as flat arrays, one row each in the order of the fleet: what many are scored by at once.
+
+Whole GPUs are handed out by number and shares by device. A row therefore lays its devices
+out afresh from what its node has left: shared ones where they are, then those wholly taken,
+then the free ones. It follows from the fleet's view alone, whatever came before.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenfold.fleet.capacity import Bank
+from tenfold.model.ids import NodeId
+from tenfold.model.job import WHOLE, Shape, per_member
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Kind = tuple[str, str, int, int, int]
+"""Site, accelerator, GPUs, CPU thousandths and MiB: what nodes of one bank share."""
+
+PLENTY = 1 << 40
+"""CPUs or memory of a node where they are not counted."""
+
+
+class Ask(NamedTuple):
+    """What one member of a gang asks of its node."""
+
+    cpus_milli: int
+    memory_mib: int
+    gpus: int
+    milli: int
+    """Thousandths of each of the GPUs: all of them, or a share of one; 0 without GPUs."""
+    accelerators: tuple[str, ...]
+
+    @property
+    def asked_milli(self) -> int:
+        """Thousandths of a GPU in all."""
+        return self.gpus * self.milli
+
+
+def ask_of(shape: Shape, node_gpus_most: int) -> Ask:
+    """Return what each member of a gang asks, where the largest node has so many GPUs."""
+    if shape.milli:
+        return Ask(shape.cpus_milli, shape.memory_mib, 1, shape.milli, shape.accelerators)
+    if not shape.gpus:
+        return Ask(shape.cpus_milli, shape.memory_mib, 0, 0, shape.accelerators)
+    gpus = max(1, min(shape.gpus, shape.gpus_per_node or node_gpus_most))
+    cpus, memory = per_member(shape, -(-shape.gpus // gpus))
+    return Ask(cpus, memory, gpus, WHOLE, shape.accelerators)
+
+
+class Rows:
+    """What every node has, and has left."""
+
+    def __init__(
+        self, banks: Mapping[Kind, Bank], place: Mapping[NodeId, tuple[Bank, int]]
+    ) -> None:
+        count = len(place)
+        self.homes = list(place.values())
+        self.index = {node_id: row for row, node_id in enumerate(place)}
+        self.width = max((bank.size for bank in banks.values()), default=0)
+        self.kinds: dict[str, int] = {}
+        """Number of each accelerator type, from 1; 0 is for nodes without GPUs."""
+        self.kind = np.zeros(count, np.int64)
+        self.bank = np.zeros(count, np.int64)
+        """Place of the node's bank among all banks."""
+        self.gpus_all = np.zeros(count, np.int64)
+        self.cpus_all = np.zeros(count, np.int64)
+        self.memory_all = np.zeros(count, np.int64)
+        self.cpus = np.zeros(count, np.int64)
+        self.memory = np.zeros(count, np.int64)
+        self.left = np.zeros((count, self.width), np.int64)
+        """Thousandths left of each device."""
+        self.is_open = np.zeros(count, np.bool_)
+        self.banks = list(banks.values())
+        number_of = {id(bank): (place, kind) for place, (kind, bank) in enumerate(banks.items())}
+        for row, (bank, number) in enumerate(self.homes):
+            self.bank[row], (_, accelerator, gpus, cpus, memory) = number_of[id(bank)]
+            if gpus:
+                self.kind[row] = self.kinds.setdefault(accelerator, len(self.kinds) + 1)
+            self.gpus_all[row] = gpus
+            self.cpus_all[row] = cpus or PLENTY
+            self.memory_all[row] = memory or PLENTY
+            self.is_open[row] = bank.is_open[number]
+            self.lay_out(row)
+        self.gpus_total = int(self.gpus_all.sum())
+
+    def lay_out(self, row: int) -> None:
+        """Bring one row up to date with its node."""
+        bank, number = self.homes[row]
+        self.cpus[row] = bank.cpus[number] if bank.counts_cpus else PLENTY
+        self.memory[row] = bank.memory[number] if bank.counts_memory else PLENTY
+        free, size = bank.free[number], bank.size
+        given = bank.given.get(number)
+        if not given:
+            left = self.left[row]
+            left[: size - free] = 0
+            left[size - free : size] = WHOLE
+            return
+        taken = size - free - len(given)
+        devices = [0] * self.width
+        for device in range(size):
+            if milli := given.get(device):
+                devices[device] = WHOLE - milli
+            elif taken:
+                taken -= 1
+            else:
+                devices[device] = WHOLE
+        self.left[row] = devices
+
+    def allowed(self, ask: Ask) -> Flags:
+        """Return for each number of a type whether the ask may go there."""
+        flags = np.ones(len(self.kinds) + 1, np.bool_)
+        if ask.accelerators:
+            flags[0] = "" in ask.accelerators
+            for name, number in self.kinds.items():
+                flags[number] = name in ask.accelerators
+        if ask.gpus:
+            flags[0] = False
+        return flags
+
+    def gpus_for(self, ask: Ask) -> int:
+        """Return the GPUs of all nodes that could hold the ask if they were empty."""
+        able = self.allowed(ask)[self.kind] & (self.gpus_all >= ask.gpus)
+        able &= (self.cpus_all >= ask.cpus_milli) & (self.memory_all >= ask.memory_mib)
+        return int(self.gpus_all[able].sum())
+
+    def fits(self, ask: Ask, rows: Ints) -> Flags:
+        """Return which of these nodes can hold the ask now; types are the caller's matter."""
+        fits = self.is_open[rows] & (self.cpus[rows] >= ask.cpus_milli)
+        fits &= self.memory[rows] >= ask.memory_mib
+        if ask.gpus == 1:
+            fits &= self.left[rows].max(1, initial=0) >= ask.milli
+        elif ask.gpus:
+            fits &= (self.left[rows] >= ask.milli).sum(1) >= ask.gpus
+        return fits

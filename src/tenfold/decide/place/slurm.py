@@ -1,0 +1,296 @@
+"""Place jobs as Slurm would: multifactor priority, a main pass, and backfill.
+
+The main pass goes down the queue and stops, for a partition and for its nodes, at the first
+job that cannot start. Backfill then looks behind that job. Both happen on the beat of their
+periods, counted from time zero, as Slurm's own loop batches what happens between: so a
+decider that was started anew decides as one that has run for days.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tenfold.decide.place.misfit import never_fits
+from tenfold.decide.place.slurm_backfill import BackfillPass, Candidate, Ending, Horizon
+from tenfold.decide.place.slurm_priority import NO_ACCOUNTS, Accounts, Priorities
+from tenfold.decide.place.slurm_select import Usable, choose, could_hold
+from tenfold.fleet.capacity import Capacity, Slots
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.actions import Action, RefuseJob, StartJob
+from tenfold.model.decision import NOTHING, Decision
+from tenfold.model.events import ActionOrdered, Event, JobEnded, JobStarted, JobSubmitted
+from tenfold.model.hostlist import expand
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import Job
+from tenfold.model.reason import Reason
+from tenfold.model.slurm_policy import SlurmPartition, SlurmPolicy
+from tenfold.model.units import DAY, MINUTE, SECOND, Millis
+
+LONG_MS = Millis(365 * DAY)
+"""What Slurm plans with where neither the job nor its partition has a limit."""
+
+
+class Queue(NamedTuple):
+    """A partition and the nodes it may use; no partition stands for the whole fleet."""
+
+    name: str
+    partition: SlurmPartition | None
+    nodes: frozenset[NodeId] | None
+
+    def holds(self, node: NodeId) -> bool:
+        """Return whether jobs of this queue may use a node."""
+        return self.nodes is None or node in self.nodes
+
+
+class Waiting(NamedTuple):
+    """A waiting job with its place in the line: tier, then priority, then arrival."""
+
+    place: tuple[int, int, int, int]
+    job: Job
+    queue: Queue
+
+
+class SlurmPlacer:
+    """Decide as a Slurm with this configuration would."""
+
+    def __init__(self, policy: SlurmPolicy, accounts: Accounts = NO_ACCOUNTS) -> None:
+        self.name = "slurm"
+        self._policy = policy
+        self._accounts = accounts
+        # The controller's own loop turns once a second, whatever is configured.
+        self._main_ms = max(SECOND, _seconds(policy, "batch_sched_delay", 3) * SECOND)
+        self._full_ms = max(SECOND, policy.interval_ms)
+        self._backfill_ms = 0
+        if policy.scheduler == "backfill":
+            self._backfill_ms = max(SECOND, policy.backfill.interval_ms)
+        self._version = -1
+        self._capacity = Capacity()
+        self._queues: dict[str, Queue] = {}
+        self._default = Queue("", None, None)
+        self._held: dict[JobId, tuple[Slots, Job]] = {}
+        self._wished = 0
+        """Starts of the last decision, which the caches took for granted."""
+        self._classes: dict[tuple[str, str], tuple[int, Job]] = {}
+        """How many jobs of each shape and queue wait, and one of them to try."""
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return what the passes due now start, and when the next may be worth making."""
+        if news is None or self._version + len(news) != view.version or not self._hear(news):
+            self._rebuild(view)
+        self._version = view.version
+        self._wished = 0
+        never = self._never()
+        if not never and not self._any_fits():
+            return NOTHING
+        actions: list[Action] = []
+        is_full = now_ms % self._full_ms == 0
+        is_main = is_full or now_ms % self._main_ms == 0
+        is_backfill = bool(self._backfill_ms) and now_ms % self._backfill_ms == 0
+        if is_main or is_backfill:
+            line = self._line(view, now_ms)
+            if never:
+                line = self._refuse(line, never, actions)
+            if is_main:
+                depth = len(line) if is_full else self._policy.queue_depth
+                line = self._main_pass(line, depth, actions)
+            if is_backfill:
+                self._backfill_pass(line, view, now_ms, actions)
+        return Decision(actions, self._next_pass(now_ms, is_main=is_main))
+
+    def _next_pass(self, now_ms: Millis, *, is_main: bool) -> Millis:
+        """Return the next beat; right after a main pass only time can bring something new."""
+        periods = [self._full_ms]
+        if not is_main:
+            periods.append(self._main_ms)
+        if self._backfill_ms:
+            periods.append(self._backfill_ms)
+        return Millis(min((now_ms // period + 1) * period for period in periods))
+
+    def _line(self, view: FleetView, now_ms: Millis) -> list[Waiting]:
+        priorities = Priorities(self._policy, self._accounts, view, self._capacity, now_ms)
+        line: list[Waiting] = []
+        for job in view.pending.values():
+            queue = self._queue(job)
+            tier = queue.partition.priority_tier if queue.partition else 0
+            priority = priorities.of(job, queue.partition)
+            line.append(Waiting((-tier, -priority, job.submitted_ms, job.seq), job, queue))
+        line.sort(key=lambda one: one.place)
+        return line
+
+    def _refuse(
+        self, line: list[Waiting], never: set[tuple[str, str]], actions: list[Action]
+    ) -> list[Waiting]:
+        rest: list[Waiting] = []
+        for one in line:
+            if (one.job.shape.key, one.queue.name) in never:
+                actions.append(RefuseJob(one.job.id, self._why_never(one)))
+            else:
+                rest.append(one)
+        return rest
+
+    def _why_never(self, one: Waiting) -> tuple[Reason, ...]:
+        shape = one.job.shape
+        if not self._capacity.could_hold(shape):
+            return never_fits(self._capacity, shape)
+        sentence = f"partition `{one.queue.name}` has too few nodes for shape `{shape.key}`"
+        return (Reason("larger-than-the-partition", sentence),)
+
+    def _main_pass(self, line: list[Waiting], depth: int, actions: list[Action]) -> list[Waiting]:
+        """Start jobs in order; a job that cannot start closes its partition's nodes."""
+        closed: list[Queue] = []
+        left: list[Waiting] = []
+        for place, one in enumerate(line):
+            slots = None
+            if place < depth and one.queue not in closed:
+                slots = choose(self._capacity, one.job.shape, _open(one.queue, closed))
+                if slots is None:
+                    closed.append(one.queue)
+            if slots is None:
+                left.append(one)
+                continue
+            self._capacity.take(slots, one.job.shape)
+            self._order(one.job, slots, actions)
+        return left
+
+    def _backfill_pass(
+        self, line: list[Waiting], view: FleetView, now_ms: Millis, actions: list[Action]
+    ) -> None:
+        habits = self._policy.backfill
+        if not line or not self._any_fits():
+            return
+        horizon = Horizon(habits.window_ms, habits.resolution_ms)
+        backfill = BackfillPass(self._capacity, self._endings(view, now_ms), horizon, now_ms)
+        line = line[: habits.jobs_tested_max or None]
+        hopes = self._hopes(line)
+        planned = 0
+        for one in line:
+            candidate = Candidate(one.job, self._limit_ms(one.job), one.queue.holds)
+            slots = backfill.offer(candidate)
+            if slots is not None:
+                self._order(one.job, slots, actions)
+            elif len(backfill.reservations) == planned:
+                continue
+            planned = len(backfill.reservations)
+            if not any(backfill.could_start(hope) for hope in hopes):
+                break
+
+    def _hopes(self, line: list[Waiting]) -> list[Candidate]:
+        """Return one job of each shape and queue with the shortest limit among them.
+
+        Where none of these could start now, none of the line could: the pass is over.
+        """
+        hopes: dict[tuple[str, str], Candidate] = {}
+        for one in line:
+            key, limit_ms = (one.job.shape.key, one.queue.name), self._limit_ms(one.job)
+            if key not in hopes or limit_ms < hopes[key].limit_ms:
+                hopes[key] = Candidate(one.job, limit_ms, one.queue.holds)
+        return list(hopes.values())
+
+    def _order(self, job: Job, slots: Slots, actions: list[Action]) -> None:
+        self._held[job.id] = (slots, job)
+        self._count(job, -1)
+        self._wished += 1
+        actions.append(StartJob(job.id, slots))
+
+    def _endings(self, view: FleetView, now_ms: Millis) -> list[Ending]:
+        """Return what every started job gives back at its limit, this cycle's starts too."""
+        endings: list[Ending] = []
+        for job_id, (slots, job) in self._held.items():
+            run = view.running.get(job_id)
+            order = view.orders.get(job_id)
+            began_ms = run.started_ms if run else order.ordered_ms if order else now_ms
+            # Slurm counts in whole seconds.
+            began_ms = began_ms // SECOND * SECOND
+            at_ms = max(began_ms + self._limit_ms(job), now_ms + SECOND)
+            endings.append(Ending(at_ms, (job.submitted_ms, job.seq), slots, job.shape))
+        return endings
+
+    def _limit_ms(self, job: Job) -> Millis:
+        """Return the limit that backfill plans with: whole minutes, as Slurm keeps it."""
+        partition = self._queue(job).partition
+        most_ms = partition.time_max_ms if partition else None
+        limit_ms = job.limit_ms
+        if limit_ms is None and partition is not None:
+            limit_ms = partition.time_default_ms
+        if limit_ms is None:
+            limit_ms = LONG_MS if most_ms is None else most_ms
+        limit_ms = -(-limit_ms // MINUTE) * MINUTE
+        return Millis(limit_ms if most_ms is None else min(limit_ms, most_ms))
+
+    def _queue(self, job: Job) -> Queue:
+        return self._queues.get(job.qos, self._default)
+
+    def _any_fits(self) -> bool:
+        """Return whether any waiting shape has room now: if none has, no pass can start one."""
+        return any(
+            choose(self._capacity, job.shape, self._queue(job).holds) is not None
+            for _, job in self._classes.values()
+        )
+
+    def _never(self) -> set[tuple[str, str]]:
+        """Return the shapes and queues that not even an empty fleet could hold."""
+        return {
+            key
+            for key, (_, job) in self._classes.items()
+            if not could_hold(self._capacity, job.shape, self._queue(job).holds)
+        }
+
+    def _hear(self, news: Sequence[Event]) -> bool:
+        """Bring the caches up to date; False where only a rebuild can."""
+        heard = 0
+        for event in news:
+            if type(event) is JobStarted:
+                continue
+            if type(event) is JobSubmitted:
+                self._count(event.job, 1)
+            elif type(event) is JobEnded:
+                slots, job = self._held.pop(event.job_id)
+                self._capacity.give(slots, job.shape)
+            elif type(event) is ActionOrdered:
+                action = event.action
+                if type(action) is not StartJob or action.job_id not in self._held:
+                    return False
+                heard += 1
+            else:
+                return False
+        return heard == self._wished
+
+    def _rebuild(self, view: FleetView) -> None:
+        self._capacity = Capacity.of(view)
+        self._queues = {one.name: _queue_of(one, view) for one in self._policy.partitions}
+        named = [self._queues[one.name] for one in self._policy.partitions if one.is_default]
+        self._default = (named or [*self._queues.values(), Queue("", None, None)])[0]
+        self._held = {
+            job_id: (held.slots, held.job)
+            for kept in (view.orders, view.running)
+            for job_id, held in kept.items()
+        }
+        self._classes = {}
+        for job in view.pending.values():
+            self._count(job, 1)
+
+    def _count(self, job: Job, change: int) -> None:
+        key = (job.shape.key, self._queue(job).name)
+        count = self._classes.get(key, (0, job))[0] + change
+        if count:
+            self._classes[key] = (count, job)
+        else:
+            del self._classes[key]
+
+
+def _open(queue: Queue, closed: list[Queue]) -> Usable:
+    if not closed:
+        return queue.holds
+    return lambda node: queue.holds(node) and not any(one.holds(node) for one in closed)
+
+
+def _seconds(policy: SlurmPolicy, parameter: str, default: int) -> int:
+    text = policy.parameters.get(parameter, "")
+    return int(text) if text.isdigit() else default
+
+
+def _queue_of(partition: SlurmPartition, view: FleetView) -> Queue:
+    """Return a partition's queue; one whose nodes the fleet does not have is given all."""
+    nodes = frozenset(
+        NodeId(name) for name in expand(partition.nodes) if NodeId(name) in view.nodes
+    )
+    return Queue(partition.name, partition, nodes or None)

@@ -1,0 +1,161 @@
+"""Slurm's multifactor priority: weights times factors between 0 and 1, and what people set.
+
+Slurm computes priorities at submission and then again once in a period, not at each pass: in
+between, ages and usage stand still. Periods are counted from time zero, so that the value
+follows from the view and the moment alone.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tenfold.fleet.capacity import Capacity
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.ids import TeamId
+from tenfold.model.job import WHOLE, Job, Shape
+from tenfold.model.slurm_policy import SlurmPartition, SlurmPolicy
+from tenfold.model.units import Millis
+
+LEAST = 1
+"""A priority of 0 would hold the job; the sum is never below this."""
+
+
+class Accounts(Struct, frozen=True):
+    """What Slurm keeps in its accounting database and not in `slurm.conf`."""
+
+    qos_priorities: dict[str, int] = {}
+    shares: dict[str, int] = {}
+    """Fair shares by team; a team that is not named has 1."""
+
+
+NO_ACCOUNTS = Accounts()
+
+
+class Priorities:
+    """The priorities of waiting jobs at one moment."""
+
+    def __init__(
+        self,
+        policy: SlurmPolicy,
+        accounts: Accounts,
+        view: FleetView,
+        capacity: Capacity,
+        now_ms: Millis,
+    ) -> None:
+        self._policy = policy
+        self._qos = accounts.qos_priorities
+        self._capacity = capacity
+        period_ms = max(1, policy.calc_period_ms)
+        self._at_ms = now_ms // period_ms * period_ms
+        self._nodes = max(1, len(view.nodes))
+        self._cpus_milli = sum(node.cpus_milli for node in view.nodes.values())
+        self._gpus = max(1, sum(node.gpus for node in view.nodes.values()))
+        self._partition_most = max(
+            (one.priority_job_factor for one in policy.partitions), default=0
+        )
+        self._qos_most = max(self._qos.values(), default=0)
+        self._fair: Mapping[TeamId, float] = {}
+        if policy.weights.fairshare:
+            self._fair = fair_shares(policy, accounts, view, self._at_ms)
+        self._worth: dict[str, float] = {}
+
+    def of(self, job: Job, partition: SlurmPartition | None) -> int:
+        """Return the priority of a job; larger goes first.
+
+        What people set (`--nice` with its sign turned) is added at the end.
+        """
+        policy, weights = self._policy, self._policy.weights
+        if policy.priority == "basic":
+            return job.priority
+        total = self._fixed(job.shape)
+        if weights.age and policy.age_max_ms:
+            age_ms = max(0, self._at_ms - job.submitted_ms)
+            total += weights.age * min(1.0, age_ms / policy.age_max_ms)
+        if partition is not None and self._partition_most:
+            total += weights.partition * partition.priority_job_factor / self._partition_most
+        if self._qos_most:
+            total += weights.qos * self._qos.get(job.qos, 0) / self._qos_most
+        if self._fair:
+            total += weights.fairshare * self._fair.get(job.team, 1.0)
+        return max(LEAST, int(total) + job.priority)
+
+    def _fixed(self, shape: Shape) -> float:
+        """Return what the request alone is worth: its size and its resources."""
+        worth = self._worth.get(shape.key)
+        if worth is None:
+            weights = self._policy.weights
+            worth = weights.job_size * self._size_factor(shape)
+            worth += weights.tres.get("gres/gpu", 0) * shape.gpus / self._gpus
+            if self._cpus_milli:
+                worth += weights.tres.get("cpu", 0) * shape.cpus_milli / self._cpus_milli
+            self._worth[shape.key] = worth
+        return worth
+
+    def _size_factor(self, shape: Shape) -> float:
+        """Return the mean of a gang's share of the nodes and of the CPUs.
+
+        Where CPUs are not counted, GPUs stand for them.
+        """
+        seats = self._capacity.seats(shape)
+        members = seats[0].members + (seats[0].rest > 0) if seats else 1
+        nodes = min(1.0, members / self._nodes)
+        if self._cpus_milli:
+            # Slurm gives a member at least one CPU.
+            rest = max(shape.cpus_milli, members * 1_000) / self._cpus_milli
+        else:
+            rest = shape.gpus / self._gpus
+        factor = (nodes + min(1.0, rest)) / 2
+        return 1.0 - factor if self._policy.favors_small else factor
+
+
+def fair_shares(
+    policy: SlurmPolicy, accounts: Accounts, view: FleetView, at_ms: int
+) -> dict[TeamId, float]:
+    """Return the classic factor 2^(-usage/shares) of every team that is known.
+
+    Usage is GPU time that fades with the half-life, as a share of all usage; shares are
+    those of the accounts, or even.
+    """
+    used: dict[TeamId, float] = {}
+    half_ms = policy.decay_half_life_ms
+    for ended in view.history:
+        _add(
+            used,
+            ended.job,
+            ended.ended_ms - ended.ran_ms,
+            min(ended.ended_ms, at_ms),
+            at_ms,
+            half_ms,
+        )
+    for run in view.running.values():
+        _add(used, run.job, run.started_ms, at_ms, at_ms, half_ms)
+    for job in view.pending.values():
+        used.setdefault(job.team, 0.0)
+    total = sum(used.values())
+    all_shares = sum(accounts.shares.get(team, 1) for team in used)
+    if not total or not all_shares:
+        return dict.fromkeys(used, 1.0)
+    return {
+        team: 2.0 ** -(usage / total / max(1e-9, accounts.shares.get(team, 1) / all_shares))
+        for team, usage in used.items()
+    }
+
+
+def _add(
+    used: dict[TeamId, float], job: Job, begin_ms: int, end_ms: int, at_ms: int, half_ms: int
+) -> None:
+    """Add one run's GPU time, faded: the integral of 2^(-age/half) from begin to end."""
+    before = used.get(job.team, 0.0)
+    if end_ms <= begin_ms:
+        used[job.team] = before
+        return
+    gpus = (job.shape.milli or job.shape.gpus * WHOLE) / WHOLE
+    if half_ms:
+        held = (_faded(at_ms - end_ms, half_ms) - _faded(at_ms - begin_ms, half_ms)) * half_ms
+    else:
+        held = end_ms - begin_ms
+    used[job.team] = before + gpus * held
+
+
+def _faded(age_ms: int, half_ms: int) -> float:
+    return 2.0 ** (-age_ms / half_ms)

@@ -1,0 +1,174 @@
+"""Those who hold room, in the order in which they may be displaced.
+
+Holders of one family and level share a turn and stand together. Nobody is given a stand
+before somebody has to wait: most jobs start and end without ever being compared.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+
+from tenfold.decide.place.ranking import NEVER, Family, Holder, Ranking, Stand
+from tenfold.model.ids import JobId
+from tenfold.model.units import Millis
+
+LOOSE_MOST = 20_000
+"""Holders kept without a stand before those that are gone are cleared away."""
+
+
+class Standing:
+    """The holders under one ranking. `keep_factor` below 1 lets them stay longer."""
+
+    def __init__(self, ranking: Ranking, keep_factor: float) -> None:
+        self._ranking = ranking
+        self._keep_factor = keep_factor
+        self._compares = ranking.preempts and not ranking.live
+        self.held: dict[JobId, Holder] = {}
+        self.stopping: dict[JobId, Holder] = {}
+        self._loose: list[Holder] = []
+        self._order: list[tuple[float, Family, int, Stand]] = []
+        self._stands: dict[Family, dict[int, Stand]] = {}
+        self._timers: list[tuple[int, int, Holder]] = []
+        self._timed = 0
+
+    def add(self, holder: Holder) -> None:
+        """Count a job that holds room from now on."""
+        self.held[holder.job.id] = holder
+        if holder.before.runs:
+            holder.level = self._ranking.level(holder.job, holder.before.ran_ms)
+        if self._compares:
+            loose = self._loose
+            loose.append(holder)
+            if len(loose) > LOOSE_MOST:
+                self._loose = [each for each in loose if self.held.get(each.job.id) is each]
+        self._ranking.held(holder, 1)
+
+    def remove(self, job_id: JobId) -> Holder:
+        """Let a holder go, and return it."""
+        holder = self.held.pop(job_id)
+        if holder.stopping:
+            self.stopping.pop(job_id, None)
+        if holder.stand is not None:
+            self._leave(holder)
+        self._ranking.held(holder, -1)
+        return holder
+
+    def stop(self, holder: Holder) -> None:
+        """Note that a holder's stop is ordered: it is not displaced twice."""
+        holder.stopping = True
+        self.stopping[holder.job.id] = holder
+
+    def settle(self, review_ms: int) -> float:
+        """Give every holder its stand and level as of a review; return the greatest new turn."""
+        greatest = 0.0
+        if self._loose:
+            held = self.held
+            for holder in self._loose:
+                if held.get(holder.job.id) is holder:
+                    self._join(holder, review_ms)
+            self._loose = []
+        timers = self._timers
+        while timers and timers[0][0] <= review_ms:
+            holder = heappop(timers)[2]
+            if holder.stand is not None:
+                self._leave(holder)
+                greatest = max(greatest, self._join(holder, review_ms))
+        return greatest
+
+    def reorder(self, families: Iterable[Family] | None) -> float:
+        """Place again stands whose turns changed; return the greatest new turn."""
+        ranking, stands_by, greatest = self._ranking, self._stands, 0.0
+        for family in list(stands_by) if families is None else families:
+            stands = stands_by.get(family)
+            if stands is None:
+                continue
+            for level, stand in stands.items():
+                turn = ranking.stand_turn(family, level)
+                if turn != stand.turn:
+                    self._strike(stand)
+                    stand.turn = turn
+                    insort(self._order, (turn, family, level, stand))
+                    greatest = max(greatest, turn)
+        return greatest
+
+    def next_change_ms(self) -> int:
+        """Return when a holder next reaches a level, or NEVER."""
+        timers = self._timers
+        while timers and timers[0][2].stand is None:
+            heappop(timers)
+        return timers[0][0] if timers else NEVER
+
+    def limit(self, turn: float) -> float:
+        """Return the turn below which a waiting job may displace holders of this one."""
+        return turn * self._keep_factor
+
+    def candidates(self, turn: float, now_ms: Millis) -> Iterator[Holder]:
+        """Yield those whom a job of this turn may displace, worst first."""
+        keep = self._keep_factor
+        if self._ranking.live:
+            yield from self._live_candidates(turn, now_ms)
+            return
+        for _, _, _, stand in reversed(self._order):
+            if stand.turn * keep <= turn:
+                return
+            if len(stand.holders) == 1:
+                yield from stand.holders.values()
+            else:
+                yield from sorted(stand.holders.values(), key=_arrival, reverse=True)
+
+    def _live_candidates(self, turn: float, now_ms: Millis) -> Iterator[Holder]:
+        turn_of = self._ranking.holder_turn
+        places = [(turn_of(each, now_ms), *_arrival(each), each) for each in self.held.values()]
+        for holder_turn, _, _, holder in sorted(places, key=_place, reverse=True):
+            if holder_turn * self._keep_factor <= turn:
+                return
+            yield holder
+
+    def _join(self, holder: Holder, review_ms: int) -> float:
+        ranking, job = self._ranking, holder.job
+        family = holder.family
+        if family is None:
+            family = holder.family = ranking.family(job)
+        served_ms = holder.before.ran_ms + max(0, review_ms - holder.started_ms)
+        level = ranking.level(job, served_ms)
+        if level != holder.level:
+            ranking.climbed(job, family, holder.level, level)
+            holder.level = level
+        stands = self._stands.get(family)
+        if stands is None:
+            stands = self._stands[family] = {}
+        stand = stands.get(level)
+        if stand is None:
+            stand = stands[level] = Stand(family, level, ranking.stand_turn(family, level))
+            insort(self._order, (stand.turn, family, level, stand))
+        stand.holders[job.id] = holder
+        holder.stand = stand
+        ends_ms = ranking.level_ends_ms(job, level)
+        if ends_ms != NEVER:
+            self._timed += 1
+            at_ms = holder.started_ms + ends_ms - holder.before.ran_ms
+            heappush(self._timers, (at_ms, self._timed, holder))
+        return stand.turn
+
+    def _leave(self, holder: Holder) -> None:
+        stand = holder.stand
+        assert stand is not None
+        holder.stand = None
+        del stand.holders[holder.job.id]
+        if not stand.holders:
+            self._strike(stand)
+            stands = self._stands[stand.family]
+            del stands[stand.level]
+            if not stands:
+                del self._stands[stand.family]
+
+    def _strike(self, stand: Stand) -> None:
+        del self._order[bisect_left(self._order, (stand.turn, stand.family, stand.level))]
+
+
+def _arrival(holder: Holder) -> tuple[int, int]:
+    return holder.job.submitted_ms, holder.job.seq
+
+
+def _place(place: tuple[float, int, int, Holder]) -> tuple[float, int, int]:
+    return place[:3]

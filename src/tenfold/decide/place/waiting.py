@@ -1,0 +1,126 @@
+"""Those who wait: groups under one turn, and shapes that are worth trying.
+
+A shape whose head found no room is parked. It is tried again only when a node with enough
+for one of its members was freed, when a better head came, or when turns have changed.
+"""
+
+from heapq import heappop, heappush
+
+from tenfold.decide.place.ranking import Family, Group, Ranking
+from tenfold.fleet.capacity import Capacity
+from tenfold.model.job import Job, Past, Shape
+
+Head = tuple[float, int, int, int, Group]
+"""(turn, submitted, number, stamp of the group when this was noted, group)."""
+
+
+class ShapeClass:
+    """One shape: the heads of its groups by turn, and whether to try them."""
+
+    __slots__ = ("heads", "least", "parked", "shape")
+
+    def __init__(self, shape: Shape, least: int) -> None:
+        self.shape = shape
+        self.least = least
+        """A node with fewer free GPUs cannot be what a parked class waits for."""
+        self.heads: list[Head] = []
+        self.parked = False
+
+
+class Waiting:
+    """The queue under one ranking."""
+
+    def __init__(self, ranking: Ranking) -> None:
+        self._ranking = ranking
+        self.count = 0
+        self._shown = 0
+        self._groups: dict[tuple[str, Family, int], Group] = {}
+        self._families: dict[Family, dict[tuple[str, int], Group]] = {}
+        self._classes: dict[str, ShapeClass] = {}
+
+    def add(self, job: Job, past: Past, capacity: Capacity) -> None:
+        """Put a job into its group."""
+        ranking, shape = self._ranking, job.shape
+        family, level = ranking.family(job), ranking.level(job, past.ran_ms)
+        group = self._groups.get((shape.key, family, level))
+        if group is None:
+            group = self._groups[shape.key, family, level] = Group(shape, family, level)
+            self._families.setdefault(family, {})[shape.key, level] = group
+            if shape.key not in self._classes:
+                least = min((seat.gpus for seat in capacity.seats(shape)), default=0)
+                self._classes[shape.key] = ShapeClass(shape, least)
+        place = (ranking.key(job, past), job.submitted_ms, job.seq, job)
+        heappush(group.line, place)
+        self.count += 1
+        if group.line[0] is place:
+            self._show(group)
+
+    def waits(self, shape: Shape) -> bool:
+        """Return whether jobs of this very shape wait."""
+        each = self._classes.get(shape.key)
+        return each is not None and bool(each.heads)
+
+    def best(self) -> tuple[ShapeClass, Group] | None:
+        """Return the head with the smallest turn among shapes that are not parked."""
+        best: Head | None = None
+        found: ShapeClass | None = None
+        for each in self._classes.values():
+            if each.parked:
+                continue
+            heads = each.heads
+            while heads and heads[0][3] != heads[0][4].stamp:
+                heappop(heads)
+            if not heads:
+                each.parked = True
+            elif best is None or heads[0] < best:
+                best, found = heads[0], each
+        return None if best is None or found is None else (found, best[4])
+
+    def leave(self, each: ShapeClass, group: Group) -> None:
+        """Take a head out of its group, and show the next."""
+        heappop(group.line)
+        heappop(each.heads)
+        self.count -= 1
+        self._show(group)
+
+    def offer(self, gpus: int) -> None:
+        """Let the shapes try again that a node with so many free GPUs can hold."""
+        for each in self._classes.values():
+            if each.least <= gpus:
+                each.parked = False
+
+    def rouse(self, limit: float) -> None:
+        """Let the shapes try again whose heads come before a turn."""
+        for each in self._classes.values():
+            if each.parked and each.heads and each.heads[0][0] < limit:
+                each.parked = False
+
+    def reorder(self, families: dict[Family, None] | None) -> None:
+        """Note afresh the heads of groups whose turns changed; forget empty ones."""
+        turn_of = self._ranking.turn
+        for family in list(self._families) if families is None else families:
+            groups = self._families.get(family)
+            if groups is None:
+                continue
+            waits = False
+            for group in groups.values():
+                if group.line:
+                    waits = True
+                    if turn_of(group) != group.turn:
+                        self._show(group)
+            if not waits:
+                del self._families[family]
+                for group in groups.values():
+                    del self._groups[group.shape.key, family, group.level]
+
+    def _show(self, group: Group) -> None:
+        """Note a group's head and turn; its shape is worth another try."""
+        self._shown += 1
+        group.stamp = self._shown
+        if not group.line:
+            return
+        _, submitted, number, _ = group.line[0]
+        group.turn = turn = self._ranking.turn(group)
+        each = self._classes[group.shape.key]
+        heappush(each.heads, (turn, submitted, number, group.stamp, group))
+        each.parked = False

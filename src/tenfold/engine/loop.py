@@ -1,0 +1,154 @@
+"""The loop that both worlds share: facts in, decisions, wishes out.
+
+A world supplies time, facts and hands; deciders supply choices; only facts change the
+fleet. An order is itself a fact, recorded before it is carried out: after a crash one
+knows what may be under way, and nothing is ordered twice.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tenfold.fleet.fleet import Fleet, FleetView
+from tenfold.model.actions import Action
+from tenfold.model.decision import Decision
+from tenfold.model.events import ActionOrdered, Event
+from tenfold.model.units import Millis
+
+
+class Decider(Protocol):
+    """A choice made from the view alone.
+
+    `news` is a hint, not an input: the facts applied since the last call, in order, so that
+    caches need not look at everything again. Without it (`None`), or where it does not
+    bridge the gap between versions, a decider rebuilds from the view and decides the same.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the decision log calls it."""
+        ...
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return what should be done at `now_ms`."""
+        ...
+
+
+class World(Protocol):
+    """Everything a cycle cannot decide for itself: time, facts and hands."""
+
+    def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
+        """Return the next moment with its facts, or `until_ms` without one; `None` at the end."""
+        ...
+
+    def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
+        """Start actions; return the outcomes known at once. The others come with `wait`."""
+        ...
+
+
+class Journal(Protocol):
+    """Where facts are kept before they count."""
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Store events durably, in order."""
+        ...
+
+
+class Witness(Protocol):
+    """Sees every cycle: the decision log, invariants under test, a progress bar."""
+
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+        """Take note of one decision, after its orders were carried out."""
+        ...
+
+
+def run(
+    world: World,
+    fleet: Fleet,
+    deciders: Sequence[Decider],
+    *,
+    journal: Journal | None = None,
+    witnesses: Sequence[Witness] = (),
+) -> None:
+    """Drive the deciders until the world ends."""
+    if len(deciders) == 1:
+        _run_one(world, fleet, deciders[0], journal, witnesses)
+    else:
+        _run_many(world, fleet, deciders, journal, witnesses)
+
+
+def _run_one(
+    world: World,
+    fleet: Fleet,
+    decider: Decider,
+    journal: Journal | None,
+    witnesses: Sequence[Witness],
+) -> None:
+    """The common case, spelled out: a simulation of a million jobs spends its time here."""
+    wait, carry_out, apply_all, decide = (
+        world.wait,
+        world.carry_out,
+        fleet.apply_all,
+        decider.decide,
+    )
+    seen: list[Event] = []
+    wake_ms: Millis | None = None
+    while (turn := wait(wake_ms)) is not None:
+        now_ms, events = turn
+        if journal is not None:
+            journal.append(events)
+        apply_all(events)
+        if seen:
+            seen += events
+        else:
+            seen = list(events)
+        decision = decide(fleet, now_ms, seen)
+        seen = []
+        actions, wake_ms = decision
+        if actions:
+            orders = [ActionOrdered(now_ms, action) for action in actions]
+            if journal is not None:
+                journal.append(orders)
+            apply_all(orders)
+            outcomes = carry_out(actions, now_ms)
+            if journal is not None and outcomes:
+                journal.append(outcomes)
+            apply_all(outcomes)
+            seen += orders
+            seen += outcomes
+        for witness in witnesses:
+            witness.cycle(fleet, now_ms, decider, decision)
+
+
+def _run_many(
+    world: World,
+    fleet: Fleet,
+    deciders: Sequence[Decider],
+    journal: Journal | None,
+    witnesses: Sequence[Witness],
+) -> None:
+    unseen: list[list[Event]] = [[] for _ in deciders]
+    wakes: list[Millis | None] = [None for _ in deciders]
+
+    def record(events: Sequence[Event]) -> None:
+        if journal is not None and events:
+            journal.append(events)
+        fleet.apply_all(events)
+        for waiting in unseen:
+            waiting.extend(events)
+
+    while (turn := world.wait(_earliest(wakes))) is not None:
+        now_ms, events = turn
+        record(events)
+        for place, decider in enumerate(deciders):
+            news, unseen[place] = unseen[place], []
+            decision = decider.decide(fleet, now_ms, news)
+            wakes[place] = decision.wake_at_ms
+            if decision.actions:
+                record([ActionOrdered(now_ms, action) for action in decision.actions])
+                record(world.carry_out(decision.actions, now_ms))
+            for witness in witnesses:
+                witness.cycle(fleet, now_ms, decider, decision)
+
+
+def _earliest(wakes: Sequence[Millis | None]) -> Millis | None:
+    return min((wake for wake in wakes if wake is not None), default=None)

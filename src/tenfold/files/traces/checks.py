@@ -1,0 +1,117 @@
+"""Walk a job table row by row, once it is known that some row cannot be.
+
+Good tables never come here: whole columns are checked at once, and only a table that
+fails is taken apart to name each bad row with its line.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
+
+from tenfold.files.traces.cells import Cells
+from tenfold.files.traces.columns import JobColumns, several_traces
+from tenfold.files.traces.faults import Faults
+from tenfold.files.traces.tables import Table
+from tenfold.model.job import WHOLE
+
+Problem = tuple[str, str, str, str]
+"""The column, a code, what is wrong and what to do."""
+
+
+def refuse(table: Table, columns: JobColumns, ids: Sequence[str], *, fill: bool) -> NoReturn:
+    """Raise with every row that cannot be."""
+    faults = Faults(table.file)
+    lines = table.lines()
+    seen: dict[str, int] = {}
+    for row in range(table.rows):
+        problems = [*_row_problems(columns, row, fill=fill)]
+        if not fill:
+            problems.extend(_twice(table, ids[row], row, seen, lines))
+        if problems:
+            field, code, _, hint = problems[0]
+            said = "; ".join(message for _, _, message, _ in problems)
+            if lines is None:
+                said = f"row {row + 1}: {said}"
+            faults.add(code, said, hint, None if lines is None else lines[row], field)
+    faults.stop()
+    raise AssertionError("a table was refused, but every row of it is good")
+
+
+def shape_problem(gpus_milli: int, per_node_milli: int | None) -> tuple[str, str] | None:
+    """Return the column and what is wrong where this many GPUs cannot be asked for."""
+    if gpus_milli < 0:
+        return "gpus", f"`gpus` is {_shown(gpus_milli)}, which is less than none"
+    if gpus_milli > WHOLE and gpus_milli % WHOLE:
+        many = f"`gpus` is {_shown(gpus_milli)}, but a share is of one GPU and several are whole"
+        return "gpus", many
+    if per_node_milli is None or gpus_milli <= WHOLE:
+        return None
+    if per_node_milli < WHOLE or per_node_milli % WHOLE:
+        return "gpus_per_node", f"`gpus_per_node` is {_shown(per_node_milli)}, not a whole number"
+    if gpus_milli > per_node_milli and gpus_milli % per_node_milli:
+        many = f"{_shown(gpus_milli)} GPUs do not divide into nodes of {_shown(per_node_milli)}"
+        return "gpus_per_node", many
+    return None
+
+
+def _row_problems(columns: JobColumns, row: int, *, fill: bool) -> Iterator[Problem]:
+    gpus = columns.gpus_milli.values[row]
+    if row not in columns.gpus_milli.bad:
+        if gpus is None:
+            yield "gpus", "wrong-value", "`gpus` is empty", "write 0 for a job without GPUs"
+        else:
+            per_node = columns.gpus_per_node_milli
+            found = shape_problem(gpus, per_node.values[row] if per_node else None)
+            if found:
+                yield found[0], "wrong-value", found[1], "write `0.5` for half a GPU, `2` for two"
+    for name, cells in _numbers(columns).items():
+        if row in cells.bad:
+            shown = f"`{name}` holds `{cells.bad[row][:40]}`, which is not a number of use"
+            yield name, "not-a-number", shown, "write a bare number: the column names the unit"
+    for name, cells in _amounts(columns).items():
+        value = cells.values[row]
+        if value is not None and value < 0:
+            shown = f"`{name}` is {_shown(value) if name.endswith('_s') else f'{value:g}'}"
+            yield name, "wrong-value", f"{shown}, which is less than none", "leave out such a job"
+        required = name in ("submit_s", "duration_s") and not fill
+        if value is None and required and row not in cells.bad:
+            yield name, "wrong-value", f"`{name}` is empty", "leave out a job that never ran"
+
+
+def _twice(
+    table: Table, job: str, row: int, seen: dict[str, int], lines: list[int] | None
+) -> Iterator[Problem]:
+    first = seen.setdefault(job, row)
+    if first == row:
+        return
+    where = f"in row {first + 1}" if lines is None else f"on line {lines[first]}"
+    apart = several_traces(table)
+    hint = "give each job a name of its own"
+    if apart:
+        hint = f"keep the rows of one trace: the column `{apart}` tells them apart"
+    yield "job_id", "duplicate-name", f"job `{job}` stands twice; it is also {where}", hint
+
+
+def _numbers(columns: JobColumns) -> dict[str, Cells[int] | Cells[float]]:
+    found = {
+        "gpus": columns.gpus_milli,
+        "gpus_per_node": columns.gpus_per_node_milli,
+        "priority": columns.priority_milli,
+    }
+    named = {name: cells for name, cells in found.items() if cells is not None}
+    return {**named, **_amounts(columns)}
+
+
+def _amounts(columns: JobColumns) -> dict[str, Cells[int] | Cells[float]]:
+    found = {
+        "submit_s": columns.submit_ms,
+        "duration_s": columns.duration_ms,
+        "limit_s": columns.limit_ms,
+        "deadline_s": columns.deadline_ms,
+        "cpus": columns.cpus,
+        "mem_gib": columns.memory_gib,
+    }
+    return {name: cells for name, cells in found.items() if cells is not None}
+
+
+def _shown(milli: float) -> str:
+    return f"{milli / 1_000:.15g}"

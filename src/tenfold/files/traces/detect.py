@@ -1,0 +1,103 @@
+"""Tell which trace a file is, by its suffix and its first line, and read it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tenfold.files.traces.columns import COLUMNS as JOB_COLUMNS
+from tenfold.files.traces.csv_table import read_plain_bytes
+from tenfold.files.traces.jobs import read_jobs
+from tenfold.files.traces.trace import JobTrace
+from tenfold.model.errors import InputError
+
+FORMATS = ("jobs", "philly", "helios", "acme", "alibaba-2020", "alibaba-2023", "sacct")
+AUTO = "auto"
+_HEADERS: dict[str, tuple[str, ...]] = {
+    "jobs": ("gpus", "submit_s"),
+    "alibaba-2023": ("num_gpu", "creation_time"),
+    "acme": ("gpu_num", "submit_time", "type"),
+    "helios": ("gpu_num", "submit_time", "vc"),
+    "sacct": ("JobID", "Submit"),
+}
+_PAI_WIDTHS = (6, 10)
+_LOOK_BYTES = 64 * 1024
+
+
+def read_trace(paths: Path | Sequence[Path], format: str = AUTO) -> JobTrace:
+    """Return the jobs of a trace of any known format; some come in more files than one."""
+    files = [paths] if isinstance(paths, Path) else list(paths)
+    if not files:
+        raise InputError("no-file", "no trace was named", "name the file of the trace")
+    known = format if format != AUTO else detect(files)
+    if known not in FORMATS:
+        raise InputError(
+            "unknown-format",
+            f"there is no trace format `{format}`",
+            f"the formats are {AUTO}, {', '.join(FORMATS)}",
+        )
+    if known == "alibaba-2020":
+        from tenfold.files.traces.alibaba_2020 import read_pai_files  # noqa: PLC0415
+
+        return read_pai_files(files)
+    if len(files) > 1:
+        raise InputError(
+            "one-file",
+            f"a trace of the format `{known}` is one file, and {len(files)} were named",
+            "name one file at a time",
+            file=str(files[1]),
+        )
+    return _read_one(files[0], known)
+
+
+def detect(files: Sequence[Path]) -> str:
+    """Return the format of these files, or say what their first line holds."""
+    first = files[0]
+    if first.name.lower().endswith(".parquet"):
+        return "jobs"
+    start = read_plain_bytes(first)[:_LOOK_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:1] == b"[" or (start[:1] == b"{" and b"attempts" in start):
+        return "philly"
+    line = start.split(b"\n", 1)[0].decode("utf-8", errors="replace").strip()
+    for name, needed in _HEADERS.items():
+        cells = [cell.strip().strip('"') for cell in line.split("|" if name == "sacct" else ",")]
+        if all(column in cells for column in needed):
+            return name
+    cells = line.split(",")
+    if len(cells) in _PAI_WIDTHS and _is_number(cells[4 if len(cells) == 6 else 2]):
+        return "alibaba-2020"
+    raise InputError(
+        "unknown-trace",
+        f"`{first}` is no trace of a known format: it begins with `{line[:60]}`",
+        f"name the format ({', '.join(FORMATS)}), or give a table with the columns "
+        f"{', '.join(JOB_COLUMNS)}",
+        file=str(first),
+        line=1,
+    )
+
+
+def _read_one(path: Path, format: str) -> JobTrace:
+    # One reader is needed, and not what the others load.
+    if format == "philly":
+        from tenfold.files.traces.philly import read_philly  # noqa: PLC0415
+
+        return read_philly(path)
+    if format == "helios":
+        from tenfold.files.traces.helios import read_helios  # noqa: PLC0415
+
+        return read_helios(path)
+    if format == "acme":
+        from tenfold.files.traces.acme import read_acme  # noqa: PLC0415
+
+        return read_acme(path)
+    if format == "alibaba-2023":
+        from tenfold.files.traces.alibaba_2023 import read_openb_pods  # noqa: PLC0415
+
+        return read_openb_pods(path)
+    if format == "sacct":
+        from tenfold.files.traces.sacct import read_sacct  # noqa: PLC0415
+
+        return read_sacct(path)
+    return read_jobs(path)
+
+
+def _is_number(cell: str) -> bool:
+    return not cell or cell.replace(".", "", 1).isdigit()

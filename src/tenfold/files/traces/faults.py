@@ -1,0 +1,41 @@
+"""Bad rows of a trace: every one counted, the first twenty shown."""
+
+from tenfold.model.errors import FaultyFile
+from tenfold.model.finding import Finding
+
+SHOWN_MAX = 20
+
+
+class Faults:
+    """What is wrong with the rows of one file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.count = 0
+        self._findings: list[Finding] = []
+
+    def add(self, code: str, message: str, hint: str, line: int | None, field: str = "") -> None:
+        """Count a bad row, and keep it where there is still room to show it."""
+        self.count += 1
+        if len(self._findings) < SHOWN_MAX:
+            path = (field,) if field else ()
+            found = Finding(
+                code=code, message=message, hint=hint, file=self.file, line=line, path=path
+            )
+            self._findings.append(found)
+
+    def stop(self) -> None:
+        """Raise if any row was bad."""
+        if not self._findings:
+            return
+        more = self.count - len(self._findings)
+        if more:
+            self._findings.append(
+                Finding(
+                    code="more-bad-rows",
+                    message=f"{more:,} more rows cannot be used, {self.count:,} in all",
+                    hint="mend those above first: often one cause is behind them all",
+                    file=self.file,
+                )
+            )
+        raise FaultyFile(self.file, self._findings)

@@ -1,0 +1,241 @@
+"""Read a table of jobs: the one documented schema, as CSV or Parquet.
+
+A table is checked by column and turned into jobs in one pass, because a simulation of
+100,000 jobs should not spend its time on reading them. One `Shape` object stands for all
+jobs that ask alike.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, repeat
+from operator import itemgetter, le
+from pathlib import Path
+from typing import TypeVar, cast
+
+from tenfold.files.traces.cells import Cells
+from tenfold.files.traces.checks import refuse, shape_problem
+from tenfold.files.traces.columns import UNDERSTOOD, JobColumns, as_known, column_notes, job_columns
+from tenfold.files.traces.tables import read_table
+from tenfold.files.traces.trace import JobTrace, status_word
+from tenfold.model.errors import InputError
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job import WHOLE, Job, Shape, shape_of
+from tenfold.model.units import Millis
+
+T = TypeVar("T")
+_Key = tuple[int, int | None, str | None, float | None, float | None]
+
+
+def read_jobs(path: Path, *, default_team: str = "", fill: bool = False) -> JobTrace:
+    """Return the jobs of a table by time of submission, or raise with every bad row.
+
+    With `fill`, jobs arrive in file order: job number n is submitted at n ms, and
+    durations are not known. Pods drawn more than once get a number behind their name.
+    """
+    table = read_table(path, UNDERSTOOD)
+    columns = job_columns(table, fill=fill)
+    if not table.rows:
+        raise InputError("no-jobs", f"`{path}` holds no job", "give it a row a job", file=str(path))
+    notes = column_notes(table)
+    ids = _ids(columns, table.rows)
+    if fill:
+        ids = _apart(ids, notes)
+    shapes = _shapes(columns)
+    if shapes is None or not _is_sound(columns, ids, fill=fill):
+        refuse(table, columns, ids, fill=fill)
+    jobs = _jobs(columns, ids, shapes, default_team)
+    return JobTrace(jobs, notes, _statuses(columns, ids))
+
+
+def _ids(columns: JobColumns, rows: int) -> Sequence[str]:
+    if columns.ids is None:
+        return [f"job-{number}" for number in range(1, rows + 1)]
+    if not columns.ids.gaps:
+        return cast(Sequence[str], columns.ids.values)
+    return [job or f"job-{number}" for number, job in enumerate(columns.ids.values, start=1)]
+
+
+def _apart(ids: Sequence[str], notes: list[str]) -> Sequence[str]:
+    """Tell rows of one name apart: a list of pods may be drawn with replacement."""
+    if len(set(ids)) == len(ids):
+        return ids
+    given = set(ids)
+    drawn: dict[str, int] = {}
+    apart: list[str] = []
+    for job in ids:
+        name = job
+        drawn[job] = drawn.get(job, 0) + 1
+        if drawn[job] > 1:
+            while (name := f"{job}#{drawn[job]}") in given:
+                drawn[job] += 1
+        apart.append(name)
+    repeated = len(ids) - len(drawn)
+    notes.append(f"{repeated:,} rows repeat an earlier job; they are numbered, as in `{ids[0]}#2`")
+    return apart
+
+
+def _is_sound(columns: JobColumns, ids: Sequence[str], *, fill: bool) -> bool:
+    numbers = (
+        columns.submit_ms,
+        columns.duration_ms,
+        columns.limit_ms,
+        columns.deadline_ms,
+        columns.cpus,
+        columns.memory_gib,
+    )
+    if any(cells is not None and (cells.bad or _least(cells) < 0) for cells in numbers):
+        return False
+    others = (columns.gpus_milli, columns.gpus_per_node_milli, columns.priority_milli)
+    if any(cells is not None and cells.bad for cells in others):
+        return False
+    if fill:
+        return True
+    required = (columns.submit_ms, columns.duration_ms)
+    whole = all(cells is not None and not cells.gaps for cells in required)
+    return whole and len(set(ids)) == len(ids)
+
+
+def _least(cells: Cells[int] | Cells[float]) -> float:
+    if cells.gaps:
+        return min((one for one in cells.values if one is not None), default=0)
+    return min(cast(Sequence[float], cells.values), default=0)
+
+
+def _shapes(columns: JobColumns) -> list[Shape] | None:
+    """Return the shape of each row, the same object for the same request; None if one cannot be."""
+    if columns.gpus_milli.gaps:
+        return None
+    gpus = as_known(columns.gpus_milli)
+    others = (columns.gpus_per_node_milli, columns.gpu_type, columns.cpus, columns.memory_gib)
+    if all(cells is None for cells in others):
+        # Nothing but GPUs is asked for, as in most traces: spare a tuple for each job.
+        plain = {milli: _shape((milli, None, None, None, None)) for milli in dict.fromkeys(gpus)}
+        return None if None in plain.values() else cast(list[Shape], [plain[one] for one in gpus])
+    keys = list(
+        zip(
+            gpus,
+            _or_none(columns.gpus_per_node_milli),
+            _or_none(columns.gpu_type),
+            _or_none(columns.cpus),
+            _or_none(columns.memory_gib),
+            strict=False,
+        )
+    )
+    shapes = {key: _shape(key) for key in dict.fromkeys(keys)}
+    return None if None in shapes.values() else cast(list[Shape], [shapes[key] for key in keys])
+
+
+def _shape(key: _Key) -> Shape | None:
+    milli, per_node_milli, types, cpus, memory_gib = key
+    if shape_problem(milli, per_node_milli) or (cpus or 0) < 0 or (memory_gib or 0) < 0:
+        return None
+    # On one node anyway: only a gang of several GPUs can be spread.
+    per_node = None if milli <= WHOLE or per_node_milli is None else min(per_node_milli, milli)
+    return shape_of(
+        milli / WHOLE,
+        gpus_per_node=None if per_node is None else per_node // WHOLE,
+        accelerators=_types(types or ""),
+        cpus=cpus or 0.0,
+        memory_gib=memory_gib or 0.0,
+    )
+
+
+def _types(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.strip() for one in text.split("|") if one.strip()))
+
+
+def _jobs(
+    columns: JobColumns, ids: Sequence[str], shapes: Sequence[Shape], default_team: str
+) -> list[Job]:
+    submits = range(len(ids)) if columns.submit_ms is None else as_known(columns.submit_ms)
+    rows = _rows(columns, ids, submits, shapes, default_team)
+    # Most traces are in order already; only the others pay for a list to sort.
+    in_order = all(map(le, submits, islice(submits, 1, None)))
+    return [
+        Job(
+            id=job,
+            shape=shape,
+            submitted_ms=submitted,
+            seq=seq,
+            team=team,
+            user=user,
+            qos=qos,
+            priority=priority,
+            limit_ms=limit,
+            deadline_ms=deadline,
+            duration_ms=duration,
+            profile=profile,
+        )
+        for seq, (
+            submitted,
+            job,
+            shape,
+            team,
+            user,
+            qos,
+            priority,
+            limit,
+            deadline,
+            duration,
+            profile,
+        ) in enumerate(rows if in_order else sorted(rows, key=itemgetter(0)))
+    ]
+
+
+_Times = Iterable[Millis | None]
+_Row = tuple[
+    Millis,
+    JobId,
+    Shape,
+    TeamId,
+    str,
+    str,
+    int,
+    Millis | None,
+    Millis | None,
+    Millis | None,
+    str,
+]
+
+
+def _rows(
+    columns: JobColumns,
+    ids: Sequence[str],
+    submits: Sequence[int],
+    shapes: Sequence[Shape],
+    default_team: str,
+) -> Iterator[_Row]:
+    """Return the values of each job side by side, absent columns filled in."""
+    priorities = columns.priority_milli
+    return zip(
+        cast(Sequence[Millis], submits),
+        cast(Sequence[JobId], ids),
+        shapes,
+        cast(Iterable[TeamId], _shared(columns.team, default_team)),
+        _shared(columns.user, ""),
+        _shared(columns.qos, ""),
+        repeat(0) if priorities is None else [(one or 0) // 1_000 for one in priorities.values],
+        cast(_Times, _or_none(columns.limit_ms)),
+        cast(_Times, _or_none(columns.deadline_ms)),
+        cast(_Times, _or_none(columns.duration_ms)),
+        _shared(columns.profile, ""),
+        strict=False,
+    )
+
+
+def _shared(cells: Cells[str] | None, absent: str) -> Iterable[str]:
+    if cells is None:
+        return repeat(absent)
+    texts: dict[str | None, str] = {one: one or absent for one in dict.fromkeys(cells.values)}
+    return [texts[one] for one in cells.values]
+
+
+def _or_none(cells: Cells[T] | None) -> Iterable[T | None]:
+    return repeat(None) if cells is None else cells.values
+
+
+def _statuses(columns: JobColumns, ids: Sequence[str]) -> dict[JobId, str]:
+    if columns.status is None:
+        return {}
+    words = {one: status_word(one or "") for one in dict.fromkeys(columns.status.values)}
+    pairs = zip(ids, columns.status.values, strict=True)
+    return {JobId(job): words[status] for job, status in pairs if status}

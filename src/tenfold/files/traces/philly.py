@@ -1,0 +1,120 @@
+"""Read the Microsoft Philly trace: `cluster_job_log`, a JSON list of jobs.
+
+A job may have been tried several times. Its duration is the sum of all its attempts, since
+that is how long it held its GPUs; its GPUs are those of its largest attempt. Where the
+GPUs lay was the scheduler's choice and not the job's wish, so it is not kept.
+"""
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from tenfold.files.traces.csv_table import read_plain_bytes
+from tenfold.files.traces.faults import Faults
+from tenfold.files.traces.named_rows import said_moment, seconds_of
+from tenfold.files.traces.trace import JobTrace, TraceRow, left_out, trace_of
+from tenfold.model.errors import InputError
+
+T = TypeVar("T")
+
+
+class _Place(Struct):
+    """The GPUs of an attempt on one node."""
+
+    gpus: list[str] = []
+
+
+class _Attempt(Struct):
+    """One try at running a job; a time that was not logged is None."""
+
+    start_time: str | None = None
+    end_time: str | None = None
+    detail: list[_Place] = []
+
+
+class _Entry(Struct):
+    """One job of the log."""
+
+    jobid: str
+    submitted_time: str | None = None
+    status: str = ""
+    vc: str = ""
+    user: str | None = None
+    attempts: list[_Attempt] = []
+
+
+def read_philly(path: Path) -> JobTrace:
+    """Return the jobs of a `cluster_job_log` that ran and ended."""
+    faults = Faults(str(path))
+    rows: list[TraceRow] = []
+    never_ran = unended = 0
+    for number, entry in enumerate(_entries(path), start=1):
+        submit_s = _moment(entry.submitted_time, number, "submitted_time", faults)
+        durations = [_duration(attempt, number, faults) for attempt in entry.attempts]
+        known = [one for one in durations if one is not None]
+        gpus = max((_gpus(attempt) for attempt in entry.attempts), default=0)
+        if submit_s is None or not gpus or not entry.attempts:
+            never_ran += 1
+        elif not known or durations[-1] is None:
+            unended += 1
+        else:
+            rows.append(
+                TraceRow(
+                    job_id=entry.jobid,
+                    submit_s=submit_s,
+                    duration_s=sum(known),
+                    gpus=gpus,
+                    team=entry.vc,
+                    user=entry.user or "",
+                    status=entry.status,
+                )
+            )
+    faults.stop()
+    notes: list[str] = []
+    left_out(never_ran, "no attempt with GPUs is recorded", notes)
+    left_out(unended, "the end of the last attempt is not recorded", notes)
+    if rows:
+        notes.append(f"time 0 is {said_moment(min(row.submit_s for row in rows))}")
+    return trace_of(rows, notes, str(path))
+
+
+def _entries(path: Path) -> list[_Entry]:
+    try:
+        return msgspec.json.decode(read_plain_bytes(path), type=list[_Entry])
+    except msgspec.ValidationError as error:
+        raise InputError(
+            "not-a-job-log",
+            f"`{path}` is JSON, but not a list of Philly jobs: {error}",
+            "give the file `cluster_job_log` of the trace",
+            file=str(path),
+        ) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(
+            "not-json",
+            f"`{path}` is not JSON: {error}",
+            "give the file `cluster_job_log` of the trace, unpacked",
+            file=str(path),
+        ) from None
+
+
+def _duration(attempt: _Attempt, number: int, faults: Faults) -> float | None:
+    start_s = _moment(attempt.start_time, number, "start_time", faults)
+    end_s = _moment(attempt.end_time, number, "end_time", faults)
+    return None if start_s is None or end_s is None else max(0.0, end_s - start_s)
+
+
+def _moment(text: str | None, number: int, field: str, faults: Faults) -> float | None:
+    if text is None or text in ("", "None"):
+        return None
+    # The log carries the zone as a word behind some times, which differences do not need.
+    found = seconds_of(" ".join(text.split()[:2]))
+    if found is None:
+        message = f"`{field}` of job number {number} holds `{text[:40]}`, which is not a time"
+        faults.add("wrong-value", message, "mend the entry, or leave it out", None, field)
+    return found
+
+
+def _gpus(attempt: _Attempt) -> int:
+    return sum(len(place.gpus) for place in attempt.detail)

@@ -1,0 +1,140 @@
+"""A trace: jobs in the order they were submitted, whatever file they came from.
+
+Readers of public formats describe each job as a `TraceRow` in human units; here rows
+become jobs, with the first submission at time 0 and one `Shape` for each distinct request.
+"""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from tenfold.model.errors import InputError
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job import Job, Shape, shape_of
+from tenfold.model.units import SECOND, Millis
+
+_STATUS_WORDS = {
+    "pass": "completed",
+    "succeeded": "completed",
+    "success": "completed",
+    "terminated": "completed",
+    "complete": "completed",
+    "fail": "failed",
+    "node_fail": "failed",
+    "out_of_memory": "failed",
+    "boot_fail": "failed",
+    "killed": "cancelled",
+    "canceled": "cancelled",
+    "deadline": "timeout",
+}
+
+
+class JobTrace(NamedTuple):
+    """Jobs by time of submission, and what their reader should know.
+
+    `statuses` says how jobs ended where the source tells: `completed`, `failed`,
+    `cancelled`, `timeout`, or the source's own word in lower case.
+    """
+
+    jobs: list[Job]
+    notes: list[str]
+    statuses: dict[JobId, str]
+
+
+class TraceRow(NamedTuple):
+    """One job of a public trace, in the units people use."""
+
+    job_id: str
+    submit_s: float
+    duration_s: float
+    gpus: float
+    gpus_per_node: int | None = None
+    accelerators: tuple[str, ...] = ()
+    cpus: float = 0.0
+    memory_gib: float = 0.0
+    team: str = ""
+    user: str = ""
+    qos: str = ""
+    status: str = ""
+    limit_s: float | None = None
+    priority: int = 0
+
+
+def trace_of(rows: Sequence[TraceRow], notes: list[str], file: str) -> JobTrace:
+    """Return the trace of these rows; a trace without a job is refused."""
+    if not rows:
+        raise InputError(
+            "no-jobs",
+            f"`{file}` holds no job that ran" + (f" ({'; '.join(notes)})" if notes else ""),
+            "check that it is the file of jobs, and not cut off",
+            file=file,
+        )
+    rows = _apart(rows, notes)
+    origin_s = min(row.submit_s for row in rows)
+    shapes: dict[tuple[object, ...], Shape] = {}
+    in_order = sorted(rows, key=attrgetter("submit_s"))
+    jobs = [_job(row, seq, origin_s, shapes) for seq, row in enumerate(in_order)]
+    statuses = {JobId(row.job_id): status_word(row.status) for row in rows if row.status}
+    return JobTrace(jobs, notes, statuses)
+
+
+def status_word(text: str) -> str:
+    """Return our word for how a job ended, or the source's own in lower case."""
+    plain = text.strip().lower()
+    return _STATUS_WORDS.get(plain, plain)
+
+
+def even_split(gpus: float, nodes: float) -> int | None:
+    """Return the GPUs on each of several nodes; None where one node or no even split is told."""
+    if nodes <= 1 or gpus < nodes or gpus % nodes or nodes % 1:
+        return None
+    return int(gpus // nodes)
+
+
+def left_out(count: int, why: str, notes: list[str]) -> None:
+    """Note how many jobs are not in the trace, where there are any."""
+    if count:
+        jobs = "1 job is" if count == 1 else f"{count:,} jobs are"
+        notes.append(f"{jobs} left out: {why}")
+
+
+def _apart(rows: Sequence[TraceRow], notes: list[str]) -> Sequence[TraceRow]:
+    """Number the runs of a job that stands more than once: one that was put back in the queue."""
+    taken: dict[str, int] = {}
+    apart: list[TraceRow] = []
+    for row in rows:
+        again = taken[row.job_id] = taken.get(row.job_id, 0) + 1
+        apart.append(row if again == 1 else row._replace(job_id=f"{row.job_id}#{again}"))
+    repeated = len(rows) - len(taken)
+    if repeated:
+        notes.append(f"{repeated:,} rows repeat a job; they are numbered, as in `7#2`")
+    return apart
+
+
+def _job(row: TraceRow, seq: int, origin_s: float, shapes: dict[tuple[object, ...], Shape]) -> Job:
+    key = (row.gpus, row.gpus_per_node, row.accelerators, row.cpus, row.memory_gib)
+    shape = shapes.get(key)
+    if shape is None:
+        shape = shapes[key] = shape_of(
+            row.gpus,
+            gpus_per_node=row.gpus_per_node,
+            accelerators=row.accelerators,
+            cpus=row.cpus,
+            memory_gib=row.memory_gib,
+        )
+    return Job(
+        id=JobId(row.job_id),
+        shape=shape,
+        submitted_ms=_millis(row.submit_s - origin_s),
+        seq=seq,
+        team=TeamId(row.team),
+        user=row.user,
+        qos=row.qos,
+        priority=row.priority,
+        limit_ms=None if row.limit_s is None else _millis(row.limit_s),
+        duration_ms=_millis(row.duration_s),
+    )
+
+
+def _millis(seconds: float) -> Millis:
+    return Millis(round(seconds * SECOND))

@@ -1,0 +1,146 @@
+"""Write a trace as a job table, CSV or Parquet by suffix: whole, or not at all."""
+
+import csv
+import gzip
+import io
+import os
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from tenfold.files.traces.columns import COLUMNS, OPTIONAL
+from tenfold.files.traces.tables import SUFFIXES
+from tenfold.files.traces.trace import JobTrace
+from tenfold.model.errors import InputError
+from tenfold.model.job import WHOLE, Job
+from tenfold.model.units import SECOND
+
+Value = str | int | float | None
+_TEXTS = ("job_id", "team", "user", "gpu_type", "status", "qos", "profile")
+_WHOLE_NUMBERS = ("gpus_per_node", "priority")
+
+
+def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
+    """Write the jobs of a trace in the documented schema, unknown values left empty."""
+    if not path.name.lower().endswith(SUFFIXES):
+        raise InputError(
+            "unknown-suffix",
+            f"`{path}` does not say how the jobs shall be written",
+            f"name a file that ends in {', '.join(SUFFIXES)}",
+            file=str(path),
+        )
+    columns = _columns(trace)
+    if path.name.lower().endswith(".parquet"):
+        content = _parquet(columns)
+    else:
+        content = _csv(columns)
+        if path.name.lower().endswith(".gz"):
+            content = gzip.compress(content, mtime=0)
+    _write(path, content, force=force)
+
+
+def _columns(trace: JobTrace) -> dict[str, list[Value]]:
+    rows = [_row(job, trace.statuses.get(job.id)) for job in trace.jobs]
+    columns: dict[str, list[Value]] = {
+        name: [row[at] for row in rows] for at, name in enumerate((*COLUMNS, *OPTIONAL))
+    }
+    return {
+        name: values
+        for name, values in columns.items()
+        if name in COLUMNS or any(value for value in values)
+    }
+
+
+def _row(job: Job, status: str | None) -> tuple[Value, ...]:
+    shape = job.shape
+    return (
+        job.id,
+        job.team or None,
+        job.user or None,
+        _seconds(job.submitted_ms),
+        _seconds(job.duration_ms),
+        shape.gpus + shape.milli / WHOLE,
+        shape.gpus_per_node,
+        "|".join(shape.accelerators) or None,
+        status,
+        job.qos or None,
+        shape.cpus_milli / 1_000 or None,
+        shape.memory_mib / 1_024 or None,
+        _seconds(job.limit_ms),
+        job.priority,
+        _seconds(job.deadline_ms),
+        job.profile or None,
+    )
+
+
+def _seconds(millis: int | None) -> float | None:
+    return None if millis is None else millis / SECOND
+
+
+def _csv(columns: dict[str, list[Value]]) -> bytes:
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(
+        zip(*([_cell(one) for one in column] for column in columns.values()), strict=True)
+    )
+    return stream.getvalue().encode()
+
+
+def _cell(value: Value) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if value is None else str(value)
+
+
+def _parquet(columns: dict[str, list[Value]]) -> bytes:
+    arrow = cast(Any, import_module("pyarrow"))
+    parquet = cast(Any, import_module("pyarrow.parquet"))
+    kinds = {
+        **dict.fromkeys(_TEXTS, arrow.string()),
+        **dict.fromkeys(_WHOLE_NUMBERS, arrow.int64()),
+    }
+    table = arrow.table(
+        {
+            name: arrow.array(values, type=kinds.get(name, arrow.float64()))
+            for name, values in columns.items()
+        }
+    )
+    stream = io.BytesIO()
+    parquet.write_table(table, stream, compression="zstd")
+    return stream.getvalue()
+
+
+def _write(path: Path, content: bytes, *, force: bool) -> None:
+    if path.is_dir():
+        raise InputError(
+            "is-a-directory",
+            f"`{path}` is a directory",
+            "name the file to write inside it",
+            file=str(path),
+        )
+    if path.exists() and not force:
+        raise InputError(
+            "file-exists",
+            f"`{path}` exists already",
+            "name another file, or add --force to write over it",
+            file=str(path),
+        )
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(
+            "cannot-write",
+            f"`{path}` cannot be written: {error.strerror or error}",
+            "check the folder and who may write there",
+            file=str(path),
+        ) from None

@@ -1,0 +1,1 @@
+"""What is so now: the running state, changed only by applying facts."""

@@ -1,0 +1,355 @@
+"""Where is room? Two-level bitsets over nodes alike, by the number of free GPUs.
+
+Nodes of one kind form a `Bank`, cut into blocks of 64. For each count of free GPUs a block
+keeps one word of nodes with exactly that many free, and a summary keeps one bit for each
+block whose word is not empty. The tightest node is then two find-first-set operations
+away, for five nodes or fifty thousand.
+
+This is the working copy of a decider: it takes what it is about to order at once, so that
+later picks of the same cycle see it. It can always be rebuilt from the fleet's view.
+"""
+
+from collections.abc import Iterator
+
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.ids import NodeId
+from tenfold.model.job import Shape, Slot, per_member
+from tenfold.model.node import Node
+
+BLOCK = 64
+
+Slots = tuple[Slot, ...]
+
+
+class Bank:
+    """Nodes with the same hardware that can hold one gang together."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        """GPUs of each node."""
+        self.names: list[NodeId] = []
+        self.free: list[int] = []
+        self.is_open: list[bool] = []
+        self.exact: list[list[int]] = [[] for _ in range(size + 1)]
+        self.summary: list[int] = [0] * (size + 1)
+        self.counts: list[int] = [0] * (size + 1)
+        """Open nodes by free GPUs: a quick no, and the reason for it."""
+        self.cpus: list[int] = []
+        self.memory: list[int] = []
+        self.counts_cpus = False
+        self.counts_memory = False
+        self.given: dict[int, dict[int, int]] = {}
+        """Shared devices: thousandths given by device, by node."""
+        self._slots: dict[int, dict[int, Slots]] = {}
+
+    def add(self, node: Node, *, gpus_free: int, cpus: int, memory: int, is_open: bool) -> int:
+        """Add a node and return its number in the bank."""
+        number = len(self.names)
+        self.names.append(node.id)
+        self.free.append(gpus_free)
+        self.is_open.append(is_open)
+        self.cpus.append(cpus)
+        self.memory.append(memory)
+        self.counts_cpus |= node.cpus_milli > 0
+        self.counts_memory |= node.memory_mib > 0
+        if number % BLOCK == 0:
+            for words in self.exact:
+                words.append(0)
+        if is_open:
+            self._show(number, gpus_free)
+        return number
+
+    def set_open(self, number: int, is_open: bool) -> None:
+        """Offer a node to new work, or hide it; what it holds stays counted."""
+        if self.is_open[number] != is_open:
+            self.is_open[number] = is_open
+            if is_open:
+                self._show(number, self.free[number])
+            else:
+                self._hide(number, self.free[number])
+
+    def move(self, number: int, free: int) -> None:
+        """Set the number of free GPUs of a node."""
+        before = self.free[number]
+        self.free[number] = free
+        if not self.is_open[number]:
+            return
+        block = number >> 6
+        bit = 1 << (number & 63)
+        words = self.exact[before]
+        left = words[block] ^ bit
+        words[block] = left
+        if not left:
+            self.summary[before] ^= 1 << block
+        self.counts[before] -= 1
+        words = self.exact[free]
+        held = words[block]
+        if not held:
+            self.summary[free] |= 1 << block
+        words[block] = held | bit
+        self.counts[free] += 1
+
+    def tightest(self, gpus: int) -> int:
+        """Return the node with the fewest free GPUs that still has `gpus`, or -1."""
+        summary = self.summary
+        for free in range(gpus, self.size + 1):
+            blocks = summary[free]
+            if blocks:
+                block = (blocks & -blocks).bit_length() - 1
+                word = self.exact[free][block]
+                return (block << 6) + (word & -word).bit_length() - 1
+        return -1
+
+    def each(self, gpus: int) -> Iterator[int]:
+        """Yield open nodes with at least `gpus` free, tightest first, then in order."""
+        for free in range(gpus, self.size + 1):
+            blocks = self.summary[free]
+            words = self.exact[free]
+            while blocks:
+                low = blocks & -blocks
+                blocks ^= low
+                block = low.bit_length() - 1
+                word = words[block]
+                while word:
+                    bit = word & -word
+                    word ^= bit
+                    yield (block << 6) + bit.bit_length() - 1
+
+    def with_room(self, gpus: int) -> int:
+        """Return how many open nodes have at least `gpus` free."""
+        return sum(self.counts[gpus:])
+
+    def slots(self, number: int, gpus: int) -> Slots:
+        """Return the slots of a gang of one, made once for each node and size."""
+        made = self._slots.get(gpus)
+        if made is None:
+            made = self._slots[gpus] = {}
+        slots = made.get(number)
+        if slots is None:
+            slots = made[number] = (Slot(self.names[number], gpus),)
+        return slots
+
+    def _show(self, number: int, free: int) -> None:
+        block = number >> 6
+        self.exact[free][block] |= 1 << (number & 63)
+        self.summary[free] |= 1 << block
+        self.counts[free] += 1
+
+    def _hide(self, number: int, free: int) -> None:
+        block = number >> 6
+        self.exact[free][block] ^= 1 << (number & 63)
+        if not self.exact[free][block]:
+            self.summary[free] ^= 1 << block
+        self.counts[free] -= 1
+
+
+class Seat:
+    """How a gang sits in a bank: so many members of so many GPUs, and perhaps a rest."""
+
+    __slots__ = ("bank", "gpus", "members", "rest")
+
+    def __init__(self, bank: Bank, members: int, gpus: int, rest: int) -> None:
+        self.bank = bank
+        self.members = members
+        self.gpus = gpus
+        self.rest = rest
+
+
+class Capacity:
+    """The free room of a fleet, by kind of node."""
+
+    def __init__(self) -> None:
+        self.banks: dict[tuple[str, str, int, int, int], Bank] = {}
+        self.place: dict[NodeId, tuple[Bank, int]] = {}
+        self.accelerators: dict[int, str] = {}
+        self._seats: dict[str, tuple[Seat, ...]] = {}
+
+    @classmethod
+    def of(cls, view: FleetView) -> "Capacity":
+        """Build the index of what is so now."""
+        capacity = cls()
+        for node in view.nodes.values():
+            capacity.add(node, view)
+        return capacity
+
+    def add(self, node: Node, view: FleetView) -> None:
+        """Add one node as the view has it."""
+        kind = (str(node.site), node.accelerator, node.gpus, node.cpus_milli, node.memory_mib)
+        bank = self.banks.get(kind)
+        if bank is None:
+            bank = self.banks[kind] = Bank(node.gpus)
+            self._seats.clear()
+        number = bank.add(
+            node,
+            gpus_free=view.gpus_free[node.id],
+            cpus=view.cpus_milli_free[node.id],
+            memory=view.memory_mib_free[node.id],
+            is_open=view.states[node.id] == "up",
+        )
+        self.place[node.id] = (bank, number)
+        if shares := view.shares.get(node.id):
+            bank.given[number] = dict(shares)
+
+    def set_open(self, node_id: NodeId, is_open: bool) -> None:
+        """Offer a node to new work, or hide it."""
+        bank, number = self.place[node_id]
+        bank.set_open(number, is_open)
+
+    def seats(self, shape: Shape) -> tuple[Seat, ...]:
+        """Return the banks that could ever hold a shape; none means never."""
+        seats = self._seats.get(shape.key)
+        if seats is None:
+            seats = self._seats[shape.key] = tuple(self._find_seats(shape))
+        return seats
+
+    def could_hold(self, shape: Shape) -> bool:
+        """Return whether the fleet could hold the shape if it were empty and whole."""
+        return any(
+            seat.members + (seat.rest > 0) <= len(seat.bank.names) for seat in self.seats(shape)
+        )
+
+    def claim(self, shape: Shape) -> Slots | None:
+        """Take the tightest room for a whole gang, or return None and take nothing."""
+        for seat in self.seats(shape):
+            if shape.milli:
+                slots = self._claim_share(seat.bank, shape)
+            elif seat.members == 1 and not seat.rest:
+                slots = self._claim_one(seat.bank, seat.gpus, shape)
+            else:
+                slots = self._claim_many(seat, shape)
+            if slots is not None:
+                return slots
+        return None
+
+    def take(self, slots: Slots, shape: Shape) -> None:
+        """Take these very slots."""
+        for slot in slots:
+            bank, number = self.place[slot.node]
+            if slot.milli:
+                self._share(bank, number, slot.device, slot.milli)
+            else:
+                bank.move(number, bank.free[number] - slot.gpus)
+        self._hold(slots, shape, -1)
+
+    def give(self, slots: Slots, shape: Shape) -> None:
+        """Give slots back."""
+        for slot in slots:
+            bank, number = self.place[slot.node]
+            if slot.milli:
+                self._share(bank, number, slot.device, -slot.milli)
+            else:
+                bank.move(number, bank.free[number] + slot.gpus)
+        self._hold(slots, shape, 1)
+
+    def _find_seats(self, shape: Shape) -> Iterator[Seat]:
+        for (_, accelerator, size, cpus, memory), bank in self.banks.items():
+            if shape.accelerators and accelerator not in shape.accelerators:
+                continue
+            if shape.gpus == 0:
+                fits = size > 0 if shape.milli else True
+                members, gpus, rest = 1, 0, 0
+            elif shape.gpus_per_node:
+                gpus = min(shape.gpus_per_node, shape.gpus)
+                members, rest = divmod(shape.gpus, gpus)
+                fits = gpus <= size
+            elif size == 0:
+                continue
+            elif shape.gpus <= size:
+                members, gpus, rest, fits = 1, shape.gpus, 0, True
+            else:
+                members, gpus, rest, fits = -(-shape.gpus // size), size, 0, True
+            each_cpus, each_memory = per_member(shape, members + (rest > 0))
+            if fits and (not cpus or each_cpus <= cpus) and (not memory or each_memory <= memory):
+                yield Seat(bank, members, gpus, rest)
+
+    def _claim_one(self, bank: Bank, gpus: int, shape: Shape) -> Slots | None:
+        if shape.cpus_milli or shape.memory_mib:
+            number = next((n for n in bank.each(gpus) if self._has(bank, n, shape, 1)), -1)
+        else:
+            number = bank.tightest(gpus)
+        if number < 0:
+            return None
+        bank.move(number, bank.free[number] - gpus)
+        slots = bank.slots(number, gpus)
+        if shape.cpus_milli or shape.memory_mib:
+            self._hold(slots, shape, -1)
+        return slots
+
+    def _claim_many(self, seat: Seat, shape: Shape) -> Slots | None:
+        bank, gpus, wanted = seat.bank, seat.gpus, seat.members
+        members = wanted + (seat.rest > 0)
+        if bank.with_room(gpus) < wanted:
+            return None
+        chosen: list[int] = []
+        for number in bank.each(gpus):
+            if self._has(bank, number, shape, members):
+                chosen.append(number)
+                if len(chosen) == wanted:
+                    break
+        if len(chosen) < wanted:
+            return None
+        slots = [bank.slots(number, gpus)[0] for number in chosen]
+        if seat.rest:
+            last = next(
+                (
+                    number
+                    for number in bank.each(seat.rest)
+                    if number not in chosen and self._has(bank, number, shape, members)
+                ),
+                -1,
+            )
+            if last < 0:
+                return None
+            slots.append(bank.slots(last, seat.rest)[0])
+        taken = tuple(slots)
+        self.take(taken, shape)
+        return taken
+
+    def _claim_share(self, bank: Bank, shape: Shape) -> Slots | None:
+        best: tuple[int, int, int] | None = None
+        for number, given in bank.given.items():
+            if bank.is_open[number] and self._has(bank, number, shape, 1):
+                for device, milli in given.items():
+                    left = 1_000 - milli - shape.milli
+                    if left >= 0 and (best is None or (left, number, device) < best):
+                        best = (left, number, device)
+        if best is None:
+            number = next((n for n in bank.each(1) if self._has(bank, n, shape, 1)), -1)
+            if number < 0:
+                return None
+            taken = bank.given.get(number, {})
+            best = (0, number, next(d for d in range(bank.size) if d not in taken))
+        slots = (Slot(bank.names[best[1]], 0, shape.milli, best[2]),)
+        self.take(slots, shape)
+        return slots
+
+    def _has(self, bank: Bank, number: int, shape: Shape, members: int) -> bool:
+        cpus, memory = per_member(shape, members)
+        return (not bank.counts_cpus or bank.cpus[number] >= cpus) and (
+            not bank.counts_memory or bank.memory[number] >= memory
+        )
+
+    def _hold(self, slots: Slots, shape: Shape, sign: int) -> None:
+        if not (shape.cpus_milli or shape.memory_mib):
+            return
+        cpus, memory = per_member(shape, len(slots))
+        for slot in slots:
+            bank, number = self.place[slot.node]
+            if bank.counts_cpus:
+                bank.cpus[number] += sign * cpus
+            if bank.counts_memory:
+                bank.memory[number] += sign * memory
+
+    def _share(self, bank: Bank, number: int, device: int, milli: int) -> None:
+        given = bank.given.setdefault(number, {})
+        before = given.get(device, 0)
+        after = before + milli
+        if before == 0:
+            bank.move(number, bank.free[number] - 1)
+        if after == 0:
+            del given[device]
+            bank.move(number, bank.free[number] + 1)
+            if not given:
+                del bank.given[number]
+        else:
+            given[device] = after

@@ -1,0 +1,120 @@
+"""Facts, in the past tense. The journal holds nothing else.
+
+Adding an event means adding it to `Event` and to `Fleet.apply`; a test compares the two.
+`at_ms` comes first in each, so that every fact says when.
+"""
+
+from msgspec import Struct
+
+from tenfold.model.actions import Action
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import Job, JobStatus, StopCause
+from tenfold.model.node import Node
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+
+
+class NodeJoined(Struct, frozen=True, gc=False, tag=True):
+    """A node was added to the fleet, up and empty."""
+
+    at_ms: Millis
+    node: Node
+
+
+class NodeLost(Struct, frozen=True, gc=False, tag=True):
+    """A node stopped answering; what ran on it is reported by its own events."""
+
+    at_ms: Millis
+    node_id: NodeId
+    cause: str = ""
+
+
+class NodeReturned(Struct, frozen=True, gc=False, tag=True):
+    """A lost or cordoned node is up and may take work again."""
+
+    at_ms: Millis
+    node_id: NodeId
+
+
+class NodeCordoned(Struct, frozen=True, gc=False, tag=True):
+    """A node takes no new work; what runs there may end."""
+
+    at_ms: Millis
+    node_id: NodeId
+
+
+class JobSubmitted(Struct, frozen=True, gc=False, tag=True):
+    """A team asked for a job to be run."""
+
+    at_ms: Millis
+    job: Job
+
+
+class JobRefused(Struct, frozen=True, gc=False, tag=True):
+    """A job that this fleet can never hold was turned away, with the reasons."""
+
+    at_ms: Millis
+    job_id: JobId
+    reasons: tuple[Reason, ...]
+
+
+class JobStarted(Struct, frozen=True, gc=False, tag=True):
+    """Every member of a gang is running."""
+
+    at_ms: Millis
+    job_id: JobId
+
+
+class JobStopped(Struct, frozen=True, gc=False, tag=True):
+    """A running job gave back its slots unfinished; `progress_ms` of its work is saved."""
+
+    at_ms: Millis
+    job_id: JobId
+    cause: StopCause
+    progress_ms: Millis
+
+
+class JobEnded(Struct, frozen=True, gc=False, tag=True):
+    """A job is over, for better or worse."""
+
+    at_ms: Millis
+    job_id: JobId
+    status: JobStatus = "completed"
+
+
+class JobCancelled(Struct, frozen=True, gc=False, tag=True):
+    """The submitter took back a job that was still waiting."""
+
+    at_ms: Millis
+    job_id: JobId
+
+
+class ActionOrdered(Struct, frozen=True, gc=False, tag=True):
+    """The engine accepted a wish. Until its outcome arrives it is in flight."""
+
+    at_ms: Millis
+    action: Action
+
+
+class ActionRefused(Struct, frozen=True, gc=False, tag=True):
+    """The world could not carry out an order, which was stale or impossible by then."""
+
+    at_ms: Millis
+    action: Action
+    reason: Reason
+
+
+Event = (
+    NodeJoined
+    | NodeLost
+    | NodeReturned
+    | NodeCordoned
+    | JobSubmitted
+    | JobRefused
+    | JobStarted
+    | JobStopped
+    | JobEnded
+    | JobCancelled
+    | ActionOrdered
+    | ActionRefused
+)

@@ -1,0 +1,150 @@
+"""Draw the faults of a fleet from a law: bursts in domains, weak nodes, long repairs.
+
+Each site draws from its own stream, so another site changes nothing here. Moments are
+plain chance; at each, a burst strikes one node by frailty and its other nodes inside the
+smallest domain that has so many up. A burst has one cause and one repair. A node that is
+down cannot fail: the fault goes to another, so the rate of the fleet is that of the law.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from heapq import merge
+
+import numpy as np
+
+from tenfold.model.failure_law import FailureLaw
+from tenfold.model.fault import Fault
+from tenfold.model.node import Node
+from tenfold.model.units import DAY, HOUR, SECOND, Millis
+from tenfold.physics.operations.faults import burst_mean, burst_sizes, repair_sigma
+
+__all__ = ["Fault", "generate_faults"]
+
+_TRIES = 64
+_DRAWN_AT_ONCE = 256
+
+
+def generate_faults(
+    nodes: Sequence[Node], law: FailureLaw, horizon_ms: Millis, seed: int
+) -> Iterator[Fault]:
+    """Yield the faults of a fleet that is whole at 0, in order of time, as they are asked for."""
+    sites: dict[str, list[Node]] = {}
+    for node in nodes:
+        sites.setdefault(node.site, []).append(node)
+    if law.faults_per_1000_node_days <= 0:
+        return iter(())
+    streams = [
+        _SiteFaults(members, law, _generator(seed, law.name, site)).draw(horizon_ms)
+        for site, members in sites.items()
+    ]
+    return merge(*streams, key=lambda fault: (fault.at_ms, fault.node_id))
+
+
+def _generator(seed: int, *names: str) -> np.random.Generator:
+    text = "\x1f".join((str(seed), "faults", *names))
+    return np.random.Generator(
+        np.random.PCG64(int.from_bytes(blake2b(text.encode(), digest_size=16).digest()))
+    )
+
+
+class _SiteFaults:
+    """The faults of one site, drawn in blocks: moments, sizes, repairs and causes."""
+
+    def __init__(
+        self, nodes: Sequence[Node], law: FailureLaw, generator: np.random.Generator
+    ) -> None:
+        self.nodes = nodes
+        self.law = law
+        self.generator = generator
+        shape = law.frailty_shape
+        alike = np.ones(len(nodes))
+        self.frailty = alike if shape is None else generator.gamma(shape, 1.0 / shape, len(nodes))
+        self.reached: list[float] = np.cumsum(self.frailty).tolist()
+        largest = min(law.burst_nodes_max, len(nodes))
+        self.mean_size = burst_mean(law.arrival_cv, largest)
+        self.sizes = np.cumsum(burst_sizes(self.mean_size, largest))
+        self.sigma = repair_sigma(law.repair_h_median, law.repair_h_mean)
+        self.causes = [cause for cause, part in law.causes.items() if part > 0]
+        parts = np.array([law.causes[cause] for cause in self.causes])
+        self.cause_reached: list[float] = []
+        if self.causes:
+            self.cause_reached = (np.cumsum(parts) / parts.sum()).tolist()
+        self.up_at = [0] * len(nodes)
+        self.domains = _domains(nodes)
+
+    def draw(self, horizon_ms: Millis) -> Iterator[Fault]:
+        rate = self.law.faults_per_1000_node_days / 1_000 * len(self.nodes) / DAY
+        generator, now = self.generator, 0.0
+        while True:
+            gaps = generator.exponential(self.mean_size / rate, _DRAWN_AT_ONCE)
+            sizes = np.searchsorted(self.sizes[:-1], generator.random(_DRAWN_AT_ONCE), "right") + 1
+            bells = generator.standard_normal(_DRAWN_AT_ONCE)
+            causes = generator.random(_DRAWN_AT_ONCE)
+            for gap, size, bell, chance in zip(gaps, sizes, bells, causes, strict=True):
+                now += float(gap)
+                if now >= horizon_ms:
+                    return
+                yield from self._burst(int(now), int(size), float(bell), float(chance))
+
+    def _burst(self, at_ms: int, size: int, bell: float, chance: float) -> list[Fault]:
+        cause = self._cause(chance)
+        until_ms = at_ms + max(1, round(self._away_ms(cause, bell)))
+        first = self._first(at_ms)
+        if first is None:
+            return []
+        struck = [first, *self._others(first, size - 1, at_ms)]
+        for place in struck:
+            self.up_at[place] = until_ms
+        faults = [
+            Fault(Millis(at_ms), self.nodes[place].id, Millis(until_ms), cause) for place in struck
+        ]
+        return sorted(faults, key=lambda fault: fault.node_id)
+
+    def _cause(self, chance: float) -> str:
+        if not self.causes:
+            return ""
+        return self.causes[min(bisect_left(self.cause_reached, chance), len(self.causes) - 1)]
+
+    def _away_ms(self, cause: str, bell: float) -> float:
+        if cause in self.law.transient_causes:
+            return self.law.away_s * SECOND
+        return self.law.repair_h_median * HOUR * float(np.exp(self.sigma * bell))
+
+    def _first(self, at_ms: int) -> int | None:
+        """Return a node that is up, weak ones first; None where hardly any is."""
+        for _ in range(_TRIES):
+            mark = self.generator.random() * self.reached[-1]
+            place = min(bisect_right(self.reached, mark), len(self.nodes) - 1)
+            if self.up_at[place] <= at_ms:
+                return place
+        return None
+
+    def _others(self, first: int, wanted: int, at_ms: int) -> list[int]:
+        if wanted < 1:
+            return []
+        up: list[int] = []
+        for domain in (*self.domains[first], range(len(self.nodes))):
+            up = [place for place in domain if place != first and self.up_at[place] <= at_ms]
+            if len(up) >= wanted:
+                break
+        places = np.array(up, int)
+        # Taking the earliest of exponential clocks draws without replacement by weight.
+        clocks = self.generator.exponential(1.0, len(up)) / np.maximum(self.frailty[places], 1e-12)
+        order = np.argsort(clocks, kind="stable")[:wanted]
+        return [int(place) for place in places[order]]
+
+
+def _domains(nodes: Sequence[Node]) -> list[tuple[list[int], ...]]:
+    """Return for each node the members of its domains, smallest first."""
+    members: dict[str, list[int]] = {}
+    named: list[tuple[str, ...]] = []
+    for place, node in enumerate(nodes):
+        names = node.domains or tuple(name for name in (node.rack, node.leaf) if name)
+        named.append(tuple(names))
+        for name in names:
+            members.setdefault(name, []).append(place)
+    return [
+        tuple(sorted((members[name] for name in names), key=len)) if names else ()
+        for names in named
+    ]
