@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 from time import process_time
@@ -106,8 +107,9 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
     anchors = published()
     variants = sorted({trace for trace, policy in anchors if policy == "06-FGD"})
     cases = [(v, p, seed) for v in variants for p in PLACEMENTS for seed in range(SEEDS)]
-    with ProcessPoolExecutor() as pool:
-        outcomes = dict(zip(cases, pool.map(outcome, cases), strict=True))
+    # Spawned, not forked: a fork of a process that has threads may never wake.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        outcomes = dict(zip(cases, pool.map(outcome, cases, chunksize=SEEDS), strict=True))
     mean = {
         (variant, placement): _mean([outcomes[variant, placement, s] for s in range(SEEDS)])
         for variant in variants

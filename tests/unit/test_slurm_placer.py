@@ -1,5 +1,7 @@
 """The `slurm` policy, one pass at a time: the main pass, backfill and the choice of nodes."""
 
+from msgspec.structs import replace
+
 from slurm_builders import begin, decided, fleet, job, policy, starts, submit
 from tenfold.decide.place.slurm import SlurmPlacer
 from tenfold.model.actions import RefuseJob
@@ -69,6 +71,17 @@ def test_backfill_looks_only_at_so_many_jobs():
     submit(made, job("short", 1, limit_minutes=1, seq=2))
     assert starts(made, policy(jobs_tested_max=1)) == {}
     assert starts(made, policy(jobs_tested_max=2)) == {"short": ["n1"]}
+
+
+def test_backfill_starts_only_so_many_jobs_and_looks_at_only_so_many_of_a_user():
+    made = blocked_fleet()
+    submit(made, *(job(f"short-{n}", 1, limit_minutes=1, seq=2 + n, team="a") for n in range(2)))
+    plain = policy()
+    assert len(starts(made, plain)) == 2
+    one_start = replace(plain, backfill=replace(plain.backfill, jobs_started_max=1))
+    assert list(starts(made, one_start)) == ["short-0"]
+    one_each = replace(plain, backfill=replace(plain.backfill, jobs_per_user_max=1))
+    assert list(starts(made, one_each)) == ["short-0"]
 
 
 def test_the_main_pass_looks_only_at_so_many_jobs_between_its_full_turns():

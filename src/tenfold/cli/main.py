@@ -32,6 +32,7 @@ app.command("tenfold.cli.advise:app", name="advise", help="Advise how to scale, 
 app.command(
     "tenfold.cli.baseline:app", name="baseline", help="Record how a workload runs, notice slowing."
 )
+app.command("tenfold.cli.sim:app", name="sim", help="Run jobs through the deciders, simulated.")
 app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")
 
 

@@ -21,3 +21,8 @@ class Stopwatch:
     def cpu_s(self) -> float:
         """Return seconds that this process computed."""
         return process_time() - self._cpu
+
+
+def process_cpu_s() -> float:
+    """Return seconds that this process has computed since it began."""
+    return process_time()

@@ -195,6 +195,9 @@ class Capacity:
         bank, number = self.place[node_id]
         bank.set_open(number, is_open)
 
+    def refresh(self, view: FleetView) -> None:
+        """Learn from the view what a choice among nodes may use; the tightest needs nothing."""
+
     def seats(self, shape: Shape) -> tuple[Seat, ...]:
         """Return the banks that could ever hold a shape; none means never."""
         seats = self._seats.get(shape.key)

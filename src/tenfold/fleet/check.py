@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.ids import NodeId
+from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import WHOLE, Order, Run, Slot, per_member
 
 
@@ -19,12 +19,12 @@ def check(fleet: Fleet) -> None:
 
 
 def _one_place(fleet: Fleet) -> None:
-    places: list[tuple[str, Mapping[str, object]]] = [
+    places: list[tuple[str, Mapping[JobId, object]]] = [
         ("pending", fleet.pending),
         ("ordered", fleet.orders),
         ("running", fleet.running),
     ]
-    seen: dict[str, str] = {}
+    seen: dict[JobId, str] = {}
     for name, jobs in places:
         for job_id in jobs:
             assert job_id not in seen, f"job `{job_id}` is both {seen[job_id]} and {name}"

@@ -10,7 +10,10 @@ from math import ceil
 from msgspec import Struct
 
 from tenfold.model.job import WHOLE, Job, Slot, StopCause
-from tenfold.model.units import SECOND
+from tenfold.model.units import HOUR, SECOND
+
+End = tuple[Job, int, int]
+"""A job, the time it held its GPUs in all its runs, and when it was over."""
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -40,8 +43,7 @@ class Meters:
     """Collects one record for each end; everything else is summed when asked."""
 
     def __init__(self) -> None:
-        self.ends: list[tuple[Job, int, int]] = []
-        """(job, time it held its GPUs in all its runs, end)."""
+        self.ends: list[End] = []
         self.turned_away: list[Job] = []
         self.stops: list[tuple[Job, StopCause]] = []
         self._milli_ms: dict[str, int] = {}
@@ -63,40 +65,77 @@ class Meters:
         """Note a job that the fleet can never hold."""
         self.turned_away.append(job)
 
-    def summary(self, jobs: Sequence[Job], gpus: int, team: str | None = None) -> Summary:
-        """Return the figures of all jobs, or of one team's."""
-        mine = [job for job in jobs if team is None or job.team == team]
-        ends = [end for end in self.ends if team is None or end[0].team == team]
-        jcts = sorted(end - job.submitted_ms for job, _, end in ends)
-        waits = sum(end - job.submitted_ms - held for job, held, end in ends)
-        first = min((job.submitted_ms for job in mine), default=0)
-        makespan = max((end for _, _, end in ends), default=first) - first
-        allocated = sum(
-            milli_ms for name, milli_ms in self._milli_ms.items() if team in (None, name)
-        )
-        useful = sum((job.duration_ms or 0) * asked_milli(job) for job, _, _ in ends)
-        stops = [cause for job, cause in self.stops if team is None or job.team == team]
-        return Summary(
-            jobs=len(mine),
-            finished=len(ends),
-            refused=sum(team in (None, job.team) for job in self.turned_away),
-            avg_jct_s=_mean(sum(jcts), len(jcts)) / SECOND,
-            p50_jct_s=_nearest(jcts, 0.50) / SECOND,
-            p99_jct_s=_nearest(jcts, 0.99) / SECOND,
-            avg_wait_s=_mean(waits, len(jcts)) / SECOND,
-            makespan_s=makespan / SECOND,
-            gpu_utilization=_mean(allocated, gpus * WHOLE * makespan),
-            preemptions=sum(cause in ("preempted", "moved") for cause in stops),
-            failures=sum(cause == "node-lost" for cause in stops),
-            gpu_hours=allocated / WHOLE / 3_600_000,
-            gpu_hours_lost=max(0, allocated - useful) / WHOLE / 3_600_000,
-            jain=_jain(ends),
+    def summary(self, jobs: Sequence[Job], gpus: int) -> Summary:
+        """Return the figures of the whole run."""
+        return _summary(
+            jobs, self.ends, self.turned_away, self.stops, sum(self._milli_ms.values()), gpus
         )
 
-    def teams(self) -> list[str]:
-        """Return the teams that had jobs, in order of name."""
-        names = {job.team for job, _, _ in self.ends} | {job.team for job in self.turned_away}
-        return sorted(names)
+    def teams(self, jobs: Sequence[Job], gpus: int) -> dict[str, Summary]:
+        """Return the figures of each team, in order of name; none where no team is named."""
+        parts: dict[str, _Part] = {}
+        for job in jobs:
+            parts.setdefault(job.team, _Part()).jobs.append(job)
+        if list(parts) == [""]:
+            return {}
+        for end in self.ends:
+            parts[end[0].team].ends.append(end)
+        for job in self.turned_away:
+            parts[job.team].refused.append(job)
+        for stop in self.stops:
+            parts[stop[0].team].stops.append(stop)
+        return {
+            team: _summary(
+                part.jobs, part.ends, part.refused, part.stops, self._milli_ms.get(team, 0), gpus
+            )
+            for team, part in sorted(parts.items())
+        }
+
+
+class _Part:
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.ends: list[End] = []
+        self.refused: list[Job] = []
+        self.stops: list[tuple[Job, StopCause]] = []
+
+
+def _summary(
+    jobs: Sequence[Job],
+    ends: Sequence[End],
+    refused: Sequence[Job],
+    stops: Sequence[tuple[Job, StopCause]],
+    milli_ms: int,
+    gpus: int,
+) -> Summary:
+    jcts: list[int] = []
+    waits = useful = last = 0
+    for job, held, end in ends:
+        jct = end - job.submitted_ms
+        jcts.append(jct)
+        waits += jct - held
+        useful += (job.duration_ms or 0) * asked_milli(job)
+        last = max(last, end)
+    jcts.sort()
+    first = min((job.submitted_ms for job in jobs), default=0)
+    makespan = max(0, last - first)
+    causes = [cause for _, cause in stops]
+    return Summary(
+        jobs=len(jobs),
+        finished=len(ends),
+        refused=len(refused),
+        avg_jct_s=_mean(sum(jcts), len(jcts)) / SECOND,
+        p50_jct_s=_nearest(jcts, 0.50) / SECOND,
+        p99_jct_s=_nearest(jcts, 0.99) / SECOND,
+        avg_wait_s=_mean(waits, len(jcts)) / SECOND,
+        makespan_s=makespan / SECOND,
+        gpu_utilization=_mean(milli_ms, gpus * WHOLE * makespan),
+        preemptions=sum(cause in ("preempted", "moved") for cause in causes),
+        failures=causes.count("node-lost"),
+        gpu_hours=milli_ms / WHOLE / HOUR,
+        gpu_hours_lost=max(0, milli_ms - useful) / WHOLE / HOUR,
+        jain=_jain(ends),
+    )
 
 
 def asked_milli(job: Job) -> int:
@@ -118,7 +157,7 @@ def _nearest(ordered: Sequence[int], share: float) -> int:
     return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0
 
 
-def _jain(ends: Sequence[tuple[Job, int, int]]) -> float:
+def _jain(ends: Sequence[End]) -> float:
     """Return Jain's index of the mean slow-down of each team."""
     slow: dict[str, list[float]] = {}
     for job, held, end in ends:

@@ -8,7 +8,6 @@ neighbour) leaves its old end in the heap; the number tells a stale end from a t
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import ceil
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,8 +31,7 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, Millis
 from tenfold.sim.chance import fraction
 from tenfold.sim.meters import Meters
-
-NEVER = 1 << 62
+from tenfold.sim.neighbourhood import NEVER, Neighbourhood
 
 
 class SimSettings(Struct, frozen=True, kw_only=True):
@@ -48,18 +46,6 @@ class SimSettings(Struct, frozen=True, kw_only=True):
     start_failure_share: float = 0.0
     """Share of starts that fail after their delay; the job waits again."""
     seed: int = 0
-
-
-class Neighbourhood(Protocol):
-    """Says how fast jobs run beside each other; every change returns the new speeds."""
-
-    def start(self, job: Job, slots: Sequence[Slot]) -> Mapping[JobId, float]:
-        """Add a job."""
-        ...
-
-    def end(self, job_id: JobId) -> Mapping[JobId, float]:
-        """Take a job away."""
-        ...
 
 
 class _Run(Struct, frozen=True, gc=False):
@@ -88,7 +74,6 @@ class SimWorld:
         before: Sequence[Event] = (),
         outages: Iterable[Fault] = (),
         neighbours: Neighbourhood | None = None,
-        speeds: Mapping[str, Mapping[int, float]] | None = None,
     ) -> None:
         self.meters = Meters()
         self._jobs = jobs
@@ -100,7 +85,6 @@ class SimWorld:
         self._before = before
         self._outages = iter(outages)
         self._neighbours = neighbours
-        self._speeds = speeds or {}
         self._heap: list[tuple[int, int, _Due]] = []
         self._number = 0
         self._runs: dict[JobId, _Run] = {}
@@ -114,22 +98,27 @@ class SimWorld:
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
         """Jump to the next moment and return all of its facts."""
         if self._before:
-            events, self._before = self._before, ()
-            return events[0].at_ms, events
+            joined, self._before = self._before, ()
+            return joined[0].at_ms, joined
         heap = self._heap
         now = self._next_ms
         if heap and heap[0][0] < now:
             now = heap[0][0]
-        if until_ms is not None and until_ms < now:
-            if now == NEVER and not self._unfinished:
-                return None
-            return until_ms, ()
-        if now == NEVER or not self._unfinished:
+        if self._neighbours is not None:
+            now = self._advance(now, until_ms)
+        if not self._unfinished:
             return None
+        if until_ms is not None and until_ms < now:
+            return until_ms, ()
+        return None if now == NEVER else (Millis(now), self._facts(Millis(now)))
+
+    def _facts(self, now: Millis) -> list[Event]:
+        """Return all that happens at one moment, in the order in which it was made."""
+        heap = self._heap
         events: list[Event] = []
         while heap and heap[0][0] == now:
             _, number, what = heappop(heap)
-            if type(what) is str:
+            if isinstance(what, str):
                 run = self._runs.get(what)
                 if run is not None and run.number == number:
                     self._end(run, now)
@@ -138,7 +127,7 @@ class SimWorld:
                 self._happen(what, now, events)
         if self._next_ms == now:
             self._submit(now, events)
-        return now, events
+        return events
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
         """Start actions; starts and stops without a delay are over at once."""
@@ -161,6 +150,17 @@ class SimWorld:
                 outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
         return outcomes
 
+    def _advance(self, now: int, until_ms: Millis | None) -> int:
+        """Let saves begin and end before the next fact; they move the ends of jobs."""
+        assert self._neighbours is not None
+        while True:
+            due_ms = self._neighbours.due_ms()
+            limit_ms = now if until_ms is None else min(now, until_ms)
+            if due_ms >= limit_ms:
+                return now
+            self._retime(self._neighbours.advance(due_ms), due_ms)
+            now = min(self._next_ms, self._heap[0][0] if self._heap else NEVER)
+
     def _submit(self, now: Millis, events: list[Event]) -> None:
         jobs, place, count = self._jobs, self._next, len(self._jobs)
         while place < count and jobs[place].submitted_ms == now:
@@ -182,15 +182,11 @@ class SimWorld:
         work, since = 0.0, now
         if self._progress and (behind := self._progress.get(job_id)):
             work, since = behind[0], now + self._settings.restart_cost_ms
-        speed = 1.0
-        if self._speeds and (curve := self._speeds.get(job.profile)):
-            speed = curve.get(sum(slot.gpus for slot in action.slots), 1.0)
-        end = since + (duration - work if speed == 1.0 else (duration - work) / speed)
         self._number = number = self._number + 1
-        heappush(self._heap, (end if type(end) is int else ceil(end), number, job_id))
-        self._runs[job_id] = _Run(job, action.slots, number, now, since, work, speed)
+        heappush(self._heap, (ceil(since + duration - work), number, job_id))
+        self._runs[job_id] = _Run(job, action.slots, number, now, since, work, 1.0)
         if self._neighbours is not None:
-            self._retime(self._neighbours.start(job, action.slots), now)
+            self._retime(self._neighbours.start(job, action.slots, now), now)
 
     def _end(self, run: _Run, now: int) -> None:
         job = run.job
@@ -201,7 +197,7 @@ class SimWorld:
         self._unfinished -= 1
         self.meters.finished(job, run.slots, now - run.started_ms, held, now)
         if self._neighbours is not None:
-            self._retime(self._neighbours.end(job.id), now)
+            self._retime(self._neighbours.end(job.id, now), now)
 
     def _stop(self, action: StopJob, now: Millis, outcomes: list[Event]) -> None:
         run = self._runs.get(action.job_id)
@@ -225,13 +221,15 @@ class SimWorld:
         self._progress[job.id] = (work, held + now - run.started_ms)
         self.meters.stopped(job, run.slots, now - run.started_ms, cause)
         if self._neighbours is not None:
-            self._retime(self._neighbours.end(job.id), now)
+            self._retime(self._neighbours.end(job.id, now), now)
         return JobStopped(now, job.id, cause, Millis(int(work)))
 
     def _retime(self, speeds: Mapping[JobId, float], now: int) -> None:
         """Move the ends of runs whose speed has changed."""
         for job_id, speed in speeds.items():
             run = self._runs[job_id]
+            if run.speed == speed:
+                continue
             duration = run.job.duration_ms
             assert duration is not None
             work, since = _work(run, now), max(now, run.since_ms)
@@ -247,18 +245,18 @@ class SimWorld:
     def _happen(
         self, what: StartJob | StopJob | Fault | NodeReturned, now: Millis, events: list[Event]
     ) -> None:
-        if type(what) is StartJob:
+        if isinstance(what, StartJob):
             if self._starting.get(what.job_id) is what:
                 del self._starting[what.job_id]
                 events.append(self._started(what, now))
-        elif type(what) is StopJob:
+        elif isinstance(what, StopJob):
             if run := self._runs.get(what.job_id):
                 events.append(self._halt(run, now, what.cause, saved=True))
-        elif type(what) is Fault:
+        elif isinstance(what, Fault):
             self._lose(what, now, events)
             self._queue_outage()
         else:
-            assert type(what) is NodeReturned
+            assert isinstance(what, NodeReturned)
             if self._down.get(what.node_id) == now:
                 del self._down[what.node_id]
                 events.append(what)

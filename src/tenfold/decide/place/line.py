@@ -14,13 +14,10 @@ from tenfold.model.actions import Action, RefuseJob, StartJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.events import (
     ActionOrdered,
-    ActionRefused,
     Event,
     JobEnded,
     JobStarted,
-    JobStopped,
     JobSubmitted,
-    NodeJoined,
 )
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job, Shape
@@ -35,9 +32,16 @@ Place = tuple[int, int, int, Job]
 class LinePlacer:
     """Start jobs strictly in order; nobody passes a job that waits for room."""
 
-    def __init__(self, name: str, key: Key) -> None:
+    def __init__(
+        self,
+        name: str,
+        key: Key,
+        *,
+        capacity_of: Callable[[FleetView], Capacity] = Capacity.of,
+    ) -> None:
         self.name = name
         self._key = key
+        self._capacity_of = capacity_of
         self._version = -1
         self._capacity = Capacity()
         self._held: dict[JobId, tuple[Slots, Shape]] = {}
@@ -50,6 +54,7 @@ class LinePlacer:
         if news is None or self._version + len(news) != view.version or not self._hear(view, news):
             self._rebuild(view)
         self._version = view.version
+        self._capacity.refresh(view)
         line = self._line
         if self._blocked or not line:
             return NOTHING
@@ -78,31 +83,28 @@ class LinePlacer:
         """Bring the caches up to date; False where only a rebuild can."""
         held, line = self._held, self._line
         for event in news:
-            kind = type(event)
-            if kind is JobStarted:
+            if isinstance(event, JobStarted):
                 continue
-            if kind is ActionOrdered:
+            if isinstance(event, ActionOrdered):
                 action = event.action
-                if type(action) is StartJob and action.job_id not in held:
+                if isinstance(action, StartJob) and action.job_id not in held:
                     return False
-            elif kind is JobSubmitted:
+            elif isinstance(event, JobSubmitted):
                 job = event.job
                 place = (self._key(job), job.submitted_ms, job.seq, job)
                 if self._blocked and line and place < line[0]:
                     self._blocked = False
                 heappush(line, place)
-            elif kind is JobEnded:
+            elif isinstance(event, JobEnded):
                 slots, shape = held.pop(event.job_id)
                 self._capacity.give(slots, shape)
                 self._blocked = False
-            elif kind is JobStopped or kind is ActionRefused or kind is NodeJoined:
-                return False
             else:
                 return False
         return True
 
     def _rebuild(self, view: FleetView) -> None:
-        self._capacity = Capacity.of(view)
+        self._capacity = self._capacity_of(view)
         self._held = {
             job_id: (held.slots, held.job.shape)
             for kept in (view.orders, view.running)

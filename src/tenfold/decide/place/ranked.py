@@ -5,7 +5,7 @@ Displacing takes two turns: first the stops, then, once they are facts, the star
 then the room to come is kept for those it was made for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.ranking import NEVER, Holder, Ranking
@@ -62,6 +62,7 @@ class RankedPlacer:
         if not (bridged and news is not None and self._hear(view, news, fresh)):
             fresh = self._rebuild(view)
         self._version = view.version
+        self._capacity.refresh(view)
         if not self._standing.stopping:
             if not fresh and not self._waiting.count:
                 return NOTHING
@@ -91,20 +92,19 @@ class RankedPlacer:
         standing = self._standing
         held = standing.held
         for event in news:
-            kind = type(event)
-            if kind is JobStarted:
+            if isinstance(event, JobStarted):
                 if held[event.job_id].started_ms != event.at_ms:
                     return False
-            elif kind is JobSubmitted:
+            elif isinstance(event, JobSubmitted):
                 fresh.append(event.job)
-            elif kind is JobEnded:
+            elif isinstance(event, JobEnded):
                 self._compared_ms = -1
                 self._ranking.ended(view, self._release(standing.remove(event.job_id)))
-            elif kind is ActionOrdered:
+            elif isinstance(event, ActionOrdered):
                 action = event.action
-                if type(action) is StartJob and action.job_id not in held:
+                if isinstance(action, StartJob) and action.job_id not in held:
                     return False
-            elif kind is JobStopped and event.cause == "preempted":
+            elif isinstance(event, JobStopped) and event.cause == "preempted":
                 self._compared_ms = -1
                 holder = self._release(standing.remove(event.job_id))
                 self._tell_past(view, holder.job, holder.level)
@@ -238,7 +238,7 @@ class RankedPlacer:
 class _Coming:
     """Room of jobs that are being stopped, counted as free during one walk."""
 
-    def __init__(self, capacity: Capacity, stopping: Sequence[Holder]) -> None:
+    def __init__(self, capacity: Capacity, stopping: Iterable[Holder]) -> None:
         self._capacity = capacity
         self._lent: list[Holder] = []
         self._owed: dict[NodeId, int] = {}

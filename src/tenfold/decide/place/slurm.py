@@ -12,33 +12,18 @@ from typing import NamedTuple
 from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.slurm_backfill import BackfillPass, Candidate, Ending, Horizon
 from tenfold.decide.place.slurm_priority import NO_ACCOUNTS, Accounts, Priorities
+from tenfold.decide.place.slurm_queues import Queue, Queues
 from tenfold.decide.place.slurm_select import Usable, choose, could_hold
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action, RefuseJob, StartJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.events import ActionOrdered, Event, JobEnded, JobStarted, JobSubmitted
-from tenfold.model.hostlist import expand
-from tenfold.model.ids import JobId, NodeId
+from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.reason import Reason
-from tenfold.model.slurm_policy import SlurmPartition, SlurmPolicy
-from tenfold.model.units import DAY, MINUTE, SECOND, Millis
-
-LONG_MS = Millis(365 * DAY)
-"""What Slurm plans with where neither the job nor its partition has a limit."""
-
-
-class Queue(NamedTuple):
-    """A partition and the nodes it may use; no partition stands for the whole fleet."""
-
-    name: str
-    partition: SlurmPartition | None
-    nodes: frozenset[NodeId] | None
-
-    def holds(self, node: NodeId) -> bool:
-        """Return whether jobs of this queue may use a node."""
-        return self.nodes is None or node in self.nodes
+from tenfold.model.slurm_policy import Backfill, SlurmPolicy
+from tenfold.model.units import SECOND, Millis
 
 
 class Waiting(NamedTuple):
@@ -64,8 +49,7 @@ class SlurmPlacer:
             self._backfill_ms = max(SECOND, policy.backfill.interval_ms)
         self._version = -1
         self._capacity = Capacity()
-        self._queues: dict[str, Queue] = {}
-        self._default = Queue("", None, None)
+        self._queues = Queues(policy)
         self._held: dict[JobId, tuple[Slots, Job]] = {}
         self._wished = 0
         """Starts of the last decision, which the caches took for granted."""
@@ -109,10 +93,9 @@ class SlurmPlacer:
         priorities = Priorities(self._policy, self._accounts, view, self._capacity, now_ms)
         line: list[Waiting] = []
         for job in view.pending.values():
-            queue = self._queue(job)
-            tier = queue.partition.priority_tier if queue.partition else 0
+            queue = self._queues.of(job)
             priority = priorities.of(job, queue.partition)
-            line.append(Waiting((-tier, -priority, job.submitted_ms, job.seq), job, queue))
+            line.append(Waiting((-queue.tier, -priority, job.submitted_ms, job.seq), job, queue))
         line.sort(key=lambda one: one.place)
         return line
 
@@ -138,9 +121,10 @@ class SlurmPlacer:
         """Start jobs in order; a job that cannot start closes its partition's nodes."""
         closed: list[Queue] = []
         left: list[Waiting] = []
+        starts_max = self._policy.jobs_started_max or len(line)
         for place, one in enumerate(line):
             slots = None
-            if place < depth and one.queue not in closed:
+            if place < depth and one.queue not in closed and self._wished < starts_max:
                 slots = choose(self._capacity, one.job.shape, _open(one.queue, closed))
                 if slots is None:
                     closed.append(one.queue)
@@ -159,14 +143,16 @@ class SlurmPlacer:
             return
         horizon = Horizon(habits.window_ms, habits.resolution_ms)
         backfill = BackfillPass(self._capacity, self._endings(view, now_ms), horizon, now_ms)
-        line = line[: habits.jobs_tested_max or None]
+        line = _tested(line, habits)
         hopes = self._hopes(line)
-        planned = 0
+        planned, before = 0, self._wished
         for one in line:
-            candidate = Candidate(one.job, self._limit_ms(one.job), one.queue.holds)
+            candidate = Candidate(one.job, one.queue.limit_ms(one.job), one.queue.holds)
             slots = backfill.offer(candidate)
             if slots is not None:
                 self._order(one.job, slots, actions)
+                if self._wished - before == habits.jobs_started_max:
+                    break
             elif len(backfill.reservations) == planned:
                 continue
             planned = len(backfill.reservations)
@@ -180,7 +166,7 @@ class SlurmPlacer:
         """
         hopes: dict[tuple[str, str], Candidate] = {}
         for one in line:
-            key, limit_ms = (one.job.shape.key, one.queue.name), self._limit_ms(one.job)
+            key, limit_ms = (one.job.shape.key, one.queue.name), one.queue.limit_ms(one.job)
             if key not in hopes or limit_ms < hopes[key].limit_ms:
                 hopes[key] = Candidate(one.job, limit_ms, one.queue.holds)
         return list(hopes.values())
@@ -200,29 +186,14 @@ class SlurmPlacer:
             began_ms = run.started_ms if run else order.ordered_ms if order else now_ms
             # Slurm counts in whole seconds.
             began_ms = began_ms // SECOND * SECOND
-            at_ms = max(began_ms + self._limit_ms(job), now_ms + SECOND)
-            endings.append(Ending(at_ms, (job.submitted_ms, job.seq), slots, job.shape))
+            at_ms = max(began_ms + self._queues.of(job).limit_ms(job), now_ms + SECOND)
+            endings.append(Ending(at_ms, (job.submitted_ms, job.seq, job_id), slots, job.shape))
         return endings
-
-    def _limit_ms(self, job: Job) -> Millis:
-        """Return the limit that backfill plans with: whole minutes, as Slurm keeps it."""
-        partition = self._queue(job).partition
-        most_ms = partition.time_max_ms if partition else None
-        limit_ms = job.limit_ms
-        if limit_ms is None and partition is not None:
-            limit_ms = partition.time_default_ms
-        if limit_ms is None:
-            limit_ms = LONG_MS if most_ms is None else most_ms
-        limit_ms = -(-limit_ms // MINUTE) * MINUTE
-        return Millis(limit_ms if most_ms is None else min(limit_ms, most_ms))
-
-    def _queue(self, job: Job) -> Queue:
-        return self._queues.get(job.qos, self._default)
 
     def _any_fits(self) -> bool:
         """Return whether any waiting shape has room now: if none has, no pass can start one."""
         return any(
-            choose(self._capacity, job.shape, self._queue(job).holds) is not None
+            choose(self._capacity, job.shape, self._queues.of(job).holds) is not None
             for _, job in self._classes.values()
         )
 
@@ -231,7 +202,7 @@ class SlurmPlacer:
         return {
             key
             for key, (_, job) in self._classes.items()
-            if not could_hold(self._capacity, job.shape, self._queue(job).holds)
+            if not could_hold(self._capacity, job.shape, self._queues.of(job).holds)
         }
 
     def _hear(self, news: Sequence[Event]) -> bool:
@@ -256,9 +227,7 @@ class SlurmPlacer:
 
     def _rebuild(self, view: FleetView) -> None:
         self._capacity = Capacity.of(view)
-        self._queues = {one.name: _queue_of(one, view) for one in self._policy.partitions}
-        named = [self._queues[one.name] for one in self._policy.partitions if one.is_default]
-        self._default = (named or [*self._queues.values(), Queue("", None, None)])[0]
+        self._queues = Queues(self._policy, view)
         self._held = {
             job_id: (held.slots, held.job)
             for kept in (view.orders, view.running)
@@ -269,7 +238,7 @@ class SlurmPlacer:
             self._count(job, 1)
 
     def _count(self, job: Job, change: int) -> None:
-        key = (job.shape.key, self._queue(job).name)
+        key = (job.shape.key, self._queues.of(job).name)
         count = self._classes.get(key, (0, job))[0] + change
         if count:
             self._classes[key] = (count, job)
@@ -283,14 +252,29 @@ def _open(queue: Queue, closed: list[Queue]) -> Usable:
     return lambda node: queue.holds(node) and not any(one.holds(node) for one in closed)
 
 
+def _tested(line: list[Waiting], habits: Backfill) -> list[Waiting]:
+    """Return the jobs that backfill looks at: so many in all, of a user and of a partition."""
+    users: dict[str, int] = {}
+    queues: dict[str, int] = {}
+    tested: list[Waiting] = []
+    for one in line:
+        user, queue = one.job.user or one.job.team, one.queue.name
+        if _full(users, user, habits.jobs_per_user_max):
+            continue
+        if _full(queues, queue, habits.jobs_per_partition_max):
+            continue
+        users[user] = users.get(user, 0) + 1
+        queues[queue] = queues.get(queue, 0) + 1
+        tested.append(one)
+        if len(tested) == habits.jobs_tested_max:
+            break
+    return tested
+
+
+def _full(counts: dict[str, int], name: str, most: int) -> bool:
+    return most > 0 and counts.get(name, 0) >= most
+
+
 def _seconds(policy: SlurmPolicy, parameter: str, default: int) -> int:
     text = policy.parameters.get(parameter, "")
     return int(text) if text.isdigit() else default
-
-
-def _queue_of(partition: SlurmPartition, view: FleetView) -> Queue:
-    """Return a partition's queue; one whose nodes the fleet does not have is given all."""
-    nodes = frozenset(
-        NodeId(name) for name in expand(partition.nodes) if NodeId(name) in view.nodes
-    )
-    return Queue(partition.name, partition, nodes or None)

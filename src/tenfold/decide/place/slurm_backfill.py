@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tenfold.decide.place.slurm_select import Usable, choose
 from tenfold.fleet.capacity import Capacity, Slots
-from tenfold.model.ids import NodeId
+from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Shape
 from tenfold.model.units import SECOND, Millis
 
@@ -30,7 +30,7 @@ class Ending(NamedTuple):
     """What a running job will give back at its limit, if not before."""
 
     at_ms: int
-    place: tuple[int, int]
+    place: tuple[int, int, JobId]
     """When it was submitted, to settle ties."""
     slots: Slots
     shape: Shape
@@ -170,7 +170,12 @@ class BackfillPass:
         job = candidate.job
         self._capacity.take(slots, job.shape)
         self._endings.append(
-            Ending(self._now_ms + candidate.limit_ms, (job.submitted_ms, job.seq), slots, job.shape)
+            Ending(
+                self._now_ms + candidate.limit_ms,
+                (job.submitted_ms, job.seq, job.id),
+                slots,
+                job.shape,
+            )
         )
         self._endings.sort(key=lambda one: one[:2])
 

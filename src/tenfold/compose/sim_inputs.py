@@ -1,0 +1,147 @@
+"""What a simulation is asked with, from files and names to nodes, jobs and a policy."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.failures import failure_source, faults_of
+from tenfold.compose.fleet import load_facts
+from tenfold.compose.nodes import nodes_of
+from tenfold.compose.simulation import SimAsk, horizon_ms
+from tenfold.files.fleet import load_fleet
+from tenfold.files.policy import read_policy
+from tenfold.files.traces.detect import read_trace
+from tenfold.files.traces.jobs import read_jobs
+from tenfold.files.traces.trace import JobTrace
+from tenfold.files.work_profiles import read_work_profiles
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
+from tenfold.model.fault import Fault
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.job import Job, Shape
+from tenfold.model.node import Node
+from tenfold.model.policy import POLICIES, Placement, Policy
+from tenfold.physics.layout import Layout, lay_out
+from tenfold.physics.shared_layers import shared_layers
+from tenfold.sim.neighbourhood import Neighbourhood
+from tenfold.sim.sharing import Neighbours
+from tenfold.sim.world import SimSettings
+
+TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+
+
+class SimFiles(Struct, frozen=True, kw_only=True):
+    """The files and names that a user gives."""
+
+    fleet: Path
+    jobs: Path
+    policy: str = "tenfold"
+    placement: Placement | None = None
+    failures: str = "none"
+    profiles: Path | None = None
+    facts: Path | None = None
+    settings: SimSettings = SimSettings()
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """A question that is ready to be run, and what its reader should know."""
+
+    ask: SimAsk
+    spec: FleetSpec
+    layout: Layout
+    notes: tuple[str, ...]
+
+
+def prepare(files: SimFiles) -> Prepared:
+    """Read everything that a simulation needs."""
+    catalogue = load_facts(files.facts)
+    spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
+    layout = lay_out(spec)
+    nodes = list(nodes_of(spec, layout))
+    trace = job_trace(files.jobs)
+    notes = list(trace.notes)
+    jobs = _with_known_types(trace.jobs, catalogue)
+    gpus = sum(node.gpus for node in nodes)
+    faults: Iterable[Fault] = ()
+    if files.failures != "none":
+        source = failure_source(files.failures, catalogue)
+        end_ms = horizon_ms(jobs, gpus)
+        faults, said = faults_of(source, nodes, end_ms, files.settings.seed)
+        notes += said
+    neighbours = None
+    if files.profiles is not None:
+        profiles = read_work_profiles(files.profiles, [str(tier.id) for tier in spec.tiers])
+        notes += _strangers(jobs, profiles, files.profiles)
+        neighbours = Neighbourhood(Neighbours(shared_layers(layout)), profiles)
+    ask = SimAsk(
+        nodes=nodes,
+        jobs=jobs,
+        policy=policy_of(files.policy, files.placement),
+        settings=files.settings,
+        faults=faults,
+        neighbours=neighbours,
+    )
+    return Prepared(ask=ask, spec=spec, layout=layout, notes=tuple(notes))
+
+
+def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
+    """Read jobs from the documented table, or from any public format that is recognised."""
+    if path.name.lower().endswith(TABLE_SUFFIXES):
+        return read_jobs(path, fill=fill)
+    return read_trace(path)
+
+
+def policy_of(named: str, placement: Placement | None = None) -> Policy:
+    """Return a policy by its name, or from a policy file or a slurm.conf."""
+    if named in POLICIES:
+        policy = Policy(name=named)
+    elif Path(named).suffix or len(Path(named).parts) > 1:
+        policy = read_policy(Path(named))
+    else:
+        known = ", ".join(f"`{name}`" for name in POLICIES)
+        raise InputError(
+            "unknown-policy",
+            f"no policy is called `{named}`",
+            hint=f"known are {known}; or give a policy file or a slurm.conf",
+        )
+    return policy if placement is None else replace(policy, placement=placement)
+
+
+def _with_known_types(jobs: list[Job], catalogue: Catalogue) -> list[Job]:
+    """Spell accelerators in requests as the facts spell those of the fleet."""
+    spelled: dict[str, Shape] = {}
+    for job in jobs:
+        shape = job.shape
+        if shape.accelerators and shape.key not in spelled:
+            found = [catalogue.accelerators.find(name) for name in shape.accelerators]
+            names = tuple(
+                part.name if part else name
+                for part, name in zip(found, shape.accelerators, strict=True)
+            )
+            spelled[shape.key] = replace(shape, accelerators=names)
+    if not spelled:
+        return jobs
+    return [
+        replace(job, shape=spelled[job.shape.key]) if job.shape.key in spelled else job
+        for job in jobs
+    ]
+
+
+def _strangers(jobs: Sequence[Job], profiles: Iterable[str], path: Path) -> list[str]:
+    known = dict.fromkeys(profiles)
+    strangers = dict.fromkeys(job.profile for job in jobs if job.profile not in known)
+    if not strangers:
+        return []
+    without = sum(job.profile in strangers for job in jobs)
+    return [f"{without} jobs name no profile of {path} and draw nothing from what is shared"]
+
+
+def prepare_fill(files: SimFiles) -> tuple[list[Node], JobTrace, Policy]:
+    """Read nodes and jobs for a run in which jobs only arrive."""
+    catalogue = load_facts(files.facts)
+    spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
+    trace = job_trace(files.jobs, fill=True)
+    known = trace._replace(jobs=_with_known_types(trace.jobs, catalogue))
+    return list(nodes_of(spec)), known, policy_of(files.policy, files.placement)

@@ -1,0 +1,85 @@
+"""Wire a simulation: the one place that joins jobs, a policy, faults and the loop."""
+
+import gc
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from tenfold.compose.policies import placing_decider
+from tenfold.engine.loop import Journal, Witness, run
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.events import NodeJoined
+from tenfold.model.fault import Fault
+from tenfold.model.job import Job
+from tenfold.model.node import Node
+from tenfold.model.policy import Policy
+from tenfold.model.units import DAY, Millis
+from tenfold.sim.meters import Meters, Summary
+from tenfold.sim.neighbourhood import Neighbourhood
+from tenfold.sim.world import SimSettings, SimWorld
+
+SLACK_MS = 30 * DAY
+
+
+class SimAsk(Struct, frozen=True, kw_only=True):
+    """What to run: nodes, jobs in order of submission, a policy, and how the world behaves."""
+
+    nodes: Sequence[Node]
+    jobs: Sequence[Job]
+    policy: Policy = Policy()
+    settings: SimSettings = SimSettings()
+    faults: Iterable[Fault] = ()
+    neighbours: Neighbourhood | None = None
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the whole fleet."""
+        return sum(node.gpus for node in self.nodes)
+
+
+class SimResult(Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    summary: Summary
+    teams: dict[str, Summary]
+    events: int
+    meters: Meters
+    fleet: Fleet
+
+
+def simulate(
+    ask: SimAsk, *, journal: Journal | None = None, witnesses: Sequence[Witness] = ()
+) -> SimResult:
+    """Run a simulation to its end."""
+    start = Millis(min(0, ask.jobs[0].submitted_ms)) if ask.jobs else Millis(0)
+    world = SimWorld(
+        ask.jobs,
+        settings=ask.settings,
+        before=[NodeJoined(start, node) for node in ask.nodes],
+        outages=ask.faults,
+        neighbours=ask.neighbours,
+    )
+    fleet = Fleet()
+    decider = placing_decider(ask.policy, ask.settings.restart_cost_ms)
+    # Records hold no cycles; the collector would only walk over millions of them.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        run(world, fleet, [decider], journal=journal, witnesses=witnesses)
+    finally:
+        if collects:
+            gc.enable()
+    return SimResult(
+        summary=world.meters.summary(ask.jobs, ask.gpus),
+        teams=world.meters.teams(ask.jobs, ask.gpus),
+        events=fleet.version,
+        meters=world.meters,
+        fleet=fleet,
+    )
+
+
+def horizon_ms(jobs: Sequence[Job], gpus: int) -> Millis:
+    """Return a time by which any sane policy is done, for laws of failure that need an end."""
+    work = sum((job.duration_ms or 0) * max(1, job.shape.gpus) for job in jobs)
+    last = max((job.submitted_ms for job in jobs), default=0)
+    return Millis(last + 4 * work // max(1, gpus) + SLACK_MS)

@@ -1,0 +1,255 @@
+"""Shortest remaining first, with every job free to move: the published SRTF and SRSF.
+
+At each fact all jobs are taken in order of what is left of them, by count of GPUs, and
+those that do not fit are passed over. Who runs already stays where it is if it can; a job
+is moved only where the chosen ones fit by count but not on real nodes.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify, heappop, heappush
+
+from tenfold.decide.place.misfit import never_fits
+from tenfold.decide.place.ranking import Holder
+from tenfold.decide.place.rankings import ShortestRemaining
+from tenfold.fleet.capacity import Bank, Capacity, Slots
+from tenfold.fleet.fleet import NEVER_RAN, FleetView
+from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob
+from tenfold.model.decision import NOTHING, Decision
+from tenfold.model.events import (
+    ActionOrdered,
+    Event,
+    JobEnded,
+    JobStarted,
+    JobStopped,
+    JobSubmitted,
+)
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job, Shape, StopCause
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+
+Place = tuple[int, int, int, Job]
+
+
+class RepackPlacer:
+    """Choose by count and key, then find nodes; move what is in the way."""
+
+    def __init__(
+        self,
+        name: str,
+        order: ShortestRemaining,
+        *,
+        capacity_of: Callable[[FleetView], Capacity] = Capacity.of,
+    ) -> None:
+        self.name = name
+        self._order = order
+        self._capacity_of = capacity_of
+        self._version = -1
+        self._capacity = Capacity()
+        self._held: dict[JobId, Holder] = {}
+        self._lines: dict[str, list[Place]] = {}
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return the stops that the chosen jobs need, or else their starts."""
+        bridged = news is not None and self._version + len(news) == view.version
+        if not (bridged and news is not None and self._hear(view, news)):
+            self._rebuild(view)
+        self._version = view.version
+        if any(holder.stopping for holder in self._held.values()):
+            return NOTHING
+        actions: list[Action] = []
+        kept, chosen = self._choose(view, now_ms, actions)
+        if not chosen:
+            return Decision(actions) if actions else NOTHING
+        stops = [holder for job_id, holder in self._held.items() if job_id not in kept]
+        starts = self._room_for(chosen, stops)
+        if starts is None and not _just_moved(view, now_ms):
+            moves = self._in_the_way(kept.values(), chosen, stops)
+            actions += [self._stop(holder, "moved") for holder in moves]
+        actions += [self._stop(holder, "preempted") for holder in stops]
+        if any(isinstance(action, StopJob) for action in actions):
+            self._wait_on(chosen)
+            return Decision(actions, now_ms)
+        for job in chosen:
+            slots = self._capacity.claim(job.shape)
+            if slots is None:
+                self._wait_on([job])
+                continue
+            before = view.past.get(job.id, NEVER_RAN)
+            self._held[job.id] = Holder(job, slots, now_ms, before)
+            actions.append(StartJob(job.id, slots))
+        return Decision(actions)
+
+    def _hear(self, view: FleetView, news: Sequence[Event]) -> bool:
+        for event in news:
+            if isinstance(event, JobSubmitted):
+                self._enqueue(view, event.job)
+            elif isinstance(event, JobEnded):
+                holder = self._held.pop(event.job_id)
+                self._capacity.give(holder.slots, holder.job.shape)
+            elif isinstance(event, JobStopped) and event.cause in ("preempted", "moved"):
+                holder = self._held.pop(event.job_id)
+                self._capacity.give(holder.slots, holder.job.shape)
+                self._enqueue(view, holder.job)
+            elif isinstance(event, ActionOrdered):
+                action = event.action
+                if isinstance(action, StartJob) and action.job_id not in self._held:
+                    return False
+            elif isinstance(event, JobStarted):
+                self._held[event.job_id].started_ms = event.at_ms
+            else:
+                return False
+        return True
+
+    def _rebuild(self, view: FleetView) -> None:
+        self._capacity, self._held, self._lines = self._capacity_of(view), {}, {}
+        for order in view.orders.values():
+            before = view.past.get(order.job.id, NEVER_RAN)
+            self._held[order.job.id] = Holder(order.job, order.slots, order.ordered_ms, before)
+        for run in view.running.values():
+            before = view.past.get(run.job.id, NEVER_RAN)
+            holder = self._held[run.job.id] = Holder(run.job, run.slots, run.started_ms, before)
+            holder.stopping = run.stopping
+        for job in view.pending.values():
+            self._enqueue(view, job)
+
+    def _enqueue(self, view: FleetView, job: Job) -> None:
+        key = self._order.key(job, view.past.get(job.id, NEVER_RAN))
+        line = self._lines.setdefault(job.shape.key, [])
+        heappush(line, (key, job.submitted_ms, job.seq, job))
+
+    def _wait_on(self, jobs: Iterable[Job]) -> None:
+        """Put back chosen jobs that do not start yet: their keys have not changed."""
+        for job in jobs:
+            heappush(self._lines[job.shape.key], self._chosen_places.pop(job.id))
+
+    def _choose(
+        self, view: FleetView, now_ms: Millis, actions: list[Action]
+    ) -> tuple[dict[JobId, Holder], list[Job]]:
+        """Take holders and heads in order of key while their GPUs fit by count."""
+        left = {id(bank): _gpus(bank) for bank in self._capacity.banks.values()}
+        turn_of = self._order.holder_turn
+        ranked: list[tuple[float, int, int, int, Holder | list[Place]]] = [
+            (turn_of(each, now_ms), 0, each.job.submitted_ms, each.job.seq, each)
+            for each in self._held.values()
+        ]
+        for line in self._lines.values():
+            self._show(view, line, ranked, actions)
+        heapify(ranked)
+        kept: dict[JobId, Holder] = {}
+        chosen: list[Job] = []
+        self._chosen_places: dict[JobId, Place] = {}
+        while ranked:
+            *_, what = heappop(ranked)
+            if isinstance(what, Holder):
+                bank = id(self._capacity.place[what.slots[0].node][0])
+                if left[bank] >= what.gpus:
+                    left[bank] -= what.gpus
+                    kept[what.job.id] = what
+            elif self._count_in(what[0][3].shape, left):
+                place = heappop(what)
+                chosen.append(place[3])
+                self._chosen_places[place[3].id] = place
+                self._show(view, what, ranked, actions)
+        chosen.sort(key=lambda job: -job.shape.gpus)
+        return kept, chosen
+
+    def _show(
+        self,
+        view: FleetView,
+        line: list[Place],
+        ranked: list[tuple[float, int, int, int, Holder | list[Place]]],
+        actions: list[Action],
+    ) -> None:
+        """Add the head of a line to the race, after turning away what can never fit."""
+        while line:
+            key, submitted, number, job = line[0]
+            if job.id not in view.pending:
+                heappop(line)
+            elif not self._capacity.could_hold(job.shape):
+                heappop(line)
+                actions.append(RefuseJob(job.id, never_fits(self._capacity, job.shape)))
+            else:
+                heappush(ranked, (key, 1, submitted, number, line))
+                return
+
+    def _count_in(self, shape: Shape, left: dict[int, int]) -> bool:
+        for seat in self._capacity.seats(shape):
+            need = seat.members * seat.gpus + seat.rest
+            if left[id(seat.bank)] >= need:
+                left[id(seat.bank)] -= need
+                return True
+        return False
+
+    def _room_for(self, chosen: Sequence[Job], stops: Sequence[Holder]) -> list[Slots] | None:
+        """Return room for the chosen once the others have stopped; nothing is taken."""
+        self._give(stops)
+        taken: list[tuple[Slots, Shape]] = []
+        for job in chosen:
+            if (slots := self._capacity.claim(job.shape)) is None:
+                break
+            taken.append((slots, job.shape))
+        for slots, shape in taken:
+            self._capacity.give(slots, shape)
+        self._take(stops)
+        return [slots for slots, _ in taken] if len(taken) == len(chosen) else None
+
+    def _in_the_way(
+        self, kept: Iterable[Holder], chosen: Sequence[Job], stops: Sequence[Holder]
+    ) -> list[Holder]:
+        """Pack everybody again, largest first, and return those who end up elsewhere."""
+        kept = list(kept)
+        self._give([*stops, *kept])
+        capacity = self._capacity
+        taken: list[tuple[Slots, Shape]] = []
+        moved: list[Holder] = []
+        everyone: list[Holder | Job] = [*kept, *chosen]
+        everyone.sort(key=lambda one: -(one.gpus if isinstance(one, Holder) else one.shape.gpus))
+        for one in everyone:
+            shape = one.job.shape if isinstance(one, Holder) else one.shape
+            if isinstance(one, Holder) and _still_free(capacity, one.slots):
+                slots = one.slots
+                capacity.take(slots, shape)
+            else:
+                slots = capacity.claim(shape)
+                if isinstance(one, Holder):
+                    moved.append(one)
+            if slots is not None:
+                taken.append((slots, shape))
+        for slots, shape in taken:
+            capacity.give(slots, shape)
+        self._take([*stops, *kept])
+        return moved
+
+    def _give(self, holders: Iterable[Holder]) -> None:
+        for holder in holders:
+            self._capacity.give(holder.slots, holder.job.shape)
+
+    def _take(self, holders: Iterable[Holder]) -> None:
+        for holder in holders:
+            self._capacity.take(holder.slots, holder.job.shape)
+
+    def _stop(self, holder: Holder, cause: StopCause) -> StopJob:
+        holder.stopping = True
+        why = f"shorter jobs go first under `{self.name}`"
+        return StopJob(holder.job.id, cause, Reason("gave-way", why))
+
+
+def _gpus(bank: Bank) -> int:
+    return bank.size * sum(bank.is_open)
+
+
+def _still_free(capacity: Capacity, slots: Slots) -> bool:
+    places = [(capacity.place[slot.node], slot.gpus) for slot in slots]
+    return all(bank.is_open[n] and bank.free[n] >= gpus for (bank, n), gpus in places)
+
+
+def _just_moved(view: FleetView, now_ms: Millis) -> bool:
+    """Whether jobs were moved at this very moment: once is enough."""
+    past = view.past
+    return any(
+        (behind := past.get(job_id)) is not None
+        and behind.cause == "moved"
+        and behind.stopped_ms == now_ms
+        for job_id in view.pending
+    )

@@ -1,0 +1,117 @@
+"""Jobs beside each other: the speeds of gangs by profile, and their saves in time.
+
+A save begins a fixed time after the last one began and lasts as long as its bytes take at
+the rate that the tier grants, which changes with what others do. Everything here happens
+between facts: it moves the ends of jobs and is no news to anybody.
+"""
+
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from math import ceil, inf
+
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job, Slot
+from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.units import SECOND
+from tenfold.sim.sharing import Neighbours
+
+NEVER = 1 << 62
+
+
+class _Save:
+    """A save under way: what is left of it, and since when at which rate."""
+
+    __slots__ = ("left", "number", "rate", "since_ms")
+
+    def __init__(self, size: float, now_ms: int) -> None:
+        self.left = size
+        self.rate = 0.0
+        self.since_ms = now_ms
+        self.number = 0
+
+
+class Neighbourhood:
+    """Speeds of running jobs under shared uplinks, tiers and rack power."""
+
+    def __init__(self, neighbours: Neighbours, profiles: Mapping[str, WorkProfile]) -> None:
+        self._neighbours = neighbours
+        self._profiles = profiles
+        self._traffic: dict[JobId, Traffic] = {}
+        self._saves: dict[JobId, _Save] = {}
+        self._heap: list[tuple[int, int, JobId, bool]] = []
+        """(when, number, job, whether a save begins then or ends)."""
+        self._begins: dict[JobId, int] = {}
+        self._number = 0
+
+    def start(self, job: Job, slots: Sequence[Slot], now_ms: int) -> dict[JobId, float]:
+        """Add a job; return the speeds that changed. A job without a profile draws nothing."""
+        profile = self._profiles.get(job.profile)
+        if profile is None:
+            return {}
+        traffic = self._traffic[job.id] = profile.traffic
+        gang = [(slot.node, slot.milli / 1_000 or float(slot.gpus)) for slot in slots]
+        speeds = self._neighbours.start(job.id, gang, traffic)
+        self._retime(now_ms)
+        if traffic.checkpoint_every_ms:
+            self._plan(job.id, now_ms + traffic.checkpoint_every_ms)
+        return speeds
+
+    def end(self, job_id: JobId, now_ms: int) -> dict[JobId, float]:
+        """Take a job away, with its save; return the speeds that changed."""
+        if self._traffic.pop(job_id, None) is None:
+            return {}
+        self._saves.pop(job_id, None)
+        self._begins.pop(job_id, None)
+        speeds = self._neighbours.end(job_id)
+        self._retime(now_ms)
+        return speeds
+
+    def due_ms(self) -> int:
+        """Return when a save next begins or ends, or NEVER."""
+        heap = self._heap
+        while heap and not self._is_due(heap[0]):
+            heappop(heap)
+        return heap[0][0] if heap else NEVER
+
+    def advance(self, now_ms: int) -> dict[JobId, float]:
+        """Begin and end the saves that are due; return the speeds that changed."""
+        speeds: dict[JobId, float] = {}
+        while self.due_ms() <= now_ms:
+            _, _, job_id, begins = heappop(self._heap)
+            traffic = self._traffic[job_id]
+            if begins:
+                self._plan(job_id, now_ms + traffic.checkpoint_every_ms)
+                if job_id in self._saves:
+                    continue  # The last save is not over: this one is left out.
+                self._saves[job_id] = _Save(float(traffic.checkpoint_bytes), now_ms)
+            else:
+                del self._saves[job_id]
+            speeds |= self._neighbours.burst(job_id, traffic.tier, begins)
+            self._retime(now_ms)
+        return speeds
+
+    def _plan(self, job_id: JobId, at_ms: int) -> None:
+        self._number += 1
+        self._begins[job_id] = self._number
+        heappush(self._heap, (at_ms, self._number, job_id, True))
+
+    def _is_due(self, entry: tuple[int, int, JobId, bool]) -> bool:
+        _, number, job_id, begins = entry
+        if begins:
+            return self._begins.get(job_id) == number
+        save = self._saves.get(job_id)
+        return save is not None and save.number == number
+
+    def _retime(self, now_ms: int) -> None:
+        """Move the ends of saves whose rate has changed."""
+        for job_id, rate in self._neighbours.writes_changed.items():
+            save = self._saves.get(job_id)
+            if save is None:
+                continue
+            save.left = max(0.0, save.left - save.rate * (now_ms - save.since_ms) / SECOND)
+            save.rate, save.since_ms = rate, now_ms
+            self._number += 1
+            save.number = self._number
+            lasts_ms = save.left / rate * SECOND if rate else inf
+            at_ms = NEVER if lasts_ms == inf else ceil(now_ms + lasts_ms)
+            heappush(self._heap, (at_ms, save.number, job_id, False))
