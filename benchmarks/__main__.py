@@ -6,7 +6,16 @@ from pathlib import Path
 
 import tomli
 
-from benchmarks import failures, fleet_size, packing, slurm_side, startup
+from benchmarks import (
+    failures,
+    fleet_size,
+    packing,
+    published_runs,
+    sim_speed,
+    slurm_side,
+    startup,
+    workload_fit,
+)
 from benchmarks.planner import fresh as planner_fresh
 from benchmarks.planner import serving as planner_serving
 from benchmarks.planner import training as planner_training
@@ -17,7 +26,10 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "fleet": fleet_size.run,
     "failures": failures.run,
     "packing": packing.run,
+    "sim-published": published_runs.run,
+    "sim-speed": sim_speed.run,
     "slurm": slurm_side.run,
+    "workloads": workload_fit.run,
     "planner-serving": planner_serving.run,
     "planner-training": planner_training.run,
     "planner-fresh": planner_fresh.run,

@@ -19,10 +19,10 @@ import numpy as np
 import polars as pl
 
 from benchmarks.verdict import Verdict
-from tenfold.decide.place.placement import PLACEMENTS, Placement
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
 from tenfold.model.job import WHOLE, Job, Shape, shape_of
 from tenfold.model.node import Node
+from tenfold.model.policy import PLACEMENTS, Placement
 from tenfold.model.units import Millis
 from tenfold.study.fill import MARKS, asked_milli, fill
 
@@ -31,7 +31,10 @@ NODES = DATA / "fleet" / "alibaba_openb_2023_nodes.parquet"
 PODS = DATA / "jobs" / "alibaba_openb_2023_variants.parquet"
 ANCHORS = DATA / "anchors" / "published_results.csv"
 PREFIX = "openb_pod_list_"
-SEEDS, DRAWN_SHARE, DRAWS_MOST = 5, 1.3, 40_000
+DEFAULT = f"{PREFIX}default"
+# One draw spreads by 0.2 points and the default must clear its bar by less: 20 tell it apart.
+SEEDS, SEEDS_DEFAULT = 5, 20
+DRAWN_SHARE, DRAWS_MOST = 1.3, 40_000
 PUBLISHED_AS: dict[Placement, str] = {"fgd": "06-FGD", "best-fit": "05-BestFit"}
 
 
@@ -82,6 +85,10 @@ def drawn(variant: str, seed: int) -> list[Job]:
     return jobs
 
 
+def seeds_of(variant: str) -> range:
+    return range(SEEDS_DEFAULT if variant == DEFAULT else SEEDS)
+
+
 def outcome(case: tuple[str, Placement, int]) -> Outcome:
     variant, placement, seed = case
     jobs = drawn(variant, seed)
@@ -106,12 +113,12 @@ def published() -> dict[tuple[str, str], list[float]]:
 def run(thresholds: dict[str, float]) -> list[Verdict]:
     anchors = published()
     variants = sorted({trace for trace, policy in anchors if policy == "06-FGD"})
-    cases = [(v, p, seed) for v in variants for p in PLACEMENTS for seed in range(SEEDS)]
+    cases = [(v, p, seed) for v in variants for p in PLACEMENTS for seed in seeds_of(v)]
     # Spawned, not forked: a fork of a process that has threads may never wake.
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         outcomes = dict(zip(cases, pool.map(outcome, cases, chunksize=SEEDS), strict=True))
-    mean = {
-        (variant, placement): _mean([outcomes[variant, placement, s] for s in range(SEEDS)])
+    mean: dict[tuple[str, Placement], list[float]] = {
+        (variant, placement): _mean([outcomes[variant, placement, s] for s in seeds_of(variant)])
         for variant in variants
         for placement in PLACEMENTS
     }
@@ -120,15 +127,14 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
         own = [one for (_, of, _), one in outcomes.items() if of == placement]
         rate = sum(one.placed for one in own) / sum(one.cpu_s for one in own)
         print(f"{placement}: {rate:,.0f} placements per CPU second")
-    default = f"{PREFIX}default"
     gaps = {v: anchors[v, "06-FGD"][-1] - mean[v, "tenfold"][-1] for v in variants}
     worst = max(gaps, key=lambda variant: gaps[variant])
-    best_fit = abs(mean[default, "best-fit"][-1] - thresholds["best_fit_percent"])
+    best_fit = abs(mean[DEFAULT, "best-fit"][-1] - thresholds["best_fit_percent"])
     return [
         Verdict("best fit, points from 92.9%", best_fit, thresholds["best_fit_points"]),
         Verdict(
             "our default placement at 100% arrived",
-            mean[default, "tenfold"][-1],
+            mean[DEFAULT, "tenfold"][-1],
             unit="%",
             at_least=thresholds["tenfold_percent"],
         ),
@@ -159,7 +165,10 @@ def _print_table(
     mean: dict[tuple[str, Placement], list[float]],
     anchors: dict[tuple[str, str], list[float]],
 ) -> None:
-    print(f"percent of GPUs allocated at 80/90/100% arrived, mean of {SEEDS} seeds")
+    print(
+        f"percent of GPUs allocated at 80/90/100% arrived, mean of {SEEDS} seeds "
+        f"({SEEDS_DEFAULT} for `default`)"
+    )
     names = ["tenfold", "fgd", "fgd published", "best-fit", "best-fit published"]
     print(f"{'variant':12} " + " ".join(f"{name:>19}" for name in names) + "  tenfold - fgd")
     for variant in variants:

@@ -4,7 +4,8 @@ Slurm runs 300 sleeping jobs on four nodes with eight fake GPUs each: arrays, ga
 of two nodes, two partitions and several nice values, submitted faster than they can run. The
 simulator then gets what Slurm recorded of each job but its start. All jobs have the shortest
 limit that Slurm knows, a minute: with limits of one to three minutes for jobs of seconds the
-plan depends on fractions of a second, and two runs of Slurm itself differ by as much as 10%.
+plan is chaotic, and in the simulator alone a shift of the passes by a fraction of a second
+moves the mean wait by up to a fifth.
 """
 
 import tempfile

@@ -1,7 +1,7 @@
 """The `slurm` policy in the simulator against a Slurm that really runs, job by job.
 
 A small set of jobs: `./dev bench slurm` does the same with 300. The seed is one with which
-both Slurm and the simulator give about the same waits whenever their passes happen to fall.
+the simulator gives about the same waits whenever the passes happen to fall.
 """
 
 from pathlib import Path

@@ -86,7 +86,7 @@ def replay(
     world = SimWorld(jobs, before=[NodeJoined(Millis(0), node_of(node)) for node in nodes])
     run(world, Fleet(), [SlurmPlacer(policy)])
     assert len(world.meters.ends) == len(jobs), "a job of the real run did not end in the replay"
-    return {job.id: zero_ms + end_ms - held_ms for job, held_ms, end_ms in world.meters.ends}
+    return {job.id: zero_ms + end_ms - held_ms for job, _, _, held_ms, end_ms in world.meters.ends}
 
 
 def job_of(outcome: Outcome, zero_ms: int) -> Job:

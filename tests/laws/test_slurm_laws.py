@@ -133,7 +133,8 @@ def start_of_widest(jobs: list[Job], by: SlurmPolicy) -> int:
     """When the first job of the line starts, which is the widest and asks for every node."""
     simulated = world(jobs, 3, 8)
     run(simulated, Fleet(), [SlurmPlacer(by)])
-    return next(end - held for one, held, end in simulated.meters.ends if one.id == jobs[1].id)
+    ends = simulated.meters.ends
+    return next(end - held for one, _, _, held, end in ends if one.id == jobs[1].id)
 
 
 @given(job_lists())

@@ -15,6 +15,7 @@ from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
 from tenfold.model.profiles import EngineProfile, StackCorrection, StackProfile
 from tenfold.model.shape import ModelPreset, ModelShape
 from tenfold.model.storage import Medium, TierClass
+from tenfold.model.workload import WorkloadMix
 from tenfold.report.figures import count
 
 PROVENANCE = (
@@ -111,6 +112,13 @@ def _(fact: StackCorrection) -> str:
 @_gist.register
 def _(fact: EngineProfile) -> str:
     return f"{fact.scope}, {count(fact.rows, 'run')}" if fact.rows else fact.scope
+
+
+@_gist.register
+def _(fact: WorkloadMix) -> str:
+    whole = sum(size.part for size in fact.sizes)
+    mean = sum(size.part * size.gpus for size in fact.sizes) / (whole or 1.0)
+    return f"{count(len(fact.sizes), 'size')}, {mean:.2g} GPUs a job"
 
 
 def show_fact(fact: Fact) -> Group:

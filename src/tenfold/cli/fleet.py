@@ -9,13 +9,11 @@ from cyclopts import App, Parameter, validators
 from tenfold.cli.ceiling import ceiling_command
 from tenfold.cli.errors import Done
 from tenfold.cli.fleet_check import as_rows, check_files, show_checks
-from tenfold.cli.fleet_show import domains_table, fleet_json, show_fleet
+from tenfold.cli.fleet_show import fleet_json, show_fleet
 from tenfold.cli.fleet_write import discover_command, import_app, merge_command
-from tenfold.cli.output import print_json, show
+from tenfold.cli.output import print_json
 from tenfold.compose.fleet import open_fleet
 from tenfold.files.write import write_new_file
-from tenfold.model.fleet_spec import DomainKind
-from tenfold.physics.blast import blast_radius
 from tenfold.report.rack_map import rack_views
 from tenfold.report.rack_svg import rack_map_svg
 
@@ -29,6 +27,7 @@ app.command(ceiling_command, name="ceiling")
 app.command(import_app)
 app.command(discover_command, name="discover")
 app.command(merge_command, name="merge")
+app.command("tenfold.cli.fleet_domains:domains_command", name="domains")
 
 AT_LEAST_ONE = validators.Number(gte=1)
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
@@ -79,23 +78,3 @@ def show_command(
         print_json(fleet_json(fleet))
     else:
         show_fleet(fleet, racks)
-
-
-@app.command
-def domains(
-    file: Annotated[Path, Parameter(help="A fleet file.")],
-    *,
-    kind: Annotated[DomainKind | None, Parameter(help="Only domains of one kind.")] = None,
-    most: Annotated[
-        int, Parameter(help="How many rows of a kind to print.", validator=AT_LEAST_ONE)
-    ] = 8,
-    facts: Facts = None,
-    as_json: Json = False,
-) -> None:
-    """Show what the loss of each failure domain takes with it."""
-    fleet = open_fleet(file, facts)
-    rows = [row for row in blast_radius(fleet.layout, fleet.catalogue) if kind in (None, row.kind)]
-    if as_json:
-        print_json({"fleet": fleet.spec.name, "domains": rows})
-    else:
-        show(domains_table(rows, most))

@@ -7,6 +7,7 @@ output is data only; errors go to standard error, as JSON when `--json` is asked
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from os import environ
 
 from cyclopts import App, CycloptsError
 
@@ -33,6 +34,7 @@ app.command(
     "tenfold.cli.baseline:app", name="baseline", help="Record how a workload runs, notice slowing."
 )
 app.command("tenfold.cli.sim:app", name="sim", help="Run jobs through the deciders, simulated.")
+app.command("tenfold.cli.replay:app", name="replay", help="Replay a recorded run, and explain it.")
 app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")
 
 
@@ -86,4 +88,6 @@ def _cannot_write(error: OSError) -> TenfoldError:
 
 def run() -> None:
     """Be the console script."""
+    # No command multiplies large matrices; starting threads for it takes longer than it saves.
+    environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(main())

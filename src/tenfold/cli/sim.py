@@ -8,15 +8,14 @@ from typing import Annotated
 from cyclopts import App, Parameter, validators
 
 from tenfold.cli.output import print_json
-from tenfold.cli.sim_failures import failures_command
-from tenfold.cli.sim_import import import_trace_command
-from tenfold.cli.sim_show import fill_json, run_json, show_fill, show_run
+from tenfold.cli.sim_present import run_and_present
+from tenfold.cli.sim_show import fill_json, show_fill
 from tenfold.compose.sim_inputs import SimFiles, prepare, prepare_fill
-from tenfold.compose.simulation import simulate
+from tenfold.model.errors import InputError
 from tenfold.model.policy import Placement
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.sim.world import SimSettings
-from tenfold.study.fill import fill as fill_fleet
+from tenfold.study.fill import fill as fill_nodes
 
 app = App(
     name="sim",
@@ -24,8 +23,10 @@ app = App(
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
-app.command(failures_command, name="failures")
-app.command(import_trace_command, name="import")
+app.command("tenfold.cli.sim_failures:failures_command", name="failures")
+app.command("tenfold.cli.sim_compare:compare_command", name="compare")
+app.command("tenfold.cli.sim_import:import_trace_command", name="import")
+app.command("tenfold.cli.sim_generate:generate_command", name="generate")
 
 NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
 FleetFile = Annotated[Path, Parameter(help="A fleet file.")]
@@ -50,6 +51,17 @@ Profiles = Annotated[
     Path | None, Parameter(help="What jobs draw from uplinks, tiers and power, by profile.")
 ]
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+BundleFile = Annotated[
+    Path | None, Parameter(help="Write the run for `tenfold replay`: .jsonl or .jsonl.gz.")
+]
+ShadowNamed = Annotated[
+    str | None, Parameter(help="A second policy that is asked and written down, never obeyed.")
+]
+HtmlFile = Annotated[Path | None, Parameter(help="Also write a report with charts to this file.")]
+Closer = Annotated[
+    bool, Parameter(negative="", help="Fairness and fragmentation in JSON too; a little slower.")
+]
+Force = Annotated[bool, Parameter(negative="", help="Write over an existing file.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
@@ -73,6 +85,11 @@ def run(
     fill: Annotated[
         bool, Parameter(negative="", help="Jobs arrive in file order and never leave.")
     ] = False,
+    bundle: BundleFile = None,
+    shadow: ShadowNamed = None,
+    html: HtmlFile = None,
+    detail: Closer = False,
+    force: Force = False,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
@@ -97,15 +114,29 @@ def run(
         ),
     )
     if fill:
-        nodes, trace, chosen = prepare_fill(files)
-        _say(trace.notes)
-        filled = fill_fleet(nodes, trace.jobs, chosen.placement)
-        print_json(fill_json(filled)) if as_json else show_fill(filled)
+        _fill(files, bundle or shadow, as_json=as_json)
         return
     prepared = prepare(files)
     _say(prepared.notes)
-    result = simulate(prepared.ask)
-    print_json(run_json(result)) if as_json else show_run(prepared, result)
+    if bundle is not None or shadow is not None:
+        from tenfold.cli.sim_watched import run_watched  # noqa: PLC0415
+
+        run_watched(prepared, bundle, shadow, force=force, as_json=as_json)
+        return
+    run_and_present(prepared, html, force=force, detail=detail, as_json=as_json)
+
+
+def _fill(files: SimFiles, watch: Path | str | None, *, as_json: bool) -> None:
+    if watch is not None:
+        raise InputError(
+            "nothing-to-record",
+            "a filling has no time and no decisions to write down",
+            "leave out --fill, or --bundle and --shadow",
+        )
+    nodes, trace, chosen = prepare_fill(files)
+    _say(trace.notes)
+    filled = fill_nodes(nodes, trace.jobs, chosen.placement)
+    print_json(fill_json(filled)) if as_json else show_fill(filled)
 
 
 def _say(notes: Sequence[str]) -> None:

@@ -1,63 +1,102 @@
-"""A simulated run as JSON for programs and as tables for people."""
+"""A simulated run as tables and small charts for people."""
 
+from bisect import bisect_right
 from collections.abc import Mapping
 
-from msgspec.structs import asdict
 from rich.table import Table
+from rich.text import Text
 
 from tenfold.cli.output import show, table
-from tenfold.clock import process_cpu_s
+from tenfold.compose.sim_bill import Bill
+from tenfold.compose.sim_detail import Detail
 from tenfold.compose.sim_inputs import Prepared
 from tenfold.compose.simulation import SimResult
 from tenfold.report.figures import share
+from tenfold.report.terminal import levels, shares_line
 from tenfold.sim.meters import Summary
 from tenfold.study.fill import FillResult
 
-
-def run_json(result: SimResult) -> dict[str, object]:
-    """Return a run in the words of its contract."""
-    cpu_s = process_cpu_s()
-    summary = asdict(result.summary)
-    return {
-        **summary,
-        "events": result.events,
-        "cpu_s": round(cpu_s, 3),
-        "jobs_per_cpu_s": round(result.summary.jobs / max(cpu_s, 1e-6), 1),
-        "teams": {team: asdict(part) for team, part in result.teams.items()},
-    }
+WAITS_S = (0, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400)
+LINE_CELLS = 80
 
 
-def show_run(prepared: Prepared, result: SimResult) -> None:
-    """Print what became of a run."""
+def show_run(
+    prepared: Prepared, result: SimResult, costs: Bill, detail: Detail | None = None
+) -> None:
+    """Print what became of a run, with small charts where it was looked at closely."""
     summary, ask = result.summary, prepared.ask
     show(
         f"{summary.jobs:,} jobs on {ask.gpus:,} GPUs of `{prepared.spec.name}` "
         f"under `{ask.policy.name}`: {summary.finished:,} finished, {summary.refused:,} refused",
         "",
-        _summary_table(summary),
+        table("", ["", ">"], figures(summary, costs, detail)),
     )
+    if detail is not None and detail.timeline.at_s:
+        _show_charts(detail, ask.gpus)
     if result.teams:
         show("", _teams_table(result.teams))
 
 
-def _summary_table(summary: Summary) -> Table:
+def figures(summary: Summary, costs: Bill, detail: Detail | None) -> list[tuple[str, str]]:
+    """Return the figures of a run and what they are."""
     rows = [
-        ["mean completion", hours(summary.avg_jct_s)],
-        ["half complete within", hours(summary.p50_jct_s)],
-        ["99% complete within", hours(summary.p99_jct_s)],
-        ["mean wait", hours(summary.avg_wait_s)],
-        ["from first submission to last end", hours(summary.makespan_s)],
-        ["GPUs allocated", share(summary.gpu_utilization)],
-        ["GPU-hours", f"{summary.gpu_hours:,.0f}"],
-        ["of them without progress", f"{summary.gpu_hours_lost:,.0f}"],
-        ["preemptions", f"{summary.preemptions:,}"],
-        ["runs broken by a lost node", f"{summary.failures:,}"],
-        ["evenness over teams (Jain)", f"{summary.jain:.2f}"],
+        ("mean completion", hours(summary.avg_jct_s)),
+        ("half complete within", hours(summary.p50_jct_s)),
+        ("99% complete within", hours(summary.p99_jct_s)),
+        ("mean wait", hours(summary.avg_wait_s)),
+        ("from first submission to last end", hours(summary.makespan_s)),
+        ("GPUs allocated", share(summary.gpu_utilization)),
+        ("GPU-hours", f"{summary.gpu_hours:,.0f}"),
+        ("of them without progress", f"{summary.gpu_hours_lost:,.0f}"),
+        ("preemptions", f"{summary.preemptions:,}"),
+        ("runs broken by a lost node", f"{summary.failures:,}"),
+        ("evenness over teams (Jain)", f"{summary.jain:.2f}"),
     ]
-    return table("", ["", ">"], rows)
+    if detail is not None and detail.fairness is not None:
+        fair = detail.fairness
+        rows.append(("time against an even share, mean", f"{fair.rho_mean:,.2f}"))
+        rows.append(("jobs later than on an even share", share(fair.late_share)))
+    if detail is not None and detail.fragmentation is not None:
+        rows.append(("free GPUs of no use to the next job", share(detail.fragmentation)))
+    if costs.usd is not None:
+        rows.append(("dollars for the fleet, idle or not", f"${costs.usd:,.0f}"))
+    if costs.usd_per_gpu_hour is not None:
+        rows.append(("dollars a GPU-hour of progress", f"${costs.usd_per_gpu_hour:,.2f}"))
+    rows.append(("energy at the meter", f"{costs.kwh:,.0f} kWh"))
+    return rows
+
+
+def _show_charts(detail: Detail, gpus: int) -> None:
+    """Print allocated GPUs over time, and how many jobs had started within a time."""
+    line = detail.timeline
+    busy = shares_line([one / max(1, gpus) for one in line.gpus_allocated], LINE_CELLS)
+    most = max(line.jobs_waiting)
+    queue = shares_line([one / most if most else 0.0 for one in line.jobs_waiting], LINE_CELLS)
+    waits = detail.waits_s
+    within = {
+        "at once" if limit == 0 else f"within {hours(limit)}": bisect_right(waits, limit)
+        / len(waits)
+        for limit in WAITS_S
+    }
+    show(
+        "",
+        Text(f"GPUs allocated over time, of {gpus:,}", style="dim"),
+        Text(busy),
+        Text(f"jobs that wait, at most {most:,.0f}", style="dim"),
+        Text(queue),
+        "",
+        Text("jobs by how long they waited in all", style="dim"),
+        levels(within),
+    )
 
 
 def _teams_table(teams: Mapping[str, Summary]) -> Table:
+    columns, rows = teams_rows(teams)
+    return table("By team", columns, rows)
+
+
+def teams_rows(teams: Mapping[str, Summary]) -> tuple[list[str], list[list[str]]]:
+    """Return a table of teams: its columns and rows."""
     rows = [
         [
             team or "(none)",
@@ -69,12 +108,7 @@ def _teams_table(teams: Mapping[str, Summary]) -> Table:
         ]
         for team, part in teams.items()
     ]
-    return table("By team", ["team", ">jobs", ">completion", ">wait", ">GPU-h", ">preempted"], rows)
-
-
-def fill_json(result: FillResult) -> dict[str, object]:
-    """Return a filling in the words of its contract."""
-    return {**asdict(result), "cpu_s": round(process_cpu_s(), 3)}
+    return ["team", ">jobs", ">completion", ">wait", ">GPU-h", ">preempted"], rows
 
 
 def show_fill(result: FillResult) -> None:

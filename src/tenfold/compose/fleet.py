@@ -1,5 +1,6 @@
 """Load, check and sum a fleet file with the facts laid under it."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,9 +32,10 @@ class OpenFleet(Struct, frozen=True, kw_only=True):
     catalogue: Catalogue
 
 
-def load_facts(folder: str | Path | None = None) -> Catalogue:
-    """Return the shipped facts with a user's folder over them."""
-    return load_catalogue(facts_folder(None if folder is None else Path(folder)))
+def load_facts(folder: str | Path | None = None, *, without: Collection[str] = ()) -> Catalogue:
+    """Return the shipped facts with a user's folder over them, but for files left unread."""
+    chosen = facts_folder(None if folder is None else Path(folder))
+    return load_catalogue(chosen, without=without)
 
 
 def load_fleet(path: str | Path, facts: str | Path | None = None) -> FleetSpec:

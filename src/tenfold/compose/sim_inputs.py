@@ -1,21 +1,22 @@
-"""What a simulation is asked with, from files and names to nodes, jobs and a policy."""
+"""What a simulation is asked with, from files and names to nodes, jobs and a policy.
+
+Readers that most runs do not need are imported where they are used: a short run should
+spend its time simulating.
+"""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.failures import failure_source, faults_of
 from tenfold.compose.fleet import load_facts
 from tenfold.compose.nodes import nodes_of
 from tenfold.compose.simulation import SimAsk, horizon_ms
 from tenfold.files.fleet import load_fleet
-from tenfold.files.policy import read_policy
-from tenfold.files.traces.detect import read_trace
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
-from tenfold.files.work_profiles import read_work_profiles
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.fault import Fault
@@ -23,12 +24,15 @@ from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.job import Job, Shape
 from tenfold.model.node import Node
 from tenfold.model.policy import POLICIES, Placement, Policy
+from tenfold.model.units import Millis
 from tenfold.physics.layout import Layout, lay_out
-from tenfold.physics.shared_layers import shared_layers
-from tenfold.sim.neighbourhood import Neighbourhood
-from tenfold.sim.sharing import Neighbours
 from tenfold.sim.world import SimSettings
 
+if TYPE_CHECKING:
+    from tenfold.sim.neighbourhood import Neighbourhood
+
+UNREAD_FACTS = ("stacks", "corrections", "engines", "workloads")
+"""What a simulation never looks up."""
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
@@ -56,7 +60,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 def prepare(files: SimFiles) -> Prepared:
     """Read everything that a simulation needs."""
-    catalogue = load_facts(files.facts)
+    catalogue = load_facts(files.facts, without=UNREAD_FACTS)
     spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
     layout = lay_out(spec)
     nodes = list(nodes_of(spec, layout))
@@ -66,15 +70,12 @@ def prepare(files: SimFiles) -> Prepared:
     gpus = sum(node.gpus for node in nodes)
     faults: Iterable[Fault] = ()
     if files.failures != "none":
-        source = failure_source(files.failures, catalogue)
-        end_ms = horizon_ms(jobs, gpus)
-        faults, said = faults_of(source, nodes, end_ms, files.settings.seed)
+        faults, said = _faults(files, catalogue, nodes, horizon_ms(jobs, gpus))
         notes += said
     neighbours = None
     if files.profiles is not None:
-        profiles = read_work_profiles(files.profiles, [str(tier.id) for tier in spec.tiers])
-        notes += _strangers(jobs, profiles, files.profiles)
-        neighbours = Neighbourhood(Neighbours(shared_layers(layout)), profiles)
+        neighbours, said = _neighbours(files.profiles, jobs, layout)
+        notes += said
     ask = SimAsk(
         nodes=nodes,
         jobs=jobs,
@@ -90,7 +91,20 @@ def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
     """Read jobs from the documented table, or from any public format that is recognised."""
     if path.name.lower().endswith(TABLE_SUFFIXES):
         return read_jobs(path, fill=fill)
+
+    from tenfold.files.traces.detect import read_trace  # noqa: PLC0415
+
     return read_trace(path)
+
+
+def _faults(
+    files: SimFiles, catalogue: Catalogue, nodes: Sequence[Node], end_ms: Millis
+) -> tuple[Iterable[Fault], list[str]]:
+
+    from tenfold.compose.failures import failure_source, faults_of  # noqa: PLC0415
+
+    source = failure_source(files.failures, catalogue)
+    return faults_of(source, nodes, end_ms, files.settings.seed)
 
 
 def policy_of(named: str, placement: Placement | None = None) -> Policy:
@@ -98,6 +112,8 @@ def policy_of(named: str, placement: Placement | None = None) -> Policy:
     if named in POLICIES:
         policy = Policy(name=named)
     elif Path(named).suffix or len(Path(named).parts) > 1:
+        from tenfold.files.policy import read_policy  # noqa: PLC0415
+
         policy = read_policy(Path(named))
     else:
         known = ", ".join(f"`{name}`" for name in POLICIES)
@@ -107,6 +123,19 @@ def policy_of(named: str, placement: Placement | None = None) -> Policy:
             hint=f"known are {known}; or give a policy file or a slurm.conf",
         )
     return policy if placement is None else replace(policy, placement=placement)
+
+
+def _neighbours(
+    path: Path, jobs: Sequence[Job], layout: Layout
+) -> tuple["Neighbourhood", list[str]]:
+    from tenfold.files.work_profiles import read_work_profiles  # noqa: PLC0415
+    from tenfold.physics.shared_layers import shared_layers  # noqa: PLC0415
+    from tenfold.sim.neighbourhood import Neighbourhood  # noqa: PLC0415
+    from tenfold.sim.sharing import Neighbours  # noqa: PLC0415
+
+    profiles = read_work_profiles(path, [str(tier.id) for tier in layout.spec.tiers])
+    shared = Neighbourhood(Neighbours(shared_layers(layout)), profiles)
+    return shared, _strangers(jobs, profiles, path)
 
 
 def _with_known_types(jobs: list[Job], catalogue: Catalogue) -> list[Job]:
@@ -140,7 +169,7 @@ def _strangers(jobs: Sequence[Job], profiles: Iterable[str], path: Path) -> list
 
 def prepare_fill(files: SimFiles) -> tuple[list[Node], JobTrace, Policy]:
     """Read nodes and jobs for a run in which jobs only arrive."""
-    catalogue = load_facts(files.facts)
+    catalogue = load_facts(files.facts, without=UNREAD_FACTS)
     spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
     trace = job_trace(files.jobs, fill=True)
     known = trace._replace(jobs=_with_known_types(trace.jobs, catalogue))

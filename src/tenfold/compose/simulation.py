@@ -1,12 +1,13 @@
 """Wire a simulation: the one place that joins jobs, a policy, faults and the loop."""
 
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from tenfold.compose.policies import placing_decider
-from tenfold.engine.loop import Journal, Witness, run
+from tenfold.engine.loop import Decider, Journal, Witness, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.fault import Fault
@@ -15,8 +16,10 @@ from tenfold.model.node import Node
 from tenfold.model.policy import Policy
 from tenfold.model.units import DAY, Millis
 from tenfold.sim.meters import Meters, Summary
-from tenfold.sim.neighbourhood import Neighbourhood
 from tenfold.sim.world import SimSettings, SimWorld
+
+if TYPE_CHECKING:
+    from tenfold.sim.neighbourhood import Neighbourhood
 
 SLACK_MS = 30 * DAY
 
@@ -29,7 +32,7 @@ class SimAsk(Struct, frozen=True, kw_only=True):
     policy: Policy = Policy()
     settings: SimSettings = SimSettings()
     faults: Iterable[Fault] = ()
-    neighbours: Neighbourhood | None = None
+    neighbours: "Neighbourhood | None" = None
 
     @property
     def gpus(self) -> int:
@@ -48,9 +51,13 @@ class SimResult(Struct, frozen=True, kw_only=True):
 
 
 def simulate(
-    ask: SimAsk, *, journal: Journal | None = None, witnesses: Sequence[Witness] = ()
+    ask: SimAsk,
+    *,
+    journal: Journal | None = None,
+    witnesses: Sequence[Witness] = (),
+    around: Callable[[Decider], Decider] | None = None,
 ) -> SimResult:
-    """Run a simulation to its end."""
+    """Run a simulation to its end; `around` may put something between loop and decider."""
     start = Millis(min(0, ask.jobs[0].submitted_ms)) if ask.jobs else Millis(0)
     world = SimWorld(
         ask.jobs,
@@ -60,7 +67,10 @@ def simulate(
         neighbours=ask.neighbours,
     )
     fleet = Fleet()
-    decider = placing_decider(ask.policy, ask.settings.restart_cost_ms)
+    shapes = {job.shape.key: job.shape for job in ask.jobs}.values()
+    decider = placing_decider(ask.policy, ask.settings.restart_cost_ms, shapes=shapes)
+    if around is not None:
+        decider = around(decider)
     # Records hold no cycles; the collector would only walk over millions of them.
     collects = gc.isenabled()
     gc.disable()
@@ -69,9 +79,10 @@ def simulate(
     finally:
         if collects:
             gc.enable()
+    summary, teams = world.meters.by_team(ask.jobs, ask.gpus)
     return SimResult(
-        summary=world.meters.summary(ask.jobs, ask.gpus),
-        teams=world.meters.teams(ask.jobs, ask.gpus),
+        summary=summary,
+        teams=teams,
         events=fleet.version,
         meters=world.meters,
         fleet=fleet,

@@ -103,7 +103,8 @@ def _run_one(
             seen = list(events)
         decision = decide(fleet, now_ms, seen)
         seen = []
-        actions, wake_ms = decision
+        wake_ms = decision.wake_at_ms
+        actions = decision.actions
         if actions:
             orders = [ActionOrdered(now_ms, action) for action in actions]
             if journal is not None:

@@ -8,6 +8,7 @@ from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
 from tenfold.model.profiles import EngineProfile, StackCorrection, StackProfile
 from tenfold.model.shape import ModelPreset
 from tenfold.model.storage import Medium, TierClass
+from tenfold.model.workload import WorkloadMix
 
 
 class Kind(NamedTuple):
@@ -35,5 +36,6 @@ KINDS: dict[str, Kind] = {
         Kind("stack", StackProfile, "stacks", "what training stacks make of the hardware"),
         Kind("correction", StackCorrection, "corrections", "what published runs add near them"),
         Kind("engine", EngineProfile, "engines", "what serving engines make of the hardware"),
+        Kind("workload", WorkloadMix, "workloads", "what people submit: sizes, durations, rhythm"),
     )
 }

@@ -4,7 +4,7 @@ A user's row with a known name changes only the fields it states, but must say w
 they come from; a row with a new name stands on its own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import cast
@@ -85,19 +85,26 @@ def _overlaid(known: Table, table: Table) -> Table:
     return {**known, **fields, "changed": changed}
 
 
-def load_catalogue(folder: Path | None = None) -> Catalogue:
-    """Return the shipped facts with a user's folder laid over them, or raise `FaultyFile`."""
-    catalogue, findings = read_catalogue(folder)
+def load_catalogue(folder: Path | None = None, *, without: Collection[str] = ()) -> Catalogue:
+    """Return the shipped facts with a user's folder laid over them, or raise `FaultyFile`.
+
+    Shipped files named in `without` are left unread: a short command that needs no models
+    or prices should not pay for reading them.
+    """
+    catalogue, findings = read_catalogue(folder, without=without)
     faults = [found for found in findings if found.severity == "fault"]
     if faults:
         raise FaultyFile(faults[0].file, faults)
     return catalogue
 
 
-def read_catalogue(folder: Path | None = None) -> tuple[Catalogue, list[Finding]]:
+def read_catalogue(
+    folder: Path | None = None, *, without: Collection[str] = ()
+) -> tuple[Catalogue, list[Finding]]:
     """Return what could be read of the facts, and everything that is wrong with them."""
     gathering = _Gathering()
-    for path in [*shipped_files(), *(() if folder is None else user_files(folder))]:
+    shipped = [path for path in shipped_files() if path.stem not in without]
+    for path in [*shipped, *(() if folder is None else user_files(folder))]:
         gathering.add(read_document(path))
     shelves = {kind.shelf: Shelf(kind.name, _facts(kind, gathering)) for kind in KINDS.values()}
     catalogue = Catalogue(**shelves)  # pyright: ignore[reportArgumentType]

@@ -2,13 +2,23 @@
 
 import os
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from tenfold.model.errors import InputError
 
 
 def write_new_file(path: Path, text: str, *, force: bool = False) -> None:
     """Write `text`, refusing to replace a file unless told to; never half a file."""
+    with open_new_file(path, force=force) as stream:
+        stream.write(text.encode())
+
+
+@contextmanager
+def open_new_file(path: Path, *, force: bool = False) -> Generator[BinaryIO, None, None]:
+    """Give a stream to write; the file appears, whole, when the block ends without an error."""
     if path.is_dir():
         raise InputError(
             "is-a-directory",
@@ -26,8 +36,8 @@ def write_new_file(path: Path, text: str, *, force: bool = False) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             Path(temporary).chmod(0o644)

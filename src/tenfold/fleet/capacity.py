@@ -163,6 +163,8 @@ class Capacity:
         self.place: dict[NodeId, tuple[Bank, int]] = {}
         self.accelerators: dict[int, str] = {}
         self._seats: dict[str, tuple[Seat, ...]] = {}
+        self._plain: dict[str, tuple[Bank, int]] = {}
+        """Shapes of whole GPUs on one node, where only one kind of node will do: most jobs."""
 
     @classmethod
     def of(cls, view: FleetView) -> "Capacity":
@@ -179,6 +181,7 @@ class Capacity:
         if bank is None:
             bank = self.banks[kind] = Bank(node.gpus)
             self._seats.clear()
+            self._plain.clear()
         number = bank.add(
             node,
             gpus_free=view.gpus_free[node.id],
@@ -203,6 +206,9 @@ class Capacity:
         seats = self._seats.get(shape.key)
         if seats is None:
             seats = self._seats[shape.key] = tuple(self._find_seats(shape))
+            counted = shape.cpus_milli or shape.memory_mib or shape.milli or not shape.gpus
+            if len(seats) == 1 and seats[0].members == 1 and not seats[0].rest and not counted:
+                self._plain[shape.key] = (seats[0].bank, seats[0].gpus)
         return seats
 
     def could_hold(self, shape: Shape) -> bool:
@@ -213,6 +219,14 @@ class Capacity:
 
     def claim(self, shape: Shape) -> Slots | None:
         """Take the tightest room for a whole gang, or return None and take nothing."""
+        plain = self._plain.get(shape.key)
+        if plain is not None:
+            bank, gpus = plain
+            number = bank.tightest(gpus)
+            if number < 0:
+                return None
+            bank.move(number, bank.free[number] - gpus)
+            return bank.slots(number, gpus)
         for seat in self.seats(shape):
             if shape.milli:
                 slots = self._claim_share(seat.bank, shape)
@@ -242,7 +256,8 @@ class Capacity:
                 self._share(bank, number, slot.device, -slot.milli)
             else:
                 bank.move(number, bank.free[number] + slot.gpus)
-        self._hold(slots, shape, 1)
+        if shape.cpus_milli or shape.memory_mib:
+            self._hold(slots, shape, 1)
 
     def _find_seats(self, shape: Shape) -> Iterator[Seat]:
         for (_, accelerator, size, cpus, memory), bank in self.banks.items():

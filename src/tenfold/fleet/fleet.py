@@ -190,7 +190,7 @@ class Fleet:
         if self.past and (past := self.past.pop(event.job_id, None)):
             ran_ms += past.ran_ms
         self.ended += 1
-        self.history.append(Ended(run.job, Millis(ran_ms), event.at_ms, event.status))
+        self.history.append(Ended(run.job, ran_ms, event.at_ms, event.status))
 
     def _job_stopped(self, event: JobStopped) -> None:
         run = self.running.pop(event.job_id, None)

@@ -13,6 +13,7 @@ from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
 from tenfold.model.profiles import EngineProfile, StackCorrection, StackProfile
 from tenfold.model.shape import ModelPreset
 from tenfold.model.storage import Medium, TierClass
+from tenfold.model.workload import WorkloadMix
 
 F = TypeVar("F", bound=Fact)
 
@@ -76,6 +77,7 @@ class Catalogue(Struct, frozen=True, kw_only=True):
     stacks: Shelf[StackProfile]
     corrections: Shelf[StackCorrection]
     engines: Shelf[EngineProfile]
+    workloads: Shelf[WorkloadMix]
 
     @property
     def shelves(self) -> tuple[Shelf[Fact], ...]:

@@ -100,7 +100,7 @@ class Ended(Struct, frozen=True, gc=False):
     """A job that is over, as policies that learn from history remember it."""
 
     job: Job
-    ran_ms: Millis
+    ran_ms: int
     ended_ms: Millis
     status: JobStatus
 

@@ -41,7 +41,10 @@ class Blast(Struct, frozen=True, kw_only=True):
 
 def blast_radius(layout: Layout, catalogue: Catalogue) -> list[Blast]:
     """Return every domain of a fleet, by kind and then in the order of the file."""
-    radius = _Radius(layout, catalogue)
+    return _rows(_Radius(layout, catalogue))
+
+
+def _rows(radius: "_Radius") -> list[Blast]:
     rows = [
         *radius.singles(),
         *radius.racks(),
@@ -56,11 +59,28 @@ def blast_radius(layout: Layout, catalogue: Catalogue) -> list[Blast]:
     return sorted(rows, key=lambda row: KINDS.index(row.kind))
 
 
+def domain_members(layout: Layout, catalogue: Catalogue) -> dict[tuple[DomainKind, str], Ints]:
+    """Return the numbers of the nodes that go with each domain of `blast_radius`.
+
+    A row that stands for any node of a pool has them all: which of them goes is not said.
+    """
+    radius = _Radius(layout, catalogue)
+    rows = _rows(radius)
+    members = {(row.kind, row.name): radius.lost.get((row.kind, row.name)) for row in rows}
+    found = {key: lost for key, lost in members.items() if lost is not None}
+    for place, pool in enumerate(layout.spec.pools):
+        start, end = layout.pool_start[place], layout.pool_start[place + 1]
+        found["node", f"any node of {pool.id}"] = np.arange(start, end)
+    return found
+
+
 class _Radius:
     """The per-node figures that every row is summed from."""
 
     def __init__(self, layout: Layout, catalogue: Catalogue) -> None:
         self.layout = layout
+        self.lost: dict[tuple[DomainKind, str], Ints] = {}
+        """The nodes that each row takes with it."""
         pools = layout.spec.pools
         parts = [catalogue.accelerators.find(pool.accelerator or "") for pool in pools]
         tflops = [part.training_tflops if part else 0.0 for part in parts]
@@ -78,6 +98,7 @@ class _Radius:
 
     def row(self, kind: DomainKind, name: str, lost: Ints, tiers: tuple[str, ...] = ()) -> Blast:
         """Return what the loss of these nodes takes."""
+        self.lost[kind, name] = lost
         gone = np.bincount(
             self.layout.fabric_of[lost][self.layout.fabric_of[lost] >= 0],
             weights=self.gpus[lost][self.layout.fabric_of[lost] >= 0],

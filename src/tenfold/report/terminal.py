@@ -29,6 +29,27 @@ def sparkline(values: Sequence[float]) -> str:
     )
 
 
+def shares_line(shares: Sequence[float], cells: int) -> str:
+    """Return shares of a whole over time as a line of blocks, each the mean of its stretch."""
+    width = max(1, -(-len(shares) // cells))
+    parts = [shares[start : start + width] for start in range(0, len(shares), width)]
+    means = (sum(part) / len(part) for part in parts)
+    return "".join(BLOCKS[round(8 * max(0.0, min(1.0, mean)))] for mean in means)
+
+
+def levels(shares: Mapping[str, float], width: int = 60) -> Text:
+    """Return a bar for each share of one whole."""
+    names = max((len(name) for name in shares), default=0)
+    room = max(BAR_MIN, width - names - 7)
+    made = Text(no_wrap=True)
+    for place, (name, part) in enumerate(shares.items()):
+        made.append("\n" if place else "")
+        made.append(f"{name:<{names}} ")
+        made.append(f"{_bar(room * part):<{room}}", style="blue")
+        made.append(f" {share(part):>5}")
+    return made
+
+
 def _share(value: float, low: float, high: float) -> float:
     # Halves, since the span of two large floats can be more than a float holds.
     span = high / 2 - low / 2

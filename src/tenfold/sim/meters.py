@@ -4,16 +4,19 @@ Wait is completion time less running time; utilisation is allocated GPU time ove
 fleet had from the first submission to the last end; percentiles are nearest-rank.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import ceil
 
 from msgspec import Struct
 
+from tenfold.model.ids import NodeId
 from tenfold.model.job import WHOLE, Job, Slot, StopCause
 from tenfold.model.units import HOUR, SECOND
 
-End = tuple[Job, int, int]
-"""A job, the time it held its GPUs in all its runs, and when it was over."""
+End = tuple[Job, tuple[Slot, ...], int, int, int]
+"""A job, its last slots, its last run, the time of all its runs, and when it was over."""
+Stop = tuple[Job, tuple[Slot, ...], int, StopCause, int]
+"""A job, its slots, how long it had run, why it stopped, and when."""
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -35,107 +38,117 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Allocated, useful or not."""
     gpu_hours_lost: float
     """Allocated, less the work that jobs came for."""
+    goodput: float
+    """Share of the allocated time that was progress."""
     jain: float
     """Evenness over teams of how much longer jobs took than they ran: 1 is even."""
 
 
 class Meters:
-    """Collects one record for each end; everything else is summed when asked."""
+    """Collects one record for each end and stop; everything else is summed when asked."""
 
     def __init__(self) -> None:
         self.ends: list[End] = []
+        self.stops: list[Stop] = []
         self.turned_away: list[Job] = []
-        self.stops: list[tuple[Job, StopCause]] = []
-        self._milli_ms: dict[str, int] = {}
-        """Allocated thousandths of a GPU x ms, by team."""
-
-    def finished(self, job: Job, slots: Sequence[Slot], ran: int, held: int, now: int) -> None:
-        """Note the end of a job, its last run and all its runs."""
-        self.ends.append((job, held, now))
-        allocated = self._milli_ms
-        allocated[job.team] = allocated.get(job.team, 0) + _milli(slots) * ran
-
-    def stopped(self, job: Job, slots: Sequence[Slot], ran: int, cause: StopCause) -> None:
-        """Note a run that was cut short."""
-        self.stops.append((job, cause))
-        allocated = self._milli_ms
-        allocated[job.team] = allocated.get(job.team, 0) + _milli(slots) * ran
-
-    def refused(self, job: Job) -> None:
-        """Note a job that the fleet can never hold."""
-        self.turned_away.append(job)
+        self.lost: list[tuple[int, NodeId]] = []
+        """When nodes were lost, and when they returned."""
+        self.returned: list[tuple[int, NodeId]] = []
 
     def summary(self, jobs: Sequence[Job], gpus: int) -> Summary:
         """Return the figures of the whole run."""
-        return _summary(
-            jobs, self.ends, self.turned_away, self.stops, sum(self._milli_ms.values()), gpus
+        return self.by_team(jobs, gpus)[0]
+
+    def by_team(self, jobs: Sequence[Job], gpus: int) -> tuple[Summary, dict[str, Summary]]:
+        """Return the figures of the whole run, and of each team in order of name.
+
+        Where no job names a team there are none to tell apart.
+        """
+        tallies: dict[str, _Tally] = {}
+        for job in jobs:
+            tally = tallies.get(job.team)
+            if tally is None:
+                tally = tallies[job.team] = _Tally(job.submitted_ms)
+            tally.jobs += 1
+        for job, slots, ran, held, end in self.ends:
+            tallies[job.team].add_end(job, _milli(slots) * ran, held, end)
+        for job, slots, ran, cause, _ in self.stops:
+            tallies[job.team].add_stop(_milli(slots) * ran, cause)
+        for job in self.turned_away:
+            tallies[job.team].refused += 1
+        whole = _joined(tallies.values())
+        teams = {team: tally.summary(gpus) for team, tally in sorted(tallies.items())}
+        return whole.summary(gpus), {} if list(teams) == [""] else teams
+
+
+class _Tally:
+    """Running sums over the jobs of one team."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        """Jobs come in order of submission."""
+        self.last = first
+        self.jobs = self.refused = self.waits = self.useful = self.milli_ms = 0
+        self.preempted = self.broken = 0
+        self.jcts: list[int] = []
+        self.slow = 0.0
+        self.slow_by_team: list[float] = []
+
+    def add_end(self, job: Job, milli_ms: int, held: int, end: int) -> None:
+        jct = end - job.submitted_ms
+        self.jcts.append(jct)
+        self.waits += jct - held
+        self.milli_ms += milli_ms
+        self.useful += (job.duration_ms or 0) * (job.shape.gpus * WHOLE or job.shape.milli)
+        self.slow += jct / held if held else 1.0
+        self.last = max(self.last, end)
+
+    def add_stop(self, milli_ms: int, cause: StopCause) -> None:
+        self.milli_ms += milli_ms
+        if cause == "node-lost":
+            self.broken += 1
+        elif cause != "start-failed":
+            self.preempted += 1
+
+    def summary(self, gpus: int) -> Summary:
+        jcts = sorted(self.jcts)
+        makespan = self.last - self.first
+        slow = self.slow_by_team or [1.0]
+        return Summary(
+            jobs=self.jobs,
+            finished=len(jcts),
+            refused=self.refused,
+            avg_jct_s=_mean(sum(jcts), len(jcts)) / SECOND,
+            p50_jct_s=_nearest(jcts, 0.50) / SECOND,
+            p99_jct_s=_nearest(jcts, 0.99) / SECOND,
+            avg_wait_s=_mean(self.waits, len(jcts)) / SECOND,
+            makespan_s=makespan / SECOND,
+            gpu_utilization=_mean(self.milli_ms, gpus * WHOLE * makespan),
+            preemptions=self.preempted,
+            failures=self.broken,
+            gpu_hours=self.milli_ms / WHOLE / HOUR,
+            gpu_hours_lost=max(0, self.milli_ms - self.useful) / WHOLE / HOUR,
+            goodput=min(1.0, self.useful / self.milli_ms) if self.milli_ms else 1.0,
+            jain=sum(slow) ** 2 / (len(slow) * sum(value * value for value in slow)),
         )
 
-    def teams(self, jobs: Sequence[Job], gpus: int) -> dict[str, Summary]:
-        """Return the figures of each team, in order of name; none where no team is named."""
-        parts: dict[str, _Part] = {}
-        for job in jobs:
-            parts.setdefault(job.team, _Part()).jobs.append(job)
-        if list(parts) == [""]:
-            return {}
-        for end in self.ends:
-            parts[end[0].team].ends.append(end)
-        for job in self.turned_away:
-            parts[job.team].refused.append(job)
-        for stop in self.stops:
-            parts[stop[0].team].stops.append(stop)
-        return {
-            team: _summary(
-                part.jobs, part.ends, part.refused, part.stops, self._milli_ms.get(team, 0), gpus
-            )
-            for team, part in sorted(parts.items())
-        }
 
-
-class _Part:
-    def __init__(self) -> None:
-        self.jobs: list[Job] = []
-        self.ends: list[End] = []
-        self.refused: list[Job] = []
-        self.stops: list[tuple[Job, StopCause]] = []
-
-
-def _summary(
-    jobs: Sequence[Job],
-    ends: Sequence[End],
-    refused: Sequence[Job],
-    stops: Sequence[tuple[Job, StopCause]],
-    milli_ms: int,
-    gpus: int,
-) -> Summary:
-    jcts: list[int] = []
-    waits = useful = last = 0
-    for job, held, end in ends:
-        jct = end - job.submitted_ms
-        jcts.append(jct)
-        waits += jct - held
-        useful += (job.duration_ms or 0) * asked_milli(job)
-        last = max(last, end)
-    jcts.sort()
-    first = min((job.submitted_ms for job in jobs), default=0)
-    makespan = max(0, last - first)
-    causes = [cause for _, cause in stops]
-    return Summary(
-        jobs=len(jobs),
-        finished=len(ends),
-        refused=len(refused),
-        avg_jct_s=_mean(sum(jcts), len(jcts)) / SECOND,
-        p50_jct_s=_nearest(jcts, 0.50) / SECOND,
-        p99_jct_s=_nearest(jcts, 0.99) / SECOND,
-        avg_wait_s=_mean(waits, len(jcts)) / SECOND,
-        makespan_s=makespan / SECOND,
-        gpu_utilization=_mean(milli_ms, gpus * WHOLE * makespan),
-        preemptions=sum(cause in ("preempted", "moved") for cause in causes),
-        failures=causes.count("node-lost"),
-        gpu_hours=milli_ms / WHOLE / HOUR,
-        gpu_hours_lost=max(0, milli_ms - useful) / WHOLE / HOUR,
-        jain=_jain(ends),
-    )
+def _joined(tallies: Collection[_Tally]) -> _Tally:
+    """Return the sums over all teams."""
+    whole = _Tally(min((tally.first for tally in tallies), default=0))
+    for tally in tallies:
+        whole.last = max(whole.last, tally.last)
+        whole.jobs += tally.jobs
+        whole.refused += tally.refused
+        whole.waits += tally.waits
+        whole.useful += tally.useful
+        whole.milli_ms += tally.milli_ms
+        whole.preempted += tally.preempted
+        whole.broken += tally.broken
+        whole.jcts += tally.jcts
+        if tally.jcts:
+            whole.slow_by_team.append(tally.slow / len(tally.jcts))
+    return whole
 
 
 def asked_milli(job: Job) -> int:
@@ -155,12 +168,3 @@ def _mean(total: float, count: float) -> float:
 
 def _nearest(ordered: Sequence[int], share: float) -> int:
     return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0
-
-
-def _jain(ends: Sequence[End]) -> float:
-    """Return Jain's index of the mean slow-down of each team."""
-    slow: dict[str, list[float]] = {}
-    for job, held, end in ends:
-        slow.setdefault(job.team, []).append((end - job.submitted_ms) / max(1, held))
-    means = [sum(values) / len(values) for values in slow.values()]
-    return _mean(sum(means) ** 2, len(means) * sum(value * value for value in means))

@@ -8,6 +8,7 @@ neighbour) leaves its old end in the heap; the number tells a stale end from a t
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import ceil
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +32,11 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, Millis
 from tenfold.sim.chance import fraction
 from tenfold.sim.meters import Meters
-from tenfold.sim.neighbourhood import NEVER, Neighbourhood
+
+if TYPE_CHECKING:
+    from tenfold.sim.neighbourhood import Neighbourhood
+
+NEVER = 1 << 62
 
 
 class SimSettings(Struct, frozen=True, kw_only=True):
@@ -73,7 +78,7 @@ class SimWorld:
         settings: SimSettings | None = None,
         before: Sequence[Event] = (),
         outages: Iterable[Fault] = (),
-        neighbours: Neighbourhood | None = None,
+        neighbours: "Neighbourhood | None" = None,
     ) -> None:
         self.meters = Meters()
         self._jobs = jobs
@@ -89,6 +94,8 @@ class SimWorld:
         self._number = 0
         self._runs: dict[JobId, _Run] = {}
         self._starting: dict[JobId, StartJob] = {}
+        self._tries: dict[JobId, int] = {}
+        """Starts that had a delay, so that a failed one may do better at the same moment."""
         self._progress: dict[JobId, tuple[float, int]] = {}
         """Work saved and time held so far, of jobs that ran before."""
         self._down: dict[NodeId, Millis] = {}
@@ -110,7 +117,10 @@ class SimWorld:
             return None
         if until_ms is not None and until_ms < now:
             return until_ms, ()
-        return None if now == NEVER else (Millis(now), self._facts(Millis(now)))
+        if now == NEVER:
+            return None
+        moment: Millis = now  # pyright: ignore[reportAssignmentType]
+        return moment, self._facts(moment)
 
     def _facts(self, now: Millis) -> list[Event]:
         """Return all that happens at one moment, in the order in which it was made."""
@@ -126,7 +136,12 @@ class SimWorld:
             else:
                 self._happen(what, now, events)
         if self._next_ms == now:
-            self._submit(now, events)
+            jobs, place, count = self._jobs, self._next, len(self._jobs)
+            while place < count and jobs[place].submitted_ms == now:
+                events.append(JobSubmitted(now, jobs[place]))
+                place += 1
+            self._next = place
+            self._next_ms = jobs[place].submitted_ms if place < count else NEVER
         return events
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
@@ -146,7 +161,7 @@ class SimWorld:
             else:
                 assert type(action) is RefuseJob
                 self._unfinished -= 1
-                self.meters.refused(self._by_id[action.job_id])
+                self.meters.turned_away.append(self._by_id[action.job_id])
                 outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
         return outcomes
 
@@ -161,14 +176,6 @@ class SimWorld:
             self._retime(self._neighbours.advance(due_ms), due_ms)
             now = min(self._next_ms, self._heap[0][0] if self._heap else NEVER)
 
-    def _submit(self, now: Millis, events: list[Event]) -> None:
-        jobs, place, count = self._jobs, self._next, len(self._jobs)
-        while place < count and jobs[place].submitted_ms == now:
-            events.append(JobSubmitted(now, jobs[place]))
-            place += 1
-        self._next = place
-        self._next_ms = jobs[place].submitted_ms if place < count else NEVER
-
     def _push(self, at_ms: int, what: _Due) -> int:
         self._number += 1
         heappush(self._heap, (at_ms, self._number, what))
@@ -179,12 +186,14 @@ class SimWorld:
         job = self._by_id[job_id]
         duration = job.duration_ms
         assert duration is not None, f"job `{job_id}` has no duration to simulate"
-        work, since = 0.0, now
+        self._number = number = self._number + 1
         if self._progress and (behind := self._progress.get(job_id)):
             work, since = behind[0], now + self._settings.restart_cost_ms
-        self._number = number = self._number + 1
-        heappush(self._heap, (ceil(since + duration - work), number, job_id))
-        self._runs[job_id] = _Run(job, action.slots, number, now, since, work, 1.0)
+            heappush(self._heap, (ceil(since + duration - work), number, job_id))
+            self._runs[job_id] = _Run(job, action.slots, number, now, since, work, 1.0)
+        else:
+            heappush(self._heap, (now + duration, number, job_id))
+            self._runs[job_id] = _Run(job, action.slots, number, now, now, 0.0, 1.0)
         if self._neighbours is not None:
             self._retime(self._neighbours.start(job, action.slots, now), now)
 
@@ -195,7 +204,7 @@ class SimWorld:
         if self._progress and (behind := self._progress.pop(job.id, None)):
             held += behind[1]
         self._unfinished -= 1
-        self.meters.finished(job, run.slots, now - run.started_ms, held, now)
+        self.meters.ends.append((job, run.slots, now - run.started_ms, held, now))
         if self._neighbours is not None:
             self._retime(self._neighbours.end(job.id, now), now)
 
@@ -219,7 +228,7 @@ class SimWorld:
             every = self._settings.checkpoint_every_ms
             work = max(before, work // every * every) if every else before
         self._progress[job.id] = (work, held + now - run.started_ms)
-        self.meters.stopped(job, run.slots, now - run.started_ms, cause)
+        self.meters.stops.append((job, run.slots, now - run.started_ms, cause, now))
         if self._neighbours is not None:
             self._retime(self._neighbours.end(job.id, now), now)
         return JobStopped(now, job.id, cause, Millis(int(work)))
@@ -259,11 +268,13 @@ class SimWorld:
             assert isinstance(what, NodeReturned)
             if self._down.get(what.node_id) == now:
                 del self._down[what.node_id]
+                self.meters.returned.append((now, what.node_id))
                 events.append(what)
 
     def _started(self, action: StartJob, now: Millis) -> Event:
         job_id, share = action.job_id, self._settings.start_failure_share
-        if share and fraction(self._settings.seed, "start", job_id, now) < share:
+        tries = self._tries[job_id] = self._tries.get(job_id, 0) + 1
+        if share and fraction(self._settings.seed, "start", job_id, tries) < share:
             work, held = self._progress.get(job_id, (0.0, 0))
             self._progress[job_id] = (work, held)
             return JobStopped(now, job_id, "start-failed", Millis(int(work)))
@@ -279,6 +290,7 @@ class SimWorld:
             self._push(outage.until_ms, NodeReturned(outage.until_ms, node_id))
         if known is not None:
             return
+        self.meters.lost.append((now, node_id))
         events.append(NodeLost(now, node_id, outage.cause))
         for action in [a for a in self._starting.values() if _uses(a.slots, node_id)]:
             del self._starting[action.job_id]

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tenfold.decide.place.placement import Placement
 from tenfold.decide.place.scored import make_capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.job import WHOLE, Job, Shape
 from tenfold.model.node import Node
+from tenfold.model.policy import Placement
 from tenfold.model.units import Millis
 
 MARKS = ("0.8", "0.9", "1.0")

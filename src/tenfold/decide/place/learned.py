@@ -55,14 +55,33 @@ def epoch(ended: int) -> int:
 
 
 class _Batch:
-    """What is known of one batch: members that left each level, and that ended in it."""
+    """What is known of one batch: members by the level they ended in, or have reached."""
 
-    __slots__ = ("ends", "left", "turns")
+    __slots__ = ("ends", "members", "reached", "turns")
 
     def __init__(self) -> None:
-        self.left: Counts = [0] * LEVELS
+        self.members = 0
         self.ends: Counts = [0] * LEVELS
+        self.reached: Counts = [0] * LEVELS
+        """Unfinished members above the first level, by level."""
         self.turns: dict[int, float] = {}
+
+    def tells_of(self, level: int) -> bool:
+        """Return whether any member has left this level, on or out."""
+        return any(self.ends[level:]) or any(self.reached[level + 1 :])
+
+    def hazards(self, wider: Hazards, level: int) -> Hazards:
+        """Return the hazards from a level up; beyond what members have seen, the wider ones."""
+        ends, reached = self.ends, self.reached
+        left = sum(ends[level:]) + sum(reached[level + 1 :])
+        hazards = wider.copy()
+        while left > 0 and level < LEVELS:
+            hazards[level] = (ends[level] + TRUST_BATCH * wider[level]) / (left + TRUST_BATCH)
+            left -= ends[level]
+            level += 1
+            if level < LEVELS:
+                left -= reached[level]
+        return hazards
 
 
 class Learned(Plain):
@@ -120,12 +139,14 @@ class Learned(Plain):
 
     def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
         """Count the levels that a member survived."""
-        self._count(family, before, after, 1)
+        if before:
+            self._reach(family, before, -1)
+        self._reach(family, after, 1)
 
     def ended(self, view: FleetView, holder: Holder) -> None:
         """Forget what a job's survival had told: the history says it better from now on."""
         if holder.level:
-            self._count(self.family(holder.job), 0, holder.level, -1)
+            self._reach(holder.family or self.family(holder.job), holder.level, -1)
         if view.ended - self._seen > STEP_MOST:
             self._catch_up(view)
 
@@ -155,34 +176,33 @@ class Learned(Plain):
 
     def _learn(self, ended: Ended) -> None:
         family, level = self.family(ended.job), level_of(ended.ran_ms)
-        self._count(family, 0, level + 1, 1, level)
+        self._end(family, level, 1)
         self._tally(family, level, 1)
         finals = self._finals
         finals.append((family, level))
         if len(finals) > WINDOW:
             family, level = finals.popleft()
-            self._count(family, 0, level + 1, -1, level)
+            self._end(family, level, -1)
             self._tally(family, level, -1)
 
-    def _count(
-        self, family: Family, before: int, after: int, sign: int, ended_in: int = -1
-    ) -> None:
-        """Count one more member (or one less) that left these levels, or ended in the last."""
+    def _end(self, family: Family, level: int, sign: int) -> None:
+        """Count a member (or forget one) that ended in a level."""
+        self._member(family, sign).ends[level] += sign
+
+    def _reach(self, family: Family, level: int, sign: int) -> None:
+        """Count an unfinished member that has reached a level, or has left it."""
+        self._member(family, sign).reached[level] += sign
+
+    def _member(self, family: Family, sign: int) -> _Batch:
         batch = self._batches.get(family)
         if batch is None:
             batch = self._batches[family] = _Batch()
-        left = batch.left
-        for level in range(before, after):
-            left[level] += sign
-        if ended_in >= 0:
-            batch.ends[ended_in] += sign
-        if not left[0]:
+        batch.members += sign
+        if not batch.members:
             del self._batches[family]
-        elif turns := batch.turns:
-            # A member that stands above these levels looks only at what lies ahead of it.
-            for level in [level for level in turns if level < after]:
-                del turns[level]
+        batch.turns.clear()
         self._touched[family] = None
+        return batch
 
     def _tally(self, family: Family, level: int, sign: int) -> None:
         kind = (family[0], family[1])
@@ -203,18 +223,18 @@ class Learned(Plain):
 
     def _turn(self, family: Family, level: int) -> float:
         batch = self._batches.get(family)
-        size, team, _, _ = family
-        if batch is None or not batch.left[level]:
-            # Nobody of the batch has left this level: it says nothing of what lies ahead.
-            turn = self._turns.get((size, team, level))
-            if turn is None:
-                turn = _index(self._hazard((size, team)), level) * size
-                self._turns[size, team, level] = turn
+        if batch is not None and (turn := batch.turns.get(level)):
             return turn
-        turn = batch.turns.get(level)
-        if turn is None:
-            hazards = _batch_hazards(batch, self._hazard((size, team)), level)
+        size, team, _, _ = family
+        if batch is not None and batch.tells_of(level):
+            hazards = batch.hazards(self._hazard((size, team)), level)
             turn = batch.turns[level] = _index(hazards, level) * size
+            return turn
+        # Nobody of the batch has left this level: it says nothing of what lies ahead.
+        turn = self._turns.get((size, team, level))
+        if turn is None:
+            turn = _index(self._hazard((size, team)), level) * size
+            self._turns[size, team, level] = turn
         return turn
 
     def _hazard(self, kind: Kind) -> Hazards:
@@ -250,16 +270,6 @@ def _blend(ends: Counts, wider: Hazards, trust: float) -> Hazards:
     for level in range(LEVELS - 1, -1, -1):
         reached += ends[level]
         hazards[level] = (ends[level] + trust * wider[level]) / (reached + trust)
-    return hazards
-
-
-def _batch_hazards(batch: _Batch, wider: Hazards, level: int) -> Hazards:
-    """Return the hazards of a batch from a level up; beyond what it has seen, the wider ones."""
-    left, ends = batch.left, batch.ends
-    hazards = wider.copy()
-    while level < LEVELS and (members := left[level]):
-        hazards[level] = (ends[level] + TRUST_BATCH * wider[level]) / (members + TRUST_BATCH)
-        level += 1
     return hazards
 
 

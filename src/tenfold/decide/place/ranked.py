@@ -5,7 +5,7 @@ Displacing takes two turns: first the stops, then, once they are facts, the star
 then the room to come is kept for those it was made for.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.ranking import NEVER, Holder, Ranking
@@ -25,7 +25,7 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job
+from tenfold.model.job import Job, Shape, per_member
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, Millis
 
@@ -42,15 +42,19 @@ class RankedPlacer:
         ranking: Ranking,
         *,
         keep_factor: float = 1.0,
+        review_ms: int = REVIEW_MS,
         capacity_of: Callable[[FleetView], Capacity] = Capacity.of,
     ) -> None:
         self.name = name
         self._ranking = ranking
         self._keep_factor = keep_factor
+        self._review_ms = review_ms
         self._capacity_of = capacity_of
         self._version = -1
         self._compared_ms = -1
         """The review that all turns are up to date with; -1 after a fact that changes turns."""
+        self._freed: dict[NodeId, None] = {}
+        """Nodes where room was given back since turns were last compared."""
         self._capacity = Capacity()
         self._standing = Standing(ranking, keep_factor)
         self._waiting = Waiting(ranking)
@@ -76,15 +80,15 @@ class RankedPlacer:
     def _start_alone(self, view: FleetView, job: Job, now_ms: Millis) -> Decision | None:
         """Start the only job that could start now, without comparing it to anybody."""
         waiting = self._waiting
-        wake_ms: int = NEVER
-        if waiting.count:
-            if self._compared_ms != now_ms - now_ms % REVIEW_MS or waiting.waits(job.shape):
-                return None
-            wake_ms = self._next_review_ms()
+        if waiting.count and (
+            self._compared_ms != now_ms - now_ms % self._review_ms or waiting.waits(job.shape)
+        ):
+            return None
         slots = self._capacity.claim(job.shape)
         if slots is None:
             return None
         self._hold(view, job, slots, now_ms)
+        wake_ms = self._next_review_ms() if waiting.count else NEVER
         return Decision((StartJob(job.id, slots),), None if wake_ms == NEVER else Millis(wake_ms))
 
     def _hear(self, view: FleetView, news: Sequence[Event], fresh: list[Job]) -> bool:
@@ -120,6 +124,7 @@ class RankedPlacer:
         self._standing = Standing(self._ranking, self._keep_factor)
         self._waiting = Waiting(self._ranking)
         self._compared_ms = -1
+        self._freed.clear()
         past = view.past
         for order in view.orders.values():
             before = past.get(order.job.id, NEVER_RAN)
@@ -156,6 +161,7 @@ class RankedPlacer:
             place = capacity.place
             most = 0
             for slot in holder.slots:
+                self._freed[slot.node] = None
                 bank, number = place[slot.node]
                 most = max(most, bank.free[number])
             self._waiting.offer(most)
@@ -177,7 +183,8 @@ class RankedPlacer:
                 continue
             slots = capacity.claim(job.shape)
             if slots is None and self._ranking.preempts:
-                slots = self._displace(job, group.turn, now_ms, coming, actions)
+                candidates = self._candidates(view, group.turn, now_ms)
+                slots = self._displace(job, candidates, coming, actions)
             if slots is None:
                 if capacity.could_hold(job.shape):
                     each.parked = True
@@ -186,7 +193,7 @@ class RankedPlacer:
                     actions.append(RefuseJob(job.id, never_fits(capacity, job.shape)))
                 continue
             waiting.leave(each, group)
-            if coming.needed_by(slots):
+            if coming.needed_by(slots, job.shape):
                 reserved.append((job, slots))
             else:
                 self._hold(view, job, slots, now_ms)
@@ -205,12 +212,14 @@ class RankedPlacer:
     def _next_review_ms(self) -> int:
         """Return the review at which a holder will have reached its next level."""
         change_ms = self._standing.next_change_ms()
-        return change_ms if change_ms == NEVER else -(-change_ms // REVIEW_MS) * REVIEW_MS
+        return (
+            change_ms if change_ms == NEVER else -(-change_ms // self._review_ms) * self._review_ms
+        )
 
     def _compare(self, view: FleetView, now_ms: Millis) -> None:
         """Bring turns up to date: levels reached by now, and what the policy has learned."""
         standing, waiting = self._standing, self._waiting
-        self._compared_ms = review_ms = now_ms - now_ms % REVIEW_MS
+        self._compared_ms = review_ms = now_ms - now_ms % self._review_ms
         greatest = standing.settle(review_ms)
         families = self._ranking.changed(view)
         if families is None or families:
@@ -218,13 +227,26 @@ class RankedPlacer:
             waiting.reorder(families)
         if greatest:
             waiting.rouse(standing.limit(greatest))
+        # Where room was given back, fewer have to go to make enough of it.
+        for node in self._freed:
+            if beside := standing.beside(node):
+                bank, number = self._capacity.place[node]
+                waiting.rouse_beside(bank.free[number], beside)
+        self._freed.clear()
+
+    def _candidates(self, view: FleetView, turn: float, now_ms: Millis) -> Iterator[Holder]:
+        """Yield those who may be displaced; a start that is under way cannot be stopped yet."""
+        running = view.running
+        for holder in self._standing.candidates(turn, now_ms):
+            if holder.job.id in running:
+                yield holder
 
     def _displace(
-        self, job: Job, turn: float, now_ms: Millis, coming: "_Coming", actions: list[Action]
+        self, job: Job, candidates: Iterator[Holder], coming: "_Coming", actions: list[Action]
     ) -> Slots | None:
         """Order the stops that make room for a job, and return the room to come."""
         standing, shape = self._standing, job.shape
-        victims = choose_victims(self._capacity, shape, standing.candidates(turn, now_ms))
+        victims = choose_victims(self._capacity, shape, candidates)
         if not victims:
             return None
         for holder in victims:
@@ -241,33 +263,49 @@ class _Coming:
     def __init__(self, capacity: Capacity, stopping: Iterable[Holder]) -> None:
         self._capacity = capacity
         self._lent: list[Holder] = []
-        self._owed: dict[NodeId, int] = {}
+        self._owed: dict[NodeId, tuple[int, int, int]] = {}
+        """GPUs, CPU thousandths and MiB that a node is still to get back."""
         for holder in stopping:
             self.lend(holder)
 
     def lend(self, holder: Holder) -> None:
         """Count the room of one more holder as free."""
         self._lent.append(holder)
-        self._capacity.give(holder.slots, holder.job.shape)
+        shape = holder.job.shape
+        self._capacity.give(holder.slots, shape)
+        cpus, memory = per_member(shape, len(holder.slots))
         for slot in holder.slots:
-            self._owed[slot.node] = self._owed.get(slot.node, 0) + max(1, slot.gpus)
+            owed = self._owed.get(slot.node, (0, 0, 0))
+            self._owed[slot.node] = (
+                owed[0] + max(1, slot.gpus),
+                owed[1] + cpus,
+                owed[2] + memory,
+            )
 
-    def needed_by(self, slots: Slots) -> bool:
-        """Return whether these slots need room that is still being given up."""
+    def needed_by(self, slots: Slots, shape: Shape) -> bool:
+        """Return whether these slots, just claimed, need room that is still being given up."""
         owed = self._owed
-        if not owed:
+        if not owed or not any(slot.node in owed and self._short(slot.node) for slot in slots):
             return False
-        place = self._capacity.place
-        leans = False
+        cpus, memory = per_member(shape, len(slots))
         for slot in slots:
             if due := owed.get(slot.node):
-                bank, number = place[slot.node]
-                leans = leans or due > bank.free[number]
-        if leans:
-            for slot in slots:
-                if slot.node in owed:
-                    owed[slot.node] = max(0, owed[slot.node] - slot.gpus)
-        return leans
+                owed[slot.node] = (
+                    max(0, due[0] - max(1, slot.gpus)),
+                    max(0, due[1] - cpus),
+                    max(0, due[2] - memory),
+                )
+        return True
+
+    def _short(self, node_id: NodeId) -> bool:
+        """Return whether a node has less left than it is owed: somebody leans on what comes."""
+        bank, number = self._capacity.place[node_id]
+        gpus, cpus, memory = self._owed[node_id]
+        return (
+            gpus > bank.free[number]
+            or (bank.counts_cpus and cpus > bank.cpus[number])
+            or (bank.counts_memory and memory > bank.memory[number])
+        )
 
     def take_back(self) -> None:
         """Stop counting what is not free yet."""

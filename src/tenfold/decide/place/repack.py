@@ -7,6 +7,7 @@ is moved only where the chosen ones fit by count but not on real nodes.
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
+from math import inf
 
 from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.ranking import Holder
@@ -62,9 +63,11 @@ class RepackPlacer:
         if not chosen:
             return Decision(actions) if actions else NOTHING
         stops = [holder for job_id, holder in self._held.items() if job_id not in kept]
+        stops.sort(key=lambda holder: (holder.job.submitted_ms, holder.job.seq))
         starts = self._room_for(chosen, stops)
         if starts is None and not _just_moved(view, now_ms):
-            moves = self._in_the_way(kept.values(), chosen, stops)
+            settled = [each for job_id, each in kept.items() if job_id not in view.orders]
+            moves = self._in_the_way(settled, chosen, stops)
             actions += [self._stop(holder, "moved") for holder in moves]
         actions += [self._stop(holder, "preempted") for holder in stops]
         if any(isinstance(action, StopJob) for action in actions):
@@ -129,8 +132,16 @@ class RepackPlacer:
         """Take holders and heads in order of key while their GPUs fit by count."""
         left = {id(bank): _gpus(bank) for bank in self._capacity.banks.values()}
         turn_of = self._order.holder_turn
+        # A start in flight can be neither stopped nor moved: it is counted before all others.
+        flying = view.orders
         ranked: list[tuple[float, int, int, int, Holder | list[Place]]] = [
-            (turn_of(each, now_ms), 0, each.job.submitted_ms, each.job.seq, each)
+            (
+                -inf if each.job.id in flying else turn_of(each, now_ms),
+                0,
+                each.job.submitted_ms,
+                each.job.seq,
+                each,
+            )
             for each in self._held.values()
         ]
         for line in self._lines.values():

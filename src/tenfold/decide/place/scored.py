@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenfold.decide.place.fragmentation import Fragmentation
-from tenfold.decide.place.placement import Placement
 from tenfold.decide.place.popularity import Popularity
 from tenfold.decide.place.rows import Ask, Flags, Ints, Rows, ask_of
 from tenfold.decide.place.scorers import NO_ROOM, BestFit, Gradient, Scorer
@@ -22,6 +21,7 @@ from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Shape, Slot
 from tenfold.model.node import Node
+from tenfold.model.policy import Placement
 
 LOG_MOST = 1 << 16
 """Touched nodes that are remembered; then all scores are worked out again."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
 from tenfold.decide.place.ranking import NEVER, Family, Holder, Ranking, Stand
-from tenfold.model.ids import JobId
+from tenfold.model.ids import JobId, NodeId
 from tenfold.model.units import Millis
 
 LOOSE_MOST = 20_000
@@ -25,6 +25,8 @@ class Standing:
         self._compares = ranking.preempts and not ranking.live
         self.held: dict[JobId, Holder] = {}
         self.stopping: dict[JobId, Holder] = {}
+        self._at: dict[NodeId, dict[JobId, Holder]] = {}
+        self._settled_ms = -1
         self._loose: list[Holder] = []
         self._order: list[tuple[float, Family, int, Stand]] = []
         self._stands: dict[Family, dict[int, Stand]] = {}
@@ -34,6 +36,9 @@ class Standing:
     def add(self, holder: Holder) -> None:
         """Count a job that holds room from now on."""
         self.held[holder.job.id] = holder
+        if self._compares:
+            for slot in holder.slots:
+                self._at.setdefault(slot.node, {})[holder.job.id] = holder
         if holder.before.runs:
             holder.level = self._ranking.level(holder.job, holder.before.ran_ms)
         if self._compares:
@@ -46,6 +51,9 @@ class Standing:
     def remove(self, job_id: JobId) -> Holder:
         """Let a holder go, and return it."""
         holder = self.held.pop(job_id)
+        if self._compares:
+            for slot in holder.slots:
+                del self._at[slot.node][job_id]
         if holder.stopping:
             self.stopping.pop(job_id, None)
         if holder.stand is not None:
@@ -59,14 +67,20 @@ class Standing:
         self.stopping[holder.job.id] = holder
 
     def settle(self, review_ms: int) -> float:
-        """Give every holder its stand and level as of a review; return the greatest new turn."""
+        """Give holders their stands and levels as of a review; return the greatest new turn.
+
+        Who started since the review stands with the next one: nobody is displaced at once.
+        """
+        if review_ms == self._settled_ms:
+            return 0.0
+        self._settled_ms = review_ms
         greatest = 0.0
-        if self._loose:
-            held = self.held
-            for holder in self._loose:
-                if held.get(holder.job.id) is holder:
-                    self._join(holder, review_ms)
-            self._loose = []
+        loose, self._loose = self._loose, []
+        for holder in loose:
+            if holder.started_ms >= review_ms:
+                self._loose.append(holder)
+            elif self.held.get(holder.job.id) is holder:
+                greatest = max(greatest, self._join(holder, review_ms))
         timers = self._timers
         while timers and timers[0][0] <= review_ms:
             holder = heappop(timers)[2]
@@ -92,11 +106,27 @@ class Standing:
         return greatest
 
     def next_change_ms(self) -> int:
-        """Return when a holder next reaches a level, or NEVER."""
+        """Return when a holder next gets a stand or reaches a level, or NEVER."""
         timers = self._timers
         while timers and timers[0][2].stand is None:
             heappop(timers)
-        return timers[0][0] if timers else NEVER
+        next_ms = timers[0][0] if timers else NEVER
+        # Stands are given in order of start, so the first that is still held comes first.
+        for holder in self._loose:
+            if self.held.get(holder.job.id) is holder:
+                return min(next_ms, holder.started_ms + 1)
+        return next_ms
+
+    def beside(self, node: NodeId) -> list[tuple[float, int]]:
+        """Return for each stander on a node the turn that could displace it, and its GPUs."""
+        keep = self._keep_factor
+        return [
+            (holder.stand.turn * keep, slot.gpus)
+            for holder in self._at.get(node, {}).values()
+            if holder.stand is not None
+            for slot in holder.slots
+            if slot.node == node
+        ]
 
     def limit(self, turn: float) -> float:
         """Return the turn below which a waiting job may displace holders of this one."""

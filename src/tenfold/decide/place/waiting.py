@@ -47,7 +47,7 @@ class Waiting:
             group = self._groups[shape.key, family, level] = Group(shape, family, level)
             self._families.setdefault(family, {})[shape.key, level] = group
             if shape.key not in self._classes:
-                least = min((seat.gpus for seat in capacity.seats(shape)), default=0)
+                least = min((seat.rest or seat.gpus for seat in capacity.seats(shape)), default=0)
                 self._classes[shape.key] = ShapeClass(shape, least)
         place = (ranking.key(job, past), job.submitted_ms, job.seq, job)
         heappush(group.line, place)
@@ -94,6 +94,17 @@ class Waiting:
         for each in self._classes.values():
             if each.parked and each.heads and each.heads[0][0] < limit:
                 each.parked = False
+
+    def rouse_beside(self, free: int, beside: list[tuple[float, int]]) -> None:
+        """Let the shapes try again that a node could hold without those of worse turns."""
+        for each in self._classes.values():
+            if each.parked and each.heads:
+                turn, room = each.heads[0][0], free
+                for limit, gpus in beside:
+                    if limit > turn:
+                        room += gpus
+                if room >= each.least:
+                    each.parked = False
 
     def reorder(self, families: dict[Family, None] | None) -> None:
         """Note afresh the heads of groups whose turns changed; forget empty ones."""

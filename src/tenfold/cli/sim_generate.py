@@ -1,0 +1,95 @@
+"""`tenfold sim generate`: make a job table from a mix that was fitted to a trace."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+from msgspec import Struct
+
+from tenfold.cli.output import print_json, show
+from tenfold.compose.workload import Work, WorkAsk, generate_work
+from tenfold.files.traces.write import write_jobs
+from tenfold.report.figures import count, share
+
+
+class WorkSummary(Struct, frozen=True, kw_only=True):
+    """What was generated."""
+
+    jobs: int
+    teams: int
+    gpus: int
+    """Of the fleet."""
+    days: float
+    gpu_hours: float
+    load: float
+    seed: int
+    out: str
+
+
+def generate_command(
+    *,
+    fleet: Annotated[Path, Parameter(help="A fleet file; its teams submit the jobs.")],
+    mix: Annotated[
+        list[str], Parameter(help="A workload of the facts; may be given again.", negative="")
+    ],
+    out: Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet.")],
+    days: Annotated[
+        float, Parameter(help="How long jobs are submitted.", validator=validators.Number(gt=0))
+    ] = 14.0,
+    load: Annotated[
+        list[float] | None,
+        Parameter(
+            help="GPU time asked for over what the fleet has, 0.9; one a mix, or one for all.",
+            negative="",
+            validator=validators.Number(gt=0, lte=100),
+        ),
+    ] = None,
+    gpus_most: Annotated[
+        float | None,
+        Parameter(help="Leave larger jobs out; half the fleet.", validator=validators.Number(gt=0)),
+    ] = None,
+    seed: Annotated[int, Parameter(help="The same seed gives the same jobs.")] = 0,
+    facts: Annotated[
+        Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")
+    ] = None,
+    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+) -> None:
+    """Draw jobs from workload mixes until they load a fleet as asked.
+
+    `tenfold facts list --kind workload` names the mixes: some are fitted to public traces,
+    some made up. Time 0 is a Monday, 0:00.
+    """
+    ask = WorkAsk(
+        fleet=fleet,
+        mixes=mix,
+        loads=load or [0.9],
+        days=days,
+        seed=seed,
+        gpus_most=gpus_most,
+        facts=facts,
+    )
+    work = generate_work(ask)
+    write_jobs(out, work.trace, force=force)
+    summary = _summary(work, ask, str(out))
+    if as_json:
+        print_json(summary)
+        return
+    teams = f" of {count(summary.teams, 'team')}" if summary.teams > 1 else ""
+    show(
+        f"{count(summary.jobs, 'job')}{teams} over {days:g} days, {summary.gpu_hours:,.0f} "
+        f"GPU-hours: {share(summary.load)} of {summary.gpus:,} GPUs: {out}"
+    )
+
+
+def _summary(work: Work, ask: WorkAsk, out: str) -> WorkSummary:
+    return WorkSummary(
+        jobs=len(work.trace.jobs),
+        teams=work.teams,
+        gpus=work.gpus,
+        days=ask.days,
+        gpu_hours=round(work.gpu_hours, 3),
+        load=round(work.load, 4),
+        seed=ask.seed,
+        out=out,
+    )

@@ -1,0 +1,92 @@
+"""What each failure domain would take from the jobs of a trace, at the worst moment or a given one.
+
+Jobs are placed by running them through the policy; the loss itself is worked out, not
+simulated. A test holds the two to be the same.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tenfold.compose.sim_inputs import Prepared
+from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.engine.loop import Decider
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.decision import Decision
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import WHOLE, Past, Run
+from tenfold.model.units import Millis
+from tenfold.physics.blast import Blast, blast_radius, domain_members
+from tenfold.physics.blast_jobs import Hit, Placed, jobs_hit, placed_at, worst_node
+
+
+class Moment(Struct, frozen=True, kw_only=True):
+    """What runs at one moment of a simulation, and where."""
+
+    at_ms: Millis
+    gpus_held: float
+    placed: list[Placed]
+
+
+class DomainLoss(Struct, frozen=True, kw_only=True):
+    """A domain, and what its loss at that moment does to jobs; None where no node goes."""
+
+    domain: Blast
+    hit: Hit | None
+
+
+def placed_in(ask: SimAsk, at_ms: Millis | None = None) -> Moment:
+    """Run a simulation and return what ran at a moment, or when most GPUs were held."""
+    watch = _Watch(at_ms)
+    simulate(ask, witnesses=[watch])
+    moment_ms = watch.at_ms if at_ms is None else at_ms
+    placed = placed_at(
+        watch.running,
+        watch.past,
+        moment_ms,
+        checkpoint_every_ms=ask.settings.checkpoint_every_ms,
+        restart_cost_ms=ask.settings.restart_cost_ms,
+    )
+    return Moment(at_ms=moment_ms, gpus_held=watch.held_milli / WHOLE, placed=placed)
+
+
+def losses(prepared: Prepared, catalogue: Catalogue, moment: Moment) -> list[DomainLoss]:
+    """Return every domain of a fleet with the jobs that its loss would stop."""
+    nodes = [node.id for node in prepared.ask.nodes]
+    members = domain_members(prepared.layout, catalogue)
+    rows: list[DomainLoss] = []
+    for row in blast_radius(prepared.layout, catalogue):
+        numbers = members.get((row.kind, row.name))
+        hit = None
+        if numbers is not None:
+            names = [nodes[int(number)] for number in numbers]
+            hit = _hit(row, names, moment.placed)
+        rows.append(DomainLoss(domain=row, hit=hit))
+    return rows
+
+
+def _hit(row: Blast, names: Sequence[NodeId], placed: Sequence[Placed]) -> Hit:
+    return worst_node(names, placed) if row.kind == "node" else jobs_hit(names, placed)
+
+
+class _Watch:
+    """A witness that keeps what runs when most is held, or up to a moment."""
+
+    def __init__(self, until_ms: Millis | None) -> None:
+        self._until_ms = until_ms
+        self.at_ms = Millis(0)
+        self.held_milli = 0
+        self.running: dict[JobId, Run] = {}
+        self.past: dict[JobId, Past] = {}
+
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+        """Keep this moment if it is nearer to the one that is wanted."""
+        if self._until_ms is not None and now_ms > self._until_ms:
+            return
+        held = sum(
+            slot.milli or slot.gpus * WHOLE for run in fleet.running.values() for slot in run.slots
+        )
+        if self._until_ms is not None or held > self.held_milli:
+            self.at_ms, self.held_milli = now_ms, held
+            self.running, self.past = dict(fleet.running), dict(fleet.past)

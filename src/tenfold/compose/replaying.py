@@ -1,0 +1,163 @@
+"""From a simulation to its bundle, and from a bundle back to the decider that made it."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from tenfold import __version__
+from tenfold.compose.policies import placing_decider
+from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.engine.digest import fleet_digest, nodes_digest
+from tenfold.engine.explain import Story, explain
+from tenfold.engine.loop import Decider
+from tenfold.engine.recording import events_of
+from tenfold.engine.replay import Difference, Impossible, rebuild, replay
+from tenfold.engine.shadow import Shadowed
+from tenfold.files.replay_bundle import Bundle, BundleHeader, open_new_bundle
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.errors import InputError
+from tenfold.model.events import NodeJoined
+from tenfold.model.ids import JobId
+from tenfold.model.node import Node
+from tenfold.model.policy import Policy
+from tenfold.sim.world import SimSettings
+
+
+class Verified(Struct, frozen=True, kw_only=True):
+    """What a bundle came to when it was replayed under its own policy."""
+
+    policy: str
+    events: int
+    cycles: int
+    orders: int
+    """Orders that were decided again."""
+    same_fleet: bool
+    """Whether the replay ended in the fleet that the bundle tells of."""
+    difference: Difference | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return self.same_fleet and self.difference is None
+
+
+def simulate_watched(
+    ask: SimAsk, *, bundle: Path | None = None, shadow: Policy | None = None, force: bool = False
+) -> tuple[SimResult, Shadowed | None]:
+    """Run a simulation that writes its bundle, has a shadow beside it, or both."""
+    shadows: list[Shadowed] = []
+
+    def around(live: Decider) -> Decider:
+        if shadow is None:
+            return live
+        shadowed = Shadowed(live, placing_decider(shadow, ask.settings.restart_cost_ms))
+        shadows.append(shadowed)
+        return shadowed
+
+    with ExitStack() as stack:
+        if bundle is None:
+            result = simulate(ask, around=around)
+        else:
+            writer = stack.enter_context(open_new_bundle(bundle, header_of(ask), force=force))
+            result = simulate(ask, journal=writer, witnesses=[writer], around=around)
+            writer.finish(result.fleet)
+    return result, shadows[0] if shadows else None
+
+
+def header_of(ask: SimAsk) -> BundleHeader:
+    """Return the header of the bundle that a simulation writes."""
+    settings = asdict(ask.settings)
+    seed = settings.pop("seed")
+    return BundleHeader(
+        tenfold=__version__,
+        policy=ask.policy,
+        settings=settings,
+        seed=seed,
+        nodes=len(ask.nodes),
+        gpus=ask.gpus,
+        nodes_digest=nodes_digest(ask.nodes),
+        contention=ask.neighbours is not None,
+    )
+
+
+def settings_of(bundle: Bundle) -> SimSettings:
+    """Return how the hands of a recorded world behaved."""
+    header = bundle.header
+    try:
+        return msgspec.convert({**header.settings, "seed": header.seed}, SimSettings)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            "wrong-line",
+            f"line 1: the settings of the bundle are wrong: {error}",
+            "a bundle is written by tenfold and not meant to be changed by hand",
+            file=bundle.file,
+            line=1,
+        ) from None
+
+
+def nodes_in(bundle: Bundle) -> list[Node]:
+    """Return the nodes that joined, in order."""
+    return [event.node for event in events_of(bundle.lines) if isinstance(event, NodeJoined)]
+
+
+def fleet_in(bundle: Bundle) -> Fleet:
+    """Return the fleet as it stood after the last fact, or raise where facts cannot be."""
+    header, file = bundle.header, bundle.file
+    if header.nodes_digest and nodes_digest(nodes_in(bundle)) != header.nodes_digest:
+        raise InputError(
+            "nodes-differ",
+            f"`{file}` was written on other nodes than those that join in it",
+            "a bundle is written by tenfold and not meant to be changed by hand",
+            file=file,
+            line=1,
+        )
+    fleet = rebuild(bundle.lines)
+    if isinstance(fleet, Impossible):
+        number = bundle.line_of(fleet.place)
+        raise InputError(
+            "impossible-fact",
+            f"line {number:,} cannot have happened: {fleet.sentence}",
+            "a bundle is written by tenfold and not meant to be changed by hand",
+            file=file,
+            line=number,
+        )
+    return fleet
+
+
+def decider_of(bundle: Bundle) -> Callable[[], Decider]:
+    """Return a maker of fresh deciders under the recorded policy."""
+    policy, cost_ms = bundle.header.policy, settings_of(bundle).restart_cost_ms
+    return lambda: placing_decider(policy, cost_ms)
+
+
+def verify(bundle: Bundle) -> Verified:
+    """Replay a bundle under its own policy: the decisions and the fleet must be the same."""
+    told = fleet_digest(fleet_in(bundle)) == bundle.end.fleet
+    replayed = replay(bundle.lines, decider_of(bundle)())
+    return Verified(
+        policy=bundle.header.policy.name,
+        events=bundle.end.events,
+        cycles=replayed.cycles,
+        orders=replayed.orders,
+        same_fleet=told
+        and (replayed.difference is not None or fleet_digest(replayed.fleet) == bundle.end.fleet),
+        difference=replayed.difference,
+    )
+
+
+def story_of(bundle: Bundle, job_id: str) -> Story:
+    """Return what happened to a job of a bundle."""
+    fleet_in(bundle)
+    story = explain(bundle.lines, JobId(job_id), decider_of(bundle))
+    if story is None:
+        raise InputError(
+            "unknown-job",
+            f"no job of `{bundle.file}` is called `{job_id}`",
+            "jobs have the names of the trace that was run",
+            file=bundle.file,
+        )
+    return story

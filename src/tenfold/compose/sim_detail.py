@@ -1,0 +1,46 @@
+"""Everything about a run that takes a second look at it: charts, fairness, fragmentation.
+
+The figures of a run are summed in passing; these are worked out of its record only where
+somebody wants them, since they take as long as a short simulation.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tenfold.compose.simulation import SimAsk, SimResult
+from tenfold.model.units import SECOND
+from tenfold.sim.fairness import Fairness, finish_time_fairness
+from tenfold.sim.fragmentation import fragmentation
+from tenfold.sim.timeline import Timeline, timeline
+
+
+class Detail(Struct, frozen=True, kw_only=True):
+    """A second look at a run."""
+
+    timeline: Timeline
+    fairness: Fairness | None
+    fragmentation: float | None
+    """Share of the free GPUs that the next job could not have used where they were."""
+    waits_s: tuple[float, ...]
+    jcts_s: tuple[float, ...]
+
+
+def look_closer(ask: SimAsk, result: SimResult) -> Detail:
+    """Return the charts and measures of a run that is over."""
+    meters = result.meters
+    jcts = [(end - job.submitted_ms, held) for job, _, _, held, end in meters.ends]
+    return Detail(
+        timeline=timeline(ask.jobs, meters),
+        fairness=finish_time_fairness(ask.jobs, meters, ask.gpus),
+        fragmentation=fragmentation(ask.nodes, ask.jobs, meters),
+        waits_s=tuple(sorted((jct - held) / SECOND for jct, held in jcts)),
+        jcts_s=tuple(sorted(jct / SECOND for jct, _ in jcts)),
+    )
+
+
+def thinned(ordered: Sequence[float], most: int = 200) -> tuple[float, ...]:
+    """Return so many values of a sorted distribution, evenly chosen, both ends kept."""
+    if len(ordered) <= most:
+        return tuple(ordered)
+    return tuple(ordered[round(place * (len(ordered) - 1) / (most - 1))] for place in range(most))

@@ -1,0 +1,109 @@
+"""From a fleet file and the names of workload mixes to a trace of generated jobs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from tenfold.compose.fleet import load_facts
+from tenfold.compose.nodes import nodes_of
+from tenfold.files.fleet import load_fleet
+from tenfold.files.traces.trace import JobTrace
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job
+from tenfold.model.units import DAY, Millis
+from tenfold.sim.workload import Demand, TeamPart, ends_of, generate_jobs, gpu_hours, merged
+
+
+class WorkAsk(Struct, frozen=True, kw_only=True):
+    """What to generate: mixes with the load that each shall make, and for how long."""
+
+    fleet: Path
+    mixes: Sequence[str]
+    loads: Sequence[float]
+    """One for each mix, or one that they share evenly."""
+    days: float
+    seed: int = 0
+    gpus_most: float | None = None
+    facts: Path | None = None
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """Generated jobs, and what they add up to."""
+
+    trace: JobTrace
+    fleet: str
+    gpus: int
+    teams: int
+    gpu_hours: float
+    load: float
+    """What the jobs ask for, over what the fleet has in the span."""
+
+
+def generate_work(ask: WorkAsk) -> Work:
+    """Draw the jobs of each mix for a fleet and lay them into one trace."""
+    catalogue = load_facts(ask.facts)
+    spec = load_fleet(ask.fleet, catalogue, unknown_accelerators=True)
+    nodes = list(nodes_of(spec))
+    gpus = sum(node.gpus for node in nodes)
+    if not gpus:
+        raise InputError(
+            "no-gpus",
+            f"fleet `{spec.name}` has no gpus to make work for",
+            "add a pool with `gpus_per_node`",
+            file=str(ask.fleet),
+        )
+    span_ms = Millis(round(ask.days * DAY))
+    teams = teams_of(spec, catalogue)
+    groups: list[list[Job]] = []
+    ends: dict[JobId, str] = {}
+    for name, load in zip(dict.fromkeys(ask.mixes), _loads(ask), strict=True):
+        mix = catalogue.workloads.get(name)
+        demand = Demand(span_ms=span_ms, load=load, teams=teams, gpus_most=ask.gpus_most)
+        jobs = generate_jobs(mix, nodes, demand, ask.seed)
+        groups.append(jobs)
+        ends |= ends_of(mix, jobs, ask.seed)
+    jobs = merged(groups)
+    hours = gpu_hours(jobs)
+    return Work(
+        trace=JobTrace(jobs, [], ends),
+        fleet=spec.name,
+        gpus=gpus,
+        teams=len(dict.fromkeys(job.team for job in jobs)),
+        gpu_hours=hours,
+        load=hours / (gpus * ask.days * 24),
+    )
+
+
+def teams_of(spec: FleetSpec, catalogue: Catalogue) -> tuple[TeamPart, ...]:
+    """Return the teams of a fleet that have no team under them, by weight.
+
+    A team asks for the accelerators that it has a quota of; without one, for any.
+    """
+    parents = {team.parent for team in spec.teams}
+    there = {pool.accelerator for pool in spec.pools if pool.accelerator}
+    parts: list[TeamPart] = []
+    for team in spec.teams:
+        if team.id in parents:
+            continue
+        found = [catalogue.accelerators.find(name) for name in team.quota_gpus]
+        names = dict.fromkeys(part.name for part in found if part is not None)
+        types = tuple(name for name in names if name in there)
+        parts.append(TeamPart(name=team.id, part=team.weight, accelerators=types))
+    return tuple(parts)
+
+
+def _loads(ask: WorkAsk) -> list[float]:
+    mixes = list(dict.fromkeys(ask.mixes))
+    if len(ask.loads) == len(mixes):
+        return list(ask.loads)
+    if len(ask.loads) == 1:
+        return [ask.loads[0] / len(mixes)] * len(mixes)
+    raise InputError(
+        "loads-and-mixes",
+        f"{len(mixes)} mixes are given {len(ask.loads)} loads",
+        "give a `--load` for each `--mix`, or one that they share",
+    )

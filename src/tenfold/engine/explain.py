@@ -1,0 +1,255 @@
+"""The story of one job from the record: every stage in order, each with its reason.
+
+The facts are applied again, so that what a job waited for is read from the fleet as it
+stood when the wait began. What is told is what happened; only the number of jobs ahead is
+asked of a decider.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+from tenfold.engine.decision_log import Cycle
+from tenfold.engine.loop import Decider
+from tenfold.engine.obstacle import Obstacle, obstacle_of
+from tenfold.engine.recording import Line
+from tenfold.fleet.fleet import NEVER_RAN, Fleet
+from tenfold.model.actions import StartJob, StopJob
+from tenfold.model.events import (
+    ActionOrdered,
+    ActionRefused,
+    Event,
+    JobCancelled,
+    JobEnded,
+    JobRefused,
+    JobStarted,
+    JobStopped,
+    JobSubmitted,
+    NodeLost,
+    NodeReturned,
+)
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import Job, Slot
+from tenfold.model.units import SECOND, Millis
+
+State = Literal["pending", "starting", "running", "ended", "refused", "cancelled"]
+Code = Literal[
+    "submitted",
+    "waited",
+    "start-ordered",
+    "started",
+    "order-refused",
+    "stop-ordered",
+    "stopped",
+    "ended",
+    "refused",
+    "cancelled",
+]
+
+
+class Stage(Struct, frozen=True, kw_only=True):
+    """One thing that happened to a job, and why."""
+
+    at_ms: Millis
+    code: Code
+    sentence: str
+    nodes: tuple[NodeId, ...] = ()
+
+
+class Story(Struct, frozen=True, kw_only=True):
+    """All that happened to a job, in order."""
+
+    job: Job
+    state: State
+    stages: tuple[Stage, ...]
+    waited_ms: Millis
+    ran_ms: Millis
+    obstacle: Obstacle | None = None
+    """What stands in its way where the record ends, if it waits there."""
+
+
+def explain(
+    lines: Iterable[Line], job_id: JobId, decider_of: Callable[[], Decider] | None = None
+) -> Story | None:
+    """Return the story of a job, or None where the record does not know it."""
+    teller = _Teller(job_id, decider_of)
+    last: Line | None = None
+    for line in lines:
+        if last is not None and line.at_ms != last.at_ms:
+            teller.moment_over(last.at_ms)
+        if not isinstance(line, Cycle):
+            teller.tell(line)
+        last = line
+    if last is None or teller.job is None:
+        return None
+    teller.moment_over(last.at_ms)
+    return teller.story(last.at_ms)
+
+
+class _Teller:
+    """Follows the facts, and notes those that touch one job."""
+
+    def __init__(self, job_id: JobId, decider_of: Callable[[], Decider] | None) -> None:
+        self.job: Job | None = None
+        self._job_id = job_id
+        self._decider_of = decider_of
+        self._fleet = Fleet()
+        self._stages: list[Stage] = []
+        self._state: State = "pending"
+        self._submitted_ms = Millis(0)
+        self._over_ms: Millis | None = None
+        self._ran_ms = 0
+        self._waits = False
+        """Whether a wait began whose reason is not told yet."""
+        self._freed: dict[NodeId, str] = {}
+        """What gave room at this moment, by node."""
+        self._lost: dict[NodeId, str] = {}
+        """Nodes lost at this moment, with the cause."""
+
+    def tell(self, event: Event) -> None:
+        """Apply a fact, and note it if it is about the job."""
+        self._notice_room(event)
+        if _job_of(event) == self._job_id:
+            self._note(event)
+        self._fleet.apply(event)
+
+    def moment_over(self, at_ms: Millis) -> None:
+        """Say what the job waits for once the decisions of a moment are known."""
+        self._freed.clear()
+        self._lost.clear()
+        if self._waits and self.job is not None and self._job_id in self._fleet.pending:
+            self._waits = False
+            self._add(at_ms, "waited", self._obstacle(at_ms).reason.sentence)
+
+    def story(self, at_ms: Millis) -> Story:
+        """Return everything noted."""
+        assert self.job is not None, "a story is about a job that was submitted"
+        run = self._fleet.running.get(self._job_id)
+        ran_ms = self._ran_ms + (at_ms - run.started_ms if run else 0)
+        over_ms = at_ms if self._over_ms is None else self._over_ms
+        return Story(
+            job=self.job,
+            state=self._state,
+            stages=tuple(self._stages),
+            waited_ms=Millis(over_ms - self._submitted_ms - ran_ms),
+            ran_ms=Millis(ran_ms),
+            obstacle=self._obstacle(at_ms) if self._job_id in self._fleet.pending else None,
+        )
+
+    def _obstacle(self, at_ms: Millis) -> Obstacle:
+        assert self.job is not None, "only a job that was submitted waits"
+        decider = None if self._decider_of is None else self._decider_of()
+        return obstacle_of(self._fleet, self.job, at_ms, decider)
+
+    def _add(self, at_ms: Millis, code: Code, sentence: str, slots: tuple[Slot, ...] = ()) -> None:
+        nodes = tuple(slot.node for slot in slots)
+        self._stages.append(Stage(at_ms=at_ms, code=code, sentence=sentence, nodes=nodes))
+
+    def _notice_room(self, event: Event) -> None:
+        """Remember what an event frees; it may be why the job starts at this moment."""
+        if isinstance(event, JobEnded | JobStopped):
+            run = self._fleet.running.get(event.job_id)
+            verb = "ended" if isinstance(event, JobEnded) else "gave way"
+            for slot in run.slots if run else ():
+                self._freed[slot.node] = f"`{event.job_id}` {verb}"
+        elif isinstance(event, NodeReturned):
+            self._freed[event.node_id] = f"node `{event.node_id}` returned"
+        elif isinstance(event, NodeLost):
+            self._lost[event.node_id] = event.cause
+
+    def _note(self, event: Event) -> None:
+        at_ms = event.at_ms
+        match event:
+            case JobSubmitted():
+                self.job, self._submitted_ms, self._waits = event.job, at_ms, True
+                self._add(at_ms, "submitted", _asked(event.job))
+            case ActionOrdered() | ActionRefused():
+                self._note_order(event)
+            case JobStarted():
+                self._note_start(at_ms)
+            case JobStopped():
+                self._note_stop(event)
+            case JobEnded():
+                run = self._fleet.running[self._job_id]
+                self._ran_ms += at_ms - run.started_ms
+                self._finish(at_ms, "ended", f"{event.status} after {_span(self._ran_ms)} of run")
+            case JobRefused():
+                why = "; ".join(reason.sentence for reason in event.reasons)
+                self._finish(at_ms, "refused", why or "the fleet can never hold it")
+            case JobCancelled():
+                self._finish(at_ms, "cancelled", "its submitter took it back")
+            case _:
+                pass
+
+    def _note_order(self, event: ActionOrdered | ActionRefused) -> None:
+        action, at_ms = event.action, event.at_ms
+        if isinstance(event, ActionRefused):
+            # A refused start leaves the job where it was: waiting.
+            self._waits = isinstance(action, StartJob)
+            self._state = "pending" if self._waits else self._state
+            self._add(at_ms, "order-refused", event.reason.sentence)
+        elif isinstance(action, StartJob):
+            self._waits, self._state = False, "starting"
+            self._add(at_ms, "start-ordered", self._why_now(action.slots), action.slots)
+        elif isinstance(action, StopJob):
+            self._add(at_ms, "stop-ordered", action.reason.sentence)
+
+    def _note_start(self, at_ms: Millis) -> None:
+        order = self._fleet.orders[self._job_id]
+        self._state = "running"
+        on = "s" if len(order.slots) > 1 else ""
+        names = ", ".join(f"`{slot.node}`" for slot in order.slots)
+        since = self._fleet.past.get(self._job_id, NEVER_RAN)
+        again = f", run {since.runs + 1}" if since.runs else ""
+        saved = f" from {_span(since.progress_ms)} of saved work" if since.progress_ms else ""
+        self._add(at_ms, "started", f"on node{on} {names}{again}{saved}", order.slots)
+
+    def _note_stop(self, event: JobStopped) -> None:
+        run = self._fleet.running.get(self._job_id)
+        held = run or self._fleet.orders[self._job_id]
+        self._ran_ms += event.at_ms - run.started_ms if run else 0
+        self._state, self._waits = "pending", True
+        lost = [slot.node for slot in held.slots if slot.node in self._lost]
+        why = event.cause
+        if event.cause == "node-lost" and lost:
+            cause = self._lost[lost[0]]
+            why = f"node `{lost[0]}` was lost" + (f" ({cause})" if cause else "")
+        saved = f"{why}; {_span(event.progress_ms)} of its work is saved"
+        self._add(event.at_ms, "stopped", saved, held.slots)
+
+    def _why_now(self, slots: tuple[Slot, ...]) -> str:
+        for slot in slots:
+            if slot.node in self._freed:
+                return f"there was room once {self._freed[slot.node]}"
+        return "there was room"
+
+    def _finish(
+        self, at_ms: Millis, state: Literal["ended", "refused", "cancelled"], sentence: str
+    ) -> None:
+        self._state, self._over_ms, self._waits = state, at_ms, False
+        self._add(at_ms, state, sentence)
+
+
+def _job_of(event: Event) -> JobId | None:
+    if isinstance(event, JobSubmitted):
+        return event.job.id
+    if isinstance(event, ActionOrdered | ActionRefused):
+        return event.action.job_id
+    if isinstance(event, JobStarted | JobStopped | JobEnded | JobRefused | JobCancelled):
+        return event.job_id
+    return None
+
+
+def _asked(job: Job) -> str:
+    by = f" by team `{job.team}`" if job.team else ""
+    gpus = job.shape.milli / 1_000 or job.shape.gpus
+    noun = "GPU" if gpus == 1 else "GPUs"
+    return f"asks for {gpus:g} {noun}{by}" if gpus else f"asks for CPUs{by}"
+
+
+def _span(ms: float) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if ms >= 2 * size * SECOND:
+            return f"{ms / SECOND / size:,.1f} {unit}"
+    return f"{ms / SECOND:,.1f} s"

@@ -1,0 +1,76 @@
+"""A whole run as it happened: facts, orders, outcomes, and where each cycle ended.
+
+Facts alone do not say where one cycle ended and the next began: a job that lasts no time
+starts and ends at one moment, and a decider may wake without a fact. So a cycle's record
+follows its events, and what lies between two such records is one step of the run.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from tenfold.engine.decision_log import Cycle, cycle_of
+from tenfold.engine.loop import Decider
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.decision import Decision
+from tenfold.model.events import ActionOrdered, Event
+from tenfold.model.units import Millis
+
+Line = Event | Cycle
+"""What a recording holds, in order."""
+
+
+class Step(NamedTuple):
+    """What one decider did in a turn, and what came of it at once."""
+
+    cycle: Cycle
+    orders: Sequence[ActionOrdered]
+    outcomes: Sequence[Event]
+
+
+class Turn(NamedTuple):
+    """One return of `World.wait`: the facts of a moment, then a step of each decider."""
+
+    at_ms: Millis
+    facts: Sequence[Event]
+    steps: Sequence[Step]
+
+
+class Recording:
+    """A journal and a witness at once: keeps a run in memory."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Keep events, in order."""
+        self.lines += events
+
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+        """Keep the record that closes a cycle."""
+        self.lines.append(cycle_of(fleet, now_ms, decider, decision))
+
+
+def events_of(lines: Iterable[Line]) -> Iterator[Event]:
+    """Yield the facts of a recording without its cycles."""
+    for line in lines:
+        if not isinstance(line, Cycle):
+            yield line
+
+
+def turns_of(lines: Iterable[Line], deciders: int = 1) -> Iterator[Turn]:
+    """Yield the turns of a run; events after the last cycle belong to none."""
+    facts: list[Event] = []
+    orders: list[ActionOrdered] = []
+    outcomes: list[Event] = []
+    steps: list[Step] = []
+    for line in lines:
+        if isinstance(line, ActionOrdered):
+            orders.append(line)
+        elif not isinstance(line, Cycle):
+            (outcomes if orders else facts).append(line)
+        else:
+            steps.append(Step(line, orders, outcomes))
+            orders, outcomes = [], []
+            if len(steps) == deciders:
+                yield Turn(line.at_ms, facts, steps)
+                facts, steps = [], []

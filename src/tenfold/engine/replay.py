@@ -1,0 +1,227 @@
+"""Replay a recorded run through the loop: the same facts must bring the same decisions.
+
+The world of a replay has no will of its own: it gives back recorded facts and outcomes at
+the moments at which they came. What is asked again is the decider, and its answer is held
+against the record before anything is carried out, so the first difference is reported
+with the state in which it arose.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from tenfold.engine.decision_log import Cycle, cycle_of
+from tenfold.engine.loop import Decider, run
+from tenfold.engine.recording import Line, Step, Turn, turns_of
+from tenfold.fleet.fleet import Fleet, FleetView
+from tenfold.model.actions import Action, RefuseJob, StartJob
+from tenfold.model.decision import Decision
+from tenfold.model.events import Event
+from tenfold.model.units import Millis
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What a decider saw, in numbers."""
+
+    version: int
+    pending: int
+    ordered: int
+    running: int
+    nodes_up: int
+    gpus_free: int
+    """On nodes that are up."""
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """The first place where a replay left its record."""
+
+    cycle: int
+    """Cycles are counted from 1."""
+    at_ms: Millis
+    what: Literal["actions", "wake", "state"]
+    sentence: str
+    recorded: tuple[Action, ...]
+    decided: tuple[Action, ...]
+    seen: Seen
+
+
+class Replayed(Struct, frozen=True, kw_only=True):
+    """What a replay came to."""
+
+    cycles: int
+    orders: int
+    fleet: Fleet
+    difference: Difference | None = None
+
+
+class Impossible(Struct, frozen=True, kw_only=True):
+    """A recorded fact that cannot follow from those before it."""
+
+    place: int
+    """Its place among the lines, from 0."""
+    sentence: str
+
+
+class ReplayWorld:
+    """Gives back what was recorded, turn by turn."""
+
+    def __init__(self, turns: Iterable[Turn]) -> None:
+        self._turns = iter(turns)
+        self._steps: Iterator[Step] = iter(())
+        self.step: Step | None = None
+        """The step that the decider at work is held against."""
+        self.cycles = 0
+
+    def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
+        """Return the next recorded moment with its facts."""
+        turn = next(self._turns, None)
+        if turn is None:
+            return None
+        self._steps = iter(turn.steps)
+        return turn.at_ms, turn.facts
+
+    def next_step(self) -> Step:
+        """Go on to the step of the next decider of this turn."""
+        self.step = next(self._steps)
+        self.cycles += 1
+        return self.step
+
+    def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
+        """Return the outcomes that were recorded; the actions are known to be the same."""
+        assert self.step is not None, "nothing is carried out before it was decided"
+        return self.step.outcomes
+
+
+class _Differs(Exception):
+    def __init__(self, difference: Difference) -> None:
+        super().__init__(difference.sentence)
+        self.difference = difference
+
+
+class _Checked:
+    """A decider whose every answer is held against the record."""
+
+    def __init__(self, decider: Decider, world: ReplayWorld) -> None:
+        self.name = decider.name
+        self._decider = decider
+        self._world = world
+        self.orders = 0
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Decide, and stop the replay if the record says otherwise."""
+        cycle = self._world.next_step().cycle
+        decision = self._decider.decide(view, now_ms, news)
+        decided = tuple(decision.actions)
+        if decided != cycle.actions:
+            self._differ("actions", _actions_differ(cycle.actions, decided), view, decided)
+        if decision.wake_at_ms != cycle.wake_at_ms:
+            said = (
+                f"the record asks to be woken {_when(cycle.wake_at_ms)}, "
+                f"the replay {_when(decision.wake_at_ms)}"
+            )
+            self._differ("wake", said, view, decided)
+        self.orders += len(decided)
+        return decision
+
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+        """Hold the state after a cycle against its record."""
+        assert self._world.step is not None, "a cycle ends after its step"
+        recorded = self._world.step.cycle
+        found = cycle_of(fleet, now_ms, decider, decision)
+        for name in ("version", "pending", "running"):
+            before, now = getattr(recorded, name), getattr(found, name)
+            if before != now:
+                said = f"after the cycle `{name}` is {now:,}, the record says {before:,}"
+                self._differ("state", said, fleet, found.actions)
+
+    def _differ(
+        self,
+        what: Literal["actions", "wake", "state"],
+        sentence: str,
+        view: FleetView,
+        decided: tuple[Action, ...],
+    ) -> None:
+        assert self._world.step is not None, "a difference is one from a recorded step"
+        cycle = self._world.step.cycle
+        raise _Differs(
+            Difference(
+                cycle=self._world.cycles,
+                at_ms=cycle.at_ms,
+                what=what,
+                sentence=sentence,
+                recorded=cycle.actions,
+                decided=decided,
+                seen=_seen(view),
+            )
+        )
+
+
+def replay(lines: Iterable[Line], decider: Decider) -> Replayed:
+    """Run recorded facts through the loop with a fresh decider, up to the first difference."""
+    world, fleet = ReplayWorld(turns_of(lines)), Fleet()
+    checked = _Checked(decider, world)
+    difference = None
+    try:
+        run(world, fleet, [checked], witnesses=[checked])
+    except _Differs as found:
+        difference = found.difference
+    return Replayed(cycles=world.cycles, orders=checked.orders, fleet=fleet, difference=difference)
+
+
+def rebuild(lines: Iterable[Line]) -> Fleet | Impossible:
+    """Apply recorded facts one by one; return the fleet, or the first that cannot be."""
+    fleet = Fleet()
+    now_ms: Millis | None = None
+    for place, line in enumerate(lines):
+        if isinstance(line, Cycle):
+            # Facts may be told late; cycles never go back in time.
+            if now_ms is not None and line.at_ms < now_ms:
+                said = f"the cycle is {now_ms - line.at_ms:,} ms before the one that it follows"
+                return Impossible(place=place, sentence=said)
+            now_ms = line.at_ms
+            continue
+        try:
+            fleet.apply(line)
+        except KeyError as unknown:
+            said = f"nothing before it makes `{unknown.args[0]}` ready for `{type(line).__name__}`"
+            return Impossible(place=place, sentence=said)
+        except AssertionError as broken:
+            return Impossible(place=place, sentence=str(broken))
+    return fleet
+
+
+def _actions_differ(recorded: Sequence[Action], decided: Sequence[Action]) -> str:
+    for before, now in zip(recorded, decided, strict=False):
+        if before != now:
+            return f"the record would {say(before)}, the replay {say(now)}"
+    if len(recorded) > len(decided):
+        return f"the record goes on to {say(recorded[len(decided)])}, the replay does not"
+    return f"the replay goes on to {say(decided[len(recorded)])}, the record does not"
+
+
+def say(action: Action) -> str:
+    """Return an action as the end of `it would ...`."""
+    if isinstance(action, StartJob):
+        nodes = ", ".join(f"`{slot.node}`" for slot in action.slots[:4])
+        more = f" and {len(action.slots) - 4} more" if len(action.slots) > 4 else ""
+        return f"start `{action.job_id}` on {nodes}{more}"
+    if isinstance(action, RefuseJob):
+        return f"refuse `{action.job_id}`"
+    return f"stop `{action.job_id}` ({action.reason.sentence})"
+
+
+def _when(at_ms: Millis | None) -> str:
+    return "never" if at_ms is None else f"at {at_ms:,} ms"
+
+
+def _seen(view: FleetView) -> Seen:
+    up = [node_id for node_id, state in view.states.items() if state == "up"]
+    return Seen(
+        version=view.version,
+        pending=len(view.pending),
+        ordered=len(view.orders),
+        running=len(view.running),
+        nodes_up=len(up),
+        gpus_free=sum(view.gpus_free[node_id] for node_id in up),
+    )

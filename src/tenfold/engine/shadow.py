@@ -1,0 +1,145 @@
+"""A shadow: a second decider that sees what the live one sees, and is only written down.
+
+It decides on the same view at the same moments and never acts, nor does it wake the loop:
+a run with a shadow is the run without it. A wish of the shadow is never carried out, so it
+wishes the same again at the next cycle; a difference is noted once, until it changes.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tenfold.engine.loop import Decider
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob
+from tenfold.model.decision import Decision
+from tenfold.model.events import Event
+from tenfold.model.ids import JobId
+from tenfold.model.units import Millis
+
+
+class ShadowDifference(Struct, frozen=True, kw_only=True):
+    """What the two deciders would do otherwise in one cycle, by job."""
+
+    at_ms: Millis
+    started: tuple[JobId, ...] = ()
+    """Only the shadow would start these."""
+    held_back: tuple[JobId, ...] = ()
+    """Only the live decider starts these."""
+    elsewhere: tuple[JobId, ...] = ()
+    """Both start these, on other slots."""
+    stopped: tuple[JobId, ...] = ()
+    """Only the shadow would stop these."""
+    spared: tuple[JobId, ...] = ()
+    """Only the live decider stops these."""
+    refused: tuple[JobId, ...] = ()
+    """Only one of the two turns these away."""
+
+
+class Shadowed:
+    """A live decider with a shadow beside it; to the loop it is the live one."""
+
+    def __init__(self, live: Decider, shadow: Decider, *, most: int = 1_000) -> None:
+        self.name = live.name
+        self.shadow_name = shadow.name
+        self.cycles = 0
+        self.cycles_differing = 0
+        self.differences: list[ShadowDifference] = []
+        """The first `most` differences, each noted when it arises."""
+        self.would_start: dict[JobId, Millis] = {}
+        """When the shadow first would have started a job that the live decider let wait."""
+        self.would_stop: dict[JobId, Millis] = {}
+        self.failure = ""
+        """What ended the shadow, where it broke: the live decider goes on."""
+        self._live = live
+        self._shadow = shadow
+        self._most = most
+        self._in_step = False
+        self._last: ShadowDifference | None = None
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return what the live decider says."""
+        decision = self._live.decide(view, now_ms, news)
+        if not self.failure:
+            # After orders that were not its own only the view tells a shadow what is so.
+            self._compare(view, now_ms, news if self._in_step else None, decision)
+        return decision
+
+    def _compare(
+        self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None, live: Decision
+    ) -> None:
+        try:
+            shadow = self._shadow.decide(view, now_ms, news)
+        except Exception as error:
+            # A policy on trial must not stop the fleet that it is tried on.
+            self.failure = f"{type(error).__name__}: {error}"
+            return
+        self.cycles += 1
+        self._in_step = list(shadow.actions) == list(live.actions)
+        if self._in_step:
+            self._last = None
+            return
+        found = _difference(live.actions, shadow.actions, now_ms)
+        if not _says_something(found):
+            self._last = None
+            return
+        self.cycles_differing += 1
+        for job_id in found.started:
+            self.would_start.setdefault(job_id, now_ms)
+        for job_id in found.stopped:
+            self.would_stop.setdefault(job_id, now_ms)
+        if self._last is None or not _alike(found, self._last):
+            self._last = found
+            if len(self.differences) < self._most:
+                self.differences.append(found)
+
+
+def _difference(
+    live: Sequence[Action], shadow: Sequence[Action], now_ms: Millis
+) -> ShadowDifference:
+    ours, theirs = _starts(live), _starts(shadow)
+    live_stops, shadow_stops = _names(live, StopJob), _names(shadow, StopJob)
+    live_refusals, shadow_refusals = _names(live, RefuseJob), _names(shadow, RefuseJob)
+    return ShadowDifference(
+        at_ms=now_ms,
+        started=tuple(job_id for job_id in theirs if job_id not in ours),
+        held_back=tuple(job_id for job_id in ours if job_id not in theirs),
+        elsewhere=tuple(
+            job_id for job_id, start in theirs.items() if ours.get(job_id, start) != start
+        ),
+        stopped=tuple(job_id for job_id in shadow_stops if job_id not in live_stops),
+        spared=tuple(job_id for job_id in live_stops if job_id not in shadow_stops),
+        refused=tuple(
+            job_id
+            for job_id in (live_refusals | shadow_refusals)
+            if (job_id in live_refusals) != (job_id in shadow_refusals)
+        ),
+    )
+
+
+def _starts(actions: Sequence[Action]) -> dict[JobId, StartJob]:
+    return {action.job_id: action for action in actions if isinstance(action, StartJob)}
+
+
+def _names(actions: Sequence[Action], kind: type[StopJob] | type[RefuseJob]) -> dict[JobId, None]:
+    return {action.job_id: None for action in actions if isinstance(action, kind)}
+
+
+def _jobs(found: ShadowDifference) -> tuple[tuple[JobId, ...], ...]:
+    return (
+        found.started,
+        found.held_back,
+        found.elsewhere,
+        found.stopped,
+        found.spared,
+        found.refused,
+    )
+
+
+def _says_something(found: ShadowDifference) -> bool:
+    """Whether more than the order of the same wishes differs."""
+    return any(_jobs(found))
+
+
+def _alike(one: ShadowDifference, other: ShadowDifference) -> bool:
+    return _jobs(one) == _jobs(other)

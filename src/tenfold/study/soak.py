@@ -1,0 +1,97 @@
+"""Run a random small world under a policy with every law watched: what soaks are made of."""
+
+from msgspec import Struct
+
+from tenfold.compose.policies import placing_decider
+from tenfold.engine.loop import Decider, run
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.events import NodeJoined
+from tenfold.model.job import Job
+from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.units import Millis
+from tenfold.sim.world import SimSettings, SimWorld
+from tenfold.testing.broken import hold
+from tenfold.testing.laws import Leaves, Sound, Watched
+from tenfold.testing.ledger import Hands, Ledger
+from tenfold.testing.worlds import SmallWorld
+
+LEAVES: dict[PolicyName, Leaves] = {
+    "tenfold": "nobody",
+    "las": "nobody",
+    "edf": "nobody",
+    "fair": "nobody",
+    "fifo": "all-but-the-first",
+    "sjf": "all-but-the-first",
+    "srtf": "all-but-one",
+    "srsf": "all-but-one",
+}
+"""Policies that use whatever room there is; others may keep some on purpose."""
+
+
+class Soaked(Struct, frozen=True):
+    """What a world went through."""
+
+    cycles: int
+    events: int
+    stops: int
+    refusals: int
+    digest: str
+
+
+def run_world(world: SmallWorld, name: PolicyName, *, every: int = 1) -> Soaked:
+    """Run a world to its end and raise `LawBroken` where a law does not hold.
+
+    `every` thins out the comparison with a fresh decider, which costs most.
+    """
+    policy = Policy(
+        name=name,
+        placement=world.placement,
+        las_limits_gpu_s=world.las_limits_gpu_s,
+        slurm=world.slurm,
+    )
+
+    def make() -> Decider:
+        return placing_decider(policy, world.restart_cost_ms)
+
+    key = _length if name == "sjf" else None
+    watched = Watched(make, leaves=LEAVES.get(name, "all"), key=key, every=every)
+    ledger = Ledger(Hands(world.restart_cost_ms, world.checkpoint_every_ms))
+    fleet, simulated = Fleet(), _simulated(world)
+    run(simulated, fleet, [watched], journal=ledger, witnesses=[Sound(ledger)])
+    ledger.close()
+    meters = simulated.meters
+    refused = len(meters.turned_away)
+    hold(
+        "no-job-is-lost",
+        len(meters.ends) + refused == len(world.jobs),
+        f"{len(world.jobs)} jobs came, {len(meters.ends)} ended and {refused} were refused",
+    )
+    again = Fleet()
+    again.apply_all(ledger.events)
+    hold("the-journal-replays", state(again) == state(fleet), "its fleet is another")
+    return Soaked(watched.cycles, fleet.version, len(meters.stops), refused, ledger.digest())
+
+
+def state(fleet: Fleet) -> dict[str, object]:
+    """Return all that a fleet holds, as values to compare."""
+    return {name: value for name, value in vars(fleet).items() if not name.startswith("_")}
+
+
+def _simulated(world: SmallWorld) -> SimWorld:
+    return SimWorld(
+        world.jobs,
+        settings=SimSettings(
+            restart_cost_ms=world.restart_cost_ms,
+            checkpoint_every_ms=world.checkpoint_every_ms,
+            start_delay_ms=world.start_delay_ms,
+            stop_delay_ms=world.stop_delay_ms,
+            start_failure_share=world.start_failure_share,
+            seed=world.seed,
+        ),
+        before=[NodeJoined(Millis(0), node) for node in world.nodes],
+        outages=world.faults,
+    )
+
+
+def _length(job: Job) -> int:
+    return job.duration_ms or 0

@@ -1,0 +1,1 @@
+"""What tests are made of: builders that read aloud, random small worlds, and laws to hold to."""

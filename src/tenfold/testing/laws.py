@@ -1,0 +1,234 @@
+"""The laws of a placing decider, checked at every cycle of a run.
+
+Wrap a decider in `Watched` and give `Sound` to the loop as a witness: a run that ends without
+`LawBroken` has kept every law at every moment. What a decider keeps between cycles is compared
+with what a fresh one makes of the view, so no cache can be wrong for long.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from tenfold.engine.loop import Decider
+from tenfold.fleet.capacity import Bank, Capacity
+from tenfold.fleet.check import check
+from tenfold.fleet.fleet import Fleet, FleetView
+from tenfold.model.actions import RefuseJob, StartJob, StopJob
+from tenfold.model.decision import Decision
+from tenfold.model.events import ActionOrdered, Event
+from tenfold.model.job import Job, Shape
+from tenfold.model.units import Millis
+from tenfold.testing.broken import LawBroken, hold
+from tenfold.testing.ledger import Ledger
+from tenfold.testing.room import fits_ever, fits_now, gang_on
+
+Leaves = Literal["nobody", "all-but-the-first", "all-but-one", "all"]
+"""Who may wait although there is room: nobody, those behind a head that waits, all while
+somebody holds room or a time to wake is set, or all."""
+
+TURNS_MOST = 400
+"""Cycles of one moment after which the loop is said to stand still."""
+
+
+class Watched:
+    """A decider under watch: its decisions are passed on only if every law holds."""
+
+    def __init__(
+        self,
+        make: Callable[[], Decider],
+        *,
+        leaves: Leaves = "all",
+        key: Callable[[Job], int] | None = None,
+        every: int = 1,
+    ) -> None:
+        self._make = make
+        self._warm = make()
+        self._leaves = leaves
+        self._key = key or (lambda _job: 0)
+        self._every = every
+        self.cycles = 0
+        self._now_ms = -1
+        self._turns = 0
+
+    @property
+    def name(self) -> str:
+        """That of the decider."""
+        return self._warm.name
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return the decision, once it has passed."""
+        assert isinstance(view, Fleet)
+        self._time(now_ms)
+        version, count = view.version, len(view.pending)
+        decision = self._warm.decide(view, now_ms, news)
+        unchanged = (version, count) == (view.version, len(view.pending))
+        hold("deciding-changes-nothing", unchanged, "the fleet is another after `decide`")
+        self.cycles += 1
+        if self.cycles % self._every == 0:
+            self._compare(view, now_ms, decision)
+        for action in decision.actions:
+            _lawful(view, action)
+        after = view
+        if decision.actions:
+            _in_order(view, decision)
+            after = view.fork()
+            after.apply_all([ActionOrdered(now_ms, action) for action in decision.actions])
+        self._index(after)
+        self._conserve(after, decision, now_ms)
+        return decision
+
+    def _time(self, now_ms: Millis) -> None:
+        hold("time-goes-on", now_ms >= self._now_ms, f"{now_ms} ms came after {self._now_ms} ms")
+        self._turns = self._turns + 1 if now_ms == self._now_ms else 0
+        self._now_ms = now_ms
+        hold("the-loop-goes-on", self._turns < TURNS_MOST, f"it stands still at {now_ms} ms")
+
+    def _compare(self, view: FleetView, now_ms: Millis, decision: Decision) -> None:
+        fresh = self._make()
+        for law in ("fresh-decides-as-warm", "deciding-twice-is-the-same"):
+            other = fresh.decide(view, now_ms, None)
+            same = list(other.actions) == list(decision.actions)
+            hold(
+                law,
+                same and other.wake_at_ms == decision.wake_at_ms,
+                f"at {now_ms} ms {_words(decision)} but {_words(other)}",
+            )
+            if self._every > 1:
+                return
+
+    def _index(self, after: FleetView) -> None:
+        """The index that was kept must be the one that would be built."""
+        kept: Capacity | None = getattr(self._warm, "_capacity", None)
+        if kept is None:
+            return
+        built = Capacity.of(after)
+        hold("kept-index-is-the-built-one", list(kept.banks) == list(built.banks), "kinds differ")
+        for kind, bank in built.banks.items():
+            mine, theirs = _amounts(kept.banks[kind]), _amounts(bank)
+            for what, amount in theirs.items():
+                hold(
+                    "kept-index-is-the-built-one",
+                    mine[what] == amount,
+                    f"{what} of {kind}: kept {mine[what]}, built {amount}",
+                )
+
+    def _conserve(self, after: Fleet, decision: Decision, now_ms: Millis) -> None:
+        """Room does not stay empty while somebody who may take it waits."""
+        wake_ms = decision.wake_at_ms
+        hold("time-goes-on", wake_ms is None or wake_ms >= now_ms, f"to be woken at {wake_ms} ms")
+        if self._leaves == "all" or any(run.stopping for run in after.running.values()):
+            return
+        waiting = [job for job in after.pending.values() if not _refused(decision, job)]
+        if self._leaves == "all-but-the-first" and waiting:
+            first = min(waiting, key=lambda job: (self._key(job), job.submitted_ms, job.seq))
+            waiting = [first]
+        elif self._leaves == "all-but-one" and (after.orders or after.running or wake_ms is not None):
+            return
+        shapes = {job.shape.key: job for job in waiting}
+        for job in shapes.values():
+            hold(
+                "room-is-used",
+                not fits_now(after, job.shape),
+                f"`{job.id}` ({job.shape.key}) waits at {now_ms} ms although it fits",
+            )
+
+
+class Sound:
+    """A witness: every invariant of the fleet holds after every cycle."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+        """Check the state that a cycle has left."""
+        try:
+            check(fleet)
+        except AssertionError as error:
+            raise LawBroken("the-state-is-sound", f"at {now_ms} ms {error}") from error
+        count = len(self._ledger.events)
+        hold(
+            "the-version-counts-facts",
+            fleet.version == count,
+            f"{count} facts are in the journal, the fleet is at version {fleet.version}",
+        )
+
+
+def _lawful(view: FleetView, action: object) -> None:
+    """An order must be possible in the view it was made from."""
+    if isinstance(action, StartJob):
+        is_free = action.job_id in view.pending
+        hold("an-order-is-not-repeated", is_free, f"`{action.job_id}` does not wait: {action}")
+        _whole_gang(view, view.pending[action.job_id].shape, action)
+    elif isinstance(action, StopJob):
+        run = view.running.get(action.job_id)
+        hold(
+            "an-order-is-not-repeated",
+            run is not None and not run.stopping,
+            f"`{action.job_id}` does not run, or is being stopped: {action}",
+        )
+    elif isinstance(action, RefuseJob):
+        job = view.pending.get(action.job_id)
+        hold("an-order-is-not-repeated", job is not None, f"`{action.job_id}` does not wait")
+        codes = {reason.code for reason in action.reasons}
+        if job is not None and codes != {"larger-than-the-partition"}:
+            is_true = bool(codes) and not fits_ever(view, job.shape)
+            hold("a-refusal-is-true", is_true, f"`{job.id}` ({job.shape.key}) would fit: {action}")
+
+
+def _whole_gang(view: FleetView, shape: Shape, action: StartJob) -> None:
+    """Members are all there, each on its own node, up and of a kind that will do."""
+    seated = sorted(slot.milli or slot.gpus for slot in action.slots)
+    members = [view.nodes[slot.node] for slot in action.slots]
+    gang = gang_on(members[0], shape) if members else None
+    asked: list[int] = []
+    if gang is not None:
+        asked = sorted([*[shape.milli or gang[1]] * gang[0], *([gang[2]] if gang[2] else [])])
+    alike = {(node.site, node.accelerator, node.gpus) for node in members}
+    hold(
+        "gangs-are-whole",
+        seated == asked and len(alike) == 1 and len({node.id for node in members}) == len(members),
+        f"shape `{shape.key}` asks for {asked}: {action}",
+    )
+    down = [node.id for node in members if view.states[node.id] != "up"]
+    hold("no-start-on-a-lost-node", not down, f"{down} are not up: {action}")
+
+
+def _in_order(view: FleetView, decision: Decision) -> None:
+    """Of jobs alike in all but their number, the later never starts before the earlier."""
+    ids = [action.job_id for action in decision.actions if isinstance(action, StartJob)]
+    place = {job_id: number for number, job_id in enumerate(ids)}
+    first: dict[object, Job] = {}
+    for job in sorted(view.pending.values(), key=lambda job: job.seq, reverse=True):
+        if job.id in view.past:
+            continue
+        asks = (job.shape.key, job.team, job.user, job.qos, job.priority, job.limit_ms)
+        alike = (asks, job.submitted_ms, job.duration_ms, job.deadline_ms, job.seq // 16)
+        later = first.get(alike)
+        if later is not None and later.id in place:
+            hold(
+                "alike-jobs-keep-their-order",
+                job.id in place and place[job.id] < place[later.id],
+                f"`{later.id}` starts before `{job.id}`, which came first",
+            )
+        first[alike] = job
+
+
+def _amounts(bank: Bank) -> dict[str, object]:
+    return {
+        "free GPUs": bank.free,
+        "open nodes": bank.is_open,
+        "words": bank.exact,
+        "summaries": bank.summary,
+        "counts": bank.counts,
+        "CPUs": bank.cpus,
+        "memory": bank.memory,
+        "shares": bank.given,
+    }
+
+
+def _refused(decision: Decision, job: Job) -> bool:
+    return any(isinstance(one, RefuseJob) and one.job_id == job.id for one in decision.actions)
+
+
+def _words(decision: Decision) -> str:
+    acts = [f"{type(one).__name__} {one.job_id}" for one in decision.actions]
+    return f"{acts} until {decision.wake_at_ms}"

@@ -1,0 +1,162 @@
+"""The story of a job, and why it waits."""
+
+from functools import partial
+
+from replay_builders import ask, job, node
+from tenfold.compose.policies import placing_decider
+from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.engine.explain import Story, explain
+from tenfold.engine.obstacle import jobs_ahead, obstacle_of
+from tenfold.engine.recording import Recording
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.actions import StartJob
+from tenfold.model.events import (
+    ActionOrdered,
+    JobCancelled,
+    JobStarted,
+    JobSubmitted,
+    NodeJoined,
+    NodeLost,
+)
+from tenfold.model.fault import Fault
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import Job, Slot
+from tenfold.model.policy import POLICIES, Policy
+from tenfold.model.units import MINUTE, SECOND, Millis
+from tenfold.sim.world import SimSettings
+
+
+def story(asked: SimAsk, name: str) -> Story:
+    recording = Recording()
+    simulate(asked, journal=recording, witnesses=[recording])
+    told = explain(recording.lines, JobId(name), partial(placing_decider, asked.policy))
+    assert told is not None
+    return told
+
+
+def codes(told: Story) -> list[str]:
+    return [stage.code for stage in told.stages]
+
+
+def fleet_with(*jobs: Job, runs: Job | None = None) -> Fleet:
+    """Two nodes of eight GPUs; `runs` holds four GPUs of the first, the others wait."""
+    fleet = Fleet()
+    fleet.apply_all([NodeJoined(Millis(0), node("n0")), NodeJoined(Millis(0), node("n1"))])
+    if runs is not None:
+        start = StartJob(runs.id, (Slot(NodeId("n0"), 4),))
+        fleet.apply(JobSubmitted(Millis(0), runs))
+        fleet.apply(ActionOrdered(Millis(0), start))
+        fleet.apply(JobStarted(Millis(0), runs.id))
+    fleet.apply_all([JobSubmitted(Millis(0), one) for one in jobs])
+    return fleet
+
+
+def test_a_job_that_found_room_at_once_has_a_short_story():
+    told = story(ask("fifo", jobs=[job("a")], faults=[]), "a")
+    assert codes(told) == ["submitted", "start-ordered", "started", "ended"]
+    assert (told.state, told.waited_ms, told.ran_ms) == ("ended", 0, 600 * SECOND)
+    assert told.obstacle is None
+
+
+def test_a_job_says_what_it_waited_for_and_who_made_room():
+    jobs = [job("first", 32), job("second", 8, at_s=10, seq=1)]
+    told = story(ask("fifo", jobs=jobs, faults=[]), "second")
+    assert codes(told) == ["submitted", "waited", "start-ordered", "started", "ended"]
+    assert "needs a node with 8 GPUs free: 0 of 4 nodes had room" in told.stages[1].sentence
+    assert told.stages[2].sentence == "there was room once `first` ended"
+    assert told.waited_ms == 590 * SECOND
+
+
+def test_a_preempted_job_says_by_whom_and_what_was_saved():
+    jobs = [job("long", 32, lasts_s=36_000), job("short", 32, at_s=7_200, lasts_s=60, seq=1)]
+    told = story(ask("las", jobs=jobs, faults=[]), "long")
+    assert codes(told)[3:] == [
+        "stop-ordered",
+        "stopped",
+        "waited",
+        "start-ordered",
+        "started",
+        "ended",
+    ]
+    assert "`short` goes first under `las`" in told.stages[3].sentence
+    assert "2.0 h of its work is saved" in told.stages[4].sentence
+    assert told.stages[7].sentence.endswith("run 2 from 2.0 h of saved work")
+    assert told.waited_ms == 60 * SECOND
+
+
+def test_a_job_that_lost_its_node_says_which_and_why():
+    gone = Fault(Millis(5 * MINUTE), NodeId("n0"), Millis(9 * MINUTE), "xid-79")
+    settings = SimSettings(start_delay_ms=Millis(SECOND))
+    told = story(ask("fifo", jobs=[job("a", 32)], faults=[gone], settings=settings), "a")
+    assert codes(told)[3:7] == ["stopped", "waited", "start-ordered", "started"]
+    assert told.stages[3].sentence.startswith("node `n0` was lost (xid-79)")
+    assert "(1 away)" in told.stages[4].sentence
+    assert told.stages[5].sentence == "there was room once node `n0` returned"
+    assert told.stages[6].at_ms == told.stages[5].at_ms + SECOND
+
+
+def test_a_refused_job_says_why():
+    told = story(ask("fifo", jobs=[job("huge", 64)], faults=[]), "huge")
+    assert codes(told) == ["submitted", "refused"]
+    assert told.state == "refused"
+    assert "needs 8 nodes" in told.stages[1].sentence
+
+
+def test_a_job_that_nobody_knows_has_no_story():
+    assert explain([], JobId("a")) is None
+
+
+def test_a_waiting_job_is_told_what_stands_in_its_way_where_the_record_ends():
+    lines = [
+        NodeJoined(Millis(0), node("n0")),
+        JobSubmitted(Millis(5), job("a", 8)),
+        NodeLost(Millis(9), NodeId("n0"), "psu"),
+        JobSubmitted(Millis(9), job("b", 8, seq=1)),
+    ]
+    told = explain(lines, JobId("b"), lambda: placing_decider(Policy(name="fifo")))
+    assert told is not None
+    assert told.state == "pending"
+    assert told.obstacle is not None
+    assert (told.obstacle.nodes_away, told.obstacle.nodes_with_room) == (1, 0)
+    taken_back = explain([*lines, JobCancelled(Millis(12), JobId("b"))], JobId("b"))
+    assert taken_back is not None
+    assert taken_back.state == "cancelled"
+
+
+def test_an_obstacle_counts_what_is_free_and_what_is_needed():
+    gang = job("gang", 16)
+    found = obstacle_of(fleet_with(gang, runs=job("r", 4)), gang, Millis(0))
+    assert found.reason.code == "too-few-free"
+    assert (found.nodes_needed, found.gpus_per_node, found.nodes_with_room) == (2, 8, 1)
+    assert (found.gpus_free, found.gpus_needed) == (12, 16)
+
+
+def test_free_gpus_that_lie_apart_are_called_scattered():
+    wide = job("wide", 8)
+    fleet = fleet_with(job("x", 8, seq=1), wide, runs=job("r", 4))
+    start = StartJob(JobId("x"), (Slot(NodeId("n1"), 4),))
+    fleet.apply(ActionOrdered(Millis(0), start))
+    assert obstacle_of(fleet, wide, Millis(0)).reason.code == "room-scattered"
+
+
+def test_a_job_with_room_waits_for_its_turn():
+    small = job("small", 1)
+    assert obstacle_of(fleet_with(small), small, Millis(0)).reason.code == "others-first"
+
+
+def test_a_shape_that_no_nodes_hold_is_told_so():
+    huge = job("huge", 64)
+    assert obstacle_of(fleet_with(huge), huge, Millis(0)).reason.code == "never-fits"
+
+
+def test_jobs_ahead_are_counted_as_the_policy_would_start_them():
+    jobs = [job(f"j{n}", 16, seq=n, lasts_s=100 - n) for n in range(5)]
+    fleet = fleet_with(*jobs)
+    last = jobs[-1].id
+    before = dict(fleet.pending)
+    assert jobs_ahead(fleet, last, Millis(0), placing_decider(Policy(name="fifo"))) == 4
+    assert jobs_ahead(fleet, last, Millis(0), placing_decider(Policy(name="sjf"))) == 0
+    assert fleet.pending == before
+    for name in POLICIES:
+        decider = placing_decider(Policy(name=name))
+        assert jobs_ahead(fleet, last, Millis(0), decider) in range(5)
