@@ -45,7 +45,7 @@ class Fitted(NamedTuple):
     batch_gap_s: float = 0.0
     batch_most: int = 1_000
     alike: float = 0.0
-    teams: dict[str, float] = {}
+    teams: dict[str, float] | None = None
     failed: float = 0.0
     cancelled: float = 0.0
 
@@ -75,7 +75,7 @@ def from_traces() -> Iterator[Fitted]:
             batch_most=most,
             alike=alike,
             duration_s_max=float(trace["duration_s"].to_numpy().max()),
-            teams=teams if name == "philly" else {},
+            teams=teams if name == "philly" else None,
             # Of the whole Philly trace, as published beside that of Acme.
             failed=0.305 if name == "philly" else 0.0,
             cancelled=0.09 if name == "philly" else 0.0,

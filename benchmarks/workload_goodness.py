@@ -66,8 +66,11 @@ def _compared(name: str, trace: pl.DataFrame, thresholds: dict[str, float]) -> l
         for gpus in sorted(trace["gpus"].unique())
     ]
     durations = [
-        row(f"duration of {of}, P{at:.0%}, s", lambda one, of=of, at=at: _duration(one, of, at))
-        for of in ("all", "1 gpus", "4 gpus", "8 gpus")
+        row(
+            f"duration, {of or 'all'} gpus, P{at:.0%}, s",
+            lambda one, of=of, at=at: _duration(one, of, at),
+        )
+        for of in (None, 1, 4, 8)
         for at in QUANTILES
     ]
     gaps = [
@@ -110,8 +113,8 @@ def _share(trace: pl.DataFrame, gpus: float) -> float:
     return 100 * float((trace["gpus"].to_numpy() == gpus).mean())
 
 
-def _duration(trace: pl.DataFrame, of: str, at: float) -> float:
-    kept = trace if of == "all" else trace.filter(pl.col("gpus") == float(of.split()[0]))
+def _duration(trace: pl.DataFrame, of: int | None, at: float) -> float:
+    kept = trace if of is None else trace.filter(pl.col("gpus") == of)
     return float(np.quantile(kept["duration_s"].to_numpy(), at))
 
 

@@ -298,6 +298,24 @@ FACT_KEYS = {
         "gateway_s": "seconds a request spends outside the engine",
         "attention_dp_from": "first release that spreads experts with data-parallel attention",
     },
+    "workload": {
+        "sizes": "jobs by size: `gpus`, their `part` of jobs, `durations` (lognormal, each with "
+        "`part`, `median_s`, `sigma`), the share submitted `alone`, and the median and mean "
+        "size of the other submissions",
+        "hours": "relative rate of submissions in each hour of the day",
+        "days": "relative rate on each day of the week, from Monday",
+        "day_cv": "spread of a day's rate about that rhythm, over its mean",
+        "batch_gap_s": "mean time between two jobs of a batch",
+        "batch_most": "most jobs of a batch",
+        "alike": "how much durations in a batch resemble each other, from 0 to 1",
+        "duration_s_max": "no job is longer",
+        "teams": "part of the submissions by team, where the fleet names none",
+        "users_per_team": "people who submit in each team",
+        "qos": "class of service of its jobs",
+        "priority": "priority of its jobs",
+        "failed": "part of the jobs that fail",
+        "cancelled": "part of the jobs that are cancelled",
+    },
     "model": {
         "family": "the family it belongs to",
         "params_b": "parameters as its authors state them, in billions",

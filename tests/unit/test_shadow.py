@@ -45,7 +45,6 @@ def test_a_shadow_of_the_same_policy_never_differs(policy: PolicyName):
 
 
 def test_a_shadow_says_what_it_would_have_started():
-    jobs = [job("wide", 32), job("wider", 64 - 32, at_s=1, seq=1), job("long", 24, at_s=2, seq=2)]
     jobs = [job("most", 24), job("blocked", 32, at_s=1, seq=1), job("small", 8, at_s=2, seq=2)]
     _, shadowed = run_with(ask("fifo", jobs=jobs, faults=[]), "edf")
     assert list(shadowed.would_start) == ["small"]

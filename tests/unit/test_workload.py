@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from tenfold.cli.main import main
 from tenfold.compose.fleet import load_facts
 from tenfold.compose.workload import WorkAsk, generate_work
+from tenfold.files.traces.jobs import read_jobs
+from tenfold.files.traces.write import write_jobs
 from tenfold.model.errors import InputError
 from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.job import Job
@@ -193,6 +195,11 @@ def test_a_fleet_without_gpus_gets_no_work(tmp_path: Path):
         generate_work(ask(fleet=fleet))
 
 
+def test_less_than_one_job_is_no_work():
+    with pytest.raises(InputError, match="less than one job"):
+        generate_work(ask(days=1e-6))
+
+
 def test_the_command_writes_a_table_that_can_be_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -200,7 +207,7 @@ def test_the_command_writes_a_table_that_can_be_run(
     words = ["--fleet", fleet, "--mix", "startup", "--days", "2", "--load", "0.5", "--out", out]
     assert main(["sim", "generate", *words]) == 0
     assert "50% of 16 GPUs" in capsys.readouterr().out
-    rows = list(csv.DictReader(Path(out).open()))
+    rows = list(csv.DictReader(Path(out).read_text().splitlines()))
     assert {row["team"] for row in rows} <= {"vision", "language", "interns"}
     assert main(["sim", "generate", *words]) == 2
     assert "exists already" in capsys.readouterr().err
@@ -225,9 +232,6 @@ def test_a_mix_of_ones_own_stands_in_ones_own_facts(tmp_path: Path):
 
 
 def test_jobs_have_nothing_that_a_table_cannot_hold(tmp_path: Path):
-    from tenfold.files.traces.jobs import read_jobs
-    from tenfold.files.traces.write import write_jobs
-
     work = generate_work(ask(mixes=["interactive", "batch"]))
     for suffix in ("csv", "parquet"):
         path = tmp_path / f"jobs.{suffix}"

@@ -21,6 +21,7 @@ from tenfold.files.fleet import load_fleet
 from tenfold.model.events import Event, JobStopped, NodeLost
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import Slot
 from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.physics.blast import Blast, blast_radius, domain_members
@@ -97,7 +98,7 @@ def same(foreseen: Hit, seen: Hit) -> bool:
     )
 
 
-@pytest.mark.parametrize(("folder", "mix", "policy"), FLEETS, ids=lambda one: str(one))
+@pytest.mark.parametrize(("folder", "mix", "policy"), FLEETS, ids=str)
 def test_every_domain_takes_what_its_simulated_kill_takes(
     folder: str, mix: str, policy: PolicyName
 ):
@@ -154,6 +155,4 @@ def test_a_gang_is_hit_once_and_whole():
 
 
 def _slots(*names: str):
-    from tenfold.model.job import Slot
-
     return tuple(Slot(NodeId(name), 8) for name in names)

@@ -24,60 +24,60 @@ AT_LEAST_ONE = validators.Number(gte=1)
 NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
 
 
+FleetFile = Annotated[Path, Parameter(help="A fleet file.")]
+Kind = Annotated[DomainKind | None, Parameter(help="Only domains of one kind.")]
+Most = Annotated[int, Parameter(help="How many rows of a kind to print.", validator=AT_LEAST_ONE)]
+JobsFile = Annotated[Path | None, Parameter(help="Also say what each loss does to these jobs.")]
+PolicyNamed = Annotated[str, Parameter(help="What places the jobs: a policy, or its file.")]
+AtHour = Annotated[
+    float | None,
+    Parameter(help="At this hour; else when most GPUs are held.", validator=NOT_NEGATIVE),
+]
+CheckpointEvery = Annotated[
+    float, Parameter(help="How often jobs save, 3600.", validator=NOT_NEGATIVE)
+]
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
 def domains_command(
-    file: Annotated[Path, Parameter(help="A fleet file.")],
+    file: FleetFile,
     *,
-    kind: Annotated[DomainKind | None, Parameter(help="Only domains of one kind.")] = None,
-    most: Annotated[
-        int, Parameter(help="How many rows of a kind to print.", validator=AT_LEAST_ONE)
-    ] = 8,
-    jobs: Annotated[
-        Path | None, Parameter(help="Also say what each loss does to these jobs.")
-    ] = None,
-    policy: Annotated[str, Parameter(help="What places the jobs: a policy, or its file.")] = (
-        "tenfold"
-    ),
-    at_h: Annotated[
-        float | None,
-        Parameter(help="At this hour; else when most GPUs are held.", validator=NOT_NEGATIVE),
-    ] = None,
-    checkpoint_every_s: Annotated[
-        float, Parameter(help="How often jobs save, 3600.", validator=NOT_NEGATIVE)
-    ] = HOUR / SECOND,
-    facts: Annotated[
-        Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")
-    ] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    kind: Kind = None,
+    most: Most = 8,
+    jobs: JobsFile = None,
+    policy: PolicyNamed = "tenfold",
+    at_h: AtHour = None,
+    checkpoint_every_s: CheckpointEvery = HOUR / SECOND,
+    facts: Facts = None,
+    as_json: Json = False,
 ) -> None:
     """Show what the loss of each failure domain takes with it.
 
     With --jobs, the jobs are placed by a simulation, and each domain is told with the jobs
     that its loss would stop and the GPU-hours since their last checkpoint.
     """
-    if jobs is not None:
-        every = Millis(round(checkpoint_every_s * SECOND))
-        files = SimFiles(
-            fleet=file,
-            jobs=jobs,
-            policy=policy,
-            facts=facts,
-            settings=SimSettings(checkpoint_every_ms=every),
-        )
-        prepared = prepare(files)
-        moment = placed_in(prepared.ask, None if at_h is None else Millis(round(at_h * HOUR)))
-        found = losses(prepared, load_facts(facts), moment)
-        wanted = [one for one in found if kind in (None, one.domain.kind)]
+    if jobs is None:
+        fleet = open_fleet(file, facts)
+        known = blast_radius(fleet.layout, fleet.catalogue)
+        rows = [row for row in known if kind in (None, row.kind)]
         if as_json:
-            print_json(_losses_json(prepared.spec.name, moment, wanted))
+            print_json({"fleet": fleet.spec.name, "domains": rows})
         else:
-            _show_losses(moment, wanted, most, prepared.ask.gpus)
+            show(domains_table(rows, most))
         return
-    fleet = open_fleet(file, facts)
-    rows = [row for row in blast_radius(fleet.layout, fleet.catalogue) if kind in (None, row.kind)]
+    every = Millis(round(checkpoint_every_s * SECOND))
+    settings = SimSettings(checkpoint_every_ms=every)
+    prepared = prepare(
+        SimFiles(fleet=file, jobs=jobs, policy=policy, facts=facts, settings=settings)
+    )
+    moment = placed_in(prepared.ask, None if at_h is None else Millis(round(at_h * HOUR)))
+    found = losses(prepared, load_facts(facts), moment)
+    wanted = [one for one in found if kind in (None, one.domain.kind)]
     if as_json:
-        print_json({"fleet": fleet.spec.name, "domains": rows})
+        print_json(_losses_json(prepared.spec.name, moment, wanted))
     else:
-        show(domains_table(rows, most))
+        _show_losses(moment, wanted, most, prepared.ask.gpus)
 
 
 def _losses_json(fleet: str, moment: Moment, rows: Sequence[DomainLoss]) -> dict[str, object]:

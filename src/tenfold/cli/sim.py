@@ -8,9 +8,10 @@ from typing import Annotated
 from cyclopts import App, Parameter, validators
 
 from tenfold.cli.output import print_json
-from tenfold.cli.sim_present import run_and_present
-from tenfold.cli.sim_show import fill_json, show_fill
+from tenfold.cli.sim_json import fill_json, run_json
+from tenfold.compose.sim_bill import bill
 from tenfold.compose.sim_inputs import SimFiles, prepare, prepare_fill
+from tenfold.compose.simulation import simulate
 from tenfold.model.errors import InputError
 from tenfold.model.policy import Placement
 from tenfold.model.units import HOUR, SECOND, Millis
@@ -123,6 +124,13 @@ def run(
 
         run_watched(prepared, bundle, shadow, force=force, as_json=as_json)
         return
+    if as_json and html is None and not detail and not sys.stderr.isatty():
+        result = simulate(prepared.ask)
+        print_json(run_json(result, bill(prepared.spec, result.summary)))
+        return
+    # Charts take long to load, and a program that asks for figures needs none.
+    from tenfold.cli.sim_present import run_and_present  # noqa: PLC0415
+
     run_and_present(prepared, html, force=force, detail=detail, as_json=as_json)
 
 
@@ -136,7 +144,12 @@ def _fill(files: SimFiles, watch: Path | str | None, *, as_json: bool) -> None:
     nodes, trace, chosen = prepare_fill(files)
     _say(trace.notes)
     filled = fill_nodes(nodes, trace.jobs, chosen.placement)
-    print_json(fill_json(filled)) if as_json else show_fill(filled)
+    if as_json:
+        print_json(fill_json(filled))
+        return
+    from tenfold.cli.sim_show import show_fill  # noqa: PLC0415
+
+    show_fill(filled)
 
 
 def _say(notes: Sequence[str]) -> None:

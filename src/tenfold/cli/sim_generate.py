@@ -11,6 +11,29 @@ from tenfold.compose.workload import Work, WorkAsk, generate_work
 from tenfold.files.traces.write import write_jobs
 from tenfold.report.figures import count, share
 
+FleetFile = Annotated[Path, Parameter(help="A fleet file; its teams submit the jobs.")]
+Mixes = Annotated[
+    list[str], Parameter(help="A workload of the facts; may be given again.", negative="")
+]
+OutFile = Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet.")]
+Days = Annotated[
+    float, Parameter(help="How long jobs are submitted.", validator=validators.Number(gt=0))
+]
+Loads = Annotated[
+    list[float] | None,
+    Parameter(
+        help="GPU time asked for over what the fleet has, 0.9; one a mix, or one for all.",
+        negative="",
+        validator=validators.Number(gt=0, lte=100),
+    ),
+]
+GpusMost = Annotated[
+    float | None,
+    Parameter(help="Leave larger jobs out; half the fleet.", validator=validators.Number(gt=0)),
+]
+Seed = Annotated[int, Parameter(help="The same seed gives the same jobs.")]
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+
 
 class WorkSummary(Struct, frozen=True, kw_only=True):
     """What was generated."""
@@ -28,30 +51,14 @@ class WorkSummary(Struct, frozen=True, kw_only=True):
 
 def generate_command(
     *,
-    fleet: Annotated[Path, Parameter(help="A fleet file; its teams submit the jobs.")],
-    mix: Annotated[
-        list[str], Parameter(help="A workload of the facts; may be given again.", negative="")
-    ],
-    out: Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet.")],
-    days: Annotated[
-        float, Parameter(help="How long jobs are submitted.", validator=validators.Number(gt=0))
-    ] = 14.0,
-    load: Annotated[
-        list[float] | None,
-        Parameter(
-            help="GPU time asked for over what the fleet has, 0.9; one a mix, or one for all.",
-            negative="",
-            validator=validators.Number(gt=0, lte=100),
-        ),
-    ] = None,
-    gpus_most: Annotated[
-        float | None,
-        Parameter(help="Leave larger jobs out; half the fleet.", validator=validators.Number(gt=0)),
-    ] = None,
-    seed: Annotated[int, Parameter(help="The same seed gives the same jobs.")] = 0,
-    facts: Annotated[
-        Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")
-    ] = None,
+    fleet: FleetFile,
+    mix: Mixes,
+    out: OutFile,
+    days: Days = 14.0,
+    load: Loads = None,
+    gpus_most: GpusMost = None,
+    seed: Seed = 0,
+    facts: Facts = None,
     force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
@@ -75,9 +82,10 @@ def generate_command(
     if as_json:
         print_json(summary)
         return
+    unit = "day" if days == 1 else "days"
     teams = f" of {count(summary.teams, 'team')}" if summary.teams > 1 else ""
     show(
-        f"{count(summary.jobs, 'job')}{teams} over {days:g} days, {summary.gpu_hours:,.0f} "
+        f"{count(summary.jobs, 'job')}{teams} over {days:g} {unit}, {summary.gpu_hours:,.0f} "
         f"GPU-hours: {share(summary.load)} of {summary.gpus:,} GPUs: {out}"
     )
 

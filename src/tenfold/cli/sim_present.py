@@ -6,8 +6,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tenfold.cli.output import print_json
+from tenfold.cli.sim_json import run_json
 from tenfold.cli.sim_page import run_page
-from tenfold.cli.sim_show import run_json, show_run
+from tenfold.cli.sim_show import show_run
 from tenfold.compose.sim_bill import bill
 from tenfold.compose.sim_detail import look_closer
 from tenfold.compose.sim_inputs import Prepared
@@ -24,9 +25,8 @@ def run_and_present(
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:
         result = _simulated(prepared)
-        closer = (
-            None if as_json and html is None and not detail else look_closer(prepared.ask, result)
-        )
+        wanted = detail or html is not None or not as_json
+        closer = look_closer(prepared.ask, result) if wanted else None
         costs = bill(prepared.spec, result.summary)
         if stream is not None:
             assert closer is not None, "a page is drawn from a closer look"

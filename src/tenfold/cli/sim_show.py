@@ -12,6 +12,7 @@ from tenfold.compose.sim_detail import Detail
 from tenfold.compose.sim_inputs import Prepared
 from tenfold.compose.simulation import SimResult
 from tenfold.report.figures import share
+from tenfold.report.run_charts import span
 from tenfold.report.terminal import levels, shares_line
 from tenfold.sim.meters import Summary
 from tenfold.study.fill import FillResult
@@ -74,7 +75,7 @@ def _show_charts(detail: Detail, gpus: int) -> None:
     queue = shares_line([one / most if most else 0.0 for one in line.jobs_waiting], LINE_CELLS)
     waits = detail.waits_s
     within = {
-        "at once" if limit == 0 else f"within {hours(limit)}": bisect_right(waits, limit)
+        "at once" if limit == 0 else f"within {span(limit)}": bisect_right(waits, limit)
         / len(waits)
         for limit in WAITS_S
     }

@@ -15,7 +15,7 @@ from tenfold.engine.digest import fleet_digest, nodes_digest
 from tenfold.engine.explain import Story, explain
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import events_of
-from tenfold.engine.replay import Difference, Impossible, rebuild, replay
+from tenfold.engine.replay import Difference, Impossible, lines_before, rebuild, replay
 from tenfold.engine.shadow import Shadowed
 from tenfold.files.replay_bundle import Bundle, BundleHeader, open_new_bundle
 from tenfold.fleet.fleet import Fleet
@@ -106,26 +106,34 @@ def nodes_in(bundle: Bundle) -> list[Node]:
 
 def fleet_in(bundle: Bundle) -> Fleet:
     """Return the fleet as it stood after the last fact, or raise where facts cannot be."""
-    header, file = bundle.header, bundle.file
+    _check_nodes(bundle)
+    fleet = rebuild(bundle.lines)
+    if isinstance(fleet, Impossible):
+        raise _cannot_be(bundle, fleet)
+    return fleet
+
+
+def _check_nodes(bundle: Bundle) -> None:
+    header = bundle.header
     if header.nodes_digest and nodes_digest(nodes_in(bundle)) != header.nodes_digest:
         raise InputError(
             "nodes-differ",
-            f"`{file}` was written on other nodes than those that join in it",
+            f"`{bundle.file}` was written on other nodes than those that join in it",
             "a bundle is written by tenfold and not meant to be changed by hand",
-            file=file,
+            file=bundle.file,
             line=1,
         )
-    fleet = rebuild(bundle.lines)
-    if isinstance(fleet, Impossible):
-        number = bundle.line_of(fleet.place)
-        raise InputError(
-            "impossible-fact",
-            f"line {number:,} cannot have happened: {fleet.sentence}",
-            "a bundle is written by tenfold and not meant to be changed by hand",
-            file=file,
-            line=number,
-        )
-    return fleet
+
+
+def _cannot_be(bundle: Bundle, found: Impossible) -> InputError:
+    number = bundle.line_of(found.place)
+    return InputError(
+        "impossible-fact",
+        f"line {number:,} cannot have happened: {found.sentence}",
+        "a bundle is written by tenfold and not meant to be changed by hand",
+        file=bundle.file,
+        line=number,
+    )
 
 
 def decider_of(bundle: Bundle) -> Callable[[], Decider]:
@@ -136,15 +144,21 @@ def decider_of(bundle: Bundle) -> Callable[[], Decider]:
 
 def verify(bundle: Bundle) -> Verified:
     """Replay a bundle under its own policy: the decisions and the fleet must be the same."""
-    told = fleet_digest(fleet_in(bundle)) == bundle.end.fleet
-    replayed = replay(bundle.lines, decider_of(bundle)())
+    _check_nodes(bundle)
+    told = rebuild(bundle.lines)
+    lines = bundle.lines
+    if isinstance(told, Impossible):
+        lines = lines_before(lines, told.place)
+    replayed = replay(lines, decider_of(bundle)())
+    if isinstance(told, Impossible) and replayed.difference is None:
+        raise _cannot_be(bundle, told)
+    ends = [fleet_digest(fleet) for fleet in (told, replayed.fleet) if isinstance(fleet, Fleet)]
     return Verified(
         policy=bundle.header.policy.name,
         events=bundle.end.events,
         cycles=replayed.cycles,
         orders=replayed.orders,
-        same_fleet=told
-        and (replayed.difference is not None or fleet_digest(replayed.fleet) == bundle.end.fleet),
+        same_fleet=all(end == bundle.end.fleet for end in ends),
         difference=replayed.difference,
     )
 

@@ -67,6 +67,12 @@ def generate_work(ask: WorkAsk) -> Work:
         groups.append(jobs)
         ends |= ends_of(mix, jobs, ask.seed)
     jobs = merged(groups)
+    if not jobs:
+        raise InputError(
+            "no-work",
+            f"{ask.days:g} days of fleet `{spec.name}` at this load are less than one job",
+            "ask for more days or more load",
+        )
     hours = gpu_hours(jobs)
     return Work(
         trace=JobTrace(jobs, [], ends),

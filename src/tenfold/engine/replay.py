@@ -17,7 +17,7 @@ from tenfold.engine.recording import Line, Step, Turn, turns_of
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import Action, RefuseJob, StartJob
 from tenfold.model.decision import Decision
-from tenfold.model.events import Event
+from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.units import Millis
 
 
@@ -189,6 +189,18 @@ def rebuild(lines: Iterable[Line]) -> Fleet | Impossible:
         except AssertionError as broken:
             return Impossible(place=place, sentence=str(broken))
     return fleet
+
+
+def lines_before(lines: Sequence[Line], place: int) -> Sequence[Line]:
+    """Return what may be replayed of a record in which one line cannot be.
+
+    An order that cannot be was never decided: its cycle is the last worth replaying.
+    """
+    if isinstance(lines[place], ActionOrdered):
+        for at in range(place, len(lines)):
+            if isinstance(lines[at], Cycle):
+                return lines[: at + 1]
+    return lines[:place]
 
 
 def _actions_differ(recorded: Sequence[Action], decided: Sequence[Action]) -> str:

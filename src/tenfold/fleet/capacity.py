@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Shape, Slot, per_member
+from tenfold.model.job import WHOLE, Shape, Slot, per_member
 from tenfold.model.node import Node
 
 BLOCK = 64
@@ -247,6 +247,22 @@ class Capacity:
             else:
                 bank.move(number, bank.free[number] - slot.gpus)
         self._hold(slots, shape, -1)
+
+    def has(self, slots: Slots, shape: Shape) -> bool:
+        """Return whether these very slots are free."""
+        for slot in slots:
+            bank, number = self.place[slot.node]
+            whole = slot.gpus
+            if slot.milli:
+                given = bank.given.get(number, {}).get(slot.device, 0)
+                if given + slot.milli > WHOLE:
+                    return False
+                whole = int(given == 0)
+            if not bank.is_open[number] or bank.free[number] < whole:
+                return False
+            if not self._has(bank, number, shape, len(slots)):
+                return False
+        return True
 
     def give(self, slots: Slots, shape: Shape) -> None:
         """Give slots back."""

@@ -65,9 +65,11 @@ def domain_members(layout: Layout, catalogue: Catalogue) -> dict[tuple[DomainKin
     A row that stands for any node of a pool has them all: which of them goes is not said.
     """
     radius = _Radius(layout, catalogue)
-    rows = _rows(radius)
-    members = {(row.kind, row.name): radius.lost.get((row.kind, row.name)) for row in rows}
-    found = {key: lost for key, lost in members.items() if lost is not None}
+    found: dict[tuple[DomainKind, str], Ints] = {}
+    for row in _rows(radius):
+        lost = radius.lost.get((row.kind, row.name))
+        if lost is not None:
+            found[row.kind, row.name] = lost
     for place, pool in enumerate(layout.spec.pools):
         start, end = layout.pool_start[place], layout.pool_start[place + 1]
         found["node", f"any node of {pool.id}"] = np.arange(start, end)

@@ -53,7 +53,7 @@ def placed_at(
     now_ms: Millis,
     *,
     checkpoint_every_ms: Millis,
-    restart_cost_ms: Millis = Millis(0),
+    restart_cost_ms: Millis,
 ) -> list[Placed]:
     """Return the running jobs of a fleet with what each would lose at a moment.
 

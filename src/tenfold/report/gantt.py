@@ -30,7 +30,7 @@ GROUPS_MAX = 7
 TALL, LANE_MIN, LANE_MAX = 620.0, 0.75, 6.0
 NODE_GAP, RACK_GAP, FOOT = 1.0, 7.0, 50
 LABELS_MAX = 130.0
-NO_GROUP = "(none)"
+NO_GROUP, OTHERS = "(none)", "others"
 
 
 class GanttRow(Struct, frozen=True):
@@ -56,7 +56,8 @@ class GanttBar(Struct, frozen=True):
 def gantt(card: Card, rows: Sequence[GanttRow], bars: Sequence[GanttBar], x: Axis) -> str:
     """Return bars in the lanes of their nodes; the height of the card follows from the nodes."""
     fills = _fills(bars)
-    names = list(dict.fromkeys((group or NO_GROUP, fill) for group, fill in fills.items()))
+    names = [(group or NO_GROUP, fill) for group, fill in fills.items() if fill != FAINT]
+    names += [(OTHERS, FAINT)] if FAINT in fills.values() else []
     above = legend_height(names, card.width - 2 * PAD) + 10
     top = head_height(card) + above + 6
     lane = max(LANE_MIN, min(LANE_MAX, TALL / max(1, sum(row.lanes for row in rows))))

@@ -70,7 +70,8 @@ def sim_report(run: RunPage) -> str:
         Section("By rack", charts_html(_gantt(run))),
     ]
     if rows:
-        sections.append(Section("By team", table_html(columns, rows)))
+        heads = [column.lstrip(">") for column in columns]
+        sections.append(Section("By team", table_html(heads, rows)))
     if run.assumed:
         sections.append(Section("What was assumed", list_html(run.assumed)))
     return page(run.title, sections, lead=run.lead, top_html=tiles_html(run.tiles), foot=FOOT)

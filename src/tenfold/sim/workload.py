@@ -251,9 +251,11 @@ class _Drawing:
         length_s[-1] = self.span_s - (hours - 1) * HOUR / SECOND
         reached = np.cumsum(weight * length_s)
         if reached[-1] <= 0:
-            weight, reached = np.ones(hours), np.cumsum(length_s)
+            # The span ends before the first hour in which anybody works.
+            reached = np.cumsum(length_s)
         marks = generator.random(count) * reached[-1]
-        hour = np.minimum(np.searchsorted(reached, marks, "right"), hours - 1)
+        found = np.searchsorted(reached, marks, "right").astype(np.int64)
+        hour = np.minimum(found, hours - 1)
         into = generator.random(count) * length_s[hour]
         return [int(one) for one in hour * (HOUR / SECOND) + into]
 
@@ -285,7 +287,8 @@ def _fitting(
         least = min(size.gpus for size in mix.sizes)
         raise InputError(
             "no-size-fits",
-            f"workload `{mix.name}` has jobs of {least:g} gpus and more, but {whom} {most:g} at once",
+            f"workload `{mix.name}` has jobs of {least:g} gpus and more, "
+            f"but {whom} {most:g} at once",
             "choose a workload of smaller jobs, or raise `--gpus-most`",
         )
     return sizes

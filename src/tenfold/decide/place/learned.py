@@ -14,7 +14,7 @@ jobs, so that a decider which starts now from the view sees the very same figure
 
 from collections import deque
 
-from tenfold.decide.place.ranking import NEVER, Family, Group, Holder
+from tenfold.decide.place.ranking import Family, Group, Holder
 from tenfold.decide.place.rankings import Plain, weight_milli
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.job import Ended, Job
@@ -88,6 +88,7 @@ class Learned(Plain):
     """Gittins order from learned hazards; knows no durations."""
 
     preempts = True
+    bounds = BOUNDS
 
     def __init__(self) -> None:
         self._seen = 0
@@ -121,14 +122,6 @@ class Learned(Plain):
             job.seq // BATCH_JOBS,
         )
 
-    def level(self, job: Job, served_ms: int) -> int:
-        """Return the level reached."""
-        return level_of(served_ms)
-
-    def level_ends_ms(self, job: Job, level: int) -> int:
-        """Return the service at which the next level begins."""
-        return NEVER if level == LEVELS - 1 else BOUNDS[level + 1]
-
     def turn(self, group: Group) -> float:
         """Return the turn that all jobs of a batch and level share."""
         return self._turn(group.family, group.level)
@@ -139,14 +132,16 @@ class Learned(Plain):
 
     def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
         """Count the levels that a member survived."""
+        batch = self._member(family, 0 if before else 1)
         if before:
-            self._reach(family, before, -1)
-        self._reach(family, after, 1)
+            batch.reached[before] -= 1
+        batch.reached[after] += 1
 
     def ended(self, view: FleetView, holder: Holder) -> None:
         """Forget what a job's survival had told: the history says it better from now on."""
         if holder.level:
-            self._reach(holder.family or self.family(holder.job), holder.level, -1)
+            family = holder.family or self.family(holder.job)
+            self._member(family, -1).reached[holder.level] -= 1
         if view.ended - self._seen > STEP_MOST:
             self._catch_up(view)
 
@@ -188,10 +183,6 @@ class Learned(Plain):
     def _end(self, family: Family, level: int, sign: int) -> None:
         """Count a member (or forget one) that ended in a level."""
         self._member(family, sign).ends[level] += sign
-
-    def _reach(self, family: Family, level: int, sign: int) -> None:
-        """Count an unfinished member that has reached a level, or has left it."""
-        self._member(family, sign).reached[level] += sign
 
     def _member(self, family: Family, sign: int) -> _Batch:
         batch = self._batches.get(family)
@@ -235,6 +226,8 @@ class Learned(Plain):
         if turn is None:
             turn = _index(self._hazard((size, team)), level) * size
             self._turns[size, team, level] = turn
+        if batch is not None:
+            batch.turns[level] = turn
         return turn
 
     def _hazard(self, kind: Kind) -> Hazards:

@@ -8,7 +8,7 @@ then the room to come is kept for those it was made for.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tenfold.decide.place.misfit import never_fits
-from tenfold.decide.place.ranking import NEVER, Holder, Ranking
+from tenfold.decide.place.ranking import NEVER, Holder, Ranking, level_at
 from tenfold.decide.place.standing import Standing
 from tenfold.decide.place.victims import choose_victims
 from tenfold.decide.place.waiting import Waiting
@@ -126,14 +126,18 @@ class RankedPlacer:
         self._compared_ms = -1
         self._freed.clear()
         past = view.past
-        for order in view.orders.values():
-            before = past.get(order.job.id, NEVER_RAN)
-            self._standing.add(Holder(order.job, order.slots, order.ordered_ms, before))
-        for run in view.running.values():
-            before = past.get(run.job.id, NEVER_RAN)
-            holder = Holder(run.job, run.slots, run.started_ms, before)
+        holders = [
+            Holder(order.job, order.slots, order.ordered_ms, past.get(job_id, NEVER_RAN))
+            for job_id, order in view.orders.items()
+        ]
+        holders += [
+            Holder(run.job, run.slots, run.started_ms, past.get(job_id, NEVER_RAN))
+            for job_id, run in view.running.items()
+        ]
+        for holder in sorted(holders, key=_started):
             self._standing.add(holder)
-            if run.stopping:
+            run = view.running.get(holder.job.id)
+            if run is not None and run.stopping:
                 self._standing.stop(holder)
         for job_id in past:
             holder = self._standing.held.get(job_id)
@@ -144,7 +148,7 @@ class RankedPlacer:
     def _tell_past(self, view: FleetView, job: Job, known: int) -> None:
         """Tell the policy what an unfinished job has behind it, beyond the level it knows."""
         ranking = self._ranking
-        level = ranking.level(job, view.past[job.id].ran_ms)
+        level = level_at(ranking, job, view.past[job.id].ran_ms)
         if level > known:
             ranking.climbed(job, ranking.family(job), known, level)
 
@@ -255,6 +259,10 @@ class RankedPlacer:
             why = f"job `{job.id}` goes first under `{self.name}` and needs its room"
             actions.append(StopJob(holder.job.id, "preempted", Reason("gave-way", why)))
         return self._capacity.claim(shape)
+
+
+def _started(holder: Holder) -> tuple[int, int, int]:
+    return holder.started_ms, holder.job.submitted_ms, holder.job.seq
 
 
 class _Coming:

@@ -6,6 +6,8 @@ and against jobs that hold room: a smaller turn goes first. All of it must follo
 view, the time and the policy alone, so that a fresh decider decides as a warm one.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Protocol
 
 from tenfold.fleet.capacity import Slots
@@ -35,6 +37,7 @@ class Holder:
         "stand",
         "started_ms",
         "stopping",
+        "weight",
     )
 
     def __init__(self, job: Job, slots: Slots, started_ms: int, before: Past) -> None:
@@ -47,6 +50,7 @@ class Holder:
         self.stopping = False
         self.family: Family | None = None
         self.level = 0
+        self.weight = 0
         self.stand: Stand | None = None
         """Where it stands among those that may be displaced, while somebody waits."""
 
@@ -65,6 +69,11 @@ class Stand:
         self.level = level
         self.turn = turn
         self.holders: dict[JobId, Holder] = {}
+
+
+def level_at(ranking: "Ranking", job: Job, served_ms: int) -> int:
+    """Return the level that a job has reached after so much service."""
+    return bisect_right(ranking.bounds, served_ms * ranking.weight(job)) - 1
 
 
 class Group:
@@ -108,12 +117,13 @@ class Ranking(Protocol):
         """Return what else than its shape tells its group from others."""
         ...
 
-    def level(self, job: Job, served_ms: int) -> int:
-        """Return the level a job has reached by what it was served."""
+    @property
+    def bounds(self) -> Sequence[int]:
+        """Service at which each level begins, from 0 up, in ms times the weight of a job."""
         ...
 
-    def level_ends_ms(self, job: Job, level: int) -> int:
-        """Return the service at which the next level begins, or NEVER."""
+    def weight(self, job: Job) -> int:
+        """Return what a job's service is multiplied by before it is held to the bounds."""
         ...
 
     def turn(self, group: Group) -> float:

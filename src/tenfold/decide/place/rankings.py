@@ -4,7 +4,6 @@ Those that read `duration_ms` know what only a replay can know; they are there t
 measured against, and to reproduce published results.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
 
 from tenfold.decide.place.ranking import ALIKE, NEVER, Family, Group, Holder
@@ -22,6 +21,7 @@ class Plain:
 
     preempts = False
     live = False
+    bounds: Sequence[int] = (0,)
 
     def begin(self, view: FleetView) -> None:
         """Nothing is kept."""
@@ -34,13 +34,9 @@ class Plain:
         """All are alike."""
         return ALIKE
 
-    def level(self, job: Job, served_ms: int) -> int:
-        """There is one level."""
-        return 0
-
-    def level_ends_ms(self, job: Job, level: int) -> int:
-        """It never ends."""
-        return NEVER
+    def weight(self, job: Job) -> int:
+        """Service is time."""
+        return 1
 
     def turn(self, group: Group) -> float:
         """The head's key."""
@@ -98,17 +94,11 @@ class LeastAttained(Plain):
     preempts = True
 
     def __init__(self, limits_gpu_s: Sequence[float] = LAS_LIMITS_GPU_S) -> None:
-        self._limits = [round(limit * SECOND * WHOLE) for limit in limits_gpu_s]
+        self.bounds = (0, *(round(limit * SECOND * WHOLE) for limit in limits_gpu_s))
 
-    def level(self, job: Job, served_ms: int) -> int:
-        """Return the queue that its GPU time puts it in."""
-        return bisect_right(self._limits, served_ms * weight_milli(job))
-
-    def level_ends_ms(self, job: Job, level: int) -> int:
-        """Return the run time at which it falls into the next queue."""
-        if level == len(self._limits):
-            return NEVER
-        return -(-self._limits[level] // weight_milli(job))
+    def weight(self, job: Job) -> int:
+        """Service is GPU time."""
+        return weight_milli(job)
 
     def turn(self, group: Group) -> float:
         """Return the queue."""

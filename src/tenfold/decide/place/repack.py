@@ -56,6 +56,7 @@ class RepackPlacer:
         if not (bridged and news is not None and self._hear(view, news)):
             self._rebuild(view)
         self._version = view.version
+        self._capacity.refresh(view)
         if any(holder.stopping for holder in self._held.values()):
             return NOTHING
         actions: list[Action] = []
@@ -218,7 +219,7 @@ class RepackPlacer:
         everyone.sort(key=lambda one: -(one.gpus if isinstance(one, Holder) else one.shape.gpus))
         for one in everyone:
             shape = one.job.shape if isinstance(one, Holder) else one.shape
-            if isinstance(one, Holder) and _still_free(capacity, one.slots):
+            if isinstance(one, Holder) and capacity.has(one.slots, shape):
                 slots = one.slots
                 capacity.take(slots, shape)
             else:
@@ -248,11 +249,6 @@ class RepackPlacer:
 
 def _gpus(bank: Bank) -> int:
     return bank.size * sum(bank.is_open)
-
-
-def _still_free(capacity: Capacity, slots: Slots) -> bool:
-    places = [(capacity.place[slot.node], slot.gpus) for slot in slots]
-    return all(bank.is_open[n] and bank.free[n] >= gpus for (bank, n), gpus in places)
 
 
 def _just_moved(view: FleetView, now_ms: Millis) -> bool:

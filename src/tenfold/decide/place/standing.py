@@ -4,11 +4,12 @@ Holders of one family and level share a turn and stand together. Nobody is given
 before somebody has to wait: most jobs start and end without ever being compared.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
-from tenfold.decide.place.ranking import NEVER, Family, Holder, Ranking, Stand
+from tenfold.decide.place.ranking import NEVER, Family, Holder, Ranking, Stand, level_at
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.units import Millis
 
@@ -22,12 +23,14 @@ class Standing:
     def __init__(self, ranking: Ranking, keep_factor: float) -> None:
         self._ranking = ranking
         self._keep_factor = keep_factor
+        self._bounds = ranking.bounds
         self._compares = ranking.preempts and not ranking.live
         self.held: dict[JobId, Holder] = {}
         self.stopping: dict[JobId, Holder] = {}
         self._at: dict[NodeId, dict[JobId, Holder]] = {}
         self._settled_ms = -1
-        self._loose: list[Holder] = []
+        self._loose: deque[Holder] = deque()
+        """Holders without a stand, in order of start."""
         self._order: list[tuple[float, Family, int, Stand]] = []
         self._stands: dict[Family, dict[int, Stand]] = {}
         self._timers: list[tuple[int, int, Holder]] = []
@@ -36,28 +39,25 @@ class Standing:
     def add(self, holder: Holder) -> None:
         """Count a job that holds room from now on."""
         self.held[holder.job.id] = holder
-        if self._compares:
-            for slot in holder.slots:
-                self._at.setdefault(slot.node, {})[holder.job.id] = holder
         if holder.before.runs:
-            holder.level = self._ranking.level(holder.job, holder.before.ran_ms)
+            holder.level = level_at(self._ranking, holder.job, holder.before.ran_ms)
         if self._compares:
             loose = self._loose
             loose.append(holder)
             if len(loose) > LOOSE_MOST:
-                self._loose = [each for each in loose if self.held.get(each.job.id) is each]
+                kept = (each for each in loose if self.held.get(each.job.id) is each)
+                self._loose = deque(kept)
         self._ranking.held(holder, 1)
 
     def remove(self, job_id: JobId) -> Holder:
         """Let a holder go, and return it."""
         holder = self.held.pop(job_id)
-        if self._compares:
-            for slot in holder.slots:
-                del self._at[slot.node][job_id]
         if holder.stopping:
             self.stopping.pop(job_id, None)
         if holder.stand is not None:
             self._leave(holder)
+            for slot in holder.slots:
+                del self._at[slot.node][job_id]
         self._ranking.held(holder, -1)
         return holder
 
@@ -75,11 +75,12 @@ class Standing:
             return 0.0
         self._settled_ms = review_ms
         greatest = 0.0
-        loose, self._loose = self._loose, []
-        for holder in loose:
-            if holder.started_ms >= review_ms:
-                self._loose.append(holder)
-            elif self.held.get(holder.job.id) is holder:
+        loose, held = self._loose, self.held
+        while loose and loose[0].started_ms < review_ms:
+            holder = loose.popleft()
+            if held.get(holder.job.id) is holder:
+                for slot in holder.slots:
+                    self._at.setdefault(slot.node, {})[holder.job.id] = holder
                 greatest = max(greatest, self._join(holder, review_ms))
         timers = self._timers
         while timers and timers[0][0] <= review_ms:
@@ -111,11 +112,10 @@ class Standing:
         while timers and timers[0][2].stand is None:
             heappop(timers)
         next_ms = timers[0][0] if timers else NEVER
-        # Stands are given in order of start, so the first that is still held comes first.
-        for holder in self._loose:
-            if self.held.get(holder.job.id) is holder:
-                return min(next_ms, holder.started_ms + 1)
-        return next_ms
+        loose = self._loose
+        while loose and self.held.get(loose[0].job.id) is not loose[0]:
+            loose.popleft()
+        return min(next_ms, loose[0].started_ms + 1) if loose else next_ms
 
     def beside(self, node: NodeId) -> list[tuple[float, int]]:
         """Return for each stander on a node the turn that could displace it, and its GPUs."""
@@ -159,8 +159,10 @@ class Standing:
         family = holder.family
         if family is None:
             family = holder.family = ranking.family(job)
-        served_ms = holder.before.ran_ms + max(0, review_ms - holder.started_ms)
-        level = ranking.level(job, served_ms)
+            holder.weight = ranking.weight(job)
+        bounds, weight = self._bounds, holder.weight
+        served_ms = holder.before.ran_ms + review_ms - holder.started_ms
+        level = bisect_right(bounds, served_ms * weight) - 1
         if level != holder.level:
             ranking.climbed(job, family, holder.level, level)
             holder.level = level
@@ -173,10 +175,9 @@ class Standing:
             insort(self._order, (stand.turn, family, level, stand))
         stand.holders[job.id] = holder
         holder.stand = stand
-        ends_ms = ranking.level_ends_ms(job, level)
-        if ends_ms != NEVER:
+        if level + 1 < len(bounds):
             self._timed += 1
-            at_ms = holder.started_ms + ends_ms - holder.before.ran_ms
+            at_ms = holder.started_ms - holder.before.ran_ms - (-bounds[level + 1] // weight)
             heappush(self._timers, (at_ms, self._timed, holder))
         return stand.turn
 

@@ -6,7 +6,7 @@ for one of its members was freed, when a better head came, or when turns have ch
 
 from heapq import heappop, heappush
 
-from tenfold.decide.place.ranking import Family, Group, Ranking
+from tenfold.decide.place.ranking import Family, Group, Ranking, level_at
 from tenfold.fleet.capacity import Capacity
 from tenfold.model.job import Job, Past, Shape
 
@@ -41,7 +41,7 @@ class Waiting:
     def add(self, job: Job, past: Past, capacity: Capacity) -> None:
         """Put a job into its group."""
         ranking, shape = self._ranking, job.shape
-        family, level = ranking.family(job), ranking.level(job, past.ran_ms)
+        family, level = ranking.family(job), level_at(ranking, job, past.ran_ms) if past.runs else 0
         group = self._groups.get((shape.key, family, level))
         if group is None:
             group = self._groups[shape.key, family, level] = Group(shape, family, level)

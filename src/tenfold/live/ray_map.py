@@ -1,0 +1,84 @@
+"""One function over many tasks on a Ray cluster: the only module that imports Ray.
+
+The nodes of the cluster need Tenfold installed, and files under the same paths. A cluster
+that asks for a token reads it from RAY_AUTH_TOKEN, as all of Ray's own tools do.
+"""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Protocol, TypeVar, cast
+
+from tenfold.model.errors import InputError, Unreachable
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class _Remote(Protocol):
+    def remote(self, task: object) -> object: ...
+
+
+class _Ray(Protocol):
+    """The part of Ray that is used here."""
+
+    def init(self, address: str, **options: object) -> object: ...
+    def remote(self, function: Callable[[Any], Any]) -> _Remote: ...
+    def wait(
+        self, references: list[object], *, num_returns: int
+    ) -> tuple[list[object], list[object]]: ...
+    def get(self, reference: object) -> Any: ...
+    def shutdown(self) -> None: ...
+
+
+def ray_map(
+    address: str,
+    work: Callable[[T], R],
+    tasks: Sequence[T],
+    *,
+    lost: Callable[[T, str], R],
+    done: Callable[[int], None],
+) -> list[R]:
+    """Return what `work` gives for each task, in order; `lost` answers for one that Ray lost."""
+    ray = _connected(address)
+    try:
+        remote = ray.remote(work)
+        places = {remote.remote(task): place for place, task in enumerate(tasks)}
+        results: dict[int, R] = {}
+        waiting = list(places)
+        while waiting:
+            ready, waiting = ray.wait(waiting, num_returns=1)
+            for reference in ready:
+                place = places[reference]
+                try:
+                    results[place] = cast("R", ray.get(reference))
+                except Exception as error:
+                    results[place] = lost(tasks[place], _first_line(error))
+                done(len(results))
+        return [results[place] for place in range(len(tasks))]
+    finally:
+        ray.shutdown()
+
+
+def _connected(address: str) -> _Ray:
+    try:
+        ray = cast("_Ray", import_module("ray"))
+    except ModuleNotFoundError:
+        raise InputError(
+            "ray-not-installed",
+            "Ray is not installed here, so nothing can be sent to a cluster of it",
+            "run pip install 'tenfold[ray]', or leave out --ray to use processes of this machine",
+        ) from None
+    try:
+        ray.init(address, logging_level="ERROR", log_to_driver=False)
+    except Exception as error:
+        raise Unreachable(
+            "ray-unreachable",
+            f"no Ray cluster answers at `{address}`: {_first_line(error)}",
+            "check the address with `ray status`, and RAY_AUTH_TOKEN if the cluster asks for one",
+        ) from None
+    return ray
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,137 @@
+"""One simulation of a comparison: from its files to its figures, wherever it runs."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.sim_bill import bill
+from tenfold.compose.sim_detail import Detail, look_closer, thinned
+from tenfold.compose.sim_inputs import SimFiles, prepare
+from tenfold.compose.simulation import simulate
+from tenfold.model.errors import TenfoldError
+from tenfold.sim.meters import Summary
+
+Figures = dict[str, float]
+CURVE_POINTS = 200
+FIGURES: Mapping[str, bool | None] = {
+    "gpu_utilization": True,
+    "goodput": True,
+    "avg_wait_s": False,
+    "avg_jct_s": False,
+    "p50_jct_s": False,
+    "p99_jct_s": False,
+    "makespan_s": False,
+    "usd": False,
+    "usd_per_gpu_hour": False,
+    "kwh": False,
+    "preemptions": False,
+    "failures": None,
+    "jain": True,
+    "rho_mean": False,
+    "late_share": False,
+    "fragmentation": False,
+    "finished": True,
+    "refused": False,
+}
+"""What is compared, and whether more of it is better; None where it is only chance."""
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """One simulation to run."""
+
+    files: SimFiles
+    with_curves: bool = False
+
+
+class Curves(Struct, frozen=True, kw_only=True):
+    """What a chart of a run needs, thinned. Times are seconds since the first submission."""
+
+    allocated: tuple[tuple[float, float], ...]
+    """Share of the GPUs."""
+    waiting: tuple[tuple[float, float], ...]
+    waits_s: tuple[float, ...]
+    jcts_s: tuple[float, ...]
+
+
+class CellError(Struct, frozen=True, kw_only=True):
+    """Why a cell has no figures."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+class CellResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came of a cell: figures, or an error."""
+
+    fleet: str
+    jobs: str
+    policy: str
+    seed: int
+    figures: Figures | None = None
+    error: CellError | None = None
+    curves: Curves | None = None
+    notes: tuple[str, ...] = ()
+
+
+def run_cell(cell: Cell) -> CellResult:
+    """Run one simulation from its files to its figures; an error is a result too."""
+    try:
+        prepared = prepare(cell.files)
+        result = simulate(prepared.ask)
+        detail = look_closer(prepared.ask, result)
+        costs = bill(prepared.spec, result.summary)
+    except TenfoldError as error:
+        return _failed(cell, CellError(code=error.code, message=error.message, hint=error.hint))
+    except Exception as error:
+        return _failed(cell, CellError(code="bug", message=f"{type(error).__name__}: {error}"))
+    figures = _figures(result.summary, detail)
+    figures |= {"kwh": costs.kwh}
+    if costs.usd is not None:
+        figures["usd"] = costs.usd
+    if costs.usd_per_gpu_hour is not None:
+        figures["usd_per_gpu_hour"] = costs.usd_per_gpu_hour
+    return replace(
+        _failed(cell, None),
+        figures={name: figures[name] for name in FIGURES if name in figures},
+        curves=_curves(detail, prepared.ask.gpus) if cell.with_curves else None,
+        notes=prepared.notes,
+    )
+
+
+def lost_cell(cell: Cell, why: str) -> CellResult:
+    """Return the result of a cell whose process or machine went away."""
+    return _failed(cell, CellError(code="cell-lost", message=f"the run was lost: {why}"))
+
+
+def _failed(cell: Cell, error: CellError | None) -> CellResult:
+    files = cell.files
+    return CellResult(
+        fleet=str(files.fleet),
+        jobs=str(files.jobs),
+        policy=files.policy,
+        seed=files.settings.seed,
+        error=error,
+    )
+
+
+def _figures(summary: Summary, detail: Detail) -> Figures:
+    figures: Figures = {name: getattr(summary, name) for name in FIGURES if hasattr(summary, name)}
+    if detail.fairness is not None:
+        figures["rho_mean"] = detail.fairness.rho_mean
+        figures["late_share"] = detail.fairness.late_share
+    if detail.fragmentation is not None:
+        figures["fragmentation"] = detail.fragmentation
+    return figures
+
+
+def _curves(detail: Detail, gpus: int) -> Curves:
+    line = detail.timeline
+    busy = [one / max(1, gpus) for one in line.gpus_allocated]
+    return Curves(
+        allocated=tuple(zip(line.at_s, busy, strict=True)),
+        waiting=tuple(zip(line.at_s, line.jobs_waiting, strict=True)),
+        waits_s=thinned(detail.waits_s, CURVE_POINTS),
+        jcts_s=thinned(detail.jcts_s, CURVE_POINTS),
+    )
