@@ -46,7 +46,7 @@ def test_hazards_are_taken_at_fixed_counts():
         16,
         96,
         960,
-        4_864,
+        4_608,
     ]
 
 

@@ -65,10 +65,17 @@ def test_cpus_are_not_asked_of_nodes_that_do_not_count_them():
     assert capacity.claim(shape_of(1, cpus=100)) == (Slot(NodeId("uncounted"), 1),)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_equal_nodes_are_taken_in_the_order_of_the_fleet(placement: Placement):
+@pytest.mark.parametrize("placement", ["best-fit", "fgd"])
+def test_published_rules_take_equal_nodes_in_the_order_of_the_fleet(placement: Placement):
     capacity = room(placement, node("b", 8, cpus=64), node("a", 8, cpus=64))
     assert capacity.claim(shape_of(8, cpus=8)) == (Slot(NodeId("b"), 8),)
+
+
+def test_our_rule_takes_equal_nodes_whatever_their_order_in_the_file():
+    alike = [node(name, 8, cpus=64) for name in "abcdefgh"]
+    forward, backward = room("tenfold", *alike), room("tenfold", *reversed(alike))
+    shapes = [shape_of(8, cpus=8)] * 8
+    assert [forward.claim(one) for one in shapes] == [backward.claim(one) for one in shapes]
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tenfold.compose.fleet import load_fleet
 from tenfold.compose.sim_bill import bill
+from tenfold.model.ids import PoolId
 from tenfold.sim.meters import Summary
 
 RENTED = """
@@ -70,15 +71,22 @@ def test_energy_is_part_of_the_dollars_only_where_the_fleet_is_owned(file: Path)
 
 
 def test_without_a_price_there_are_no_dollars(file: Path):
-    file.write_text(RENTED.split("price")[0])
-    costs = bill(load_fleet(file), RUN)
+    spec = load_fleet(file)
+    costs = bill(replace(spec, pools=(replace(spec.pools[0], price=None),)), RUN)
     assert (costs.usd, costs.usd_per_gpu_hour) == (None, None)
     assert costs.kwh > 0
 
 
 def test_a_pool_without_a_price_is_named(file: Path):
-    more = '[[pool]]\nname = "spare"\naccelerator = "H100"\nnodes = 1\ngpus_per_node = 8\n'
-    file.write_text(RENTED + more)
-    said = bill(load_fleet(file), RUN).assumed
+    spec = load_fleet(file)
+    spare = replace(spec.pools[0], id=PoolId("spare"), price=None)
+    said = bill(replace(spec, pools=(*spec.pools, spare)), RUN).assumed
     assert any("`spare`" in one for one in said)
     assert len(said) == 3
+
+
+def test_a_price_that_the_file_does_not_state_is_an_assumption(file: Path):
+    file.write_text(RENTED.split("price", maxsplit=1)[0])
+    costs = bill(load_fleet(file), RUN)
+    assert costs.usd is not None
+    assert any("$" in one and "`h100`" in one for one in costs.assumed)

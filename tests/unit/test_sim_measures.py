@@ -1,10 +1,12 @@
 """Charts and measures worked out of the record of a run, against cases done by hand."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tenfold.compose.sim_detail import look_closer, thinned
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
@@ -46,18 +48,20 @@ def job(name: str, at_s: float, length_s: float, gpus: float, team: str = "t") -
 
 
 def run(nodes: Sequence[Node], jobs: Sequence[Job], faults: Sequence[Fault] = ()) -> SimResult:
-    return simulate(SimAsk(nodes=nodes, jobs=jobs, policy=FIFO, faults=faults))
+    return simulate(SimAsk(nodes=nodes, jobs=numbered(jobs), policy=FIFO, faults=faults))
+
+
+def numbered(jobs: Sequence[Job]) -> list[Job]:
+    return [replace(one, seq=seq) for seq, one in enumerate(jobs)]
 
 
 def drawn(seed: int, count: int = 80) -> list[Job]:
     dice = Random(seed)
-    return sorted(
-        (
-            job(f"j{n}", dice.uniform(0, 500), dice.uniform(1, 300), dice.choice([1, 2, 4, 8, 16]))
-            for n in range(count)
-        ),
-        key=lambda one: one.submitted_ms,
-    )
+    made = [
+        job(f"j{n}", dice.uniform(0, 500), dice.uniform(1, 300), dice.choice([1, 2, 4, 8, 16]))
+        for n in range(count)
+    ]
+    return numbered(sorted(made, key=lambda one: one.submitted_ms))
 
 
 def test_means_are_areas_below_the_steps():
@@ -153,7 +157,7 @@ def test_what_is_left_of_a_shared_device_is_stranded_for_whole_ones():
 
 def test_a_full_fleet_has_nothing_to_strand():
     jobs = [job("a", 0, 100, 8)]
-    assert fragmentation([node("n")], jobs, run([node("n")], jobs).meters) is None
+    assert fragmentation([node("n")], jobs, run([node("n")], jobs).meters) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -169,13 +173,15 @@ def test_lanes_never_cover_each_other_and_hold_what_ran(seed: int):
     runs = lane_runs(nodes, result.meters, 0)
     held = sum((one.end_s - one.start_s) * one.lanes for one in runs)
     assert held / 3600 == pytest.approx(result.summary.gpu_hours)
-    for lane in {(one.node, lane) for one in runs for lane in range(one.lane, one.lane + one.lanes)}:
+    for lane in {
+        (one.node, lane) for one in runs for lane in range(one.lane, one.lane + one.lanes)
+    }:
         times = sorted(
             (one.start_s, one.end_s)
             for one in runs
             if one.node == lane[0] and one.lane <= lane[1] < one.lane + one.lanes
         )
-        assert all(a[1] <= b[0] for a, b in zip(times, times[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in pairwise(times))
 
 
 def test_of_many_nodes_whole_racks_are_shown_and_of_many_runs_the_largest():

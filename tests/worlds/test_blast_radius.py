@@ -5,12 +5,14 @@ in the middle of everything. What the journal and the meters of that run say is 
 what was worked out beforehand: nodes, GPUs, jobs stopped, and GPU-hours since the last save.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from tenfold.cli.main import main
 from tenfold.compose.blast import losses, placed_in
 from tenfold.compose.fleet import load_facts
 from tenfold.compose.nodes import nodes_of
@@ -156,3 +158,15 @@ def test_a_gang_is_hit_once_and_whole():
 
 def _slots(*names: str):
     return tuple(Slot(NodeId(name), 8) for name in names)
+
+
+def test_the_command_tells_domains_with_the_jobs_they_stop(capsys: pytest.CaptureFixture[str]):
+    folder = EXAMPLES / "bank-three-sites"
+    words = ["fleet", "domains", str(folder / "fleet.toml"), "--jobs", str(folder / "jobs.csv")]
+    assert main([*words, "--kind", "site", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in told["domains"]] == ["frankfurt", "dublin", "zurich"]
+    # Gangs are counted in every site that they lie in.
+    assert sum(row["jobs"] for row in told["domains"]) >= told["jobs_running"] > 0
+    assert main([*words, "--at-h", "0"]) == 0
+    assert "GPU-h lost" in capsys.readouterr().out

@@ -47,8 +47,9 @@ def test_the_same_policy_decides_the_same_on_recorded_facts(
     assert verified.orders > 60
 
 
-def test_shares_of_a_gpu_are_replayed(tmp_path: Path):
-    asked = ask("fifo", jobs=crowd(shares=True), settings=ROUGH)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_shares_of_a_gpu_are_replayed(policy: PolicyName, tmp_path: Path):
+    asked = ask(policy, jobs=crowd(shares=True), settings=ROUGH)
     _, bundle = recorded(asked, tmp_path / "run.jsonl")
     assert verify(bundle).same
 

@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from cyclopts import App, Parameter, validators
 
 from tenfold.cli.output import print_json
+from tenfold.cli.sim_grid import NO_GRID, GridOptions
 from tenfold.cli.sim_json import fill_json, run_json
 from tenfold.compose.sim_bill import bill
 from tenfold.compose.sim_inputs import SimFiles, prepare, prepare_fill
@@ -45,6 +46,12 @@ Seed = Annotated[int, Parameter(help="Seed of failures and of starts that fail."
 RestartCost = Annotated[
     float, Parameter(help="Seconds that each resumed run pays first.", validator=NOT_NEGATIVE)
 ]
+CheckpointEvery = Annotated[
+    float, Parameter(help="Work that a lost node can cost, 3600.", validator=NOT_NEGATIVE)
+]
+StartDelay = Annotated[
+    float, Parameter(help="From an order to the first step.", validator=NOT_NEGATIVE)
+]
 Failures = Annotated[
     str, Parameter(help="none, rsc-1, rsc-2, llama-3, infinitehbd, or a trace of faults.")
 ]
@@ -52,6 +59,8 @@ Profiles = Annotated[
     Path | None, Parameter(help="What jobs draw from uplinks, tiers and power, by profile.")
 ]
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+OfGrid = Annotated[GridOptions, Parameter(name="*")]
+Fill = Annotated[bool, Parameter(negative="", help="Jobs arrive in file order and never leave.")]
 BundleFile = Annotated[
     Path | None, Parameter(help="Write the run for `tenfold replay`: .jsonl or .jsonl.gz.")
 ]
@@ -75,17 +84,12 @@ def run(
     placement: PlacementNamed = None,
     seed: Seed = 0,
     restart_cost_s: RestartCost = 0.0,
-    checkpoint_every_s: Annotated[
-        float, Parameter(help="Work that a lost node can cost, 3600.", validator=NOT_NEGATIVE)
-    ] = HOUR / SECOND,
-    start_delay_s: Annotated[
-        float, Parameter(help="From an order to the first step.", validator=NOT_NEGATIVE)
-    ] = 0.0,
+    checkpoint_every_s: CheckpointEvery = HOUR / SECOND,
+    start_delay_s: StartDelay = 0.0,
     failures: Failures = "none",
     profiles: Profiles = None,
-    fill: Annotated[
-        bool, Parameter(negative="", help="Jobs arrive in file order and never leave.")
-    ] = False,
+    grid: OfGrid = NO_GRID,
+    fill: Fill = False,
     bundle: BundleFile = None,
     shadow: ShadowNamed = None,
     html: HtmlFile = None,
@@ -107,6 +111,7 @@ def run(
         failures=failures,
         profiles=profiles,
         facts=facts,
+        grid=grid.files(),
         settings=SimSettings(
             restart_cost_ms=_millis(restart_cost_s),
             checkpoint_every_ms=_millis(checkpoint_every_s),
@@ -114,19 +119,43 @@ def run(
             seed=seed,
         ),
     )
+    wanted = _Wanted(bundle, shadow, html, detail, force, as_json)
     if fill:
-        _fill(files, bundle or shadow, as_json=as_json)
-        return
+        _fill(files, wanted)
+    else:
+        _run(files, wanted)
+
+
+class _Wanted(NamedTuple):
+    """What to give besides the figures."""
+
+    bundle: Path | None
+    shadow: str | None
+    html: Path | None
+    detail: bool
+    force: bool
+    as_json: bool
+
+
+def _run(files: SimFiles, wanted: _Wanted) -> None:
+    bundle, shadow, html, detail, force, as_json = wanted
+    watched = bundle is not None or shadow is not None
+    if watched and html is not None:
+        raise InputError(
+            "report-without-record",
+            "--html draws no run that is recorded or shadowed",
+            "run twice, once with --html: the same seed gives the same run",
+        )
     prepared = prepare(files)
     _say(prepared.notes)
-    if bundle is not None or shadow is not None:
+    if watched:
         from tenfold.cli.sim_watched import run_watched  # noqa: PLC0415
 
         run_watched(prepared, bundle, shadow, force=force, as_json=as_json)
         return
     if as_json and html is None and not detail and not sys.stderr.isatty():
         result = simulate(prepared.ask)
-        print_json(run_json(result, bill(prepared.spec, result.summary)))
+        print_json(run_json(prepared, result, bill(prepared.spec, result.summary)))
         return
     # Charts take long to load, and a program that asks for figures needs none.
     from tenfold.cli.sim_present import run_and_present  # noqa: PLC0415
@@ -134,17 +163,21 @@ def run(
     run_and_present(prepared, html, force=force, detail=detail, as_json=as_json)
 
 
-def _fill(files: SimFiles, watch: Path | str | None, *, as_json: bool) -> None:
-    if watch is not None:
+def _fill(files: SimFiles, wanted: _Wanted) -> None:
+    if wanted.bundle is not None or wanted.shadow is not None:
         raise InputError(
             "nothing-to-record",
             "a filling has no time and no decisions to write down",
             "leave out --fill, or --bundle and --shadow",
         )
+    if files.grid is not None:
+        raise InputError(
+            "no-hours", "a filling has no hours for --intensity", "leave out one of the two"
+        )
     nodes, trace, chosen = prepare_fill(files)
     _say(trace.notes)
     filled = fill_nodes(nodes, trace.jobs, chosen.placement)
-    if as_json:
+    if wanted.as_json:
         print_json(fill_json(filled))
         return
     from tenfold.cli.sim_show import show_fill  # noqa: PLC0415

@@ -28,42 +28,57 @@ NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
 EXIT_NO = 1
 
 
+FleetFiles = Annotated[
+    list[Path], Parameter(help="Fleet files.", consume_multiple=True, negative="")
+]
+JobsFiles = Annotated[
+    list[Path],
+    Parameter(help="Jobs: CSV, Parquet or public traces.", consume_multiple=True, negative=""),
+]
+Policies = Annotated[
+    str, Parameter(help="Policies by name or file, with commas; the first is the baseline.")
+]
+Seeds = Annotated[int, Parameter(help="How often to draw, 1.", validator=AT_LEAST_ONE)]
+Seed = Annotated[int, Parameter(help="Seed of the first draw.")]
+PlacementNamed = Annotated[
+    Placement | None, Parameter(help="How a place is chosen: tenfold, best-fit or fgd.")
+]
+Failures = Annotated[
+    str, Parameter(help="none, rsc-1, rsc-2, llama-3, infinitehbd, or a trace of faults.")
+]
+RestartCost = Annotated[
+    float, Parameter(help="Seconds that each resumed run pays first.", validator=NOT_NEGATIVE)
+]
+Profiles = Annotated[Path | None, Parameter(help="What jobs draw from uplinks, tiers and power.")]
+Workers = Annotated[
+    int | None, Parameter(help="Processes; one a processor.", validator=AT_LEAST_ONE)
+]
+RayAddress = Annotated[
+    str | None, Parameter(help="Run on the Ray cluster at this address instead.")
+]
+HtmlFile = Annotated[Path | None, Parameter(help="Also write a report to this file.")]
+Force = Annotated[bool, Parameter(negative="", help="Write over an existing file.")]
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
 def compare_command(
     *,
-    fleet: Annotated[
-        list[Path], Parameter(help="Fleet files.", consume_multiple=True, negative="")
-    ],
-    jobs: Annotated[
-        list[Path],
-        Parameter(help="Jobs: CSV, Parquet or public traces.", consume_multiple=True, negative=""),
-    ],
-    policy: Annotated[
-        str, Parameter(help="Policies by name or file, with commas; the first is the baseline.")
-    ] = "fifo,tenfold",
-    seeds: Annotated[int, Parameter(help="How often to draw.", validator=AT_LEAST_ONE)] = 1,
-    seed: Annotated[int, Parameter(help="Seed of the first draw.")] = 0,
-    placement: Annotated[
-        Placement | None, Parameter(help="How a place is chosen: tenfold, best-fit or fgd.")
-    ] = None,
-    failures: Annotated[
-        str, Parameter(help="none, rsc-1, rsc-2, llama-3, infinitehbd, or a trace of faults.")
-    ] = "none",
-    restart_cost_s: Annotated[
-        float, Parameter(help="Seconds that each resumed run pays first.", validator=NOT_NEGATIVE)
-    ] = 0.0,
-    profiles: Annotated[
-        Path | None, Parameter(help="What jobs draw from uplinks, tiers and power.")
-    ] = None,
-    workers: Annotated[
-        int | None, Parameter(help="Processes; one a processor.", validator=AT_LEAST_ONE)
-    ] = None,
-    ray: Annotated[
-        str | None, Parameter(help="Run on the Ray cluster at this address instead.")
-    ] = None,
-    html: Annotated[Path | None, Parameter(help="Also write a report to this file.")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
-    facts: Annotated[Path | None, Parameter(help="Folder of your own facts.")] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    fleet: FleetFiles,
+    jobs: JobsFiles,
+    policy: Policies = "fifo,tenfold",
+    seeds: Seeds = 1,
+    seed: Seed = 0,
+    placement: PlacementNamed = None,
+    failures: Failures = "none",
+    restart_cost_s: RestartCost = 0.0,
+    profiles: Profiles = None,
+    workers: Workers = None,
+    ray: RayAddress = None,
+    html: HtmlFile = None,
+    force: Force = False,
+    facts: Facts = None,
+    as_json: Json = False,
 ) -> None:
     """Run the same jobs under several policies, fleets and seeds, and lay them side by side.
 
@@ -71,34 +86,43 @@ def compare_command(
     others, and the command then ends with status 1. The first policy is what the others are
     scored against.
     """
+    base = SimFiles(
+        fleet=fleet[0],
+        jobs=jobs[0],
+        placement=placement,
+        failures=failures,
+        profiles=profiles,
+        facts=facts,
+        settings=SimSettings(restart_cost_ms=Millis(round(restart_cost_s * SECOND)), seed=seed),
+    )
     ask = CompareAsk(
         fleets=tuple(dict.fromkeys(fleet)),
         jobs=tuple(dict.fromkeys(jobs)),
         policies=_policies(policy),
         seeds=seeds,
-        base=SimFiles(
-            fleet=fleet[0],
-            jobs=jobs[0],
-            placement=placement,
-            failures=failures,
-            profiles=profiles,
-            facts=facts,
-            settings=SimSettings(restart_cost_ms=Millis(round(restart_cost_s * SECOND)), seed=seed),
-        ),
+        base=base,
         with_curves=html is not None,
     )
+    answer = _answered(ask, workers or usable_cpus(), ray, html, force=force)
+    print_json(_without_curves(answer)) if as_json else show_comparison(answer)
+    if any(cell.error for cell in answer.cells):
+        raise Done(EXIT_NO)
+
+
+def _answered(
+    ask: CompareAsk, workers: int, ray: str | None, html: Path | None, *, force: bool
+) -> Comparison:
+    """Run all cells and write the page; one that exists is noticed before the runs."""
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:
-        answer = _compared(ask, workers or usable_cpus(), ray)
+        answer = _compared(ask, workers, ray)
         if stream is not None:
             stream.write(compare_report(compare_page(answer)).encode())
     for note in answer.notes:
         sys.stderr.write(f"note: {note}\n")
     if html is not None:
         sys.stderr.write(f"note: the report is written to {html}\n")
-    print_json(_without_curves(answer)) if as_json else show_comparison(answer)
-    if any(cell.error for cell in answer.cells):
-        raise Done(EXIT_NO)
+    return answer
 
 
 def _policies(named: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from msgspec.structs import asdict
 
 from tenfold.clock import process_cpu_s
 from tenfold.compose.sim_bill import Bill
+from tenfold.compose.sim_inputs import Prepared
 from tenfold.compose.simulation import SimResult
 from tenfold.study.fill import FillResult
 
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from tenfold.compose.sim_detail import Detail
 
 
-def run_json(result: SimResult, costs: Bill, detail: "Detail | None" = None) -> dict[str, object]:
+def run_json(
+    prepared: Prepared, result: SimResult, costs: Bill, detail: "Detail | None" = None
+) -> dict[str, object]:
     """Return a run in the words of its contract; what takes a closer look may be null."""
     cpu_s = process_cpu_s()
     summary = asdict(result.summary)
@@ -22,6 +25,7 @@ def run_json(result: SimResult, costs: Bill, detail: "Detail | None" = None) -> 
         "usd": costs.usd,
         "usd_per_gpu_hour": costs.usd_per_gpu_hour,
         "kwh": costs.kwh,
+        **_grid_json(prepared, result),
         "fairness": detail and detail.fairness,
         "fragmentation": detail and detail.fragmentation,
         "events": result.events,
@@ -31,6 +35,33 @@ def run_json(result: SimResult, costs: Bill, detail: "Detail | None" = None) -> 
     }
 
 
+def _grid_json(prepared: Prepared, result: SimResult) -> dict[str, object]:
+    if prepared.grid is None:
+        return {}
+    from tenfold.compose.sim_green import green_json  # noqa: PLC0415
+
+    return green_json(prepared, result)
+
+
 def fill_json(result: FillResult) -> dict[str, object]:
-    """Return a filling in the words of its contract."""
-    return {**asdict(result), "cpu_s": round(process_cpu_s(), 3)}
+    """Return a filling in the words of its contract: nothing ends, so there are no times."""
+    cpu_s = process_cpu_s()
+    return {
+        "jobs": result.jobs,
+        "finished": result.placed,
+        "refused": result.dropped,
+        "avg_jct_s": 0.0,
+        "p50_jct_s": 0.0,
+        "p99_jct_s": 0.0,
+        "avg_wait_s": 0.0,
+        "makespan_s": 0.0,
+        "gpu_utilization": result.gpu_allocated_end,
+        "preemptions": 0,
+        "events": result.jobs,
+        "cpu_s": round(cpu_s, 3),
+        "jobs_per_cpu_s": round(result.jobs / max(cpu_s, 1e-6), 1),
+        "teams": {},
+        "gpus": result.gpus,
+        "gpu_allocated": result.gpu_allocated,
+        "gpu_allocated_end": result.gpu_allocated_end,
+    }

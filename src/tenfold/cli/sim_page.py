@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tenfold.cli.sim_show import figures, hours, teams_rows
 from tenfold.compose.sim_bill import Bill
 from tenfold.compose.sim_detail import Detail, thinned
+from tenfold.compose.sim_green import green
 from tenfold.compose.sim_inputs import Prepared
 from tenfold.compose.simulation import SimResult
 from tenfold.report.axes import usd
@@ -27,7 +28,7 @@ def run_page(prepared: Prepared, result: SimResult, detail: Detail, costs: Bill)
         lead=f"{count(summary.jobs, 'job')} on {count(ask.gpus, 'GPU')} of `{prepared.spec.name}` "
         f"under `{ask.policy.name}`: {summary.finished:,} finished, {summary.refused:,} refused.",
         tiles=_tiles(result, costs),
-        figures=figures(summary, costs, detail),
+        figures=figures(summary, costs, detail, green(prepared, result)),
         allocated=_curve(line.at_s, [one / gpus for one in line.gpus_allocated]),
         waiting=_curve(line.at_s, line.jobs_waiting),
         running=_curve(line.at_s, line.jobs_running),
@@ -50,7 +51,7 @@ def run_page(prepared: Prepared, result: SimResult, detail: Detail, costs: Bill)
         ],
         shown=_shown(len(nodes), sum(node.gpus > 0 for node in ask.nodes)),
         teams=teams_rows(result.teams),
-        assumed=costs.assumed,
+        assumed=[*costs.assumed, *(prepared.grid.notes if prepared.grid else ())],
     )
 
 

@@ -34,7 +34,7 @@ def run_and_present(
     if html is not None:
         sys.stderr.write(f"note: the report is written to {html}\n")
     if as_json:
-        print_json(run_json(result, costs, closer))
+        print_json(run_json(prepared, result, costs, closer))
     else:
         show_run(prepared, result, costs, closer)
 
@@ -45,7 +45,7 @@ def present(
     """Give what came of a run that is over; `more` stands beside it in JSON."""
     costs = bill(prepared.spec, result.summary)
     if as_json:
-        print_json(run_json(result, costs) | dict(more))
+        print_json(run_json(prepared, result, costs) | dict(more))
     else:
         show_run(prepared, result, costs, look_closer(prepared.ask, result))
 

@@ -7,8 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tenfold.cli.output import show, table
+from tenfold.cli.sim_grid import grid_figures
 from tenfold.compose.sim_bill import Bill
 from tenfold.compose.sim_detail import Detail
+from tenfold.compose.sim_green import Green, green
 from tenfold.compose.sim_inputs import Prepared
 from tenfold.compose.simulation import SimResult
 from tenfold.report.figures import share
@@ -30,7 +32,7 @@ def show_run(
         f"{summary.jobs:,} jobs on {ask.gpus:,} GPUs of `{prepared.spec.name}` "
         f"under `{ask.policy.name}`: {summary.finished:,} finished, {summary.refused:,} refused",
         "",
-        table("", ["", ">"], figures(summary, costs, detail)),
+        table("", ["", ">"], figures(summary, costs, detail, green(prepared, result))),
     )
     if detail is not None and detail.timeline.at_s:
         _show_charts(detail, ask.gpus)
@@ -38,7 +40,9 @@ def show_run(
         show("", _teams_table(result.teams))
 
 
-def figures(summary: Summary, costs: Bill, detail: Detail | None) -> list[tuple[str, str]]:
+def figures(
+    summary: Summary, costs: Bill, detail: Detail | None, taken: Green | None = None
+) -> list[tuple[str, str]]:
     """Return the figures of a run and what they are."""
     rows = [
         ("mean completion", hours(summary.avg_jct_s)),
@@ -64,7 +68,7 @@ def figures(summary: Summary, costs: Bill, detail: Detail | None) -> list[tuple[
     if costs.usd_per_gpu_hour is not None:
         rows.append(("dollars a GPU-hour of progress", f"${costs.usd_per_gpu_hour:,.2f}"))
     rows.append(("energy at the meter", f"{costs.kwh:,.0f} kWh"))
-    return rows
+    return rows if taken is None else rows + grid_figures(taken)
 
 
 def _show_charts(detail: Detail, gpus: int) -> None:

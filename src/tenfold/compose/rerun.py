@@ -66,7 +66,14 @@ def ask_of(bundle: Bundle, events: Sequence[Event], policy: Policy) -> tuple[Sim
     if away:
         notes.append(f"{away:,} nodes were still away where the record ends: back from then on")
     notes += _unlike(events)
-    ask = SimAsk(nodes=nodes_in(bundle), jobs=jobs, policy=policy, settings=settings, faults=faults)
+    ask = SimAsk(
+        nodes=nodes_in(bundle),
+        jobs=jobs,
+        policy=policy,
+        settings=settings,
+        faults=faults,
+        release_ms=work.release_ms,
+    )
     return ask, notes
 
 
@@ -80,11 +87,15 @@ class _Work:
         self._saved: dict[JobId, Millis] = {}
         self._took: dict[JobId, int] = {}
         self._cancelled: dict[JobId, None] = {}
+        self.release_ms: dict[JobId, Millis] = {}
+        """When jobs came that had been held back."""
 
     def hear(self, event: Event) -> None:
         """Follow the jobs through one more fact."""
         if isinstance(event, JobSubmitted):
             self._submitted[event.job.id] = event.job
+            if event.at_ms > event.job.submitted_ms:
+                self.release_ms[event.job.id] = event.at_ms
         elif isinstance(event, JobStarted):
             self._started[event.job_id] = event.at_ms
         elif isinstance(event, JobStopped):

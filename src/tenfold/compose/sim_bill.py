@@ -7,10 +7,13 @@ pool is owned: rents include it.
 
 from msgspec import Struct
 
+from tenfold.model.facility import IDLE_POWER_SHARE
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.units import usd, usd_micros
-from tenfold.physics.operations.energy import IDLE_SHARE_DEFAULT
 from tenfold.sim.meters import Summary
+
+OWN_FIGURES = ("stated", "capex")
+"""Bases of a price that the fleet file itself gives."""
 
 
 class Bill(Struct, frozen=True, kw_only=True):
@@ -33,7 +36,7 @@ def bill(spec: FleetSpec, summary: Summary) -> Bill:
     for pool in spec.pools:
         site = sites[pool.site]
         load = busy if pool.gpus else 1.0
-        draw = IDLE_SHARE_DEFAULT + (1 - IDLE_SHARE_DEFAULT) * load
+        draw = IDLE_POWER_SHARE + (1 - IDLE_POWER_SHARE) * load
         energy = pool.nodes * pool.power_w_per_node / 1000 * site.pue * hours * draw
         kwh += energy
         if pool.price is None:
@@ -54,11 +57,16 @@ def bill(spec: FleetSpec, summary: Summary) -> Bill:
 def _assumed(spec: FleetSpec) -> tuple[str, ...]:
     """Return what the figures rest on."""
     said = [
-        f"an idle node draws {IDLE_SHARE_DEFAULT:.0%} of its power and one whose GPUs are all "
+        f"an idle node draws {IDLE_POWER_SHARE:.0%} of its power and one whose GPUs are all "
         "allocated draws all of it"
     ]
     if len(spec.pools) > 1:
         said.append("all pools are equally busy, as far as energy goes")
+    for pool in spec.pools:
+        if pool.price is not None and pool.price.basis not in OWN_FIGURES:
+            hourly = usd(pool.price.usd_micros_per_hour)
+            basis = pool.price.basis
+            said.append(f"pool `{pool.id}` states no price: ${hourly:,.2f} an hour from {basis}")
     without = [f"`{pool.id}`" for pool in spec.pools if pool.price is None]
     if without and len(without) < len(spec.pools):
         said.append(f"pools without a price cost nothing: {', '.join(without)}")

@@ -19,6 +19,7 @@ from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.fact import spelling
 from tenfold.model.fault import Fault
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.job import Job, Shape
@@ -29,6 +30,7 @@ from tenfold.physics.layout import Layout, lay_out
 from tenfold.sim.world import SimSettings
 
 if TYPE_CHECKING:
+    from tenfold.compose.shifting import Grid, GridFiles
     from tenfold.sim.neighbourhood import Neighbourhood
 
 UNREAD_FACTS = ("stacks", "corrections", "engines", "workloads")
@@ -47,6 +49,7 @@ class SimFiles(Struct, frozen=True, kw_only=True):
     profiles: Path | None = None
     facts: Path | None = None
     settings: SimSettings = SimSettings()
+    grid: "GridFiles | None" = None
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -56,6 +59,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     spec: FleetSpec
     layout: Layout
     notes: tuple[str, ...]
+    grid: "Grid | None" = None
 
 
 def prepare(files: SimFiles) -> Prepared:
@@ -66,11 +70,15 @@ def prepare(files: SimFiles) -> Prepared:
     nodes = list(nodes_of(spec, layout))
     trace = job_trace(files.jobs)
     notes = list(trace.notes)
-    jobs = _with_known_types(trace.jobs, catalogue)
+    jobs = _with_known_types(trace.jobs, nodes, catalogue)
     gpus = sum(node.gpus for node in nodes)
+    grid = None if files.grid is None else _grid(files.grid, jobs)
+    notes += () if grid is None else grid.notes
+    release_ms = {} if grid is None else grid.release_ms
     faults: Iterable[Fault] = ()
     if files.failures != "none":
-        faults, said = _faults(files, catalogue, nodes, horizon_ms(jobs, gpus))
+        end_ms = horizon_ms(jobs, gpus, max(release_ms.values(), default=Millis(0)))
+        faults, said = _faults(files, catalogue, nodes, end_ms)
         notes += said
     neighbours = None
     if files.profiles is not None:
@@ -83,8 +91,9 @@ def prepare(files: SimFiles) -> Prepared:
         settings=files.settings,
         faults=faults,
         neighbours=neighbours,
+        release_ms=release_ms,
     )
-    return Prepared(ask=ask, spec=spec, layout=layout, notes=tuple(notes))
+    return Prepared(ask=ask, spec=spec, layout=layout, notes=tuple(notes), grid=grid)
 
 
 def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
@@ -95,6 +104,12 @@ def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
     from tenfold.files.traces.detect import read_trace  # noqa: PLC0415
 
     return read_trace(path)
+
+
+def _grid(files: "GridFiles", jobs: Sequence[Job]) -> "Grid":
+    from tenfold.compose.shifting import read_grid  # noqa: PLC0415
+
+    return read_grid(files, jobs)
 
 
 def _faults(
@@ -138,15 +153,16 @@ def _neighbours(
     return shared, _strangers(jobs, profiles, path)
 
 
-def _with_known_types(jobs: list[Job], catalogue: Catalogue) -> list[Job]:
-    """Spell accelerators in requests as the facts spell those of the fleet."""
+def _with_known_types(jobs: list[Job], nodes: Sequence[Node], catalogue: Catalogue) -> list[Job]:
+    """Spell accelerators in requests as the fleet does: by the facts, or by its own names."""
+    own = {spelling(name): name for name in {node.accelerator: None for node in nodes}}
     spelled: dict[str, Shape] = {}
     for job in jobs:
         shape = job.shape
         if shape.accelerators and shape.key not in spelled:
             found = [catalogue.accelerators.find(name) for name in shape.accelerators]
             names = tuple(
-                part.name if part else name
+                part.name if part else own.get(spelling(name), name)
                 for part, name in zip(found, shape.accelerators, strict=True)
             )
             spelled[shape.key] = replace(shape, accelerators=names)
@@ -172,5 +188,6 @@ def prepare_fill(files: SimFiles) -> tuple[list[Node], JobTrace, Policy]:
     catalogue = load_facts(files.facts, without=UNREAD_FACTS)
     spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
     trace = job_trace(files.jobs, fill=True)
-    known = trace._replace(jobs=_with_known_types(trace.jobs, catalogue))
-    return list(nodes_of(spec)), known, policy_of(files.policy, files.placement)
+    nodes = list(nodes_of(spec))
+    known = trace._replace(jobs=_with_known_types(trace.jobs, nodes, catalogue))
+    return nodes, known, policy_of(files.policy, files.placement)

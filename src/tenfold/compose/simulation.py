@@ -11,6 +11,7 @@ from tenfold.engine.loop import Decider, Journal, Witness, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.fault import Fault
+from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
@@ -33,6 +34,8 @@ class SimAsk(Struct, frozen=True, kw_only=True):
     settings: SimSettings = SimSettings()
     faults: Iterable[Fault] = ()
     neighbours: "Neighbourhood | None" = None
+    release_ms: dict[JobId, Millis] = {}
+    """When jobs come that are held back; the others come when they are submitted."""
 
     @property
     def gpus(self) -> int:
@@ -65,6 +68,7 @@ def simulate(
         before=[NodeJoined(start, node) for node in ask.nodes],
         outages=ask.faults,
         neighbours=ask.neighbours,
+        release_ms=ask.release_ms,
     )
     fleet = Fleet()
     shapes = {job.shape.key: job.shape for job in ask.jobs}.values()
@@ -89,8 +93,8 @@ def simulate(
     )
 
 
-def horizon_ms(jobs: Sequence[Job], gpus: int) -> Millis:
+def horizon_ms(jobs: Sequence[Job], gpus: int, released_ms: int = 0) -> Millis:
     """Return a time by which any sane policy is done, for laws of failure that need an end."""
     work = sum((job.duration_ms or 0) * max(1, job.shape.gpus) for job in jobs)
-    last = max((job.submitted_ms for job in jobs), default=0)
+    last = max(released_ms, max((job.submitted_ms for job in jobs), default=0))
     return Millis(last + 4 * work // max(1, gpus) + SLACK_MS)

@@ -31,7 +31,7 @@ from tenfold.model.job import WHOLE, Ended, Job, Order, Past, Run, Shape, Slot, 
 from tenfold.model.node import Node, NodeState
 from tenfold.model.units import Millis
 
-HISTORY = 4_096 + 256
+HISTORY = 4_096 + 1_024
 """Finished jobs that are remembered: enough to learn from, and bounded."""
 
 NEVER_RAN = Past()

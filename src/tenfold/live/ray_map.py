@@ -6,12 +6,15 @@ that asks for a token reads it from RAY_AUTH_TOKEN, as all of Ray's own tools do
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from socket import create_connection
 from typing import Any, Protocol, TypeVar, cast
 
 from tenfold.model.errors import InputError, Unreachable
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+KNOCK_TIMEOUT_S = 10.0
 
 
 class _Remote(Protocol):
@@ -69,6 +72,7 @@ def _connected(address: str) -> _Ray:
             "run pip install 'tenfold[ray]', or leave out --ray to use processes of this machine",
         ) from None
     try:
+        _knock(address)
         ray.init(address, logging_level="ERROR", log_to_driver=False)
     except Exception as error:
         raise Unreachable(
@@ -77,6 +81,13 @@ def _connected(address: str) -> _Ray:
             "check the address with `ray status`, and RAY_AUTH_TOKEN if the cluster asks for one",
         ) from None
     return ray
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens: Ray itself tries for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()
 
 
 def _first_line(error: Exception) -> str:

@@ -9,6 +9,9 @@ from tenfold.model.fact import Fact
 Cooling = Literal["air", "liquid", "hybrid"]
 PriceKind = Literal["owned", "reserved", "on-demand", "spot"]
 
+IDLE_POWER_SHARE = 0.12
+"""Share of its power that a machine without work draws: an assumption, and said to be one."""
+
 
 class FailurePreset(Fact, frozen=True, kw_only=True):
     """How often nodes fail and how long they stay away, as one fleet saw it.

@@ -83,7 +83,7 @@ class _Held:
 
 
 def fragmentation(nodes: Sequence[Node], jobs: Sequence[Job], meters: Meters) -> float | None:
-    """Return the stranded share of what was free, or None where nothing ever was."""
+    """Return the stranded share of what was free, or None where nothing ran on GPUs."""
     bounds = bounds_ms(jobs, meters)
     common = _common(jobs)
     if bounds is None or not common:
@@ -103,7 +103,7 @@ def fragmentation(nodes: Sequence[Node], jobs: Sequence[Job], meters: Meters) ->
             stranded += count * sum(
                 share * (room.free_milli - _usable_milli(room, shape)) for shape, share in common
             )
-    return stranded / free if free else None
+    return stranded / free if free else 0.0
 
 
 _Change = tuple[int, int, NodeId | Job, tuple[Slot, ...]]

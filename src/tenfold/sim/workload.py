@@ -249,15 +249,15 @@ class _Drawing:
             weight = weight * generator.gamma(shape, 1 / shape, max(1, days))[number // 24]
         length_s = np.full(hours, HOUR / SECOND)
         length_s[-1] = self.span_s - (hours - 1) * HOUR / SECOND
-        reached = np.cumsum(weight * length_s)
-        if reached[-1] <= 0:
+        parts: list[float] = (weight * length_s).tolist()
+        if sum(parts) <= 0:
             # The span ends before the first hour in which anybody works.
-            reached = np.cumsum(length_s)
-        marks = generator.random(count) * reached[-1]
-        found = np.searchsorted(reached, marks, "right").astype(np.int64)
-        hour = np.minimum(found, hours - 1)
-        into = generator.random(count) * length_s[hour]
-        return [int(one) for one in hour * (HOUR / SECOND) + into]
+            parts = length_s.tolist()
+        reached = list(accumulate(parts))
+        marks: list[float] = (generator.random(count) * reached[-1]).tolist()
+        places = [min(bisect_right(reached, mark), hours - 1) for mark in marks]
+        into = generator.random(count) * length_s[places]
+        return [int(one) for one in np.asarray(places) * (HOUR / SECOND) + into]
 
 
 def _cut(one: _Submission, kept: int) -> _Submission:

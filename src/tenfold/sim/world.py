@@ -79,11 +79,12 @@ class SimWorld:
         before: Sequence[Event] = (),
         outages: Iterable[Fault] = (),
         neighbours: "Neighbourhood | None" = None,
+        release_ms: Mapping[JobId, Millis] | None = None,
     ) -> None:
         self.meters = Meters()
-        self._jobs = jobs
+        self._jobs, self._times = _arrivals(jobs, release_ms)
         self._next = 0
-        self._next_ms: int = jobs[0].submitted_ms if jobs else NEVER
+        self._next_ms: int = self._times[0]
         self._by_id: dict[JobId, Job] = {job.id: job for job in jobs}
         self._settings = settings = settings or SimSettings()
         self._simple = settings.start_delay_ms == 0 and settings.start_failure_share == 0.0
@@ -94,6 +95,8 @@ class SimWorld:
         self._number = 0
         self._runs: dict[JobId, _Run] = {}
         self._starting: dict[JobId, StartJob] = {}
+        self._stopping: dict[JobId, StopJob] = {}
+        """Stops under way: one that a lost node has forestalled must not hit the next run."""
         self._tries: dict[JobId, int] = {}
         """Starts that had a delay, so that a failed one may do better at the same moment."""
         self._progress: dict[JobId, tuple[float, int]] = {}
@@ -107,20 +110,23 @@ class SimWorld:
         if self._before:
             joined, self._before = self._before, ()
             return joined[0].at_ms, joined
-        heap = self._heap
-        now = self._next_ms
-        if heap and heap[0][0] < now:
-            now = heap[0][0]
-        if self._neighbours is not None:
-            now = self._advance(now, until_ms)
-        if not self._unfinished:
-            return None
-        if until_ms is not None and until_ms < now:
-            return until_ms, ()
-        if now == NEVER:
-            return None
-        moment: Millis = now  # pyright: ignore[reportAssignmentType]
-        return moment, self._facts(moment)
+        while self._unfinished:
+            heap = self._heap
+            now = self._next_ms
+            if heap and heap[0][0] < now:
+                now = heap[0][0]
+            if self._neighbours is not None:
+                now = self._advance(now, until_ms)
+            if until_ms is not None and until_ms < now:
+                return until_ms, ()
+            if now == NEVER:
+                return None
+            moment: Millis = now  # pyright: ignore[reportAssignmentType]
+            facts = self._facts(moment)
+            # An end that was moved leaves its old place behind, which is no fact.
+            if facts or now == until_ms:
+                return moment, facts
+        return None
 
     def _facts(self, now: Millis) -> list[Event]:
         """Return all that happens at one moment, in the order in which it was made."""
@@ -136,12 +142,12 @@ class SimWorld:
             else:
                 self._happen(what, now, events)
         if self._next_ms == now:
-            jobs, place, count = self._jobs, self._next, len(self._jobs)
-            while place < count and jobs[place].submitted_ms == now:
+            jobs, times, place = self._jobs, self._times, self._next
+            while times[place] == now:
                 events.append(JobSubmitted(now, jobs[place]))
                 place += 1
             self._next = place
-            self._next_ms = jobs[place].submitted_ms if place < count else NEVER
+            self._next_ms = times[place]
         return events
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
@@ -214,6 +220,7 @@ class SimWorld:
             reason = Reason("job-not-running", f"job `{action.job_id}` was over before its stop")
             outcomes.append(ActionRefused(now, action, reason))
         elif self._settings.stop_delay_ms:
+            self._stopping[action.job_id] = action
             self._push(now + self._settings.stop_delay_ms, action)
         else:
             outcomes.append(self._halt(run, now, action.cause, saved=True))
@@ -222,6 +229,7 @@ class SimWorld:
         """Take a run off its slots; without notice the work since its checkpoint is lost."""
         job = run.job
         del self._runs[job.id]
+        self._stopping.pop(job.id, None)
         before, held = self._progress.get(job.id, (0.0, 0))
         work = max(before, _work(run, now))
         if not saved:
@@ -259,7 +267,8 @@ class SimWorld:
                 del self._starting[what.job_id]
                 events.append(self._started(what, now))
         elif isinstance(what, StopJob):
-            if run := self._runs.get(what.job_id):
+            run = self._runs.get(what.job_id)
+            if run is not None and self._stopping.get(what.job_id) is what:
                 events.append(self._halt(run, now, what.cause, saved=True))
         elif isinstance(what, Fault):
             self._lose(what, now, events)
@@ -309,6 +318,17 @@ class SimWorld:
     def _gone(self, action: StartJob) -> Reason | None:
         lost = [slot.node for slot in action.slots if slot.node in self._down]
         return Reason("node-down", f"node `{lost[0]}` is down") if lost else None
+
+
+def _arrivals(
+    jobs: Sequence[Job], release_ms: Mapping[JobId, Millis] | None
+) -> tuple[Sequence[Job], list[int]]:
+    """Return jobs in the order in which they come, and when, with an end that never comes."""
+    if release_ms:
+        times = {job.id: release_ms.get(job.id, job.submitted_ms) for job in jobs}
+        jobs = sorted(jobs, key=lambda job: times[job.id])
+        return jobs, [*(times[job.id] for job in jobs), NEVER]
+    return jobs, [*(job.submitted_ms for job in jobs), NEVER]
 
 
 def _work(run: _Run, now: int) -> float:

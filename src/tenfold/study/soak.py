@@ -1,5 +1,7 @@
 """Run a random small world under a policy with every law watched: what soaks are made of."""
 
+from random import Random
+
 from msgspec import Struct
 
 from tenfold.compose.policies import placing_decider
@@ -7,13 +9,13 @@ from tenfold.engine.loop import Decider, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.job import Job
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings, SimWorld
 from tenfold.testing.broken import hold
 from tenfold.testing.laws import Leaves, Sound, Watched
 from tenfold.testing.ledger import Hands, Ledger
-from tenfold.testing.worlds import SmallWorld
+from tenfold.testing.worlds import SmallWorld, drawn_world
 
 LEAVES: dict[PolicyName, Leaves] = {
     "tenfold": "nobody",
@@ -38,28 +40,23 @@ class Soaked(Struct, frozen=True):
     digest: str
 
 
+def soak_one(seed: int, name: PolicyName | None = None, *, every: int = 1) -> Soaked:
+    """Run the world of a seed; policies take turns where none is named."""
+    world = drawn_world(Random(seed))
+    return run_world(world, name or POLICIES[seed % len(POLICIES)], every=every)
+
+
 def run_world(world: SmallWorld, name: PolicyName, *, every: int = 1) -> Soaked:
     """Run a world to its end and raise `LawBroken` where a law does not hold.
 
     `every` thins out the comparison with a fresh decider, which costs most.
     """
-    policy = Policy(
-        name=name,
-        placement=world.placement,
-        las_limits_gpu_s=world.las_limits_gpu_s,
-        slurm=world.slurm,
-    )
-
-    def make() -> Decider:
-        return placing_decider(policy, world.restart_cost_ms)
-
-    key = _length if name == "sjf" else None
-    watched = Watched(make, leaves=LEAVES.get(name, "all"), key=key, every=every)
+    watched = watched_decider(world, name, every=every)
     ledger = Ledger(Hands(world.restart_cost_ms, world.checkpoint_every_ms))
-    fleet, simulated = Fleet(), _simulated(world)
-    run(simulated, fleet, [watched], journal=ledger, witnesses=[Sound(ledger)])
+    fleet, acted = Fleet(), simulated(world)
+    run(acted, fleet, [watched], journal=ledger, witnesses=[Sound(ledger)])
     ledger.close()
-    meters = simulated.meters
+    meters = acted.meters
     refused = len(meters.turned_away)
     hold(
         "no-job-is-lost",
@@ -72,12 +69,29 @@ def run_world(world: SmallWorld, name: PolicyName, *, every: int = 1) -> Soaked:
     return Soaked(watched.cycles, fleet.version, len(meters.stops), refused, ledger.digest())
 
 
+def watched_decider(world: SmallWorld, name: PolicyName, *, every: int = 1) -> Watched:
+    """Return the decider of a policy with the settings of a world, under watch."""
+    policy = Policy(
+        name=name,
+        placement=world.placement,
+        las_limits_gpu_s=world.las_limits_gpu_s,
+        slurm=world.slurm,
+    )
+
+    def make() -> Decider:
+        return placing_decider(policy, world.restart_cost_ms)
+
+    key = _length if name == "sjf" else None
+    return Watched(make, leaves=LEAVES.get(name, "all"), key=key, every=every)
+
+
 def state(fleet: Fleet) -> dict[str, object]:
     """Return all that a fleet holds, as values to compare."""
     return {name: value for name, value in vars(fleet).items() if not name.startswith("_")}
 
 
-def _simulated(world: SmallWorld) -> SimWorld:
+def simulated(world: SmallWorld) -> SimWorld:
+    """Return the simulated world of a drawn one."""
     return SimWorld(
         world.jobs,
         settings=SimSettings(

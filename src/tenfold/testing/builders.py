@@ -18,14 +18,13 @@ def nodes(
     cpus: int = 0,
     memory_gib: int = 0,
     name: str = "n",
-    site: str = "s",
 ) -> list[Node]:
     """Return nodes alike; CPUs and memory of 0 are not counted."""
     return [
         Node(
             id=NodeId(f"{name}{number}"),
             pool=PoolId(name),
-            site=SiteId(site),
+            site=SiteId("s"),
             accelerator=accelerator,
             gpus=gpus,
             cpus_milli=cpus * 1_000,

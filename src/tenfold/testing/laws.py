@@ -25,8 +25,8 @@ Leaves = Literal["nobody", "all-but-the-first", "all-but-one", "all"]
 """Who may wait although there is room: nobody, those behind a head that waits, all while
 somebody holds room or a time to wake is set, or all."""
 
-TURNS_MOST = 400
-"""Cycles of one moment after which the loop is said to stand still."""
+TURNS_MOST, CYCLES_MOST = 400, 100_000
+"""Cycles of one moment, and of a small world, after which the loop is said to stand still."""
 
 
 class Watched:
@@ -43,7 +43,7 @@ class Watched:
         self._make = make
         self._warm = make()
         self._leaves = leaves
-        self._key = key or (lambda _job: 0)
+        self._key = key or _alike
         self._every = every
         self.cycles = 0
         self._now_ms = -1
@@ -80,7 +80,8 @@ class Watched:
         hold("time-goes-on", now_ms >= self._now_ms, f"{now_ms} ms came after {self._now_ms} ms")
         self._turns = self._turns + 1 if now_ms == self._now_ms else 0
         self._now_ms = now_ms
-        hold("the-loop-goes-on", self._turns < TURNS_MOST, f"it stands still at {now_ms} ms")
+        goes_on = self._turns < TURNS_MOST and self.cycles < CYCLES_MOST
+        hold("the-loop-goes-on", goes_on, f"it stands still at {now_ms} ms")
 
     def _compare(self, view: FleetView, now_ms: Millis, decision: Decision) -> None:
         fresh = self._make()
@@ -117,11 +118,12 @@ class Watched:
         hold("time-goes-on", wake_ms is None or wake_ms >= now_ms, f"to be woken at {wake_ms} ms")
         if self._leaves == "all" or any(run.stopping for run in after.running.values()):
             return
+        held = len(after.orders) + len(after.running)
         waiting = [job for job in after.pending.values() if not _refused(decision, job)]
         if self._leaves == "all-but-the-first" and waiting:
             first = min(waiting, key=lambda job: (self._key(job), job.submitted_ms, job.seq))
             waiting = [first]
-        elif self._leaves == "all-but-one" and (after.orders or after.running or wake_ms is not None):
+        elif self._leaves == "all-but-one" and (held or wake_ms is not None):
             return
         shapes = {job.shape.key: job for job in waiting}
         for job in shapes.values():
@@ -193,7 +195,14 @@ def _whole_gang(view: FleetView, shape: Shape, action: StartJob) -> None:
 
 
 def _in_order(view: FleetView, decision: Decision) -> None:
-    """Of jobs alike in all but their number, the later never starts before the earlier."""
+    """Of jobs alike in all but their number, the later never starts before the earlier.
+
+    Unless room is being given up: the earlier may wait for that, and leave what there is.
+    """
+    if any(run.stopping for run in view.running.values()):
+        return
+    if any(isinstance(action, StopJob) for action in decision.actions):
+        return
     ids = [action.job_id for action in decision.actions if isinstance(action, StartJob)]
     place = {job_id: number for number, job_id in enumerate(ids)}
     first: dict[object, Job] = {}
@@ -232,3 +241,7 @@ def _refused(decision: Decision, job: Job) -> bool:
 def _words(decision: Decision) -> str:
     acts = [f"{type(one).__name__} {one.job_id}" for one in decision.actions]
     return f"{acts} until {decision.wake_at_ms}"
+
+
+def _alike(job: Job) -> int:
+    return 0

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from msgspec import Struct
 from msgspec.json import Encoder
 
-from tenfold.model.actions import RefuseJob, StartJob, StopJob
+from tenfold.model.actions import StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
@@ -134,7 +134,7 @@ class Ledger:
         elif isinstance(action, StopJob):
             if story := self._stories.get(action.job_id):
                 story.stop_ordered = False
-        elif isinstance(action, RefuseJob) and is_order:
+        elif is_order:
             self._expect(action.job_id, "waiting", event).is_at = "refused"
 
     def _stopped(self, event: JobStopped) -> None:
@@ -178,4 +178,3 @@ class Ledger:
         left_ms += self._hands.restart_cost_ms if story.stops else 0
         ran_ms = event.at_ms - story.started_ms
         hold("work-takes-its-time", ran_ms == left_ms, f"{ran_ms} ms for {left_ms} ms: {event}")
-

@@ -160,9 +160,7 @@ def _jobs(dice: Random, count: int, shapes: list[Shape]) -> tuple[Job, ...]:
     return tuple(jobs)
 
 
-def _faults(
-    dice: Random, count: int, nodes: tuple[Node, ...], last_ms: int
-) -> tuple[Fault, ...]:
+def _faults(dice: Random, count: int, nodes: tuple[Node, ...], last_ms: int) -> tuple[Fault, ...]:
     """Return outages of any nodes; some begin at one moment, some overlap."""
     faults: list[Fault] = []
     at_ms = 0

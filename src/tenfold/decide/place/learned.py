@@ -34,7 +34,7 @@ BATCH_JOBS = 16
 """A batch is what one team submits of one size within the hour and 16 admissions."""
 NO_ENDS = [0] * LEVELS
 WINDOW = 4_096
-STEP_MOST = 256
+STEP_MOST = 1_024
 
 Kind = tuple[int, str]
 """Size and team; without a team, all of the size; without a size, every job."""
@@ -93,7 +93,8 @@ class Learned(Plain):
     def __init__(self) -> None:
         self._seen = 0
         """Finished jobs that have been learned from."""
-        self._finals: deque[tuple[Family, int]] = deque()
+        self._finals: deque[tuple[Family, _Batch, Counts, int]] = deque()
+        """Finished jobs of the window: what was counted, and where."""
         self._batches: dict[Family, _Batch] = {}
         self._counts: dict[Kind, Counts] = {}
         """Ends by level of every size and team over the window."""
@@ -170,37 +171,40 @@ class Learned(Plain):
             self._freeze(freeze_at)
 
     def _learn(self, ended: Ended) -> None:
-        family, level = self.family(ended.job), level_of(ended.ran_ms)
-        self._end(family, level, 1)
-        self._tally(family, level, 1)
+        """Count a finished job, and forget the oldest when the window is full."""
+        job = ended.job
+        family, level = self.family(job), level_of(ended.ran_ms)
+        batch = self._member(family, 1)
+        batch.ends[level] += 1
+        kind = (family[0], family[1])
+        counts = self._counts.get(kind)
+        if counts is None:
+            counts = self._counts[kind] = [0] * LEVELS
+        counts[level] += 1
         finals = self._finals
-        finals.append((family, level))
+        finals.append((family, batch, counts, level))
         if len(finals) > WINDOW:
-            family, level = finals.popleft()
-            self._end(family, level, -1)
-            self._tally(family, level, -1)
-
-    def _end(self, family: Family, level: int, sign: int) -> None:
-        """Count a member (or forget one) that ended in a level."""
-        self._member(family, sign).ends[level] += sign
+            family, batch, counts, level = finals.popleft()
+            counts[level] -= 1
+            batch.ends[level] -= 1
+            batch.members -= 1
+            batch.turns.clear()
+            self._touched[family] = None
+            if not batch.members:
+                del self._batches[family]
 
     def _member(self, family: Family, sign: int) -> _Batch:
+        """Return a batch of which something is about to change, with so many members more."""
         batch = self._batches.get(family)
         if batch is None:
             batch = self._batches[family] = _Batch()
         batch.members += sign
         if not batch.members:
             del self._batches[family]
-        batch.turns.clear()
+        elif batch.turns:
+            batch.turns.clear()
         self._touched[family] = None
         return batch
-
-    def _tally(self, family: Family, level: int, sign: int) -> None:
-        kind = (family[0], family[1])
-        counts = self._counts.get(kind)
-        if counts is None:
-            counts = self._counts[kind] = [0] * LEVELS
-        counts[level] += sign
 
     def _freeze(self, at: int) -> None:
         if at == self._epoch:

@@ -29,7 +29,7 @@ from tenfold.model.job import Job, Shape, per_member
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, Millis
 
-REVIEW_MS = 5 * MINUTE
+REVIEW_MS = 10 * MINUTE
 """What changes with time alone is reviewed at multiples of this, not at every fact."""
 
 
@@ -162,14 +162,18 @@ class RankedPlacer:
         capacity = self._capacity
         capacity.give(holder.slots, holder.job.shape)
         if self._waiting.count:
-            place = capacity.place
-            most = 0
-            for slot in holder.slots:
-                self._freed[slot.node] = None
-                bank, number = place[slot.node]
-                most = max(most, bank.free[number])
-            self._waiting.offer(most)
+            self._offer(holder.slots)
         return holder
+
+    def _offer(self, slots: Slots) -> None:
+        """Let the shapes try again that could use the nodes of these slots."""
+        place = self._capacity.place
+        most = 0
+        for slot in slots:
+            self._freed[slot.node] = None
+            bank, number = place[slot.node]
+            most = max(most, bank.free[number])
+        self._waiting.offer(most)
 
     def _walk(self, view: FleetView, now_ms: Millis) -> Decision:
         """Offer room to heads in order of turn until no shape can use any."""
@@ -204,6 +208,7 @@ class RankedPlacer:
                 actions.append(StartJob(job.id, slots))
         for job, slots in reserved:
             capacity.give(slots, job.shape)
+            self._offer(slots)
             waiting.add(job, view.past.get(job.id, NEVER_RAN), capacity)
         coming.take_back()
         if len(standing.stopping) > stopping:
@@ -229,7 +234,10 @@ class RankedPlacer:
         if families is None or families:
             greatest = max(greatest, standing.reorder(families))
             waiting.reorder(families)
-        if greatest:
+        if standing.stopping:
+            # Room to come may be shared out another way than when it was made.
+            waiting.offer(NEVER)
+        elif greatest:
             waiting.rouse(standing.limit(greatest))
         # Where room was given back, fewer have to go to make enough of it.
         for node in self._freed:
@@ -293,13 +301,16 @@ class _Coming:
     def needed_by(self, slots: Slots, shape: Shape) -> bool:
         """Return whether these slots, just claimed, need room that is still being given up."""
         owed = self._owed
-        if not owed or not any(slot.node in owed and self._short(slot.node) for slot in slots):
+        # A share may lie on a device that is still to come, which counts do not tell.
+        if not owed or not any(
+            slot.node in owed and (slot.milli or self._short(slot.node)) for slot in slots
+        ):
             return False
         cpus, memory = per_member(shape, len(slots))
         for slot in slots:
             if due := owed.get(slot.node):
                 owed[slot.node] = (
-                    max(0, due[0] - max(1, slot.gpus)),
+                    max(0, due[0] - slot.gpus),
                     max(0, due[1] - cpus),
                     max(0, due[2] - memory),
                 )

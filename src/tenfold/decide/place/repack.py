@@ -25,11 +25,12 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, Shape, StopCause
+from tenfold.model.job import Job, Order, Run, Shape, StopCause
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 Place = tuple[int, int, int, Job]
+STOPS: tuple[StopCause, ...] = ("preempted", "moved")
 
 
 class RepackPlacer:
@@ -49,6 +50,8 @@ class RepackPlacer:
         self._capacity = Capacity()
         self._held: dict[JobId, Holder] = {}
         self._lines: dict[str, list[Place]] = {}
+        self._latest_ms = self._stopped_ms = -1
+        """When somebody last came or ended, and when an unfinished job was last stopped."""
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return the stops that the chosen jobs need, or else their starts."""
@@ -63,10 +66,12 @@ class RepackPlacer:
         kept, chosen = self._choose(view, now_ms, actions)
         if not chosen:
             return Decision(actions) if actions else NOTHING
-        stops = [holder for job_id, holder in self._held.items() if job_id not in kept]
-        stops.sort(key=lambda holder: (holder.job.submitted_ms, holder.job.seq))
-        starts = self._room_for(chosen, stops)
-        if starts is None and not _just_moved(view, now_ms):
+        stops: list[Holder] = []
+        # One round of stops for each arrival or end: no echo of a stop may bring about another.
+        if may_stop := self._stopped_ms < self._latest_ms:
+            stops = [holder for job_id, holder in self._held.items() if job_id not in kept]
+            stops.sort(key=lambda holder: (holder.job.submitted_ms, holder.job.seq))
+        if may_stop and self._room_for(chosen, stops) is None:
             settled = [each for job_id, each in kept.items() if job_id not in view.orders]
             moves = self._in_the_way(settled, chosen, stops)
             actions += [self._stop(holder, "moved") for holder in moves]
@@ -74,26 +79,47 @@ class RepackPlacer:
         if any(isinstance(action, StopJob) for action in actions):
             self._wait_on(chosen)
             return Decision(actions, now_ms)
-        for job in chosen:
-            slots = self._capacity.claim(job.shape)
-            if slots is None:
-                self._wait_on([job])
-                continue
-            before = view.past.get(job.id, NEVER_RAN)
-            self._held[job.id] = Holder(job, slots, now_ms, before)
-            actions.append(StartJob(job.id, slots))
+        self._start_all(view, chosen, now_ms, actions)
         return Decision(actions)
+
+    def _start_all(
+        self, view: FleetView, chosen: Sequence[Job], now_ms: Millis, actions: list[Action]
+    ) -> None:
+        """Start the chosen where they fit; those that do not go on waiting."""
+        for job in chosen:
+            if not self._start(view, job, now_ms, actions):
+                self._wait_on([job])
+        if not self._held:
+            # What was chosen by count fits nowhere: whoever does may go, or all would wait.
+            heads = sorted((line[0], line) for line in self._lines.values() if line)
+            for (*_, job), line in heads:
+                if self._start(view, job, now_ms, actions):
+                    heappop(line)
+
+    def _start(self, view: FleetView, job: Job, now_ms: Millis, actions: list[Action]) -> bool:
+        slots = self._capacity.claim(job.shape)
+        if slots is None:
+            return False
+        before = view.past.get(job.id, NEVER_RAN)
+        self._held[job.id] = Holder(job, slots, now_ms, before)
+        actions.append(StartJob(job.id, slots))
+        return True
 
     def _hear(self, view: FleetView, news: Sequence[Event]) -> bool:
         for event in news:
             if isinstance(event, JobSubmitted):
                 self._enqueue(view, event.job)
+                self._latest_ms = max(self._latest_ms, event.job.submitted_ms)
             elif isinstance(event, JobEnded):
                 holder = self._held.pop(event.job_id)
                 self._capacity.give(holder.slots, holder.job.shape)
-            elif isinstance(event, JobStopped) and event.cause in ("preempted", "moved"):
+                self._latest_ms = max(self._latest_ms, event.at_ms)
+                if holder.before.stopped_ms == self._stopped_ms:
+                    self._stopped_ms = _last_stop(view)
+            elif isinstance(event, JobStopped) and event.cause in STOPS:
                 holder = self._held.pop(event.job_id)
                 self._capacity.give(holder.slots, holder.job.shape)
+                self._stopped_ms = event.at_ms
                 self._enqueue(view, holder.job)
             elif isinstance(event, ActionOrdered):
                 action = event.action
@@ -107,6 +133,7 @@ class RepackPlacer:
 
     def _rebuild(self, view: FleetView) -> None:
         self._capacity, self._held, self._lines = self._capacity_of(view), {}, {}
+        self._latest_ms, self._stopped_ms = _latest(view), _last_stop(view)
         for order in view.orders.values():
             before = view.past.get(order.job.id, NEVER_RAN)
             self._held[order.job.id] = Holder(order.job, order.slots, order.ordered_ms, before)
@@ -251,12 +278,18 @@ def _gpus(bank: Bank) -> int:
     return bank.size * sum(bank.is_open)
 
 
-def _just_moved(view: FleetView, now_ms: Millis) -> bool:
-    """Whether jobs were moved at this very moment: once is enough."""
-    past = view.past
-    return any(
-        (behind := past.get(job_id)) is not None
-        and behind.cause == "moved"
-        and behind.stopped_ms == now_ms
-        for job_id in view.pending
-    )
+def _latest(view: FleetView) -> int:
+    """Return when somebody last came or ended, as far as it still matters."""
+    live = (view.pending.values(), (held.job for held in _holders(view)))
+    came = max((job.submitted_ms for jobs in live for job in jobs), default=-1)
+    return max(came, view.history[-1].ended_ms) if view.history else came
+
+
+def _holders(view: FleetView) -> Iterable[Order | Run]:
+    yield from view.orders.values()
+    yield from view.running.values()
+
+
+def _last_stop(view: FleetView) -> int:
+    """Return when a job that is not over was last stopped on our order."""
+    return max((past.stopped_ms for past in view.past.values() if past.cause in STOPS), default=-1)

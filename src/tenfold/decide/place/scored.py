@@ -8,6 +8,7 @@ it can be rebuilt from the view.
 """
 
 from collections.abc import Iterable
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from tenfold.decide.place.fragmentation import Fragmentation
 from tenfold.decide.place.popularity import Popularity
 from tenfold.decide.place.rows import Ask, Flags, Ints, Rows, ask_of
 from tenfold.decide.place.scorers import NO_ROOM, BestFit, Gradient, Scorer
-from tenfold.fleet.capacity import Capacity, Slots
+from tenfold.fleet.capacity import Bank, Capacity, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Shape, Slot
@@ -170,11 +171,21 @@ class ScoredCapacity(Capacity):
                     return slots
         return None
 
+    def _order(self) -> dict[NodeId, tuple[Bank, int]]:
+        """Return the nodes in the order in which ties between them are settled.
+
+        Published rules take the first node. In ours a fixed shuffle of the names does it:
+        pool by pool, the first nodes of each kind would be spoiled all together.
+        """
+        if self._placement != "tenfold":
+            return self.place
+        return dict(sorted(self.place.items(), key=lambda home: _shuffled(home[0])))
+
     def _ready(self) -> tuple[Rows, Scorer]:
         """Return rows and rule, made or taught afresh where they are not up to date."""
         rows, scorer = self._rows, self._scorer
         if rows is None or scorer is None:
-            rows = self._rows = Rows(self.banks, self.place)
+            rows = self._rows = Rows(self.banks, self._order())
             scorer = self._scorer = _scorer(self._placement, rows)
             self._kept.clear()
             self._log.clear()
@@ -227,3 +238,7 @@ def _scorer(placement: Placement, rows: Rows) -> Scorer:
     if placement == "best-fit":
         return BestFit(rows)
     return Gradient(rows) if placement == "fgd" else Fragmentation(rows)
+
+
+def _shuffled(node_id: NodeId) -> bytes:
+    return blake2b(node_id.encode(), digest_size=8).digest()

@@ -86,8 +86,9 @@ class Standing:
         while timers and timers[0][0] <= review_ms:
             holder = heappop(timers)[2]
             if holder.stand is not None:
-                self._leave(holder)
-                greatest = max(greatest, self._join(holder, review_ms))
+                turn = self._climb(holder, holder.stand, review_ms)
+                if turn > greatest:  # noqa: PLR1730 - `max` costs a call for every level reached.
+                    greatest = turn
         return greatest
 
     def reorder(self, families: Iterable[Family] | None) -> float:
@@ -180,6 +181,37 @@ class Standing:
             at_ms = holder.started_ms - holder.before.ran_ms - (-bounds[level + 1] // weight)
             heappush(self._timers, (at_ms, self._timed, holder))
         return stand.turn
+
+    def _climb(self, holder: Holder, stand: Stand, review_ms: int) -> float:
+        """Move a holder to the level it has reached; one alone takes its stand along."""
+        ranking, bounds, family, weight = self._ranking, self._bounds, stand.family, holder.weight
+        job_id, before_ms = holder.job.id, holder.before.ran_ms - holder.started_ms
+        level = bisect_right(bounds, (before_ms + review_ms) * weight) - 1
+        ranking.climbed(holder.job, family, holder.level, level)
+        holder.level = level
+        stands, order = self._stands[family], self._order
+        other = stands.get(level)
+        if len(stand.holders) == 1:
+            del order[bisect_left(order, (stand.turn, family, stand.level))]
+            del stands[stand.level]
+        else:
+            del stand.holders[job_id]
+            stand = Stand(family, level, 0.0)
+        if other is None:
+            stand.level = level
+            stand.turn = turn = ranking.stand_turn(family, level)
+            stand.holders[job_id] = holder
+            stands[level] = holder.stand = stand
+            insort(order, (turn, family, level, stand))
+        else:
+            other.holders[job_id] = holder
+            holder.stand = other
+            turn = other.turn
+        if level + 1 < len(bounds):
+            self._timed += 1
+            at_ms = -before_ms - (-bounds[level + 1] // weight)
+            heappush(self._timers, (at_ms, self._timed, holder))
+        return turn
 
     def _leave(self, holder: Holder) -> None:
         stand = holder.stand

@@ -7,6 +7,7 @@ turns out not to be needed is let off again, best first. Nobody is displaced in 
 from collections.abc import Iterable
 
 from tenfold.decide.place.ranking import Holder
+from tenfold.decide.place.victims_counted import CountedSearch
 from tenfold.fleet.capacity import Bank, Capacity, Seat
 from tenfold.model.job import Shape
 
@@ -19,7 +20,10 @@ def choose_victims(
     # With one kind of node to look at, the worst few are usually enough.
     worst_first = candidates if len(seats) == 1 else list(candidates)
     for seat in seats:
-        victims = _for_seat(capacity, seat, worst_first)
+        if shape.cpus_milli or shape.memory_mib:
+            victims = CountedSearch(capacity, seat, shape).victims(worst_first)
+        else:
+            victims = _for_seat(capacity, seat, worst_first)
         if victims is not None and _fits_without(capacity, shape, victims):
             return victims
     return None

@@ -97,9 +97,10 @@ class Waiting:
 
     def rouse_beside(self, free: int, beside: list[tuple[float, int]]) -> None:
         """Let the shapes try again that a node could hold without those of worse turns."""
+        worst = max(beside)[0]
         for each in self._classes.values():
-            if each.parked and each.heads:
-                turn, room = each.heads[0][0], free
+            if each.parked and each.heads and (turn := each.heads[0][0]) < worst:
+                room = free
                 for limit, gpus in beside:
                     if limit > turn:
                         room += gpus

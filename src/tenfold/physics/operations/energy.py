@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tenfold.model.facility import IDLE_POWER_SHARE
 from tenfold.physics.arrays import Floats
 
 _J_PER_KWH = 3.6e6
@@ -12,7 +13,7 @@ _J_PER_KWH = 3.6e6
 SERVER_OVERHEAD_DEFAULT = 1.3
 PUE_DEFAULT = 1.3
 GRID_G_PER_KWH_DEFAULT = 400.0
-IDLE_SHARE_DEFAULT = 0.12
+IDLE_SHARE_DEFAULT = IDLE_POWER_SHARE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,104 @@
+"""Ten thousand random small worlds, each with fifty jobs and three faults or more.
+
+Every law of the core is watched at every cycle: nothing over-allocated, gangs whole, no order
+repeated, no job lost, room used, the kept index the one that would be built. The comparison
+with a fresh decider is made at every `--every`-th cycle. A world that breaks a law prints the
+one line that runs it again, with the comparison at every cycle.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from time import perf_counter
+from typing import NamedTuple
+
+from tenfold.model.policy import POLICIES, PolicyName
+from tenfold.study.soak import soak_one
+
+CHUNK, EVERY, SHOWN_MOST = 50, 5, 20
+
+
+class Broken(NamedTuple):
+    seed: int
+    policy: PolicyName
+    why: str
+
+    def line(self) -> str:
+        again = f"./dev sim-soak --seed {self.seed} --worlds 1 --policy {self.policy}"
+        return f"BROKEN {self.why}\n  again: {again}"
+
+
+class Tally(NamedTuple):
+    worlds: int = 0
+    cycles: int = 0
+    events: int = 0
+    stops: int = 0
+    refusals: int = 0
+    broken: tuple[Broken, ...] = ()
+
+    def plus(self, other: "Tally") -> "Tally":
+        return Tally(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+Chunk = tuple[range, PolicyName | None, int]
+
+
+def soak_chunk(chunk: Chunk) -> Tally:
+    seeds, named, every = chunk
+    tally = Tally()
+    for seed in seeds:
+        policy = named or POLICIES[seed % len(POLICIES)]
+        try:
+            one = soak_one(seed, policy, every=every)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            tally = tally.plus(Tally(1, broken=(Broken(seed, policy, why),)))
+        else:
+            tally = tally.plus(Tally(1, one.cycles, one.events, one.stops, one.refusals))
+    return tally
+
+
+def chunks(first: int, worlds: int, named: PolicyName | None, every: int) -> Iterator[Chunk]:
+    for seed in range(first, first + worlds, CHUNK):
+        yield range(seed, min(seed + CHUNK, first + worlds)), named, every
+
+
+def soak(first: int, worlds: int, named: PolicyName | None, every: int) -> Tally:
+    """Run the worlds on all cores, and say now and then how far it has come."""
+    start_s, total, told = perf_counter(), Tally(), 0
+    workers = min(os.cpu_count() or 1, -(-worlds // CHUNK))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for tally in pool.map(soak_chunk, chunks(first, worlds, named, every)):
+            for one in tally.broken[: max(0, SHOWN_MOST - len(total.broken))]:
+                print(one.line(), flush=True)
+            total = total.plus(tally)
+            if total.worlds * 10 // worlds > told:
+                told = total.worlds * 10 // worlds
+                print(f"{total.worlds} worlds, {perf_counter() - start_s:.0f} s", flush=True)
+    return total
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="./dev sim-soak", description=__doc__)
+    parser.add_argument("--worlds", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0, help="that of the first world")
+    parser.add_argument("--policy", choices=POLICIES, help="one for all, not each in turn")
+    parser.add_argument("--every", type=int, help="cycles from one fresh decider to the next")
+    asked = parser.parse_args(words)
+    every = asked.every or (1 if asked.worlds == 1 else EVERY)
+    start_s = perf_counter()
+    total = soak(asked.seed, asked.worlds, asked.policy, every)
+    print(
+        f"{total.worlds} worlds from seed {asked.seed}, {asked.policy or 'each policy in turn'}: "
+        f"{total.cycles} cycles, {total.events} facts, {total.stops} runs cut short, "
+        f"{total.refusals} jobs refused, {perf_counter() - start_s:.0f} s; "
+        f"{len(total.broken)} broken"
+    )
+    return 1 if total.broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,82 @@
+"""From a curve of the grid to jobs that are held until it is clean or cheap."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from tenfold.decide.shift.release import SLACK_DEFAULT, release_at
+from tenfold.files.intensity_csv import read_intensity
+from tenfold.model.errors import InputError
+from tenfold.model.ids import JobId
+from tenfold.model.intensity import Intensity, ShiftBy
+from tenfold.model.job import Job
+from tenfold.model.units import DAY, HOUR, Millis
+
+COUNTED = (
+    "CO2 and energy are those of allocated GPUs with their share of the node, cooling included; "
+    "idle power and nodes without GPUs are left out"
+)
+
+
+class GridFiles(Struct, frozen=True, kw_only=True):
+    """What is known of the grid, and whether jobs may wait for it."""
+
+    intensity: Path
+    shift: ShiftBy | None = None
+    slack: float = SLACK_DEFAULT
+    lasts_ms: Millis | None = None
+    """What a job without a limit is taken to last; without it such a job is not held."""
+
+
+class Grid(Struct, frozen=True, kw_only=True):
+    """The curves, and when jobs that are held are let in."""
+
+    intensity: Intensity
+    release_ms: dict[JobId, Millis]
+    notes: tuple[str, ...]
+
+
+def read_grid(files: GridFiles, jobs: Sequence[Job]) -> Grid:
+    """Read the curves and choose a release for every job that can wait."""
+    intensity = read_intensity(files.intensity)
+    notes = [COUNTED]
+    period_ms = intensity.co2_g_per_kwh.period_ms
+    if period_ms % DAY:
+        hours = period_ms // HOUR
+        notes.append(f"`{files.intensity}` repeats after {hours:,} hours, which are no whole days")
+    if files.shift is None:
+        return Grid(intensity=intensity, release_ms={}, notes=tuple(notes))
+    curve = intensity.co2_g_per_kwh if files.shift == "co2" else intensity.usd_per_kwh
+    if curve is None:
+        raise InputError(
+            "missing-column",
+            f"`{files.intensity}` has no column `usd_per_kwh` to shift by",
+            "add it, or shift by CO2: `--shift co2`",
+            file=str(files.intensity),
+            field="usd_per_kwh",
+        )
+    release_ms: dict[JobId, Millis] = {}
+    for job in jobs:
+        at_ms = release_at(job, job.submitted_ms, curve, files.lasts_ms, slack=files.slack)
+        if at_ms > job.submitted_ms:
+            release_ms[job.id] = at_ms
+    notes += _not_held(files, jobs)
+    return Grid(intensity=intensity, release_ms=release_ms, notes=tuple(notes))
+
+
+def _not_held(files: GridFiles, jobs: Sequence[Job]) -> list[str]:
+    """Say which jobs could not be looked at."""
+    deadlines = sum(job.deadline_ms is not None for job in jobs)
+    if not deadlines:
+        return ["no job has a `deadline_s`, so none is held"]
+    limitless = sum(job.deadline_ms is not None and job.limit_ms is None for job in jobs)
+    if not limitless:
+        return []
+    if files.lasts_ms is None:
+        return [
+            f"{limitless:,} jobs with a deadline state no `limit_s` and are not held; "
+            "`--shift-lasts-s` says what to take them for"
+        ]
+    hours = files.lasts_ms / HOUR
+    return [f"{limitless:,} jobs with a deadline state no `limit_s`: taken to last {hours:g} h"]

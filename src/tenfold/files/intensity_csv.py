@@ -1,0 +1,117 @@
+"""Read what a kilowatt-hour weighs and costs, hour by hour.
+
+CSV with the columns `hour`, `co2_g_per_kwh` and, where known, `usd_per_kwh`. Hours follow
+each other from 0 on, and the curve repeats after the last. Lines that begin with `#` say
+where the figures come from and are passed over.
+"""
+
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+
+from tenfold.files.traces.csv_table import csv_rows
+from tenfold.files.traces.faults import Faults
+from tenfold.model.errors import InputError
+from tenfold.model.intensity import Intensity, curve_of
+
+COLUMNS = ("hour", "co2_g_per_kwh", "usd_per_kwh")
+NEEDED = COLUMNS[:2]
+CO2_MOST = 5_000.0
+USD_MOST = 10.0
+HOURS_MOST = 10 * 8_784
+MEGAWATTS = "the unit is a kilowatt-hour: divide figures for a megawatt-hour by 1,000"
+
+
+def read_intensity(path: Path) -> Intensity:
+    """Return the curves of a file, or raise with every bad line."""
+    table = _Table(str(path))
+    for line, cells in csv_rows(path):
+        stripped = [cell.strip() for cell in cells]
+        if any(stripped) and not stripped[0].startswith("#"):
+            table.take(stripped, line)
+    return table.intensity()
+
+
+class _Table:
+    """The hours read so far, and what is wrong with their lines."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.header: list[str] = []
+        self.bad = Faults(file)
+        self.hours = 0
+        self.co2: list[float] = []
+        self.usd: list[float] = []
+
+    def take(self, cells: list[str], line: int) -> None:
+        if not self.header:
+            self._take_header(cells, line)
+        elif len(cells) > len(self.header):
+            message = f"the row has {len(cells)} cells, but the header has {len(self.header)}"
+            self.bad.add("too-many-cells", message, "quote a cell that holds a comma", line)
+        else:
+            padded = [*cells, *[""] * (len(self.header) - len(cells))]
+            self._take_row(dict(zip(self.header, padded, strict=True)), line)
+
+    def intensity(self) -> Intensity:
+        self.bad.stop()
+        if not self.co2:
+            raise InputError(
+                "csv-header",
+                f"`{self.file}` tells of no hour",
+                f"begin with the line `{','.join(COLUMNS)}`, then give a row for each hour",
+                file=self.file,
+            )
+        usd = curve_of(self.usd) if self.usd else None
+        return Intensity(co2_g_per_kwh=curve_of(self.co2), usd_per_kwh=usd)
+
+    def _take_header(self, cells: list[str], line: int) -> None:
+        self.header = [cell.lower() for cell in cells]
+        missing = [name for name in NEEDED if name not in self.header]
+        strange = [name for name in self.header if name not in COLUMNS]
+        problem = ""
+        if missing:
+            problem = f"has no column `{missing[0]}`"
+        elif strange:
+            problem = f"has a column `{strange[0][:40]}`, which means nothing here"
+        elif len(dict.fromkeys(self.header)) < len(self.header):
+            problem = "names a column twice"
+        if problem:
+            raise InputError(
+                "csv-header",
+                f"the header of `{self.file}` {problem}",
+                f"begin with the line `{','.join(COLUMNS)}`; the last column may be left out",
+                file=self.file,
+                line=line,
+            )
+
+    def _take_row(self, row: Mapping[str, str], line: int) -> None:
+        due, self.hours = self.hours, self.hours + 1
+        if _number(row["hour"]) != due or due >= HOURS_MOST:
+            message = f"`hour` expects {due}, got `{row['hour'][:40]}`"
+            hint = f"hours follow each other from 0 on, at most {HOURS_MOST:,} of them"
+            self.bad.add("wrong-value", message, hint, line, "hour")
+        self._take_value(row, "co2_g_per_kwh", 0.0, CO2_MOST, line)
+        if "usd_per_kwh" in self.header:
+            # A day-ahead price can be below 0: somebody pays for being rid of the energy.
+            self._take_value(row, "usd_per_kwh", -USD_MOST, USD_MOST, line)
+
+    def _take_value(
+        self, row: Mapping[str, str], name: str, least: float, most: float, line: int
+    ) -> None:
+        value = _number(row[name])
+        if value is None or not least <= value <= most:
+            message = f"`{name}` expects a number from {least:g} to {most:g}"
+            said = f"{message}, got `{row[name][:40]}`"
+            hint = MEGAWATTS if value is not None and value > most else "write a bare number"
+            self.bad.add("wrong-value", said, hint, line, name)
+        else:
+            (self.co2 if name == "co2_g_per_kwh" else self.usd).append(value)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text[:40])
+    except ValueError:
+        return None
+    return value if isfinite(value) else None

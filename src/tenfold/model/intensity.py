@@ -1,0 +1,54 @@
+"""What a kilowatt-hour weighs or costs over time: hourly curves that repeat.
+
+Values are kept in whole millionths, so that sums are exact: two hours alike stay alike, and
+the first of them can be chosen. Hour 0 begins at time 0 of the jobs.
+"""
+
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Literal
+
+from msgspec import Struct
+
+from tenfold.model.units import HOUR, Millis
+
+MICROS = 1_000_000
+ShiftBy = Literal["co2", "price"]
+"""What the release of a job that can wait is chosen by."""
+
+
+class Curve(Struct, frozen=True):
+    """One value an hour, in millionths of its unit; after the last hour comes the first."""
+
+    hourly: tuple[int, ...]
+    before: tuple[int, ...]
+    """The sum of all hours before each, and of all."""
+
+    @property
+    def period_ms(self) -> Millis:
+        """Return how long it takes until the curve repeats."""
+        return Millis(len(self.hourly) * HOUR)
+
+    def area(self, from_ms: int, to_ms: int) -> int:
+        """Return millionths of the unit times milliseconds between two moments."""
+        return self._area(to_ms) - self._area(from_ms)
+
+    def _area(self, at_ms: int) -> int:
+        hours, part_ms = divmod(at_ms, HOUR)
+        rounds, hour = divmod(hours, len(self.hourly))
+        whole = rounds * self.before[-1] + self.before[hour]
+        return whole * HOUR + self.hourly[hour] * part_ms
+
+
+class Intensity(Struct, frozen=True, kw_only=True):
+    """What the grid gives with each kilowatt-hour. The price is None where it is not known."""
+
+    co2_g_per_kwh: Curve
+    usd_per_kwh: Curve | None = None
+
+
+def curve_of(hourly: Iterable[float]) -> Curve:
+    """Return the curve of values in their unit, each rounded to a millionth."""
+    micros = tuple(round(value * MICROS) for value in hourly)
+    assert micros, "a curve has an hour"
+    return Curve(micros, tuple(accumulate(micros, initial=0)))

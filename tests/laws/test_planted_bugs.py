@@ -1,0 +1,57 @@
+"""The laws are worth something: bugs that are planted on purpose are found, and soon."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from planted_bugs import BUGS, Planted
+from tenfold.study.soak import soak_one
+
+WORLDS_MOST = 100
+
+SET_ORDER = """
+from tenfold.fleet.capacity import Capacity
+from tenfold.study.soak import soak_one
+
+def of(view):
+    capacity = Capacity()
+    for node in set(view.nodes.values()):
+        capacity.add(node, view)
+    return capacity
+
+Capacity.of = of
+print([soak_one(seed, "slurm", every=1_000_000).digest for seed in range(3)])
+"""
+
+
+def first_found(bug: Planted) -> tuple[int, str]:
+    """Return the seed of the first world that finds a bug, and the law that it breaks."""
+    for seed in range(WORLDS_MOST):
+        try:
+            soak_one(seed, bug.policy)
+        except Exception as error:
+            return seed, getattr(error, "law", type(error).__name__)
+    return WORLDS_MOST, "nothing"
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.bug.replace(" ", "-"))
+def test_a_planted_bug_is_found(bug: Planted, monkeypatch: pytest.MonkeyPatch):
+    bug.patch(monkeypatch)
+    seed, law = first_found(bug)
+    assert law in bug.laws, f"in world {seed} under `{bug.policy}`"
+
+
+def test_a_loop_over_a_set_is_found_by_two_hash_seeds():
+    digests = [
+        subprocess.run(
+            [sys.executable, "-c", SET_ORDER],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "4321")
+    ]
+    assert digests[0] != digests[1]

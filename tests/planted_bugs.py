@@ -1,0 +1,175 @@
+"""Bugs to plant in the core on purpose, each as a patch: do the laws find them?"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from tenfold.decide.place import slurm_select
+from tenfold.decide.place.ranking import Holder
+from tenfold.decide.place.rankings import Plain
+from tenfold.decide.place.waiting import Waiting
+from tenfold.fleet.capacity import Bank, Capacity
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.actions import StopJob
+from tenfold.model.events import JobStopped
+from tenfold.model.policy import PolicyName
+from tenfold.sim.world import SimWorld
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+class Planted(NamedTuple):
+    bug: str
+    policy: PolicyName
+    patch: Patch
+    laws: tuple[str, ...]
+    """Any of these must be what finds it; a crash is named by its exception."""
+
+
+def give_forgets_a_node(patch: pytest.MonkeyPatch) -> None:
+    give = Capacity.give
+    patch.setattr(Capacity, "give", lambda self, slots, shape: give(self, slots[:1], shape))
+
+
+def claim_ignores_cpus(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(slurm_select, "per_member", lambda *_: (0, 0))
+
+
+def cpus_are_not_taken(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Capacity, "_hold", lambda *_: None)
+
+
+def parked_shapes_are_never_woken(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Waiting, "offer", lambda *_: None)
+
+
+def an_old_end_counts_for_a_new_run(patch: pytest.MonkeyPatch) -> None:
+    begin = SimWorld._begin
+    numbers: dict[str, int] = {}
+
+    def wrong(self: Any, action: Any, now: int) -> None:
+        begin(self, action, now)
+        run = self._runs[action.job_id]
+        number = numbers.setdefault(action.job_id, run.number)
+        self._runs[action.job_id] = replace(run, number=number)
+
+    patch.setattr(SimWorld, "_begin", wrong)
+
+
+def stops_are_ordered_twice(patch: pytest.MonkeyPatch) -> None:
+    never = property(lambda _: False, lambda *_: None)
+    patch.setattr(Holder, "stopping", never)
+
+
+def lost_nodes_stay_open(patch: pytest.MonkeyPatch) -> None:
+    add = Bank.add
+
+    def wrong(self: Any, node: Any, **amounts: Any) -> int:
+        return add(self, node, **{**amounts, "is_open": True})
+
+    patch.setattr(Bank, "add", wrong)
+
+
+def a_gang_loses_a_member(patch: pytest.MonkeyPatch) -> None:
+    claim = Capacity._claim_many
+
+    def wrong(self: Any, seat: Any, shape: Any) -> Any:
+        slots = claim(self, seat, shape)
+        return slots and slots[:-1]
+
+    patch.setattr(Capacity, "_claim_many", wrong)
+
+
+def a_stop_loses_the_work(patch: pytest.MonkeyPatch) -> None:
+    halt = SimWorld._halt
+
+    def wrong(self: Any, run: Any, now: Any, cause: Any, *, saved: bool) -> JobStopped:
+        stopped = halt(self, run, now, cause, saved=saved)
+        self._progress[run.job.id] = (0.0, self._progress[run.job.id][1])
+        return replace(stopped, progress_ms=0)
+
+    patch.setattr(SimWorld, "_halt", wrong)
+
+
+def the_version_skips_a_fact(patch: pytest.MonkeyPatch) -> None:
+    apply_all = Fleet.apply_all
+
+    def wrong(self: Any, events: Any) -> None:
+        apply_all(self, events)
+        self.version -= len(events) > 3
+
+    patch.setattr(Fleet, "apply_all", wrong)
+
+
+def a_failed_start_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    stopped = Fleet._job_stopped
+
+    def wrong(self: Any, event: Any) -> None:
+        stopped(self, event)
+        if event.cause == "start-failed":
+            del self.pending[event.job_id], self.past[event.job_id]
+
+    patch.setattr(Fleet, "_job_stopped", wrong)
+
+
+def ties_go_to_the_last(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Plain, "key", lambda self, job, past: -job.seq)
+
+
+def what_does_not_fit_now_is_refused(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Capacity, "could_hold", lambda *_: False)
+
+
+def a_fork_shares_the_queue(patch: pytest.MonkeyPatch) -> None:
+    fork = Fleet.fork
+
+    def wrong(self: Any) -> Any:
+        copy = fork(self)
+        copy.pending = self.pending
+        return copy
+
+    patch.setattr(Fleet, "fork", wrong)
+
+
+def the_world_wakes_nobody(patch: pytest.MonkeyPatch) -> None:
+    wait = SimWorld.wait
+    patch.setattr(SimWorld, "wait", lambda self, until_ms: wait(self, None))
+
+
+def a_stop_hits_the_next_run(patch: pytest.MonkeyPatch) -> None:
+    happen = SimWorld._happen
+
+    def wrong(self: Any, what: Any, now: Any, events: Any) -> None:
+        if isinstance(what, StopJob) and what.job_id in self._runs:
+            self._stopping[what.job_id] = what
+        happen(self, what, now, events)
+
+    patch.setattr(SimWorld, "_happen", wrong)
+
+
+FRESH, SOUND = "fresh-decides-as-warm", "the-state-is-sound"
+INDEX, ONCE = "kept-index-is-the-built-one", "an-order-is-not-repeated"
+ASSERTED, MISSING = "AssertionError", "KeyError"
+
+BUGS = (
+    Planted("give forgets a node", "edf", give_forgets_a_node, (INDEX, FRESH)),
+    Planted("claim ignores CPUs", "slurm", claim_ignores_cpus, (ASSERTED, SOUND, INDEX)),
+    Planted("CPUs are not taken", "fair", cpus_are_not_taken, (INDEX, FRESH, ASSERTED)),
+    Planted("parked never woken", "edf", parked_shapes_are_never_woken, (FRESH, "room-is-used")),
+    Planted("old end counts", "las", an_old_end_counts_for_a_new_run, ("work-takes-its-time",)),
+    Planted("stops ordered twice", "srtf", stops_are_ordered_twice, (ONCE, FRESH)),
+    Planted("lost nodes stay open", "sjf", lost_nodes_stay_open, ("no-start-on-a-lost-node",)),
+    Planted("gang loses a member", "fair", a_gang_loses_a_member, ("gangs-are-whole",)),
+    Planted("stop loses the work", "las", a_stop_loses_the_work, ("saved-work-is-kept",)),
+    Planted(
+        "version skips a fact", "fifo", the_version_skips_a_fact, ("the-version-counts-facts",)
+    ),
+    Planted("failed start forgotten", "edf", a_failed_start_is_forgotten, ("no-job-is-lost",)),
+    Planted("ties go to the last", "fair", ties_go_to_the_last, ("alike-jobs-keep-their-order",)),
+    Planted("refused too soon", "fifo", what_does_not_fit_now_is_refused, ("a-refusal-is-true",)),
+    Planted("fork shares the queue", "edf", a_fork_shares_the_queue, (MISSING,)),
+    Planted("nobody is woken", "slurm", the_world_wakes_nobody, ("no-job-is-lost",)),
+    Planted("stop hits the next run", "srsf", a_stop_hits_the_next_run, ("facts-follow-orders",)),
+)
