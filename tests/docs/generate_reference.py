@@ -207,7 +207,8 @@ def cli() -> str:
         "| 2 | bad input or usage |\n| 3 | refused |\n| 4 | something outside did not answer |\n"
         "| 70 | a bug in Tenfold |",
     ]
-    for words in commands():
+    # All at once: a command that is loaded when it is first asked for has no help before.
+    for words in list(commands()):
         parts.append(f"## `{' '.join(('tenfold', *words))}`")
         parts.append(f"```text\n{help_text(words)}\n```")
     return "\n\n".join(parts) + "\n"

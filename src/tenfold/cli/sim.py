@@ -1,5 +1,6 @@
 """`tenfold sim`: run jobs through the deciders in virtual time."""
 
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,6 @@ from tenfold.model.errors import InputError
 from tenfold.model.policy import Placement
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.sim.world import SimSettings
-from tenfold.study.fill import fill as fill_nodes
 
 app = App(
     name="sim",
@@ -146,6 +146,8 @@ def _run(files: SimFiles, wanted: _Wanted) -> None:
             "--html draws no run that is recorded or shadowed",
             "run twice, once with --html: the same seed gives the same run",
         )
+    # One run and out: what is read stays until the end, so collecting would find nothing.
+    gc.disable()
     prepared = prepare(files)
     _say(prepared.notes)
     if watched:
@@ -174,6 +176,8 @@ def _fill(files: SimFiles, wanted: _Wanted) -> None:
         raise InputError(
             "no-hours", "a filling has no hours for --intensity", "leave out one of the two"
         )
+    from tenfold.study.fill import fill as fill_nodes  # noqa: PLC0415
+
     nodes, trace, chosen = prepare_fill(files)
     _say(trace.notes)
     filled = fill_nodes(nodes, trace.jobs, chosen.placement)

@@ -1,29 +1,21 @@
-"""From a policy's name and settings to the decider that places jobs by it."""
+"""From a policy's name and settings to the decider that places jobs by it.
+
+Deciders are imported when they are asked for: a run has one of them, and the others would
+cost a short command as much time as its own work.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from tenfold.decide.place.learned import Learned
-from tenfold.decide.place.line import LinePlacer
-from tenfold.decide.place.ranked import RankedPlacer
-from tenfold.decide.place.rankings import (
-    EarliestDeadline,
-    FairShare,
-    LeastAttained,
-    ShortestRemaining,
-)
-from tenfold.decide.place.repack import RepackPlacer
-from tenfold.decide.place.scored import make_capacity
-from tenfold.decide.place.slurm import SlurmPlacer
 from tenfold.engine.loop import Decider
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.job import Job, Shape
 from tenfold.model.policy import Placement, Policy
-from tenfold.model.slurm_policy import SlurmPolicy
 from tenfold.model.units import MINUTE
 
 LAS_REVIEW_MS = MINUTE
+Room = Callable[[FleetView], Capacity]
 
 
 def placing_decider(
@@ -34,38 +26,68 @@ def placing_decider(
     Where all `shapes` that will ever come are known to ask for whole GPUs alone, places are
     found by bitsets, which choose the same and are quicker.
     """
-    name = policy.name
     room = capacity_of(policy.placement, shapes)
-    match name:
-        case "fifo":
-            return LinePlacer(name, _arrival, capacity_of=room)
-        case "sjf":
-            return LinePlacer(name, _duration, capacity_of=room)
+    match policy.name:
+        case "fifo" | "sjf":
+            return _line(policy, room)
         case "srtf" | "srsf":
-            by_gpus = name == "srsf"
-            order = ShortestRemaining(by_gpus=by_gpus, restart_cost_ms=restart_cost_ms)
-            return RepackPlacer(name, order, capacity_of=room)
-        case "las":
-            order = LeastAttained(policy.las_limits_gpu_s)
-            return RankedPlacer(name, order, review_ms=LAS_REVIEW_MS, capacity_of=room)
-        case "edf":
-            return RankedPlacer(name, EarliestDeadline(), capacity_of=room)
-        case "fair":
-            return RankedPlacer(name, FairShare(), capacity_of=room)
+            return _repack(policy, restart_cost_ms, room)
         case "slurm":
-            return SlurmPlacer(policy.slurm or SlurmPolicy())
-        case "tenfold":
-            keep = policy.keep_factor
-            return RankedPlacer(name, Learned(), keep_factor=keep, capacity_of=room)
+            return _slurm(policy)
+        case "las" | "edf" | "fair" | "tenfold":
+            return _ranked(policy, room)
 
 
-def capacity_of(
-    placement: Placement, shapes: Iterable[Shape] | None
-) -> Callable[[FleetView], Capacity]:
+def capacity_of(placement: Placement, shapes: Iterable[Shape] | None) -> Room:
     """Return how a decider is to build its index of free room."""
     if placement != "fgd" and shapes is not None and all(_is_plain(shape) for shape in shapes):
         return Capacity.of
+    from tenfold.decide.place.scored import make_capacity  # noqa: PLC0415
+
     return partial(make_capacity, placement=placement)
+
+
+def _line(policy: Policy, room: Room) -> Decider:
+    from tenfold.decide.place.line import LinePlacer  # noqa: PLC0415
+
+    key = _duration if policy.name == "sjf" else _arrival
+    return LinePlacer(policy.name, key, capacity_of=room)
+
+
+def _repack(policy: Policy, restart_cost_ms: int, room: Room) -> Decider:
+    from tenfold.decide.place.rankings import ShortestRemaining  # noqa: PLC0415
+    from tenfold.decide.place.repack import RepackPlacer  # noqa: PLC0415
+
+    by_gpus = policy.name == "srsf"
+    order = ShortestRemaining(by_gpus=by_gpus, restart_cost_ms=restart_cost_ms)
+    return RepackPlacer(policy.name, order, capacity_of=room)
+
+
+def _slurm(policy: Policy) -> Decider:
+    from tenfold.decide.place.slurm import SlurmPlacer  # noqa: PLC0415
+    from tenfold.model.slurm_policy import SlurmPolicy  # noqa: PLC0415
+
+    return SlurmPlacer(policy.slurm or SlurmPolicy())
+
+
+def _ranked(policy: Policy, room: Room) -> Decider:
+    from tenfold.decide.place.learned import Learned  # noqa: PLC0415
+    from tenfold.decide.place.ranked import REVIEW_MS, RankedPlacer  # noqa: PLC0415
+    from tenfold.decide.place.rankings import (  # noqa: PLC0415
+        EarliestDeadline,
+        FairShare,
+        LeastAttained,
+    )
+
+    name = policy.name
+    if name == "tenfold":
+        keep = policy.keep_factor
+        return RankedPlacer(name, Learned(), keep_factor=keep, capacity_of=room)
+    if name == "las":
+        order, review_ms = LeastAttained(policy.las_limits_gpu_s), LAS_REVIEW_MS
+    else:
+        order, review_ms = EarliestDeadline() if name == "edf" else FairShare(), REVIEW_MS
+    return RankedPlacer(name, order, review_ms=review_ms, capacity_of=room)
 
 
 def _is_plain(shape: Shape) -> bool:

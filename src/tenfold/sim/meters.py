@@ -71,7 +71,14 @@ class Meters:
                 tally = tallies[job.team] = _Tally(job.submitted_ms)
             tally.jobs += 1
         for job, slots, ran, held, end in self.ends:
-            tallies[job.team].add_end(job, _milli(slots) * ran, held, end)
+            tally, shape, jct = tallies[job.team], job.shape, end - job.submitted_ms
+            milli = slots[0].gpus * WHOLE if len(slots) == 1 else 0
+            tally.milli_ms += (milli or _milli(slots)) * ran
+            tally.jcts.append(jct)
+            tally.waits += jct - held
+            tally.useful += (job.duration_ms or 0) * (shape.gpus * WHOLE or shape.milli)
+            tally.slow += jct / held if held else 1.0
+            tally.last = max(tally.last, end)
         for job, slots, ran, cause, _ in self.stops:
             tallies[job.team].add_stop(_milli(slots) * ran, cause)
         for job in self.turned_away:
@@ -93,15 +100,6 @@ class _Tally:
         self.jcts: list[int] = []
         self.slow = 0.0
         self.slow_by_team: list[float] = []
-
-    def add_end(self, job: Job, milli_ms: int, held: int, end: int) -> None:
-        jct = end - job.submitted_ms
-        self.jcts.append(jct)
-        self.waits += jct - held
-        self.milli_ms += milli_ms
-        self.useful += (job.duration_ms or 0) * (job.shape.gpus * WHOLE or job.shape.milli)
-        self.slow += jct / held if held else 1.0
-        self.last = max(self.last, end)
 
     def add_stop(self, milli_ms: int, cause: StopCause) -> None:
         self.milli_ms += milli_ms

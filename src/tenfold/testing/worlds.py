@@ -8,6 +8,7 @@ and one that a property-testing library supplies gives worlds that it can make s
 from random import Random
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.model.fault import Fault
 from tenfold.model.ids import DomainId, JobId, NodeId, PoolId, SiteId, TeamId
@@ -140,6 +141,10 @@ def _jobs(dice: Random, count: int, shapes: list[Shape]) -> tuple[Job, ...]:
     jobs: list[Job] = []
     now_ms = 0
     for seq in range(count):
+        if jobs and dice.random() < 0.25:
+            # One more of the same, as arrays and sweeps submit them.
+            jobs.append(replace(jobs[-1], id=JobId(f"job-{seq}"), seq=seq))
+            continue
         now_ms += dice.choice(GAPS_MS)
         length_ms = dice.choice(LENGTHS_MS)
         limit_ms = Millis(max(MINUTE, length_ms)) if dice.random() < 0.4 else None

@@ -72,7 +72,7 @@ class RepackPlacer:
             stops = [holder for job_id, holder in self._held.items() if job_id not in kept]
             stops.sort(key=lambda holder: (holder.job.submitted_ms, holder.job.seq))
         if may_stop and self._room_for(chosen, stops) is None:
-            settled = [each for job_id, each in kept.items() if job_id not in view.orders]
+            settled = [each for each in kept.values() if not self._is_fixed(view, each)]
             moves = self._in_the_way(settled, chosen, stops)
             actions += [self._stop(holder, "moved") for holder in moves]
         actions += [self._stop(holder, "preempted") for holder in stops]
@@ -160,11 +160,9 @@ class RepackPlacer:
         """Take holders and heads in order of key while their GPUs fit by count."""
         left = {id(bank): _gpus(bank) for bank in self._capacity.banks.values()}
         turn_of = self._order.holder_turn
-        # A start in flight can be neither stopped nor moved: it is counted before all others.
-        flying = view.orders
         ranked: list[tuple[float, int, int, int, Holder | list[Place]]] = [
             (
-                -inf if each.job.id in flying else turn_of(each, now_ms),
+                -inf if self._is_fixed(view, each) else turn_of(each, now_ms),
                 0,
                 each.job.submitted_ms,
                 each.job.seq,
@@ -192,6 +190,15 @@ class RepackPlacer:
                 self._show(view, what, ranked, actions)
         chosen.sort(key=lambda job: -job.shape.gpus)
         return kept, chosen
+
+    def _is_fixed(self, view: FleetView, holder: Holder) -> bool:
+        """Return whether a holder is neither stopped nor moved, and counted before all others.
+
+        A start in flight cannot be stopped yet; what runs on a cordoned node may end there.
+        """
+        return holder.job.id in view.orders or any(
+            view.states[slot.node] != "up" for slot in holder.slots
+        )
 
     def _show(
         self,
@@ -275,7 +282,11 @@ class RepackPlacer:
 
 
 def _gpus(bank: Bank) -> int:
-    return bank.size * sum(bank.is_open)
+    """Return the GPUs that may be given out, and those still held on nodes that are closed."""
+    return sum(
+        bank.size if is_open else bank.size - free
+        for free, is_open in zip(bank.free, bank.is_open, strict=True)
+    )
 
 
 def _latest(view: FleetView) -> int:
