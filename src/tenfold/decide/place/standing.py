@@ -65,6 +65,8 @@ class Standing:
         """Note that a holder's stop is ordered: it is not displaced twice."""
         holder.stopping = True
         self.stopping[holder.job.id] = holder
+        if holder.stand is not None:
+            self._less(holder.stand)
 
     def settle(self, review_ms: int) -> float:
         """Give holders their stands and levels as of a review; return the greatest new turn.
@@ -101,9 +103,12 @@ class Standing:
             for level, stand in stands.items():
                 turn = ranking.stand_turn(family, level)
                 if turn != stand.turn:
-                    self._strike(stand)
+                    listed = stand.listed
+                    if listed:
+                        self._strike(stand)
                     stand.turn = turn
-                    insort(self._order, (turn, family, level, stand))
+                    if listed:
+                        self._list(stand)
                     greatest = max(greatest, turn)
         return greatest
 
@@ -145,7 +150,8 @@ class Standing:
             if len(stand.holders) == 1:
                 yield from stand.holders.values()
             else:
-                yield from sorted(stand.holders.values(), key=_arrival, reverse=True)
+                free = [each for each in stand.holders.values() if not each.stopping]
+                yield from sorted(free, key=_arrival, reverse=True)
 
     def _live_candidates(self, turn: float, now_ms: Millis) -> Iterator[Holder]:
         turn_of = self._ranking.holder_turn
@@ -173,9 +179,7 @@ class Standing:
         stand = stands.get(level)
         if stand is None:
             stand = stands[level] = Stand(family, level, ranking.stand_turn(family, level))
-            insort(self._order, (stand.turn, family, level, stand))
-        stand.holders[job.id] = holder
-        holder.stand = stand
+        self._more(stand, holder)
         if level + 1 < len(bounds):
             self._timed += 1
             at_ms = holder.started_ms - holder.before.ran_ms - (-bounds[level + 1] // weight)
@@ -189,24 +193,30 @@ class Standing:
         level = bisect_right(bounds, (before_ms + review_ms) * weight) - 1
         ranking.climbed(holder.job, family, holder.level, level)
         holder.level = level
-        stands, order = self._stands[family], self._order
+        stands = self._stands[family]
         other = stands.get(level)
         if len(stand.holders) == 1:
-            del order[bisect_left(order, (stand.turn, family, stand.level))]
+            if stand.listed:
+                self._strike(stand)
             del stands[stand.level]
+            if other is None:
+                other = stand
+                stand.level = level
+                stand.turn = ranking.stand_turn(family, level)
+                stands[level] = stand
+                if stand.free_to_go:
+                    self._list(stand)
+            else:
+                self._more(other, holder)
         else:
             del stand.holders[job_id]
-            stand = Stand(family, level, 0.0)
-        if other is None:
-            stand.level = level
-            stand.turn = turn = ranking.stand_turn(family, level)
-            stand.holders[job_id] = holder
-            stands[level] = holder.stand = stand
-            insort(order, (turn, family, level, stand))
-        else:
-            other.holders[job_id] = holder
-            holder.stand = other
-            turn = other.turn
+            if not holder.stopping:
+                self._less(stand)
+            if other is None:
+                turn = ranking.stand_turn(family, level)
+                other = stands[level] = Stand(family, level, turn)
+            self._more(other, holder)
+        turn = other.turn
         if level + 1 < len(bounds):
             self._timed += 1
             at_ms = -before_ms - (-bounds[level + 1] // weight)
@@ -218,14 +228,35 @@ class Standing:
         assert stand is not None
         holder.stand = None
         del stand.holders[holder.job.id]
+        if not holder.stopping:
+            self._less(stand)
         if not stand.holders:
-            self._strike(stand)
             stands = self._stands[stand.family]
             del stands[stand.level]
             if not stands:
                 del self._stands[stand.family]
 
+    def _more(self, stand: Stand, holder: Holder) -> None:
+        """Add a holder to a stand."""
+        stand.holders[holder.job.id] = holder
+        holder.stand = stand
+        if not holder.stopping:
+            stand.free_to_go += 1
+            if not stand.listed:
+                self._list(stand)
+
+    def _less(self, stand: Stand) -> None:
+        """Count one less who is free to go; a stand without any is not looked at."""
+        stand.free_to_go -= 1
+        if not stand.free_to_go:
+            self._strike(stand)
+
+    def _list(self, stand: Stand) -> None:
+        stand.listed = True
+        insort(self._order, (stand.turn, stand.family, stand.level, stand))
+
     def _strike(self, stand: Stand) -> None:
+        stand.listed = False
         del self._order[bisect_left(self._order, (stand.turn, stand.family, stand.level))]
 
 
