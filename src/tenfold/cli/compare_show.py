@@ -36,7 +36,7 @@ WORDS: dict[str, tuple[str, Say]] = {
     "p99_jct_s": ("99% within", hours),
     "makespan_s": ("makespan", hours),
     "usd": ("dollars", usd),
-    "usd_per_gpu_hour": ("$ a useful GPU-hour", usd),
+    "usd_per_gpu_hour": ("per useful GPU-hour", usd),
     "kwh": ("kWh", _plainly),
     "preemptions": ("preempted", _plainly),
     "failures": ("broken", _plainly),
