@@ -11,8 +11,11 @@ from typing import Protocol
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import Action
 from tenfold.model.decision import Decision
-from tenfold.model.events import ActionOrdered, Event
-from tenfold.model.units import Millis
+from tenfold.model.events import ActionOrdered, ActionRefused, Event
+from tenfold.model.units import SECOND, Millis
+
+RETRY_MS = SECOND
+"""From a refused order to the next decision, where no fact comes in between."""
 
 
 class Decider(Protocol):
@@ -116,6 +119,7 @@ def _run_one(
             apply_all(outcomes)
             seen += orders
             seen += outcomes
+            wake_ms = _sooner(wake_ms, outcomes, now_ms)
         for witness in witnesses:
             witness.cycle(fleet, now_ms, decider, decision)
 
@@ -146,9 +150,20 @@ def _run_many(
             wakes[place] = decision.wake_at_ms
             if decision.actions:
                 record([ActionOrdered(now_ms, action) for action in decision.actions])
-                record(world.carry_out(decision.actions, now_ms))
+                outcomes = world.carry_out(decision.actions, now_ms)
+                record(outcomes)
+                wakes[place] = _sooner(wakes[place], outcomes, now_ms)
             for witness in witnesses:
                 witness.cycle(fleet, now_ms, decider, decision)
+
+
+def _sooner(wake_ms: Millis | None, outcomes: Sequence[Event], now_ms: Millis) -> Millis | None:
+    """Return when to decide next: soon, where an order was refused and nothing else may come."""
+    for outcome in outcomes:
+        if type(outcome) is ActionRefused:
+            again_ms = Millis(now_ms + RETRY_MS)
+            return again_ms if wake_ms is None else min(wake_ms, again_ms)
+    return wake_ms
 
 
 def _earliest(wakes: Sequence[Millis | None]) -> Millis | None:

@@ -43,7 +43,7 @@ class SimSettings(Struct, frozen=True, kw_only=True):
     """How the simulated hands behave. The defaults are those of published replays."""
 
     restart_cost_ms: Millis = Millis(0)
-    """What each run but the first pays before it goes on with its work."""
+    """What each run but the first pays before it goes on; a failed start counts as a run."""
     checkpoint_every_ms: Millis = Millis(HOUR)
     """Work since the last checkpoint is lost with a node; a preempted job saves on notice."""
     start_delay_ms: Millis = Millis(0)
