@@ -119,7 +119,9 @@ def _run_one(
             apply_all(outcomes)
             seen += orders
             seen += outcomes
-            wake_ms = _sooner(wake_ms, outcomes, now_ms)
+            for outcome in outcomes:
+                if type(outcome) is ActionRefused:
+                    wake_ms = _sooner(wake_ms, now_ms)
         for witness in witnesses:
             witness.cycle(fleet, now_ms, decider, decision)
 
@@ -152,18 +154,16 @@ def _run_many(
                 record([ActionOrdered(now_ms, action) for action in decision.actions])
                 outcomes = world.carry_out(decision.actions, now_ms)
                 record(outcomes)
-                wakes[place] = _sooner(wakes[place], outcomes, now_ms)
+                if any(isinstance(outcome, ActionRefused) for outcome in outcomes):
+                    wakes[place] = _sooner(wakes[place], now_ms)
             for witness in witnesses:
                 witness.cycle(fleet, now_ms, decider, decision)
 
 
-def _sooner(wake_ms: Millis | None, outcomes: Sequence[Event], now_ms: Millis) -> Millis | None:
-    """Return when to decide next: soon, where an order was refused and nothing else may come."""
-    for outcome in outcomes:
-        if type(outcome) is ActionRefused:
-            again_ms = Millis(now_ms + RETRY_MS)
-            return again_ms if wake_ms is None else min(wake_ms, again_ms)
-    return wake_ms
+def _sooner(wake_ms: Millis | None, now_ms: Millis) -> Millis:
+    """Return when to decide after a refused order: soon, for nothing else may come."""
+    again_ms = Millis(now_ms + RETRY_MS)
+    return again_ms if wake_ms is None else min(wake_ms, again_ms)
 
 
 def _earliest(wakes: Sequence[Millis | None]) -> Millis | None:

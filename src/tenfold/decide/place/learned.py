@@ -15,9 +15,9 @@ jobs, so that a decider which starts now from the view sees the very same figure
 from collections import deque
 
 from tenfold.decide.place.ranking import Family, Group, Holder
-from tenfold.decide.place.rankings import Plain, weight_milli
+from tenfold.decide.place.rankings import NO_GPUS_MILLI, Plain
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.job import Ended, Job
+from tenfold.model.job import WHOLE, Ended, Job
 from tenfold.model.units import HOUR, SECOND
 
 FIRST_LEVEL_MS = 300 * SECOND
@@ -116,8 +116,9 @@ class Learned(Plain):
 
     def family(self, job: Job) -> Family:
         """Return the batch of a job."""
+        shape = job.shape
         return (
-            weight_milli(job),
+            shape.milli or shape.gpus * WHOLE or NO_GPUS_MILLI,
             job.team,
             job.submitted_ms // BATCH_MS,
             job.seq // BATCH_JOBS,

@@ -109,6 +109,11 @@ class Ranking(Protocol):
         """Whether the turns of holders change with time itself, not in steps."""
         ...
 
+    @property
+    def minds_holders(self) -> bool:
+        """Whether it wants to hear who takes room and who gives it back (`held`)."""
+        ...
+
     def begin(self, view: FleetView) -> None:
         """Start again from the view: forget what was learned from news."""
         ...

@@ -11,6 +11,8 @@ from tenfold.fleet.fleet import FleetView
 from tenfold.model.job import WHOLE, Job, Past
 from tenfold.model.units import SECOND, Millis
 
+NO_GPUS_MILLI = WHOLE // 8
+"""What a job without GPUs counts for."""
 UNCHANGED: dict[Family, None] = {}
 LAS_LIMITS_GPU_S = (3_250, 7_200)
 """Tiresias' three queues, in GPU-seconds of attained service."""
@@ -21,6 +23,7 @@ class Plain:
 
     preempts = False
     live = False
+    minds_holders = False
     bounds: Sequence[int] = (0,)
 
     def begin(self, view: FleetView) -> None:
@@ -120,6 +123,8 @@ class EarliestDeadline(Plain):
 class FairShare(Plain):
     """The team that holds the fewest GPUs goes first; first come first served inside."""
 
+    minds_holders = True
+
     def __init__(self) -> None:
         self._held: dict[Family, int] = {}
         self._touched: dict[Family, None] = {}
@@ -152,4 +157,4 @@ class FairShare(Plain):
 def weight_milli(job: Job) -> int:
     """Return a job's GPUs in thousandths; a job without any counts as an eighth of one."""
     shape = job.shape
-    return shape.milli or shape.gpus * WHOLE or WHOLE // 8
+    return shape.milli or shape.gpus * WHOLE or NO_GPUS_MILLI

@@ -23,6 +23,7 @@ class Standing:
     def __init__(self, ranking: Ranking, keep_factor: float) -> None:
         self._ranking = ranking
         self._keep_factor = keep_factor
+        self._minds = ranking.minds_holders
         self._bounds = ranking.bounds
         self._compares = ranking.preempts and not ranking.live
         self.held: dict[JobId, Holder] = {}
@@ -47,7 +48,8 @@ class Standing:
             if len(loose) > LOOSE_MOST:
                 kept = (each for each in loose if self.held.get(each.job.id) is each)
                 self._loose = deque(kept)
-        self._ranking.held(holder, 1)
+        if self._minds:
+            self._ranking.held(holder, 1)
 
     def remove(self, job_id: JobId) -> Holder:
         """Let a holder go, and return it."""
@@ -58,7 +60,8 @@ class Standing:
             self._leave(holder)
             for slot in holder.slots:
                 del self._at[slot.node][job_id]
-        self._ranking.held(holder, -1)
+        if self._minds:
+            self._ranking.held(holder, -1)
         return holder
 
     def stop(self, holder: Holder) -> None:
