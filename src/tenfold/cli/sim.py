@@ -158,6 +158,7 @@ def _run(files: SimFiles, wanted: _Wanted) -> None:
     if as_json and html is None and not detail and not sys.stderr.isatty():
         result = simulate(prepared.ask)
         print_json(run_json(prepared, result, bill(prepared.spec, result.summary)))
+        gc.freeze()  # The interpreter looks through everything once more at its end.
         return
     # Charts take long to load, and a program that asks for figures needs none.
     from tenfold.cli.sim_present import run_and_present  # noqa: PLC0415
