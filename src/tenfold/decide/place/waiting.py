@@ -46,9 +46,9 @@ class Waiting:
         if group is None:
             group = self._groups[shape.key, family, level] = Group(shape, family, level)
             self._families.setdefault(family, {})[shape.key, level] = group
-            if shape.key not in self._classes:
-                least = min((seat.rest or seat.gpus for seat in capacity.seats(shape)), default=0)
-                self._classes[shape.key] = ShapeClass(shape, least)
+        if shape.key not in self._classes:
+            least = min((seat.rest or seat.gpus for seat in capacity.seats(shape)), default=0)
+            self._classes[shape.key] = ShapeClass(shape, least)
         place = (ranking.key(job, past), job.submitted_ms, job.seq, job)
         heappush(group.line, place)
         self.count += 1
@@ -64,16 +64,19 @@ class Waiting:
         """Return the head with the smallest turn among shapes that are not parked."""
         best: Head | None = None
         found: ShapeClass | None = None
-        for each in self._classes.values():
+        over: list[str] = []
+        for key, each in self._classes.items():
             if each.parked:
                 continue
             heads = each.heads
             while heads and heads[0][3] != heads[0][4].stamp:
                 heappop(heads)
             if not heads:
-                each.parked = True
+                over.append(key)
             elif best is None or heads[0] < best:
                 best, found = heads[0], each
+        for key in over:
+            del self._classes[key]
         return None if best is None or found is None else (found, best[4])
 
     def leave(self, each: ShapeClass, group: Group) -> None:
