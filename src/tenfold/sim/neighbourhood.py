@@ -13,6 +13,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.job import Job, Slot
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND
+from tenfold.physics.scaling import efficiency_at
 from tenfold.sim.sharing import Neighbours
 
 NEVER = 1 << 62
@@ -37,6 +38,8 @@ class Neighbourhood:
         self._neighbours = neighbours
         self._profiles = profiles
         self._traffic: dict[JobId, Traffic] = {}
+        self._gains: dict[JobId, float] = {}
+        """Speed of each job on what it was given, over that on what it asked for."""
         self._saves: dict[JobId, _Save] = {}
         self._heap: list[tuple[int, int, JobId, bool]] = []
         """(when, number, job, whether a save begins then or ends)."""
@@ -50,11 +53,12 @@ class Neighbourhood:
             return {}
         traffic = self._traffic[job.id] = profile.traffic
         gang = [(slot.node, slot.milli / 1_000 or float(slot.gpus)) for slot in slots]
+        self._gains[job.id] = _gain(profile, job, sum(gpus for _, gpus in gang))
         speeds = self._neighbours.start(job.id, gang, traffic)
         self._retime(now_ms)
         if traffic.checkpoint_every_ms:
             self._plan(job.id, now_ms + traffic.checkpoint_every_ms)
-        return speeds
+        return self._scaled(speeds)
 
     def end(self, job_id: JobId, now_ms: int) -> dict[JobId, float]:
         """Take a job away, with its save; return the speeds that changed."""
@@ -62,9 +66,10 @@ class Neighbourhood:
             return {}
         self._saves.pop(job_id, None)
         self._begins.pop(job_id, None)
+        del self._gains[job_id]
         speeds = self._neighbours.end(job_id)
         self._retime(now_ms)
-        return speeds
+        return self._scaled(speeds)
 
     def due_ms(self) -> int:
         """Return when a save next begins or ends, or NEVER."""
@@ -88,7 +93,11 @@ class Neighbourhood:
                 del self._saves[job_id]
             speeds |= self._neighbours.burst(job_id, traffic.tier, begins)
             self._retime(now_ms)
-        return speeds
+        return self._scaled(speeds)
+
+    def _scaled(self, speeds: Mapping[JobId, float]) -> dict[JobId, float]:
+        """Return speeds with what each job makes of the GPUs it was given."""
+        return {job_id: speed * self._gains[job_id] for job_id, speed in speeds.items()}
 
     def _plan(self, job_id: JobId, at_ms: int) -> None:
         self._number += 1
@@ -115,3 +124,16 @@ class Neighbourhood:
             lasts_ms = save.left / rate * SECOND if rate else inf
             at_ms = NEVER if lasts_ms == inf else ceil(now_ms + lasts_ms)
             heappush(self._heap, (at_ms, save.number, job_id, False))
+
+
+def _gain(profile: WorkProfile, job: Job, gpus: float) -> float:
+    """Return the speed on these GPUs over that on the GPUs asked for, by the scaling curve.
+
+    A gang that takes whole nodes may hold more GPUs than it asked for. Without a curve it
+    makes nothing of them.
+    """
+    asked = job.shape.gpus
+    if not profile.scaling or not asked or gpus == asked:
+        return 1.0
+    made = gpus * efficiency_at(profile.scaling, gpus)
+    return made / (asked * efficiency_at(profile.scaling, asked))
