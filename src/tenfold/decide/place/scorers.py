@@ -5,6 +5,7 @@ to use. Ties go to the node that stands first in the fleet, so the coarseness of
 is part of the rule: it decides how often that order speaks.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -65,7 +66,7 @@ class BestFit:
         return numbers, np.full(len(at), -1)
 
 
-class Spoiling:
+class Spoiling(ABC):
     """What rules by spoilt worth have in common; they differ in weights, steps and ties."""
 
     learns = True
@@ -89,17 +90,20 @@ class Spoiling:
         spoilt = self._usable.spoilt(ask, at, fits)
         return np.where(fits, self.number(spoilt), NO_ROOM), np.full(len(at), -1)
 
+    @abstractmethod
     def weights(self, counts: Mapping[Ask, int]) -> Weights:
         """Return what each ask of a mix counts for."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def number(self, spoilt: Floats) -> Ints:
         """Return the steps in which spoilt worth is compared."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def device(self, numbers: Ints, left: Ints) -> Ints:
         """Return the device of each node that a share goes to."""
-        raise NotImplementedError
+        ...
 
 
 class Gradient(Spoiling):

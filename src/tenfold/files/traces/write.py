@@ -3,8 +3,6 @@
 import csv
 import gzip
 import io
-import os
-import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +10,7 @@ from typing import Any, cast
 from tenfold.files.traces.columns import COLUMNS, OPTIONAL
 from tenfold.files.traces.tables import SUFFIXES
 from tenfold.files.traces.trace import JobTrace
+from tenfold.files.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.job import WHOLE, Job
 from tenfold.model.units import SECOND
@@ -113,34 +112,5 @@ def _parquet(columns: dict[str, list[Value]]) -> bytes:
 
 
 def _write(path: Path, content: bytes, *, force: bool) -> None:
-    if path.is_dir():
-        raise InputError(
-            "is-a-directory",
-            f"`{path}` is a directory",
-            "name the file to write inside it",
-            file=str(path),
-        )
-    if path.exists() and not force:
-        raise InputError(
-            "file-exists",
-            f"`{path}` exists already",
-            "name another file, or add --force to write over it",
-            file=str(path),
-        )
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(
-            "cannot-write",
-            f"`{path}` cannot be written: {error.strerror or error}",
-            "check the folder and who may write there",
-            file=str(path),
-        ) from None
+    with open_new_file(path, force=force) as stream:
+        stream.write(content)
