@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.fleet import Fleet, more_than
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import WHOLE, Order, Run, Slot, per_member
 
@@ -29,6 +29,10 @@ def _one_place(fleet: Fleet) -> None:
         for job_id in jobs:
             assert job_id not in seen, f"job `{job_id}` is both {seen[job_id]} and {name}"
             seen[job_id] = name
+    for job_id in fleet.promises:
+        assert job_id in fleet.pending, f"job `{job_id}` is promised a start but does not wait"
+    for job_id in fleet.idle:
+        assert job_id in fleet.running, f"job `{job_id}` idles but does not run"
     for job_id in fleet.past:
         assert job_id in seen, f"job `{job_id}` has a past but is nowhere"
 
@@ -49,6 +53,9 @@ def _free_amounts(fleet: Fleet) -> None:
                 whole[slot.node] = whole.get(slot.node, 0) + slot.gpus
             cpus[slot.node] = cpus.get(slot.node, 0) + each_cpus
             memory[slot.node] = memory.get(slot.node, 0) + each_memory
+        if isinstance(held, Run) and held.becoming is not None:
+            for slot in more_than(held.becoming, held.slots):
+                whole[slot.node] = whole.get(slot.node, 0) + slot.gpus
     for node_id, node in fleet.nodes.items():
         given = shares.get(node_id, {})
         assert all(0 < milli <= WHOLE for milli in given.values()), f"`{node_id}` is over-shared"
@@ -70,7 +77,9 @@ def _sound_gang(held: Order | Run) -> None:
     shape, slots = held.job.shape, held.slots
     nodes = [slot.node for slot in slots]
     assert len(set(nodes)) == len(nodes), f"gang `{held.job.id}` is twice on one node"
-    assert _given(slots) >= (shape.milli or shape.gpus * WHOLE), f"gang `{held.job.id}` is split"
+    terms = held.job.terms
+    least = terms.least_gpus if terms and terms.least_gpus else shape.gpus
+    assert _given(slots) >= (shape.milli or least * WHOLE), f"gang `{held.job.id}` is split"
 
 
 def _given(slots: tuple[Slot, ...]) -> int:

@@ -10,14 +10,18 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from tenfold.model.actions import StartJob, StopJob
+from tenfold.fleet.dependents import Dependents
+from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
     Event,
+    JobBusy,
     JobCancelled,
     JobEnded,
+    JobIdled,
     JobRefused,
+    JobResized,
     JobStarted,
     JobStopped,
     JobSubmitted,
@@ -27,7 +31,19 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import WHOLE, Ended, Job, Order, Past, Run, Shape, Slot, per_member
+from tenfold.model.job import (
+    WHOLE,
+    Ended,
+    Job,
+    JobStatus,
+    Order,
+    Past,
+    Promise,
+    Run,
+    Shape,
+    Slot,
+    per_member,
+)
 from tenfold.model.node import Node, NodeState
 from tenfold.model.units import Millis
 
@@ -96,6 +112,21 @@ class FleetView(Protocol):
         ...
 
     @property
+    def promises(self) -> Mapping[JobId, Promise]:
+        """Waiting gangs for which nodes are kept, the oldest promise first."""
+        ...
+
+    @property
+    def idle(self) -> Mapping[JobId, Millis]:
+        """Running sessions without anything to do, and since when."""
+        ...
+
+    @property
+    def fates(self) -> Mapping[JobId, JobStatus]:
+        """How jobs ended that others, which are not over, come after."""
+        ...
+
+    @property
     def history(self) -> Sequence[Ended]:
         """The latest finished jobs, oldest first."""
         ...
@@ -122,6 +153,9 @@ class Fleet:
         self.orders: dict[JobId, Order] = {}
         self.running: dict[JobId, Run] = {}
         self.past: dict[JobId, Past] = {}
+        self.promises: dict[JobId, Promise] = {}
+        self.idle: dict[JobId, Millis] = {}
+        self._dependents = Dependents()
         self.history: deque[Ended] = deque(maxlen=HISTORY)
         self.ended = 0
         self._handlers = {
@@ -132,12 +166,20 @@ class Fleet:
             JobStopped: self._job_stopped,
             JobRefused: self._job_gone,
             JobCancelled: self._job_gone,
+            JobResized: self._job_resized,
+            JobIdled: self._job_idled,
+            JobBusy: self._job_busy,
             ActionRefused: self._action_refused,
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
             NodeReturned: self._node_returned,
             NodeCordoned: self._node_cordoned,
         }
+
+    @property
+    def fates(self) -> Mapping[JobId, JobStatus]:
+        """How jobs ended that others, which are not over, come after."""
+        return self._dependents.fates
 
     def apply(self, event: Event) -> None:
         """Change the state by one fact."""
@@ -162,12 +204,16 @@ class Fleet:
         copy.shares, copy.past = self.shares.copy(), self.past.copy()
         copy.pending, copy.orders = self.pending.copy(), self.orders.copy()
         copy.running, copy.history = self.running.copy(), self.history.copy()
+        copy.promises, copy.idle = self.promises.copy(), self.idle.copy()
+        copy._dependents = self._dependents.copy()
         return copy
 
     def _job_submitted(self, event: JobSubmitted) -> None:
         job = event.job
         assert job.id not in self.pending, f"job `{job.id}` was submitted twice"
         self.pending[job.id] = job
+        if job.terms is not None:
+            self._dependents.add(job)
 
     def _action_ordered(self, event: ActionOrdered) -> None:
         action = event.action
@@ -175,9 +221,18 @@ class Fleet:
             job = self.pending.pop(action.job_id)
             self._take(action.slots, job.shape)
             self.orders[action.job_id] = Order(job, action.slots, event.at_ms)
+            if self.promises:
+                self.promises.pop(action.job_id, None)
         elif type(action) is StopJob:
             run = self.running[action.job_id]
             self.running[action.job_id] = replace(run, stopping=True)
+        elif type(action) is ResizeJob:
+            run = self.running[action.job_id]
+            self._take(more_than(action.slots, run.slots), run.job.shape)
+            self.running[action.job_id] = replace(run, becoming=action.slots)
+        elif type(action) is PromiseStart:
+            promise = Promise(action.slots, action.start_ms, event.at_ms)
+            self.promises[action.job_id] = promise
 
     def _job_started(self, event: JobStarted) -> None:
         order = self.orders.pop(event.job_id)
@@ -186,6 +241,10 @@ class Fleet:
     def _job_ended(self, event: JobEnded) -> None:
         run = self.running.pop(event.job_id)
         self._give(run.slots, run.job.shape)
+        if run.job.terms is not None:
+            self._leave_terms(run)
+        if self._dependents.awaited:
+            self._dependents.over(run.job, event.status)
         ran_ms = event.at_ms - run.started_ms
         if self.past and (past := self.past.pop(event.job_id, None)):
             ran_ms += past.ran_ms
@@ -196,6 +255,8 @@ class Fleet:
         run = self.running.pop(event.job_id, None)
         if run is not None:
             job, slots, ran_ms = run.job, run.slots, event.at_ms - run.started_ms
+            if job.terms is not None:
+                self._leave_terms(run)
         else:
             order = self.orders.pop(event.job_id)
             job, slots, ran_ms = order.job, order.slots, 0
@@ -211,8 +272,29 @@ class Fleet:
         self.pending[event.job_id] = job
 
     def _job_gone(self, event: JobRefused | JobCancelled) -> None:
-        del self.pending[event.job_id]
+        job = self.pending.pop(event.job_id)
         self.past.pop(event.job_id, None)
+        self.promises.pop(event.job_id, None)
+        if self._dependents.awaited:
+            self._dependents.over(job, "cancelled")
+
+    def _job_resized(self, event: JobResized) -> None:
+        run = self.running[event.job_id]
+        assert run.becoming is not None, f"job `{event.job_id}` was not being resized"
+        self._give(more_than(run.slots, run.becoming), run.job.shape)
+        self.running[event.job_id] = replace(run, slots=run.becoming, becoming=None)
+
+    def _job_idled(self, event: JobIdled) -> None:
+        self.idle[event.job_id] = event.since_ms
+
+    def _job_busy(self, event: JobBusy) -> None:
+        self.idle.pop(event.job_id, None)
+
+    def _leave_terms(self, run: Run) -> None:
+        """Clear away what only runs of jobs with terms have."""
+        self.idle.pop(run.job.id, None)
+        if run.becoming is not None:
+            self._give(more_than(run.becoming, run.slots), run.job.shape)
 
     def _action_refused(self, event: ActionRefused) -> None:
         action = event.action
@@ -221,6 +303,9 @@ class Fleet:
             self.pending[action.job_id] = order.job
         elif type(action) is StopJob and (run := self.running.get(action.job_id)):
             self.running[action.job_id] = replace(run, stopping=False)
+        elif type(action) is ResizeJob and (run := self.running.get(action.job_id)):
+            self._give(more_than(action.slots, run.slots), run.job.shape)
+            self.running[action.job_id] = replace(run, becoming=None)
 
     def _node_joined(self, event: NodeJoined) -> None:
         node = event.node
@@ -290,3 +375,13 @@ class Fleet:
             self.shares[slot.node] = tuple(sorted(given.items()))
         else:
             del self.shares[slot.node]
+
+
+def more_than(slots: tuple[Slot, ...], others: tuple[Slot, ...]) -> tuple[Slot, ...]:
+    """Return what slots hold beyond other slots, node by node; shares are never resized."""
+    held = {slot.node: slot.gpus for slot in others}
+    return tuple(
+        Slot(slot.node, slot.gpus - held.get(slot.node, 0))
+        for slot in slots
+        if slot.gpus > held.get(slot.node, 0)
+    )

@@ -5,6 +5,7 @@ from msgspec import Struct
 from tenfold.model.ids import JobId
 from tenfold.model.job import Slot, StopCause
 from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
 
 
 class StartJob(Struct, frozen=True, gc=False, tag=True):
@@ -29,4 +30,20 @@ class RefuseJob(Struct, frozen=True, gc=False, tag=True):
     reasons: tuple[Reason, ...]
 
 
-Action = StartJob | StopJob | RefuseJob
+class ResizeJob(Struct, frozen=True, gc=False, tag=True):
+    """Let a running elastic job go on with these slots, all of them, in place of its own."""
+
+    job_id: JobId
+    slots: tuple[Slot, ...]
+    reason: Reason
+
+
+class PromiseStart(Struct, frozen=True, gc=False, tag=True):
+    """Keep these slots for a waiting gang: it is to start there at `start_ms` at the latest."""
+
+    job_id: JobId
+    slots: tuple[Slot, ...]
+    start_ms: Millis
+
+
+Action = StartJob | StopJob | RefuseJob | ResizeJob | PromiseStart

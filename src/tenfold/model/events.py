@@ -89,6 +89,28 @@ class JobCancelled(Struct, frozen=True, gc=False, tag=True):
     job_id: JobId
 
 
+class JobResized(Struct, frozen=True, gc=False, tag=True):
+    """A running job goes on with the slots that its resize ordered."""
+
+    at_ms: Millis
+    job_id: JobId
+
+
+class JobIdled(Struct, frozen=True, gc=False, tag=True):
+    """An interactive session has had nothing to do since `since_ms`."""
+
+    at_ms: Millis
+    job_id: JobId
+    since_ms: Millis
+
+
+class JobBusy(Struct, frozen=True, gc=False, tag=True):
+    """An idle session is in use again."""
+
+    at_ms: Millis
+    job_id: JobId
+
+
 class ActionOrdered(Struct, frozen=True, gc=False, tag=True):
     """The engine accepted a wish. Until its outcome arrives it is in flight."""
 
@@ -115,6 +137,9 @@ Event = (
     | JobStopped
     | JobEnded
     | JobCancelled
+    | JobResized
+    | JobIdled
+    | JobBusy
     | ActionOrdered
     | ActionRefused
 )

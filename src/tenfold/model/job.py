@@ -9,13 +9,15 @@ from typing import Literal
 from msgspec import Struct
 
 from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
+from tenfold.model.where import Where
 
 WHOLE = 1_000
 """Thousandths of a GPU in one GPU: shares are integers."""
 
 JobStatus = Literal["completed", "failed", "cancelled", "timeout"]
-StopCause = Literal["preempted", "node-lost", "start-failed", "moved"]
+StopCause = Literal["preempted", "node-lost", "start-failed", "moved", "idle"]
 
 
 class Shape(Struct, frozen=True, kw_only=True, gc=False):
@@ -34,6 +36,8 @@ class Shape(Struct, frozen=True, kw_only=True, gc=False):
     """Any of these types will do; empty means any type at all."""
     cpus_milli: int = 0
     memory_mib: int = 0
+    where: Where | None = None
+    """Which nodes will do, and how near each other; None means any, anywhere."""
 
 
 class Job(Struct, frozen=True, kw_only=True, gc=False):
@@ -55,6 +59,7 @@ class Job(Struct, frozen=True, kw_only=True, gc=False):
     """How long it runs undisturbed. Known only in a replay, and only to policies that say so."""
     profile: str = ""
     """Name of what it runs, for worlds that know its scaling curve and its traffic."""
+    terms: Terms | None = None
 
 
 class Slot(Struct, frozen=True, gc=False):
@@ -82,6 +87,16 @@ class Run(Struct, frozen=True, gc=False):
     slots: tuple[Slot, ...]
     started_ms: Millis
     stopping: bool = False
+    becoming: tuple[Slot, ...] | None = None
+    """The slots that it will hold once a resize that was ordered is done."""
+
+
+class Promise(Struct, frozen=True, gc=False):
+    """Nodes that are kept for a waiting gang, and when it is to start there."""
+
+    slots: tuple[Slot, ...]
+    start_ms: Millis
+    made_ms: Millis
 
 
 class Past(Struct, frozen=True, gc=False):
@@ -112,6 +127,7 @@ def shape_of(
     accelerators: tuple[str, ...] = (),
     cpus: float = 0.0,
     memory_gib: float = 0.0,
+    where: Where | None = None,
 ) -> Shape:
     """Return the shape for amounts as people write them; a share is rounded to 1/1000 GPU."""
     milli = round(gpus * WHOLE)
@@ -127,6 +143,8 @@ def shape_of(
         words.append(f"c{cpus_milli}")
     if memory_mib:
         words.append(f"m{memory_mib}")
+    if where is not None:
+        words.append(where.key)
     return Shape(
         key=" ".join(words),
         gpus=whole,
@@ -135,6 +153,7 @@ def shape_of(
         accelerators=accelerators,
         cpus_milli=cpus_milli,
         memory_mib=memory_mib,
+        where=where,
     )
 
 

@@ -23,5 +23,14 @@ class Node(Struct, frozen=True, kw_only=True, gc=False):
     """0 means that memory is not counted here."""
     rack: str = ""
     leaf: str = ""
+    pod: str = ""
+    scaleup: str = ""
+    """Its scale-up domain, where that is larger than a node."""
+    tags: tuple[str, ...] = ()
+    """Residency, certifications and use: what a job may need or avoid."""
+    watts_idle: int = 0
+    watts_per_gpu: int = 0
+    rack_watts: int = 0
+    """What its rack may draw; 0 means that the rack sets no limit."""
     domains: tuple[DomainId, ...] = ()
     """Every failure domain it stands in, innermost first."""

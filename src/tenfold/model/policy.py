@@ -4,9 +4,12 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from tenfold.model.govern import Govern
 from tenfold.model.slurm_policy import SlurmPolicy
 
-PolicyName = Literal["tenfold", "fifo", "sjf", "srtf", "srsf", "las", "edf", "fair", "slurm"]
+PolicyName = Literal[
+    "tenfold", "fifo", "sjf", "srtf", "srsf", "las", "edf", "fair", "slurm", "governed"
+]
 Placement = Literal["tenfold", "best-fit", "fgd"]
 """`tenfold` spoils least of what jobs like those of late could use; `best-fit` leaves the
 fewest CPUs and GPUs; `fgd` is the published descent of the fragmentation gradient."""
@@ -28,3 +31,5 @@ class Policy(Struct, frozen=True, kw_only=True):
     """`tenfold` displaces a job only if its turn is worse by more than 1 / this."""
     slurm: SlurmPolicy | None = None
     """Weights and intervals of `slurm`, as read from a slurm.conf."""
+    govern: Govern | None = None
+    """Teams, quotas, promises and preemption; None means one line for all."""
