@@ -34,6 +34,8 @@ def placing_decider(
             return _repack(policy, restart_cost_ms, room)
         case "slurm":
             return _slurm(policy)
+        case "governed":
+            return _governed(policy)
         case "las" | "edf" | "fair" | "tenfold":
             return _ranked(policy, room)
 
@@ -68,6 +70,13 @@ def _slurm(policy: Policy) -> Decider:
     from tenfold.model.slurm_policy import SlurmPolicy  # noqa: PLC0415
 
     return SlurmPlacer(policy.slurm or SlurmPolicy())
+
+
+def _governed(policy: Policy) -> Decider:
+    from tenfold.decide.place.govern.placer import GovernedPlacer  # noqa: PLC0415
+    from tenfold.model.govern import Govern  # noqa: PLC0415
+
+    return GovernedPlacer(policy.govern or Govern())
 
 
 def _ranked(policy: Policy, room: Room) -> Decider:

@@ -4,7 +4,7 @@ Readers that most runs do not need are imported where they are used: a short run
 spend its time simulating.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,10 @@ def prepare(files: SimFiles) -> Prepared:
     trace = job_trace(files.jobs)
     notes = list(trace.notes)
     jobs = _with_known_types(trace.jobs, nodes, catalogue)
+    policy = policy_of(files.policy, files.placement)
+    if policy.name == "governed":
+        policy, jobs, said = _governed(policy, layout, jobs, catalogue)
+        notes += said
     gpus = sum(node.gpus for node in nodes)
     grid = None if files.grid is None else _grid(files.grid, jobs)
     notes += () if grid is None else grid.notes
@@ -87,7 +91,7 @@ def prepare(files: SimFiles) -> Prepared:
     ask = SimAsk(
         nodes=nodes,
         jobs=jobs,
-        policy=policy_of(files.policy, files.placement),
+        policy=policy,
         settings=files.settings,
         faults=faults,
         neighbours=neighbours,
@@ -104,6 +108,17 @@ def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
     from tenfold.files.traces.detect import read_trace  # noqa: PLC0415
 
     return read_trace(path)
+
+
+def _governed(
+    policy: Policy, layout: Layout, jobs: list[Job], catalogue: Catalogue
+) -> tuple[Policy, list[Job], list[str]]:
+    """Join a policy with the teams and prices of the fleet, and bind jobs to their teams' nodes."""
+    from tenfold.compose.governing import govern_notes, govern_of, with_residency  # noqa: PLC0415
+
+    govern = govern_of(policy, layout.spec, catalogue)
+    notes = govern_notes(govern, layout, jobs)
+    return replace(policy, govern=govern), with_residency(jobs, govern), notes
 
 
 def _grid(files: "GridFiles", jobs: Sequence[Job]) -> "Grid":
@@ -155,23 +170,29 @@ def _neighbours(
 
 def _with_known_types(jobs: list[Job], nodes: Sequence[Node], catalogue: Catalogue) -> list[Job]:
     """Spell accelerators in requests as the fleet does: by the facts, or by its own names."""
-    own = {spelling(name): name for name in {node.accelerator: None for node in nodes}}
-    spelled: dict[str, Shape] = {}
+    own = own_types(node.accelerator for node in nodes)
+    made: dict[str, Shape] = {}
     for job in jobs:
         shape = job.shape
-        if shape.accelerators and shape.key not in spelled:
-            found = [catalogue.accelerators.find(name) for name in shape.accelerators]
-            names = tuple(
-                part.name if part else own.get(spelling(name), name)
-                for part, name in zip(found, shape.accelerators, strict=True)
-            )
-            spelled[shape.key] = replace(shape, accelerators=names)
-    if not spelled:
+        if shape.accelerators and shape.key not in made:
+            names = tuple(spelled(name, own, catalogue) for name in shape.accelerators)
+            made[shape.key] = replace(shape, accelerators=names)
+    if not made:
         return jobs
     return [
-        replace(job, shape=spelled[job.shape.key]) if job.shape.key in spelled else job
-        for job in jobs
+        replace(job, shape=made[job.shape.key]) if job.shape.key in made else job for job in jobs
     ]
+
+
+def own_types(names: Iterable[str | None]) -> Mapping[str, str]:
+    """Return the accelerator names of a fleet by their spelling."""
+    return {spelling(name): name for name in dict.fromkeys(names) if name}
+
+
+def spelled(name: str, own: Mapping[str, str], catalogue: Catalogue) -> str:
+    """Return an accelerator's name as the fleet has it: by the facts, or by its own names."""
+    part = catalogue.accelerators.find(name)
+    return part.name if part else own.get(spelling(name), name)
 
 
 def _strangers(jobs: Sequence[Job], profiles: Iterable[str], path: Path) -> list[str]:

@@ -14,18 +14,23 @@ from tenfold.engine.decision_log import Cycle
 from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import Obstacle, obstacle_of
 from tenfold.engine.recording import Line
-from tenfold.fleet.fleet import NEVER_RAN, Fleet
-from tenfold.model.actions import StartJob, StopJob
+from tenfold.fleet.fleet import NEVER_RAN, Fleet, more_than
+from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
     Event,
+    JobBusy,
     JobCancelled,
     JobEnded,
+    JobIdled,
     JobRefused,
+    JobResized,
     JobStarted,
     JobStopped,
     JobSubmitted,
+    NodeCordoned,
+    NodeJoined,
     NodeLost,
     NodeReturned,
 )
@@ -37,11 +42,15 @@ State = Literal["pending", "starting", "running", "ended", "refused", "cancelled
 Code = Literal[
     "submitted",
     "waited",
+    "promised",
     "start-ordered",
     "started",
     "order-refused",
+    "resized",
+    "idled",
     "stop-ordered",
     "stopped",
+    "idle-reclaimed",
     "ended",
     "refused",
     "cancelled",
@@ -106,6 +115,8 @@ class _Teller:
         """What gave room at this moment, by node."""
         self._lost: dict[NodeId, str] = {}
         """Nodes lost at this moment, with the cause."""
+        self._why_resized = ""
+        """The reason of a resize that was ordered."""
 
     def tell(self, event: Event) -> None:
         """Apply a fact, and note it if it is about the job."""
@@ -153,6 +164,10 @@ class _Teller:
             verb = "ended" if isinstance(event, JobEnded) else "gave way"
             for slot in run.slots if run else ():
                 self._freed[slot.node] = f"`{event.job_id}` {verb}"
+        elif isinstance(event, JobResized):
+            run = self._fleet.running[event.job_id]
+            for slot in more_than(run.slots, run.becoming or ()):
+                self._freed[slot.node] = f"`{event.job_id}` shrank"
         elif isinstance(event, NodeReturned):
             self._freed[event.node_id] = f"node `{event.node_id}` returned"
         elif isinstance(event, NodeLost):
@@ -171,9 +186,9 @@ class _Teller:
             case JobStopped():
                 self._note_stop(event)
             case JobEnded():
-                run = self._fleet.running[self._job_id]
-                self._ran_ms += at_ms - run.started_ms
-                self._finish(at_ms, "ended", f"{event.status} after {_span(self._ran_ms)} of run")
+                self._note_end(event)
+            case JobResized() | JobIdled() | JobBusy():
+                self._note_change(event)
             case JobRefused():
                 why = "; ".join(reason.sentence for reason in event.reasons)
                 self._finish(at_ms, "refused", why or "the fleet can never hold it")
@@ -194,16 +209,39 @@ class _Teller:
             self._add(at_ms, "start-ordered", self._why_now(action.slots), action.slots)
         elif isinstance(action, StopJob):
             self._add(at_ms, "stop-ordered", action.reason.sentence)
+        elif isinstance(action, ResizeJob):
+            self._why_resized = action.reason.sentence
+        elif isinstance(action, PromiseStart):
+            within = f"it is to start within {_span(action.start_ms - at_ms)}"
+            self._add(at_ms, "promised", f"{within} on {_on(action.slots)}", action.slots)
+
+    def _note_change(self, event: JobResized | JobIdled | JobBusy) -> None:
+        run, at_ms = self._fleet.running[self._job_id], event.at_ms
+        if isinstance(event, JobResized):
+            slots = run.becoming or run.slots
+            sizes = f"from {_gpus(run.slots)} to {_gpus(slots)} GPUs on {_on(slots)}"
+            why = f": {self._why_resized}" if self._why_resized else ""
+            self._add(at_ms, "resized", sizes + why, slots)
+        elif isinstance(event, JobIdled):
+            held = f"{_gpus(run.slots)} GPUs" if _gpus(run.slots) != 1 else "1 GPU"
+            self._add(at_ms, "idled", f"it holds {held} and does nothing with them")
+
+    def _note_end(self, event: JobEnded) -> None:
+        run, at_ms = self._fleet.running[self._job_id], event.at_ms
+        self._ran_ms += at_ms - run.started_ms
+        since_ms = self._fleet.idle.get(self._job_id)
+        if run.stopping and since_ms is not None and event.status == "cancelled":
+            idle = f"it had idled for {_span(at_ms - since_ms)}, and gave back its GPUs"
+            self._add(at_ms, "idle-reclaimed", idle, run.slots)
+        self._finish(at_ms, "ended", f"{event.status} after {_span(self._ran_ms)} of run")
 
     def _note_start(self, at_ms: Millis) -> None:
         order = self._fleet.orders[self._job_id]
         self._state = "running"
-        on = "s" if len(order.slots) > 1 else ""
-        names = ", ".join(f"`{slot.node}`" for slot in order.slots)
         since = self._fleet.past.get(self._job_id, NEVER_RAN)
         again = f", run {since.runs + 1}" if since.runs else ""
         saved = f" from {_span(since.progress_ms)} of saved work" if since.progress_ms else ""
-        self._add(at_ms, "started", f"on node{on} {names}{again}{saved}", order.slots)
+        self._add(at_ms, "started", f"on {_on(order.slots)}{again}{saved}", order.slots)
 
     def _note_stop(self, event: JobStopped) -> None:
         run = self._fleet.running.get(self._job_id)
@@ -236,9 +274,18 @@ def _job_of(event: Event) -> JobId | None:
         return event.job.id
     if isinstance(event, ActionOrdered | ActionRefused):
         return event.action.job_id
-    if isinstance(event, JobStarted | JobStopped | JobEnded | JobRefused | JobCancelled):
-        return event.job_id
-    return None
+    if isinstance(event, NodeJoined | NodeLost | NodeReturned | NodeCordoned):
+        return None
+    return event.job_id
+
+
+def _on(slots: tuple[Slot, ...]) -> str:
+    names = ", ".join(f"`{slot.node}`" for slot in slots)
+    return f"nodes {names}" if len(slots) > 1 else f"node {names}"
+
+
+def _gpus(slots: tuple[Slot, ...]) -> float:
+    return sum(slot.gpus or slot.milli / 1_000 for slot in slots)
 
 
 def _asked(job: Job) -> str:

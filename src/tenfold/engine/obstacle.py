@@ -99,15 +99,16 @@ def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) ->
     left = _emptied(fleet)
     for _ in range(ROUNDS_MOST):
         decision = decider.decide(left, now_ms, None)
-        for action in decision.actions:
+        gone = [one for one in decision.actions if isinstance(one, StartJob | RefuseJob)]
+        for action in gone:
             if action.job_id == job_id:
                 return ahead
-            if isinstance(action, StartJob):
-                ahead += 1
-            if isinstance(action, StartJob | RefuseJob):
-                del left.pending[action.job_id]
-                left.past.pop(action.job_id, None)
-        if not decision.actions:
+            ahead += isinstance(action, StartJob)
+            del left.pending[action.job_id]
+            left.past.pop(action.job_id, None)
+            left.promises.pop(action.job_id, None)
+        # A promise brings nobody nearer to a start than waiting does.
+        if not gone:
             if decision.wake_at_ms is None or decision.wake_at_ms <= now_ms:
                 return None
             now_ms = decision.wake_at_ms
@@ -120,6 +121,7 @@ def _emptied(fleet: Fleet) -> Fleet:
     empty = fleet.fork()
     empty.running.clear()
     empty.orders.clear()
+    empty.idle.clear()
     empty.shares.clear()
     for node_id, node in empty.nodes.items():
         empty.gpus_free[node_id] = node.gpus

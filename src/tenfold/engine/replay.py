@@ -15,9 +15,10 @@ from tenfold.engine.decision_log import Cycle, cycle_of
 from tenfold.engine.loop import Decider, run
 from tenfold.engine.recording import Line, Step, Turn, turns_of
 from tenfold.fleet.fleet import Fleet, FleetView
-from tenfold.model.actions import Action, RefuseJob, StartJob
+from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
+from tenfold.model.job import Slot
 from tenfold.model.units import Millis
 
 
@@ -215,12 +216,20 @@ def _actions_differ(recorded: Sequence[Action], decided: Sequence[Action]) -> st
 def say(action: Action) -> str:
     """Return an action as the end of `it would ...`."""
     if isinstance(action, StartJob):
-        nodes = ", ".join(f"`{slot.node}`" for slot in action.slots[:4])
-        more = f" and {len(action.slots) - 4} more" if len(action.slots) > 4 else ""
-        return f"start `{action.job_id}` on {nodes}{more}"
+        return f"start `{action.job_id}` on {_nodes(action.slots)}"
     if isinstance(action, RefuseJob):
         return f"refuse `{action.job_id}`"
+    if isinstance(action, ResizeJob):
+        return f"resize `{action.job_id}` to {_nodes(action.slots)} ({action.reason.sentence})"
+    if isinstance(action, PromiseStart):
+        when = f"{_when(action.start_ms)} on {_nodes(action.slots)}"
+        return f"promise `{action.job_id}` a start {when}"
     return f"stop `{action.job_id}` ({action.reason.sentence})"
+
+
+def _nodes(slots: Sequence[Slot]) -> str:
+    names = ", ".join(f"`{slot.node}`" for slot in slots[:4])
+    return names + (f" and {len(slots) - 4} more" if len(slots) > 4 else "")
 
 
 def _when(at_ms: Millis | None) -> str:

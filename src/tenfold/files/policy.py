@@ -1,14 +1,17 @@
 """Read a policy file: which order and placement, with the settings of that policy."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from tenfold.files.document import read_document
+from tenfold.files.document import Document, read_document
 from tenfold.files.fleet_rows import Row
+from tenfold.files.policy_checks import check_govern
+from tenfold.files.policy_govern import GovernTables, read_govern
 from tenfold.files.rows import read_row
 from tenfold.files.slurm_conf import read_slurm_conf
 from tenfold.model.errors import FaultyFile
@@ -16,6 +19,7 @@ from tenfold.model.finding import Finding
 from tenfold.model.policy import Placement, Policy, PolicyName
 
 Limit = Annotated[float, Meta(gt=0, le=1e12)]
+GOVERN_TABLES = frozenset({"govern", "teams", "windows", "prices"})
 
 
 class LasRow(Row, frozen=True, kw_only=True):
@@ -44,6 +48,30 @@ class PolicyRow(Row, frozen=True, kw_only=True):
     las: LasRow | None = None
     tenfold: TenfoldRow | None = None
     slurm: SlurmRow | None = None
+    govern: object = None
+    """This and what follows is read in `policy_govern`, key by key and row by row."""
+    teams: object = None
+    windows: object = None
+    prices: object = None
+
+
+class PolicyReading(Struct, frozen=True, kw_only=True):
+    """A file as read: its policy where it has no fault, and what was found."""
+
+    document: Document | None
+    """None for a slurm.conf, which has no tables."""
+    policy: Policy | None
+    tables: GovernTables | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def located(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return findings with the file and line that their paths stand for, in that order."""
+        document = self.document
+        assert document is not None, "a slurm.conf has no findings"
+        found = [
+            replace(one, file=document.file, line=document.line_of(one.path)) for one in findings
+        ]
+        return sorted(found, key=lambda one: (one.line or 0, one.code))
 
 
 def read_policy(path: Path) -> Policy:
@@ -51,19 +79,41 @@ def read_policy(path: Path) -> Policy:
 
     A slurm.conf may be given in place of a policy file; it then speaks for `slurm`.
     """
+    reading = read_policy_file(path)
+    if reading.policy is None:
+        faults = [found for found in reading.findings if found.severity == "fault"]
+        raise FaultyFile(str(path), faults)
+    return reading.policy
+
+
+def read_policy_file(path: Path) -> PolicyReading:
+    """Read a policy file to its end, gathering every fault and warning it has."""
     if path.suffix == ".conf":
-        return Policy(name="slurm", slurm=read_slurm_conf(path))
+        conf = read_slurm_conf(path)
+        return PolicyReading(document=None, policy=Policy(name="slurm", slurm=conf))
     document = read_document(path)
     findings: list[Finding] = []
     row = read_row(PolicyRow, document.values, (), findings)
     if row is not None and row.las is not None:
         _check_limits(row.las, findings)
-    if row is None or findings:
-        located = [
-            replace(found, file=document.file, line=document.line_of(found.path))
-            for found in findings
-        ]
-        raise FaultyFile(str(path), located)
+    tables = None if row is None else _tables(row, document, findings)
+    reading = PolicyReading(document=document, policy=None, tables=tables)
+    reading = replace(reading, findings=tuple(reading.located(findings)))
+    if row is None or any(found.severity == "fault" for found in findings):
+        return reading
+    return replace(reading, policy=_policy(row, path, tables))
+
+
+def _tables(row: PolicyRow, document: Document, findings: list[Finding]) -> GovernTables | None:
+    """Return the rules of a file that has some, whichever policy it names."""
+    if row.name != "governed" and not GOVERN_TABLES & document.values.keys():
+        return None
+    tables = read_govern(document.values, findings)
+    findings += check_govern(tables, document.values)
+    return tables
+
+
+def _policy(row: PolicyRow, path: Path, tables: GovernTables | None) -> Policy:
     las, tenfold = row.las or LasRow(), row.tenfold or TenfoldRow()
     slurm = None if row.slurm is None else read_slurm_conf(path.parent / row.slurm.conf)
     return Policy(
@@ -72,6 +122,7 @@ def read_policy(path: Path) -> Policy:
         las_limits_gpu_s=tuple(las.limits_gpu_s),
         keep_factor=tenfold.keep_factor,
         slurm=slurm,
+        govern=tables.govern if tables is not None and row.name == "governed" else None,
     )
 
 

@@ -9,12 +9,15 @@ This is the working copy of a decider: it takes what it is about to order at onc
 later picks of the same cycle see it. It can always be rebuilt from the fleet's view.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Self
 
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import NodeId
 from tenfold.model.job import WHOLE, Shape, Slot, per_member
 from tenfold.model.node import Node
+from tenfold.model.where import Where
 
 BLOCK = 64
 
@@ -22,11 +25,12 @@ Slots = tuple[Slot, ...]
 
 
 class Bank:
-    """Nodes with the same hardware that can hold one gang together."""
+    """Nodes with the same hardware and tags that can hold one gang together."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, tags: tuple[str, ...] = ()) -> None:
         self.size = size
         """GPUs of each node."""
+        self.tags = tags
         self.names: list[NodeId] = []
         self.free: list[int] = []
         self.is_open: list[bool] = []
@@ -36,8 +40,7 @@ class Bank:
         """Open nodes by free GPUs: a quick no, and the reason for it."""
         self.cpus: list[int] = []
         self.memory: list[int] = []
-        self.counts_cpus = False
-        self.counts_memory = False
+        self.counts_cpus = self.counts_memory = False
         self.given: dict[int, dict[int, int]] = {}
         """Shared devices: thousandths given by device, by node."""
         self._slots: dict[int, dict[int, Slots]] = {}
@@ -160,14 +163,14 @@ class Capacity:
 
     def __init__(self) -> None:
         self.banks: dict[tuple[str, str, int, int, int], Bank] = {}
+        """By site and tags in one word, accelerator, GPUs, CPUs and memory."""
         self.place: dict[NodeId, tuple[Bank, int]] = {}
-        self.accelerators: dict[int, str] = {}
         self._seats: dict[str, tuple[Seat, ...]] = {}
         self._plain: dict[str, tuple[Bank, int]] = {}
         """Shapes of whole GPUs on one node, where only one kind of node will do: most jobs."""
 
     @classmethod
-    def of(cls, view: FleetView) -> "Capacity":
+    def of(cls, view: FleetView) -> Self:
         """Build the index of what is so now."""
         capacity = cls()
         for node in view.nodes.values():
@@ -176,10 +179,11 @@ class Capacity:
 
     def add(self, node: Node, view: FleetView) -> None:
         """Add one node as the view has it."""
-        kind = (str(node.site), node.accelerator, node.gpus, node.cpus_milli, node.memory_mib)
+        where = "\n".join((node.site, *node.tags))
+        kind = (where, node.accelerator, node.gpus, node.cpus_milli, node.memory_mib)
         bank = self.banks.get(kind)
         if bank is None:
-            bank = self.banks[kind] = Bank(node.gpus)
+            bank = self.banks[kind] = self.bank_for(node)
             self._seats.clear()
             self._plain.clear()
         number = bank.add(
@@ -192,6 +196,10 @@ class Capacity:
         self.place[node.id] = (bank, number)
         if shares := view.shares.get(node.id):
             bank.given[number] = dict(shares)
+
+    def bank_for(self, node: Node) -> Bank:
+        """Return an empty bank for nodes like this one."""
+        return Bank(node.gpus, node.tags)
 
     def set_open(self, node_id: NodeId, is_open: bool) -> None:
         """Offer a node to new work, or hide it."""
@@ -227,7 +235,11 @@ class Capacity:
                 return None
             bank.move(number, bank.free[number] - gpus)
             return bank.slots(number, gpus)
-        for seat in self.seats(shape):
+        return self.claim_from(self.seats(shape), shape)
+
+    def claim_from(self, seats: Sequence[Seat], shape: Shape) -> Slots | None:
+        """Take the tightest room in the first of these banks that has it."""
+        for seat in seats:
             if shape.milli:
                 slots = self._claim_share(seat.bank, shape)
             elif seat.members == 1 and not seat.rest:
@@ -279,6 +291,8 @@ class Capacity:
         for (_, accelerator, size, cpus, memory), bank in self.banks.items():
             if shape.accelerators and accelerator not in shape.accelerators:
                 continue
+            if shape.where is not None and not _admits(shape.where, bank.tags):
+                continue
             if shape.gpus == 0:
                 fits = size > 0 if shape.milli else True
                 members, gpus, rest = 1, 0, 0
@@ -314,24 +328,14 @@ class Capacity:
         members = wanted + (seat.rest > 0)
         if bank.with_room(gpus) < wanted:
             return None
-        chosen: list[int] = []
-        for number in bank.each(gpus):
-            if self._has(bank, number, shape, members):
-                chosen.append(number)
-                if len(chosen) == wanted:
-                    break
+        with_room = (n for n in bank.each(gpus) if self._has(bank, n, shape, members))
+        chosen = list(islice(with_room, wanted))
         if len(chosen) < wanted:
             return None
         slots = [bank.slots(number, gpus)[0] for number in chosen]
         if seat.rest:
-            last = next(
-                (
-                    number
-                    for number in bank.each(seat.rest)
-                    if number not in chosen and self._has(bank, number, shape, members)
-                ),
-                -1,
-            )
+            others = (number for number in bank.each(seat.rest) if number not in chosen)
+            last = next((n for n in others if self._has(bank, n, shape, members)), -1)
             if last < 0:
                 return None
             slots.append(bank.slots(last, seat.rest)[0])
@@ -387,3 +391,7 @@ class Capacity:
                 del bank.given[number]
         else:
             given[device] = after
+
+
+def _admits(where: Where, tags: tuple[str, ...]) -> bool:
+    return all(tag in tags for tag in where.needs) and not any(tag in tags for tag in where.avoids)

@@ -50,6 +50,9 @@ from tenfold.model.units import Millis
 HISTORY = 4_096 + 1_024
 """Finished jobs that are remembered: enough to learn from, and bounded."""
 
+EVICTIONS = 1_024
+"""Stops for others that are remembered."""
+
 NEVER_RAN = Past()
 
 
@@ -122,6 +125,11 @@ class FleetView(Protocol):
         ...
 
     @property
+    def evictions(self) -> Sequence[Millis]:
+        """When jobs were last told to stop for others, oldest first."""
+        ...
+
+    @property
     def fates(self) -> Mapping[JobId, JobStatus]:
         """How jobs ended that others, which are not over, come after."""
         ...
@@ -155,6 +163,7 @@ class Fleet:
         self.past: dict[JobId, Past] = {}
         self.promises: dict[JobId, Promise] = {}
         self.idle: dict[JobId, Millis] = {}
+        self.evictions: deque[Millis] = deque(maxlen=EVICTIONS)
         self._dependents = Dependents()
         self.history: deque[Ended] = deque(maxlen=HISTORY)
         self.ended = 0
@@ -205,6 +214,7 @@ class Fleet:
         copy.pending, copy.orders = self.pending.copy(), self.orders.copy()
         copy.running, copy.history = self.running.copy(), self.history.copy()
         copy.promises, copy.idle = self.promises.copy(), self.idle.copy()
+        copy.evictions = self.evictions.copy()
         copy._dependents = self._dependents.copy()
         return copy
 
@@ -226,12 +236,14 @@ class Fleet:
         elif type(action) is StopJob:
             run = self.running[action.job_id]
             self.running[action.job_id] = replace(run, stopping=True)
+            if action.cause == "preempted":
+                self.evictions.append(event.at_ms)
         elif type(action) is ResizeJob:
             run = self.running[action.job_id]
             self._take(more_than(action.slots, run.slots), run.job.shape)
             self.running[action.job_id] = replace(run, becoming=action.slots)
         elif type(action) is PromiseStart:
-            promise = Promise(action.slots, action.start_ms, event.at_ms)
+            promise = Promise(action.slots, action.start_ms, action.since_ms)
             self.promises[action.job_id] = promise
 
     def _job_started(self, event: JobStarted) -> None:

@@ -44,6 +44,8 @@ class PromiseStart(Struct, frozen=True, gc=False, tag=True):
     job_id: JobId
     slots: tuple[Slot, ...]
     start_ms: Millis
+    since_ms: Millis
+    """Since when the slots are kept; who came there later only fills the time until then."""
 
 
 Action = StartJob | StopJob | RefuseJob | ResizeJob | PromiseStart

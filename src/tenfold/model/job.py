@@ -96,7 +96,8 @@ class Promise(Struct, frozen=True, gc=False):
 
     slots: tuple[Slot, ...]
     start_ms: Millis
-    made_ms: Millis
+    since_ms: Millis
+    """Since when the nodes are kept."""
 
 
 class Past(Struct, frozen=True, gc=False):

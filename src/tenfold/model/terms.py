@@ -33,6 +33,9 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """Members of the array that may run at once; 0 means all."""
     off_peak: bool = False
     """Starts in the off-peak hours of the policy alone."""
+    busy_ms: Millis | None = None
+    """How long an interactive session is really used before it idles; None means to its end.
+    Known only in a replay, and to no policy."""
 
 
 class Window(Struct, frozen=True, kw_only=True):

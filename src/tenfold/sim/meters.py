@@ -12,11 +12,14 @@ from msgspec import Struct
 from tenfold.model.ids import NodeId
 from tenfold.model.job import WHOLE, Job, Slot, StopCause
 from tenfold.model.units import HOUR, SECOND
+from tenfold.sim.running import idles_after_ms
 
 End = tuple[Job, tuple[Slot, ...], int, int, int]
-"""A job, its last slots, its last run, the time of all its runs, and when it was over."""
+"""A job, its last slots, how long it had them, the time of all its runs, and when it was over."""
 Stop = tuple[Job, tuple[Slot, ...], int, StopCause, int]
-"""A job, its slots, how long it had run, why it stopped, and when."""
+"""A job, its slots, how long it had them, why it stopped, and when."""
+Resize = tuple[Job, tuple[Slot, ...], int, int]
+"""A job, the slots that it had until then, for how long, and when it got others."""
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -42,14 +45,17 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Share of the allocated time that was progress."""
     jain: float
     """Evenness over teams of how much longer jobs took than they ran: 1 is even."""
+    resizes: int = 0
+    """Times that running jobs went on with more GPUs or fewer, or elsewhere."""
 
 
 class Meters:
-    """Collects one record for each end and stop; everything else is summed when asked."""
+    """Collects a record for each end, stop and resize; all else is summed when asked."""
 
     def __init__(self) -> None:
         self.ends: list[End] = []
         self.stops: list[Stop] = []
+        self.resizes: list[Resize] = []
         self.turned_away: list[Job] = []
         self.lost: list[tuple[int, NodeId]] = []
         """When nodes were lost, and when they returned."""
@@ -76,11 +82,15 @@ class Meters:
             tally.milli_ms += (milli or _milli(slots)) * ran
             tally.jcts.append(jct)
             tally.waits += jct - held
-            tally.useful += (job.duration_ms or 0) * (shape.gpus * WHOLE or shape.milli)
+            useful_ms = job.duration_ms if job.terms is None else _came_for_ms(job)
+            tally.useful += (useful_ms or 0) * (shape.gpus * WHOLE or shape.milli)
             tally.slow += jct / held if held else 1.0
             tally.last = max(tally.last, end)
         for job, slots, ran, cause, _ in self.stops:
             tallies[job.team].add_stop(_milli(slots) * ran, cause)
+        for job, slots, ran, _ in self.resizes:
+            tallies[job.team].milli_ms += _milli(slots) * ran
+            tallies[job.team].resizes += 1
         for job in self.turned_away:
             tallies[job.team].refused += 1
         whole = _joined(tallies.values())
@@ -96,7 +106,7 @@ class _Tally:
         """Jobs come in order of submission."""
         self.last = first
         self.jobs = self.refused = self.waits = self.useful = self.milli_ms = 0
-        self.preempted = self.broken = 0
+        self.preempted = self.broken = self.resizes = 0
         self.jcts: list[int] = []
         self.slow = 0.0
         self.slow_by_team: list[float] = []
@@ -128,6 +138,7 @@ class _Tally:
             gpu_hours_lost=max(0, self.milli_ms - self.useful) / WHOLE / HOUR,
             goodput=min(1.0, self.useful / self.milli_ms) if self.milli_ms else 1.0,
             jain=sum(slow) ** 2 / (len(slow) * sum(value * value for value in slow)),
+            resizes=self.resizes,
         )
 
 
@@ -143,6 +154,7 @@ def _joined(tallies: Collection[_Tally]) -> _Tally:
         whole.milli_ms += tally.milli_ms
         whole.preempted += tally.preempted
         whole.broken += tally.broken
+        whole.resizes += tally.resizes
         whole.jcts += tally.jcts
         if tally.jcts:
             whole.slow_by_team.append(tally.slow / len(tally.jcts))
@@ -152,6 +164,12 @@ def _joined(tallies: Collection[_Tally]) -> _Tally:
 def asked_milli(job: Job) -> int:
     """Return what a job asks for in thousandths of a GPU."""
     return job.shape.milli or job.shape.gpus * WHOLE
+
+
+def _came_for_ms(job: Job) -> int | None:
+    """Return how much of its time a job is of use: a session that idles holds GPUs in vain."""
+    busy_ms = idles_after_ms(job)
+    return job.duration_ms if busy_ms is None else busy_ms
 
 
 def _milli(slots: Sequence[Slot]) -> int:

@@ -71,6 +71,13 @@ class Neighbourhood:
         self._retime(now_ms)
         return self._scaled(speeds)
 
+    def resize(self, job: Job, slots: Sequence[Slot], now_ms: int) -> dict[JobId, float]:
+        """Let a job go on with other slots; return the speeds that changed, its own included.
+
+        It starts anew there, so a save under way is dropped.
+        """
+        return self.end(job.id, now_ms) | self.start(job, slots, now_ms)
+
     def due_ms(self) -> int:
         """Return when a save next begins or ends, or NEVER."""
         heap = self._heap
@@ -130,10 +137,12 @@ def _gain(profile: WorkProfile, job: Job, gpus: float) -> float:
     """Return the speed on these GPUs over that on the GPUs asked for, by the scaling curve.
 
     A gang that takes whole nodes may hold more GPUs than it asked for. Without a curve it
-    makes nothing of them.
+    makes nothing of them, unless it is elastic.
     """
     asked = job.shape.gpus
-    if not profile.scaling or not asked or gpus == asked:
+    if not asked or gpus == asked:
         return 1.0
+    if not profile.scaling:
+        return gpus / asked if job.terms is not None and job.terms.least_gpus else 1.0
     made = gpus * efficiency_at(profile.scaling, gpus)
     return made / (asked * efficiency_at(profile.scaling, asked))

@@ -16,7 +16,7 @@ from tenfold.sim.steps import Steps, Values
 
 STRETCHES = 400
 Span = tuple[Job, tuple[Slot, ...], int, int]
-"""A job, its slots, and when one of its runs began and ended."""
+"""A job, its slots, and when it got them and gave them back."""
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
@@ -31,11 +31,13 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
 
 def spans(meters: Meters) -> Iterator[Span]:
-    """Yield every run, also those that were cut short."""
+    """Yield every run, also those that were cut short; one that was resized in parts."""
     for job, slots, ran, _, end in meters.ends:
         yield job, slots, end - ran, end
     for job, slots, ran, _, at in meters.stops:
         yield job, slots, at - ran, at
+    for job, slots, had, at in meters.resizes:
+        yield job, slots, at - had, at
 
 
 def timeline(jobs: Sequence[Job], meters: Meters, stretches: int = STRETCHES) -> Timeline:

@@ -1,23 +1,19 @@
 """The simulated world: time jumps from fact to fact, and hands take time.
 
 Submissions come from a list and everything else from a heap ordered by (time, number), so
-that ties keep the order in which they were made. A run that changes (stopped, slowed by a
-neighbour) leaves its old end in the heap; the number tells a stale end from a true one.
+that ties keep the order in which they were made. What the runs themselves do is in `runs`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from heapq import heappop, heappush
-from math import ceil
+from heapq import heappop
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob
+from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,
     Event,
     JobEnded,
+    JobIdled,
     JobRefused,
     JobStarted,
     JobStopped,
@@ -27,48 +23,21 @@ from tenfold.model.events import (
 )
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot, StopCause
+from tenfold.model.job import Job, JobStatus
 from tenfold.model.reason import Reason
-from tenfold.model.units import HOUR, Millis
+from tenfold.model.units import Millis
 from tenfold.sim.chance import fraction
-from tenfold.sim.meters import Meters
+from tenfold.sim.running import NEVER, arrivals, uses
+from tenfold.sim.runs import Happening, Runs
+from tenfold.sim.settings import SimSettings
 
 if TYPE_CHECKING:
     from tenfold.sim.neighbourhood import Neighbourhood
 
-NEVER = 1 << 62
+__all__ = ["SimSettings", "SimWorld"]
 
 
-class SimSettings(Struct, frozen=True, kw_only=True):
-    """How the simulated hands behave. The defaults are those of published replays."""
-
-    restart_cost_ms: Millis = Millis(0)
-    """What each run but the first pays before it goes on; a failed start counts as a run."""
-    checkpoint_every_ms: Millis = Millis(HOUR)
-    """Work since the last checkpoint is lost with a node; a preempted job saves on notice."""
-    start_delay_ms: Millis = Millis(0)
-    stop_delay_ms: Millis = Millis(0)
-    start_failure_share: float = 0.0
-    """Share of starts that fail after their delay; the job waits again."""
-    seed: int = 0
-
-
-class _Run(Struct, frozen=True, gc=False):
-    job: Job
-    slots: tuple[Slot, ...]
-    number: int
-    started_ms: int
-    since_ms: int
-    """When `work_ms` and `speed` held; the future while a restart is being paid."""
-    work_ms: float
-    speed: float
-
-
-_Due = JobId | StartJob | StopJob | Fault | NodeReturned
-"""What the heap holds: an end, an order whose delay is over, a node that fails or returns."""
-
-
-class SimWorld:
+class SimWorld(Runs):
     """Everything a simulated fleet cannot decide: arrivals, ends, faults, delays."""
 
     def __init__(
@@ -81,28 +50,20 @@ class SimWorld:
         neighbours: "Neighbourhood | None" = None,
         release_ms: Mapping[JobId, Millis] | None = None,
     ) -> None:
-        self.meters = Meters()
-        self._jobs, self._times = _arrivals(jobs, release_ms)
+        settings = settings or SimSettings()
+        super().__init__(jobs, settings, neighbours)
+        self.ends: Mapping[JobId, JobStatus] = {}
+        """How jobs end that do not complete; a world may be told before it begins."""
+        self._jobs, self._times = arrivals(jobs, release_ms)
         self._next = 0
         self._next_ms: int = self._times[0]
-        self._by_id: dict[JobId, Job] = {job.id: job for job in jobs}
-        self._settings = settings = settings or SimSettings()
         self._simple = settings.start_delay_ms == 0 and settings.start_failure_share == 0.0
         self._before = before
         self._outages = iter(outages)
-        self._neighbours = neighbours
-        self._heap: list[tuple[int, int, _Due]] = []
-        self._number = 0
-        self._runs: dict[JobId, _Run] = {}
         self._starting: dict[JobId, StartJob] = {}
-        self._stopping: dict[JobId, StopJob] = {}
-        """Stops under way: one that a lost node has forestalled must not hit the next run."""
         self._tries: dict[JobId, int] = {}
         """Starts that had a delay, so that a failed one may do better at the same moment."""
-        self._progress: dict[JobId, tuple[float, int]] = {}
-        """Work saved and time held so far, of jobs that ran before."""
         self._down: dict[NodeId, Millis] = {}
-        self._unfinished = len(jobs)
         self._queue_outage()
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
@@ -138,7 +99,8 @@ class SimWorld:
                 run = self._runs.get(what)
                 if run is not None and run.number == number:
                     self._end(run, now)
-                    events.append(JobEnded(now, what))
+                    status = self.ends.get(what, "completed") if self.ends else "completed"
+                    events.append(JobEnded(now, what, status))
             else:
                 self._happen(what, now, events)
         if self._next_ms == now:
@@ -151,7 +113,7 @@ class SimWorld:
         return events
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
-        """Start actions; starts and stops without a delay are over at once."""
+        """Start actions; those without a delay are over at once. A promise is no work."""
         outcomes: list[Event] = []
         for action in actions:
             if type(action) is StartJob:
@@ -164,7 +126,9 @@ class SimWorld:
                     self._start_later(action, now_ms)
             elif type(action) is StopJob:
                 self._stop(action, now_ms, outcomes)
-            else:
+            elif type(action) is ResizeJob:
+                self._resize(action, now_ms, outcomes)
+            elif type(action) is not PromiseStart:
                 assert type(action) is RefuseJob
                 self._unfinished -= 1
                 self.meters.turned_away.append(self._by_id[action.job_id])
@@ -182,38 +146,6 @@ class SimWorld:
             self._retime(self._neighbours.advance(due_ms), due_ms)
             now = min(self._next_ms, self._heap[0][0] if self._heap else NEVER)
 
-    def _push(self, at_ms: int, what: _Due) -> int:
-        self._number += 1
-        heappush(self._heap, (at_ms, self._number, what))
-        return self._number
-
-    def _begin(self, action: StartJob, now: int) -> None:
-        job_id = action.job_id
-        job = self._by_id[job_id]
-        duration = job.duration_ms
-        assert duration is not None, f"job `{job_id}` has no duration to simulate"
-        self._number = number = self._number + 1
-        if self._progress and (behind := self._progress.get(job_id)):
-            work, since = behind[0], now + self._settings.restart_cost_ms
-            heappush(self._heap, (ceil(since + duration - work), number, job_id))
-            self._runs[job_id] = _Run(job, action.slots, number, now, since, work, 1.0)
-        else:
-            heappush(self._heap, (now + duration, number, job_id))
-            self._runs[job_id] = _Run(job, action.slots, number, now, now, 0.0, 1.0)
-        if self._neighbours is not None:
-            self._retime(self._neighbours.start(job, action.slots, now), now)
-
-    def _end(self, run: _Run, now: int) -> None:
-        job = run.job
-        del self._runs[job.id]
-        held = now - run.started_ms
-        if self._progress and (behind := self._progress.pop(job.id, None)):
-            held += behind[1]
-        self._unfinished -= 1
-        self.meters.ends.append((job, run.slots, now - run.started_ms, held, now))
-        if self._neighbours is not None:
-            self._retime(self._neighbours.end(job.id, now), now)
-
     def _stop(self, action: StopJob, now: Millis, outcomes: list[Event]) -> None:
         run = self._runs.get(action.job_id)
         if run is None:
@@ -223,45 +155,29 @@ class SimWorld:
             self._stopping[action.job_id] = action
             self._push(now + self._settings.stop_delay_ms, action)
         else:
-            outcomes.append(self._halt(run, now, action.cause, saved=True))
+            outcomes.append(self._give_up(run, now, action.cause))
 
-    def _halt(self, run: _Run, now: Millis, cause: StopCause, *, saved: bool) -> JobStopped:
-        """Take a run off its slots; without notice the work since its checkpoint is lost."""
-        job = run.job
-        del self._runs[job.id]
-        self._stopping.pop(job.id, None)
-        before, held = self._progress.get(job.id, (0.0, 0))
-        work = max(before, _work(run, now))
-        if not saved:
-            every = self._settings.checkpoint_every_ms
-            work = max(before, work // every * every) if every else before
-        self._progress[job.id] = (work, held + now - run.started_ms)
-        self.meters.stops.append((job, run.slots, now - run.started_ms, cause, now))
-        if self._neighbours is not None:
-            self._retime(self._neighbours.end(job.id, now), now)
-        return JobStopped(now, job.id, cause, Millis(int(work)))
-
-    def _retime(self, speeds: Mapping[JobId, float], now: int) -> None:
-        """Move the ends of runs whose speed has changed."""
-        for job_id, speed in speeds.items():
-            run = self._runs[job_id]
-            if run.speed == speed:
-                continue
-            duration = run.job.duration_ms
-            assert duration is not None
-            work, since = _work(run, now), max(now, run.since_ms)
-            number = self._push(ceil(since + (duration - work) / speed), job_id)
-            self._runs[job_id] = replace(
-                run, number=number, since_ms=since, work_ms=work, speed=speed
-            )
+    def _resize(self, action: ResizeJob, now: Millis, outcomes: list[Event]) -> None:
+        run = self._runs.get(action.job_id)
+        if run is None:
+            reason = Reason("job-not-running", f"job `{action.job_id}` was over before its resize")
+            outcomes.append(ActionRefused(now, action, reason))
+        elif run.job.terms is None:
+            reason = Reason("job-not-elastic", f"job `{action.job_id}` cannot be resized")
+            outcomes.append(ActionRefused(now, action, reason))
+        elif self._down and (gone := self._gone(action)):
+            outcomes.append(ActionRefused(now, action, gone))
+        elif self._settings.start_delay_ms:
+            self._resizing[action.job_id] = action
+            self._push(now + self._settings.start_delay_ms, action)
+        else:
+            outcomes.append(self._reseat(action, now))
 
     def _start_later(self, action: StartJob, now: int) -> None:
         self._starting[action.job_id] = action
         self._push(now + self._settings.start_delay_ms, action)
 
-    def _happen(
-        self, what: StartJob | StopJob | Fault | NodeReturned, now: Millis, events: list[Event]
-    ) -> None:
+    def _happen(self, what: Happening, now: Millis, events: list[Event]) -> None:
         if isinstance(what, StartJob):
             if self._starting.get(what.job_id) is what:
                 del self._starting[what.job_id]
@@ -269,7 +185,9 @@ class SimWorld:
         elif isinstance(what, StopJob):
             run = self._runs.get(what.job_id)
             if run is not None and self._stopping.get(what.job_id) is what:
-                events.append(self._halt(run, now, what.cause, saved=True))
+                events.append(self._give_up(run, now, what.cause))
+        elif isinstance(what, ResizeJob | JobIdled):
+            self._keep_to_terms(what, now, events)
         elif isinstance(what, Fault):
             self._lose(what, now, events)
             self._queue_outage()
@@ -279,6 +197,14 @@ class SimWorld:
                 del self._down[what.node_id]
                 self.meters.returned.append((now, what.node_id))
                 events.append(what)
+
+    def _keep_to_terms(self, what: ResizeJob | JobIdled, now: Millis, events: list[Event]) -> None:
+        if isinstance(what, ResizeJob):
+            if self._resizing.get(what.job_id) is what:
+                events.append(self._reseat(what, now))
+        elif self._idles.get(what.job_id) is what:
+            del self._idles[what.job_id]
+            events.append(what)
 
     def _started(self, action: StartJob, now: Millis) -> Event:
         job_id, share = action.job_id, self._settings.start_failure_share
@@ -301,13 +227,17 @@ class SimWorld:
             return
         self.meters.lost.append((now, node_id))
         events.append(NodeLost(now, node_id, outage.cause))
-        for action in [a for a in self._starting.values() if _uses(a.slots, node_id)]:
+        for action in [a for a in self._starting.values() if uses(a.slots, node_id)]:
             del self._starting[action.job_id]
             work, held = self._progress.get(action.job_id, (0.0, 0))
             self._progress[action.job_id] = (work, held)
             events.append(JobStopped(now, action.job_id, "node-lost", Millis(int(work))))
-        for run in [run for run in self._runs.values() if _uses(run.slots, node_id)]:
+        for run in [run for run in self._runs.values() if uses(run.slots, node_id)]:
             events.append(self._halt(run, now, "node-lost", saved=False))
+        for action in [a for a in self._resizing.values() if uses(a.slots, node_id)]:
+            del self._resizing[action.job_id]
+            reason = Reason("node-down", f"node `{node_id}` was lost before the resize")
+            events.append(ActionRefused(now, action, reason))
 
     def _queue_outage(self) -> None:
         """Keep one coming outage in the heap, so that a long law of failures stays lazy."""
@@ -315,25 +245,6 @@ class SimWorld:
         if outage is not None:
             self._push(outage.at_ms, outage)
 
-    def _gone(self, action: StartJob) -> Reason | None:
+    def _gone(self, action: StartJob | ResizeJob) -> Reason | None:
         lost = [slot.node for slot in action.slots if slot.node in self._down]
         return Reason("node-down", f"node `{lost[0]}` is down") if lost else None
-
-
-def _arrivals(
-    jobs: Sequence[Job], release_ms: Mapping[JobId, Millis] | None
-) -> tuple[Sequence[Job], list[int]]:
-    """Return jobs in the order in which they come, and when, with an end that never comes."""
-    if release_ms:
-        times = {job.id: release_ms.get(job.id, job.submitted_ms) for job in jobs}
-        jobs = sorted(jobs, key=lambda job: times[job.id])
-        return jobs, [*(times[job.id] for job in jobs), NEVER]
-    return jobs, [*(job.submitted_ms for job in jobs), NEVER]
-
-
-def _work(run: _Run, now: int) -> float:
-    return run.work_ms + max(0, now - run.since_ms) * run.speed
-
-
-def _uses(slots: Sequence[Slot], node_id: NodeId) -> bool:
-    return any(slot.node == node_id for slot in slots)

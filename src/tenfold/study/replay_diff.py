@@ -5,12 +5,13 @@ from statistics import fmean
 
 from msgspec import Struct
 
-from tenfold.model.actions import StartJob
+from tenfold.model.actions import ResizeJob, StartJob
 from tenfold.model.events import (
     ActionOrdered,
     Event,
     JobEnded,
     JobRefused,
+    JobResized,
     JobStarted,
     JobStopped,
     JobSubmitted,
@@ -92,11 +93,20 @@ class JobRun:
         self.held_ms = 0
         self.milli_ms = 0
         self._slots: tuple[Slot, ...] = ()
+        self._becoming: tuple[Slot, ...] = ()
         self._started_ms: Millis | None = None
 
-    def order(self, slots: tuple[Slot, ...]) -> None:
+    def order(self, action: StartJob | ResizeJob) -> None:
         """Note where it will run."""
-        self._slots = slots
+        if isinstance(action, StartJob):
+            self._slots = action.slots
+        else:
+            self._becoming = action.slots
+
+    def resize(self, at_ms: Millis) -> None:
+        """Note that it goes on with the slots of its last resize."""
+        if self.leave(at_ms):
+            self._slots, self._started_ms = self._becoming, at_ms
 
     def start(self, at_ms: Millis) -> None:
         """Note that it runs."""
@@ -123,21 +133,28 @@ def runs_of(events: Iterable[Event]) -> dict[JobId, JobRun]:
         if isinstance(event, JobSubmitted):
             runs[event.job.id] = JobRun(event.job)
         elif isinstance(event, ActionOrdered):
-            if isinstance(event.action, StartJob):
-                runs[event.action.job_id].order(event.action.slots)
-        elif isinstance(event, JobStarted):
-            runs[event.job_id].start(event.at_ms)
-        elif isinstance(event, JobStopped):
-            run = runs[event.job_id]
-            if run.leave(event.at_ms):
-                run.preemptions += event.cause in ("preempted", "moved")
-                run.failures += event.cause == "node-lost"
-        elif isinstance(event, JobEnded):
-            runs[event.job_id].leave(event.at_ms)
-            runs[event.job_id].ended_ms = event.at_ms
-        elif isinstance(event, JobRefused):
-            runs[event.job_id].refused = True
+            if isinstance(event.action, StartJob | ResizeJob):
+                runs[event.action.job_id].order(event.action)
+        elif isinstance(event, JobStarted | JobResized | JobStopped | JobEnded | JobRefused):
+            _tell(runs[event.job_id], event)
     return runs
+
+
+def _tell(run: JobRun, event: JobStarted | JobResized | JobStopped | JobEnded | JobRefused) -> None:
+    """Note what a fact says about a job."""
+    if isinstance(event, JobStarted):
+        run.start(event.at_ms)
+    elif isinstance(event, JobResized):
+        run.resize(event.at_ms)
+    elif isinstance(event, JobStopped):
+        if run.leave(event.at_ms):
+            run.preemptions += event.cause in ("preempted", "moved")
+            run.failures += event.cause == "node-lost"
+    elif isinstance(event, JobEnded):
+        run.leave(event.at_ms)
+        run.ended_ms = event.at_ms
+    else:
+        run.refused = True
 
 
 def figures_of(runs: Mapping[JobId, JobRun], gpus: int) -> Figures:

@@ -1,6 +1,8 @@
 """Nodes, jobs and fleets in one line each, for tests that read aloud."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import JobSubmitted, NodeJoined
@@ -8,6 +10,7 @@ from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job import Job, shape_of
 from tenfold.model.node import Node
 from tenfold.model.units import SECOND, Millis
+from tenfold.model.where import Level
 
 
 def nodes(
@@ -31,6 +34,24 @@ def nodes(
             memory_mib=memory_gib * 1_024,
         )
         for number in range(count)
+    ]
+
+
+def in_domains(members: Iterable[Node], per: Mapping[Level, int]) -> list[Node]:
+    """Return nodes cut into domains of so many each, by level: `{"rack": 4, "leaf": 8}`."""
+
+    def domain(level: Level, number: int) -> str:
+        return f"{level}-{number // per[level]}" if level in per else ""
+
+    return [
+        replace(
+            node,
+            scaleup=domain("scale-up", number),
+            rack=domain("rack", number),
+            leaf=domain("leaf", number),
+            pod=domain("pod", number),
+        )
+        for number, node in enumerate(members)
     ]
 
 

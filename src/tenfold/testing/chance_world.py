@@ -1,8 +1,9 @@
 """A world by chance: anything that may happen does, at any moment.
 
 Nodes join late, are cordoned and lost; jobs are taken back while they wait; orders are refused,
-or take effect much later; runs end when they please. After so many turns of chance it lets
-everything come to its end. Nothing here takes the time it should: for that there is `sim`.
+or take effect much later; runs end when they please, and sessions idle in between. After so
+many turns of chance it lets everything come to its end. Nothing here takes the time it should:
+for that there is `sim`.
 """
 
 from collections.abc import Sequence
@@ -11,14 +12,17 @@ from random import Random
 from msgspec.structs import replace
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import Action, StartJob, StopJob
+from tenfold.model.actions import Action, PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
     Event,
+    JobBusy,
     JobCancelled,
     JobEnded,
+    JobIdled,
     JobRefused,
+    JobResized,
     JobStarted,
     JobStopped,
     JobSubmitted,
@@ -28,7 +32,7 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job import Job, JobStatus, Run
 from tenfold.model.node import Node
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
@@ -50,6 +54,7 @@ class ChanceWorld:
         self._now_ms = 0
         self._mirror = Fleet()
         self._stops: dict[JobId, StopJob] = {}
+        self._resizes: dict[JobId, ResizeJob] = {}
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
         """Return the next fact, or the moment that was asked for where it comes first."""
@@ -80,7 +85,11 @@ class ChanceWorld:
                 self._stops[action.job_id] = action
                 if at_once:
                     outcomes.append(self._stopped(action.job_id, now_ms))
-            else:
+            elif isinstance(action, ResizeJob):
+                self._resizes[action.job_id] = action
+                if at_once:
+                    outcomes.append(self._resized(action.job_id, now_ms))
+            elif not isinstance(action, PromiseStart):
                 outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
         self._mirror.apply_all(outcomes)
         return outcomes
@@ -98,8 +107,10 @@ class ChanceWorld:
                 return [NodeReturned(now, node_id)]
         for job_id in mirror.orders:
             return [JobStarted(now, job_id)]
+        for job_id in self._resizes:
+            return [self._resized(job_id, now)]
         for job_id, run in mirror.running.items():
-            return [self._stopped(job_id, now) if run.stopping else JobEnded(now, job_id)]
+            return [self._stopped(job_id, now) if run.stopping else self._over(job_id, now)]
         return []
 
     def _chance(self) -> list[Event]:
@@ -120,12 +131,26 @@ class ChanceWorld:
             return [self._outcome(dice.choice(list(mirror.orders)))]
         if mirror.running:
             job_id = dice.choice(list(mirror.running))
-            if not mirror.running[job_id].stopping:
-                return [JobEnded(now, job_id)]
-            if dice.random() < 0.7:
-                return [self._stopped(job_id, now)]
-            return [ActionRefused(now, self._stops.pop(job_id), REFUSED)]
+            return [self._go_on(job_id, mirror.running[job_id])]
         return []
+
+    def _go_on(self, job_id: JobId, run: Run) -> Event:
+        """Let a run be resized, stopped or over; a session may idle, or be used again."""
+        dice, now = self._dice, self._at()
+        if job_id in self._resizes and dice.random() < 0.7:
+            if dice.random() < 0.7:
+                return self._resized(job_id, now)
+            return ActionRefused(now, self._resizes.pop(job_id), REFUSED)
+        if run.stopping:
+            if dice.random() < 0.7:
+                return self._stopped(job_id, now)
+            return ActionRefused(now, self._stops.pop(job_id), REFUSED)
+        terms = run.job.terms
+        if terms is not None and terms.kind == "interactive" and dice.random() < 0.7:
+            if job_id in self._mirror.idle:
+                return JobBusy(now, job_id)
+            return JobIdled(now, job_id, now)
+        return self._over(job_id, now)
 
     def _outcome(self, job_id: JobId) -> Event:
         """Let a start succeed, fail or be refused."""
@@ -149,11 +174,29 @@ class ChanceWorld:
             for job_id, held in kept.items():
                 if any(slot.node == node_id for slot in held.slots):
                     self._stops.pop(job_id, None)
+                    self._resizes.pop(job_id, None)
                     events.append(JobStopped(now, job_id, "node-lost", self._saved(job_id)))
+        for job_id, action in list(self._resizes.items()):
+            if any(slot.node == node_id for slot in action.slots):
+                events.append(ActionRefused(now, self._resizes.pop(job_id), REFUSED))
         return events
 
-    def _stopped(self, job_id: JobId, now_ms: Millis) -> JobStopped:
-        return JobStopped(now_ms, job_id, self._stops.pop(job_id).cause, self._saved(job_id))
+    def _stopped(self, job_id: JobId, now_ms: Millis) -> JobStopped | JobEnded:
+        """Let a stop be done; a session that idles is over with that."""
+        cause = self._stops.pop(job_id).cause
+        if cause == "idle":
+            return self._over(job_id, now_ms, "cancelled")
+        self._resizes.pop(job_id, None)
+        return JobStopped(now_ms, job_id, cause, self._saved(job_id))
+
+    def _over(self, job_id: JobId, now_ms: Millis, status: JobStatus = "completed") -> JobEnded:
+        self._resizes.pop(job_id, None)
+        self._stops.pop(job_id, None)
+        return JobEnded(now_ms, job_id, status)
+
+    def _resized(self, job_id: JobId, now_ms: Millis) -> JobResized:
+        del self._resizes[job_id]
+        return JobResized(now_ms, job_id)
 
     def _saved(self, job_id: JobId) -> Millis:
         past = self._mirror.past.get(job_id)

@@ -12,18 +12,21 @@ from tenfold.engine.loop import Decider
 from tenfold.fleet.capacity import Bank, Capacity
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet, FleetView
-from tenfold.model.actions import RefuseJob, StartJob, StopJob
+from tenfold.model.actions import PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
-from tenfold.model.job import Job, Shape
+from tenfold.model.job import Job, Slot
 from tenfold.model.units import Millis
 from tenfold.testing.broken import LawBroken, hold
 from tenfold.testing.ledger import Ledger
-from tenfold.testing.room import fits_ever, fits_now, gang_on
+from tenfold.testing.room import admits, bound_to, fits_ever, fits_now, gang_on
 
 Leaves = Literal["nobody", "all-but-the-first", "all-but-one", "all"]
 """Who may wait although there is room: nobody, those behind a head that waits, all while
 somebody holds room or a time to wake is set, or all."""
+
+OF_ROOM = ("no-such-accelerator", "larger-than-a-node", "larger-than-the-fleet")
+"""Refusals that say that a shape never fits; others have reasons that are not of room."""
 
 TURNS_MOST, CYCLES_MOST = 400, 100_000
 """Cycles of one moment, and of a small world, after which the loop is said to stand still."""
@@ -159,7 +162,7 @@ def _lawful(view: FleetView, action: object) -> None:
     if isinstance(action, StartJob):
         is_free = action.job_id in view.pending
         hold("an-order-is-not-repeated", is_free, f"`{action.job_id}` does not wait: {action}")
-        _whole_gang(view, view.pending[action.job_id].shape, action)
+        _whole_gang(view, view.pending[action.job_id], action)
     elif isinstance(action, StopJob):
         run = view.running.get(action.job_id)
         hold(
@@ -167,31 +170,74 @@ def _lawful(view: FleetView, action: object) -> None:
             run is not None and not run.stopping,
             f"`{action.job_id}` does not run, or is being stopped: {action}",
         )
+    elif isinstance(action, ResizeJob):
+        _lawful_resize(view, action)
+    elif isinstance(action, PromiseStart):
+        waits = action.job_id in view.pending
+        hold("only-who-waits-is-promised", waits, f"`{action.job_id}` does not wait: {action}")
     elif isinstance(action, RefuseJob):
         job = view.pending.get(action.job_id)
         hold("an-order-is-not-repeated", job is not None, f"`{action.job_id}` does not wait")
         codes = {reason.code for reason in action.reasons}
-        if job is not None and codes != {"larger-than-the-partition"}:
-            is_true = bool(codes) and not fits_ever(view, job.shape)
-            hold("a-refusal-is-true", is_true, f"`{job.id}` ({job.shape.key}) would fit: {action}")
+        is_true = bool(codes)
+        if job is not None and not codes.isdisjoint(OF_ROOM):
+            is_true = not fits_ever(view, job.shape)
+        hold("a-refusal-is-true", is_true, f"`{action.job_id}` would fit: {action}")
 
 
-def _whole_gang(view: FleetView, shape: Shape, action: StartJob) -> None:
+def _whole_gang(view: FleetView, job: Job, action: StartJob) -> None:
     """Members are all there, each on its own node, up and of a kind that will do."""
+    shape = job.shape
     seated = sorted(slot.milli or slot.gpus for slot in action.slots)
-    members = [view.nodes[slot.node] for slot in action.slots]
-    gang = gang_on(members[0], shape) if members else None
+    gang = gang_on(view.nodes[action.slots[0].node], shape) if action.slots else None
     asked: list[int] = []
     if gang is not None:
         asked = sorted([*[shape.milli or gang[1]] * gang[0], *([gang[2]] if gang[2] else [])])
+    least, most = _bounds(job)
+    is_whole = seated == asked or 0 < least <= sum(seated) <= most
+    hold("gangs-are-whole", is_whole, f"shape `{shape.key}` asks for {asked}: {action}")
+    _well_placed(view, job, action.slots, action)
+
+
+def _lawful_resize(view: FleetView, action: ResizeJob) -> None:
+    run = view.running.get(action.job_id)
+    is_free = run is not None and not run.stopping and run.becoming is None
+    hold("an-order-is-not-repeated", is_free, f"`{action.job_id}` is not free to: {action}")
+    if run is None:
+        return
+    least, most = _bounds(run.job)
+    gpus = sum(slot.gpus for slot in action.slots)
+    hold("a-resize-keeps-its-bounds", 0 < least <= gpus <= most, f"{least} to {most}: {action}")
+    _well_placed(view, run.job, action.slots, action, kept=run.slots)
+
+
+def _well_placed(
+    view: FleetView,
+    job: Job,
+    slots: Sequence[Slot],
+    action: object,
+    *,
+    kept: Sequence[Slot] = (),
+) -> None:
+    """Members stand on nodes of their own, alike, where their shape lets them, and up.
+
+    What a run holds already it may keep, whatever has become of the node.
+    """
+    members = [view.nodes[slot.node] for slot in slots]
     alike = {(node.site, node.accelerator, node.gpus) for node in members}
-    hold(
-        "gangs-are-whole",
-        seated == asked and len(alike) == 1 and len({node.id for node in members}) == len(members),
-        f"shape `{shape.key}` asks for {asked}: {action}",
-    )
-    down = [node.id for node in members if view.states[node.id] != "up"]
+    is_apart = len({node.id for node in members}) == len(members)
+    hold("gangs-are-whole", len(alike) == 1 and is_apart, f"`{job.shape.key}`: {action}")
+    had = {slot.node for slot in kept}
+    down = [one.id for one in members if view.states[one.id] != "up" and one.id not in had]
     hold("no-start-on-a-lost-node", not down, f"{down} are not up: {action}")
+    may = all(admits(node, job.shape) for node in members)
+    together = len({bound_to(node, job.shape) for node in members}) == 1
+    hold("gangs-stand-where-they-may", may and together, f"`{job.shape.key}`: {action}")
+
+
+def _bounds(job: Job) -> tuple[int, int]:
+    """Return the GPUs between which a job is elastic; zeros where it is not."""
+    return (job.terms.least_gpus, job.terms.most_gpus) if job.terms else (0, 0)
 
 
 def _in_order(view: FleetView, decision: Decision) -> None:
@@ -209,7 +255,7 @@ def _in_order(view: FleetView, decision: Decision) -> None:
     for job in sorted(view.pending.values(), key=lambda job: job.seq, reverse=True):
         if job.id in view.past:
             continue
-        asks = (job.shape.key, job.team, job.user, job.qos, job.priority, job.limit_ms)
+        asks = (job.shape.key, job.team, job.user, job.qos, job.priority, job.limit_ms, job.terms)
         alike = (asks, job.submitted_ms, job.duration_ms, job.deadline_ms, job.seq // 16)
         later = first.get(alike)
         if later is not None and later.id in place:

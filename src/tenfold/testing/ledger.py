@@ -1,52 +1,56 @@
 """A journal that believes nothing: every fact must follow from those before it.
 
 It knows no fleet and no decider. From the facts alone it tells a job that started unordered,
-ended too early, lost work that was saved, or was never heard of again.
+ended too early, lost work that was saved, was resized unasked, or was never heard of again.
 """
 
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from msgspec import Struct
 from msgspec.json import Encoder
 
-from tenfold.model.actions import StartJob, StopJob
+from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
     Event,
+    JobBusy,
     JobCancelled,
     JobEnded,
+    JobIdled,
     JobRefused,
+    JobResized,
     JobStarted,
     JobStopped,
     JobSubmitted,
     NodeJoined,
-    NodeReturned,
+    NodeLost,
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Slot
 from tenfold.testing.broken import hold
+from tenfold.testing.worked import Hands, Worked
 
-
-class Hands(Struct, frozen=True):
-    """What a simulated world promises about saved work."""
-
-    restart_cost_ms: int = 0
-    checkpoint_every_ms: int = 0
+__all__ = ["Hands", "Ledger"]
 
 
 class _Story:
     """One job so far."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, hands: Hands | None) -> None:
         self.job = job
         self.is_at = "waiting"
         self.slots: tuple[Slot, ...] = ()
-        self.started_ms = 0
-        self.stop_ordered = False
-        self.stops = 0
-        self.saved_ms = 0
+        self.becoming: tuple[Slot, ...] | None = None
+        """The slots of a resize that was ordered."""
+        self.stop_ordered = ""
+        """The cause of a stop that was ordered."""
+        self.idles = False
+        self.work = Worked(job, hands)
+
+    def leave(self, where: str) -> None:
+        """Give back what it holds."""
+        self.is_at, self.becoming, self.stop_ordered, self.idles = where, None, "", False
 
 
 class Ledger:
@@ -57,7 +61,7 @@ class Ledger:
         self._hands = hands
         self._now_ms = 0
         self._stories: dict[JobId, _Story] = {}
-        self._is_up: dict[NodeId, bool] = {}
+        self._is_lost: dict[NodeId, bool] = {}
 
     def append(self, events: Sequence[Event]) -> None:
         """Keep facts, after checking that they may be."""
@@ -92,12 +96,13 @@ class Ledger:
                 event.job.id not in self._stories,
                 f"job `{event.job.id}` was submitted twice",
             )
-            self._stories[event.job.id] = _Story(event.job)
+            self._stories[event.job.id] = _Story(event.job, self._hands)
         elif isinstance(event, ActionOrdered | ActionRefused):
             self._action(event)
         elif isinstance(event, JobStarted):
             story = self._expect(event.job_id, "ordered", event)
-            story.is_at, story.started_ms, story.stop_ordered = "running", event.at_ms, False
+            story.is_at = "running"
+            story.work.start(event.at_ms, story.slots)
         elif isinstance(event, JobStopped):
             self._stopped(event)
         elif isinstance(event, JobEnded):
@@ -106,9 +111,13 @@ class Ledger:
             self._expect(event.job_id, "refused", event).is_at = "over"
         elif isinstance(event, JobCancelled):
             self._expect(event.job_id, "waiting", event).is_at = "over"
+        elif isinstance(event, JobResized):
+            self._resized(event)
+        elif isinstance(event, JobIdled | JobBusy):
+            self._used(event)
         else:
             name = event.node.id if isinstance(event, NodeJoined) else event.node_id
-            self._is_up[name] = isinstance(event, NodeJoined | NodeReturned)
+            self._is_lost[name] = isinstance(event, NodeLost)
 
     def _expect(self, job_id: JobId, where: str, event: Event) -> _Story:
         story = self._stories.get(job_id)
@@ -123,58 +132,81 @@ class Ledger:
             before, after = ("waiting", "ordered") if is_order else ("ordered", "waiting")
             story = self._expect(action.job_id, before, event)
             story.is_at, story.slots = after, action.slots
-        elif isinstance(action, StopJob) and is_order:
-            story = self._expect(action.job_id, "running", event)
-            hold(
-                "an-order-is-not-repeated",
-                not story.stop_ordered,
-                f"the stop of `{action.job_id}` was ordered twice",
-            )
-            story.stop_ordered = True
         elif isinstance(action, StopJob):
-            if story := self._stories.get(action.job_id):
-                story.stop_ordered = False
+            self._stop_action(action, event)
+        elif isinstance(action, ResizeJob):
+            self._resize_action(action, event)
+        elif isinstance(action, PromiseStart):
+            if is_order:
+                self._expect(action.job_id, "waiting", event)
         elif is_order:
             self._expect(action.job_id, "waiting", event).is_at = "refused"
 
+    def _stop_action(self, action: StopJob, event: ActionOrdered | ActionRefused) -> None:
+        if isinstance(event, ActionRefused):
+            if story := self._stories.get(action.job_id):
+                story.stop_ordered = ""
+            return
+        story = self._expect(action.job_id, "running", event)
+        hold(
+            "an-order-is-not-repeated",
+            not story.stop_ordered,
+            f"the stop of `{action.job_id}` was ordered twice",
+        )
+        is_idle = action.cause != "idle" or story.idles
+        hold("only-who-idles-is-reclaimed", is_idle, f"`{action.job_id}` is in use: {event}")
+        story.stop_ordered = action.cause
+
+    def _resize_action(self, action: ResizeJob, event: ActionOrdered | ActionRefused) -> None:
+        if isinstance(event, ActionRefused):
+            if story := self._stories.get(action.job_id):
+                story.becoming = None
+            return
+        story = self._expect(action.job_id, "running", event)
+        hold(
+            "an-order-is-not-repeated",
+            story.becoming is None,
+            f"the resize of `{action.job_id}` was ordered before the last was done",
+        )
+        terms, gpus = story.job.terms, sum(slot.gpus for slot in action.slots)
+        is_within = terms is not None and terms.least_gpus <= gpus <= terms.most_gpus
+        bounds = f"{terms.least_gpus} to {terms.most_gpus}" if terms else "no"
+        hold("a-resize-keeps-its-bounds", is_within, f"{gpus} of {bounds} GPUs: {event}")
+        story.becoming = action.slots
+
+    def _resized(self, event: JobResized) -> None:
+        story = self._expect(event.job_id, "running", event)
+        hold("facts-follow-orders", story.becoming is not None, f"nobody ordered {event}")
+        assert story.becoming is not None
+        down = [slot.node for slot in story.becoming if self._is_lost[slot.node]]
+        hold("no-start-on-a-lost-node", not down, f"{down} are lost: {event}")
+        story.work.resize(event.at_ms, story.slots, story.becoming)
+        story.slots, story.becoming = story.becoming, None
+
+    def _used(self, event: JobIdled | JobBusy) -> None:
+        story = self._expect(event.job_id, "running", event)
+        is_session = story.job.terms is not None and story.job.terms.kind == "interactive"
+        turns = story.idles != isinstance(event, JobIdled)
+        hold("only-sessions-idle", is_session and turns, f"it idles or not already: {event}")
+        story.idles = isinstance(event, JobIdled)
+
     def _stopped(self, event: JobStopped) -> None:
         story = self._stories[event.job_id]
-        ran_ms = event.at_ms - story.started_ms if story.is_at == "running" else 0
         if event.cause in ("preempted", "moved"):
             self._expect(event.job_id, "running", event)
-            hold("facts-follow-orders", story.stop_ordered, f"nobody ordered {event}")
+            hold("facts-follow-orders", bool(story.stop_ordered), f"nobody ordered {event}")
         elif event.cause == "start-failed":
             self._expect(event.job_id, "ordered", event)
         else:
             is_held = story.is_at in ("ordered", "running")
-            is_lost = any(not self._is_up[slot.node] for slot in story.slots)
+            is_lost = any(self._is_lost[slot.node] for slot in story.slots)
             hold("facts-follow-orders", is_held and is_lost, f"no node of its was lost: {event}")
-        self._judge_work(story, event, ran_ms)
-        story.saved_ms, story.is_at = event.progress_ms, "waiting"
-        story.stops += 1
-
-    def _judge_work(self, story: _Story, event: JobStopped, ran_ms: int) -> None:
-        if self._hands is None:
-            return
-        worked_ms = max(0, ran_ms - (self._hands.restart_cost_ms if story.stops else 0))
-        done_ms = story.saved_ms + worked_ms
-        least_ms = done_ms
-        if event.cause == "node-lost":
-            every_ms = self._hands.checkpoint_every_ms
-            least_ms = done_ms // every_ms * every_ms if every_ms else 0
-        least_ms = max(story.saved_ms, least_ms)
-        hold(
-            "saved-work-is-kept",
-            least_ms <= event.progress_ms <= done_ms,
-            f"between {least_ms} and {done_ms} ms were done at {event}",
-        )
+        story.work.stop(event, ran=story.is_at == "running")
+        story.leave("waiting")
 
     def _ended(self, event: JobEnded) -> None:
         story = self._expect(event.job_id, "running", event)
-        story.is_at = "over"
-        if self._hands is None:
-            return
-        left_ms = (story.job.duration_ms or 0) - story.saved_ms
-        left_ms += self._hands.restart_cost_ms if story.stops else 0
-        ran_ms = event.at_ms - story.started_ms
-        hold("work-takes-its-time", ran_ms == left_ms, f"{ran_ms} ms for {left_ms} ms: {event}")
+        # A session that idles may be ended before its time; nobody else is.
+        if not (story.stop_ordered == "idle" and event.status == "cancelled"):
+            story.work.end(event)
+        story.leave("over")

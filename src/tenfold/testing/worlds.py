@@ -2,7 +2,8 @@
 
 Times lie on a coarse grid and shapes are few, so that ties, full nodes and parked shapes are
 common. The dice are an argument: a seeded `random.Random` gives the same world anywhere,
-and one that a property-testing library supplies gives worlds that it can make smaller.
+and one that a property-testing library supplies gives worlds that it can make smaller. What
+only governed placement heeds is drawn last, and only where it is asked for.
 """
 
 from random import Random
@@ -11,12 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.model.fault import Fault
+from tenfold.model.govern import Govern
 from tenfold.model.ids import DomainId, JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job import Job, Shape, shape_of
 from tenfold.model.node import Node
 from tenfold.model.policy import PLACEMENTS, Placement
 from tenfold.model.slurm_policy import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
+from tenfold.testing.governed_worlds import governance, on_terms, placed
 
 GPUS = (0, 1, 2, 4, 4, 8)
 ACCELERATORS = ("", "a100", "h100", "l4")
@@ -46,12 +49,29 @@ class SmallWorld(Struct, frozen=True, kw_only=True):
     placement: Placement = "tenfold"
     las_limits_gpu_s: tuple[float, ...] = (3_250, 7_200)
     slurm: SlurmPolicy = SlurmPolicy()
+    govern: Govern | None = None
 
 
 def drawn_world(
-    dice: Random, *, jobs: tuple[int, int] = (50, 60), faults: tuple[int, int] = (3, 6)
+    dice: Random,
+    *,
+    jobs: tuple[int, int] = (50, 60),
+    faults: tuple[int, int] = (3, 6),
+    governed: bool = False,
 ) -> SmallWorld:
-    """Return a world with a number of jobs and faults between these bounds."""
+    """Return a world with a number of jobs and faults between these bounds.
+
+    With `governed` its nodes and jobs, otherwise the same, also have places, tags and terms,
+    and there are rules for its teams.
+    """
+    world = _plain_world(dice, jobs, faults)
+    if not governed:
+        return world
+    nodes, queue = placed(dice, world.nodes), on_terms(dice, world.jobs)
+    return replace(world, nodes=nodes, jobs=queue, govern=governance(dice, nodes, queue))
+
+
+def _plain_world(dice: Random, jobs: tuple[int, int], faults: tuple[int, int]) -> SmallWorld:
     nodes = _nodes(dice)
     queue = _jobs(dice, dice.randint(*jobs), _shapes(dice, nodes))
     has_delays = dice.random() < 0.5

@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from tenfold.decide.place.misfit import never_fits
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.actions import Action, RefuseJob, StartJob
+from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.events import (
     ActionOrdered,
@@ -48,10 +48,13 @@ class LinePlacer:
         self._line: list[Place] = []
         self._blocked = False
         """Whether the head found no room and none has been freed since."""
+        self._resizes = False
+        """Whether a resize is under way, whose room only the view knows."""
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return the starts that are possible now, in order."""
-        if news is None or self._version + len(news) != view.version or not self._hear(view, news):
+        bridged = news is not None and self._version + len(news) == view.version
+        if self._resizes or not (bridged and news is not None and self._hear(news)):
             self._rebuild(view)
         self._version = view.version
         self._capacity.refresh(view)
@@ -79,7 +82,7 @@ class LinePlacer:
             actions.append(StartJob(job.id, slots))
         return Decision(actions)
 
-    def _hear(self, view: FleetView, news: Sequence[Event]) -> bool:
+    def _hear(self, news: Sequence[Event]) -> bool:
         """Bring the caches up to date; False where only a rebuild can."""
         held, line = self._held, self._line
         for event in news:
@@ -87,7 +90,8 @@ class LinePlacer:
                 continue
             if isinstance(event, ActionOrdered):
                 action = event.action
-                if isinstance(action, StartJob) and action.job_id not in held:
+                is_unknown = isinstance(action, StartJob) and action.job_id not in held
+                if is_unknown or isinstance(action, ResizeJob):
                     return False
             elif isinstance(event, JobSubmitted):
                 job = event.job
@@ -115,3 +119,4 @@ class LinePlacer:
         ]
         heapify(self._line)
         self._blocked = False
+        self._resizes = any(run.becoming is not None for run in view.running.values())

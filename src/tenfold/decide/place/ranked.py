@@ -5,8 +5,9 @@ Displacing takes two turns: first the stops, then, once they are facts, the star
 then the room to come is kept for those it was made for.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from tenfold.decide.place.coming import Coming
 from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.ranking import NEVER, Holder, Ranking, level_at
 from tenfold.decide.place.standing import Standing
@@ -14,7 +15,7 @@ from tenfold.decide.place.victims import choose_victims
 from tenfold.decide.place.waiting import Waiting
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
-from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob
+from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.events import (
     ActionOrdered,
@@ -25,7 +26,7 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job, Shape, per_member
+from tenfold.model.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, Millis
 
@@ -58,12 +59,14 @@ class RankedPlacer:
         self._capacity = Capacity()
         self._standing = Standing(ranking, keep_factor)
         self._waiting = Waiting(ranking)
+        self._resizes = False
+        """Whether a resize is under way, whose room only the view knows."""
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return starts, and stops of what must give way, in order of turn."""
         fresh: list[Job] = []
         bridged = news is not None and self._version + len(news) == view.version
-        if not (bridged and news is not None and self._hear(view, news, fresh)):
+        if self._resizes or not (bridged and news is not None and self._hear(view, news, fresh)):
             fresh = self._rebuild(view)
         self._version = view.version
         self._capacity.refresh(view)
@@ -106,7 +109,8 @@ class RankedPlacer:
                 self._ranking.ended(view, self._release(standing.remove(event.job_id)))
             elif isinstance(event, ActionOrdered):
                 action = event.action
-                if isinstance(action, StartJob) and action.job_id not in held:
+                is_unknown = isinstance(action, StartJob) and action.job_id not in held
+                if is_unknown or isinstance(action, ResizeJob):
                     return False
             elif isinstance(event, JobStopped) and event.cause == "preempted":
                 self._compared_ms = -1
@@ -125,6 +129,7 @@ class RankedPlacer:
         self._waiting = Waiting(self._ranking)
         self._compared_ms = -1
         self._freed.clear()
+        self._resizes = any(run.becoming is not None for run in view.running.values())
         past = view.past
         holders = [
             Holder(order.job, order.slots, order.ordered_ms, past.get(job_id, NEVER_RAN))
@@ -181,7 +186,7 @@ class RankedPlacer:
         self._compare(view, now_ms)
         actions: list[Action] = []
         reserved: list[tuple[Job, Slots]] = []
-        coming = _Coming(capacity, standing.stopping.values())
+        coming = Coming(capacity, standing.stopping.values())
         stopping = len(standing.stopping)
         while (best := waiting.best()) is not None:
             each, group = best
@@ -254,7 +259,7 @@ class RankedPlacer:
                 yield holder
 
     def _displace(
-        self, job: Job, candidates: Iterator[Holder], coming: "_Coming", actions: list[Action]
+        self, job: Job, candidates: Iterator[Holder], coming: Coming, actions: list[Action]
     ) -> Slots | None:
         """Order the stops that make room for a job, and return the room to come."""
         standing, shape = self._standing, job.shape
@@ -271,62 +276,3 @@ class RankedPlacer:
 
 def _started(holder: Holder) -> tuple[int, int, int]:
     return holder.started_ms, holder.job.submitted_ms, holder.job.seq
-
-
-class _Coming:
-    """Room of jobs that are being stopped, counted as free during one walk."""
-
-    def __init__(self, capacity: Capacity, stopping: Iterable[Holder]) -> None:
-        self._capacity = capacity
-        self._lent: list[Holder] = []
-        self._owed: dict[NodeId, tuple[int, int, int]] = {}
-        """GPUs, CPU thousandths and MiB that a node is still to get back."""
-        for holder in stopping:
-            self.lend(holder)
-
-    def lend(self, holder: Holder) -> None:
-        """Count the room of one more holder as free."""
-        self._lent.append(holder)
-        shape = holder.job.shape
-        self._capacity.give(holder.slots, shape)
-        cpus, memory = per_member(shape, len(holder.slots))
-        for slot in holder.slots:
-            owed = self._owed.get(slot.node, (0, 0, 0))
-            self._owed[slot.node] = (
-                owed[0] + max(1, slot.gpus),
-                owed[1] + cpus,
-                owed[2] + memory,
-            )
-
-    def needed_by(self, slots: Slots, shape: Shape) -> bool:
-        """Return whether these slots, just claimed, need room that is still being given up."""
-        owed = self._owed
-        # A share may lie on a device that is still to come, which counts do not tell.
-        if not owed or not any(
-            slot.node in owed and (slot.milli or self._short(slot.node)) for slot in slots
-        ):
-            return False
-        cpus, memory = per_member(shape, len(slots))
-        for slot in slots:
-            if due := owed.get(slot.node):
-                owed[slot.node] = (
-                    max(0, due[0] - slot.gpus),
-                    max(0, due[1] - cpus),
-                    max(0, due[2] - memory),
-                )
-        return True
-
-    def _short(self, node_id: NodeId) -> bool:
-        """Return whether a node has less left than it is owed: somebody leans on what comes."""
-        bank, number = self._capacity.place[node_id]
-        gpus, cpus, memory = self._owed[node_id]
-        return (
-            gpus > bank.free[number]
-            or (bank.counts_cpus and cpus > bank.cpus[number])
-            or (bank.counts_memory and memory > bank.memory[number])
-        )
-
-    def take_back(self) -> None:
-        """Stop counting what is not free yet."""
-        for holder in self._lent:
-            self._capacity.take(holder.slots, holder.job.shape)

@@ -14,7 +14,7 @@ from tenfold.decide.place.ranking import Holder
 from tenfold.decide.place.rankings import ShortestRemaining
 from tenfold.fleet.capacity import Bank, Capacity, Slots
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
-from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob
+from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.events import (
     ActionOrdered,
@@ -52,11 +52,13 @@ class RepackPlacer:
         self._lines: dict[str, list[Place]] = {}
         self._latest_ms = self._stopped_ms = -1
         """When somebody last came or ended, and when an unfinished job was last stopped."""
+        self._resizes = False
+        """Whether a resize is under way, whose room only the view knows."""
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return the stops that the chosen jobs need, or else their starts."""
         bridged = news is not None and self._version + len(news) == view.version
-        if not (bridged and news is not None and self._hear(view, news)):
+        if self._resizes or not (bridged and news is not None and self._hear(view, news)):
             self._rebuild(view)
         self._version = view.version
         self._capacity.refresh(view)
@@ -123,7 +125,8 @@ class RepackPlacer:
                 self._enqueue(view, holder.job)
             elif isinstance(event, ActionOrdered):
                 action = event.action
-                if isinstance(action, StartJob) and action.job_id not in self._held:
+                is_unknown = isinstance(action, StartJob) and action.job_id not in self._held
+                if is_unknown or isinstance(action, ResizeJob):
                     return False
             elif isinstance(event, JobStarted):
                 self._held[event.job_id].started_ms = event.at_ms
@@ -134,6 +137,7 @@ class RepackPlacer:
     def _rebuild(self, view: FleetView) -> None:
         self._capacity, self._held, self._lines = self._capacity_of(view), {}, {}
         self._latest_ms, self._stopped_ms = _latest(view), _last_stop(view)
+        self._resizes = any(run.becoming is not None for run in view.running.values())
         for order in view.orders.values():
             before = view.past.get(order.job.id, NEVER_RAN)
             self._held[order.job.id] = Holder(order.job, order.slots, order.ordered_ms, before)

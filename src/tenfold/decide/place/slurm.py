@@ -55,10 +55,13 @@ class SlurmPlacer:
         """Starts of the last decision, which the caches took for granted."""
         self._classes: dict[tuple[str, str], tuple[int, Job]] = {}
         """How many jobs of each shape and queue wait, and one of them to try."""
+        self._resizes = False
+        """Whether a resize is under way, whose room only the view knows."""
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return what the passes due now start, and when the next may be worth making."""
-        if news is None or self._version + len(news) != view.version or not self._hear(news):
+        bridged = news is not None and self._version + len(news) == view.version
+        if self._resizes or not (bridged and news is not None and self._hear(news)):
             self._rebuild(view)
         self._version = view.version
         self._wished = 0
@@ -234,6 +237,7 @@ class SlurmPlacer:
             for job_id, held in kept.items()
         }
         self._classes = {}
+        self._resizes = any(run.becoming is not None for run in view.running.values())
         for job in view.pending.values():
             self._count(job, 1)
 

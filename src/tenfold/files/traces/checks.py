@@ -11,10 +11,8 @@ from tenfold.files.traces.cells import Cells
 from tenfold.files.traces.columns import JobColumns, several_traces
 from tenfold.files.traces.faults import Faults
 from tenfold.files.traces.tables import Table
+from tenfold.files.traces.term_checks import Problem, TermChecks, company_problem
 from tenfold.model.job import WHOLE
-
-Problem = tuple[str, str, str, str]
-"""The column, a code, what is wrong and what to do."""
 
 
 def refuse(table: Table, columns: JobColumns, ids: Sequence[str], *, fill: bool) -> NoReturn:
@@ -22,8 +20,11 @@ def refuse(table: Table, columns: JobColumns, ids: Sequence[str], *, fill: bool)
     faults = Faults(table.file)
     lines = table.lines()
     seen: dict[str, int] = {}
+    terms = None if columns.terms is None else TermChecks(columns.terms, ids)
     for row in range(table.rows):
         problems = [*_row_problems(columns, row, fill=fill)]
+        if terms is not None:
+            problems.extend(_term_problems(columns, terms, row))
         if not fill:
             problems.extend(_twice(table, ids[row], row, seen, lines))
         if problems:
@@ -51,6 +52,30 @@ def shape_problem(gpus_milli: int, per_node_milli: int | None) -> tuple[str, str
         many = f"{_shown(gpus_milli)} GPUs do not divide into nodes of {_shown(per_node_milli)}"
         return "gpus_per_node", many
     return None
+
+
+def terms_are_sound(columns: JobColumns, ids: Sequence[str]) -> bool:
+    """Return whether the terms of every row can be; a table without terms is not walked."""
+    if columns.terms is None:
+        return True
+    terms = TermChecks(columns.terms, ids)
+    rows = range(len(ids))
+    return not any(any(True for _ in _term_problems(columns, terms, row)) for row in rows)
+
+
+def _term_problems(columns: JobColumns, terms: TermChecks, row: int) -> Iterator[Problem]:
+    gpus, per_node = columns.gpus_milli.values[row], columns.gpus_per_node_milli
+    cpus, memory = columns.cpus, columns.memory_gib
+    if gpus is None:
+        return
+    yield from terms.problems(row, gpus, per_node.values[row] if per_node else None)
+    found = company_problem(
+        terms.is_elastic(row),
+        cpus.values[row] if cpus else None,
+        memory.values[row] if memory else None,
+    )
+    if found:
+        yield found
 
 
 def _row_problems(columns: JobColumns, row: int, *, fill: bool) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 
 from tenfold.files.traces.cells import Cells
 from tenfold.files.traces.tables import Table
+from tenfold.files.traces.term_columns import TERMS, TermColumns, term_columns
 from tenfold.model.errors import InputError
 from tenfold.model.job import WHOLE
 
@@ -29,7 +30,7 @@ COLUMNS = (
 )
 OPTIONAL = ("priority", "deadline_s", "profile")
 POD_COLUMNS = ("pod", "name", "num_gpu", "gpu_milli", "gpu_spec", "cpu_milli", "memory_mib")
-UNDERSTOOD = (*COLUMNS, *OPTIONAL, *POD_COLUMNS)
+UNDERSTOOD = (*COLUMNS, *OPTIONAL, *TERMS, *POD_COLUMNS)
 TRACE_NAMES = ("trace", "workload")
 """Columns that tell several traces in one file apart; not read, but worth a hint."""
 
@@ -53,6 +54,7 @@ class JobColumns(NamedTuple):
     priority_milli: Cells[int] | None
     deadline_ms: Cells[int] | None
     profile: Cells[str] | None
+    terms: TermColumns | None
 
 
 def job_columns(table: Table, *, fill: bool) -> JobColumns:
@@ -85,6 +87,7 @@ def job_columns(table: Table, *, fill: bool) -> JobColumns:
         priority_milli=table.milli("priority"),
         deadline_ms=table.milli("deadline_s"),
         profile=table.texts("profile"),
+        terms=term_columns(table),
     )
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from tenfold.files.traces.cells import Cells
-from tenfold.files.traces.checks import refuse, shape_problem
+from tenfold.files.traces.checks import refuse, shape_problem, terms_are_sound
 from tenfold.files.traces.columns import UNDERSTOOD, JobColumns, as_known, column_notes, job_columns
 from tenfold.files.traces.tables import read_table
+from tenfold.files.traces.terms import array_sizes, members, with_terms
 from tenfold.files.traces.trace import JobTrace, status_word
 from tenfold.model.errors import InputError
 from tenfold.model.ids import JobId, TeamId
@@ -43,7 +44,11 @@ def read_jobs(path: Path, *, default_team: str = "", fill: bool = False) -> JobT
     if shapes is None or not _is_sound(columns, ids, fill=fill):
         refuse(table, columns, ids, fill=fill)
     jobs = _jobs(columns, ids, shapes, default_team)
-    return JobTrace(jobs, notes, _statuses(columns, ids))
+    statuses = _statuses(columns, ids)
+    if columns.terms is not None:
+        jobs = with_terms(jobs, columns.terms, ids)
+        statuses = _of_members(statuses, array_sizes(columns.terms, ids))
+    return JobTrace(jobs, notes, statuses)
 
 
 def _ids(columns: JobColumns, rows: int) -> Sequence[str]:
@@ -86,6 +91,8 @@ def _is_sound(columns: JobColumns, ids: Sequence[str], *, fill: bool) -> bool:
         return False
     others = (columns.gpus_milli, columns.gpus_per_node_milli, columns.priority_milli)
     if any(cells is not None and cells.bad for cells in others):
+        return False
+    if not terms_are_sound(columns, ids):
         return False
     if fill:
         return True
@@ -239,3 +246,14 @@ def _statuses(columns: JobColumns, ids: Sequence[str]) -> dict[JobId, str]:
     words = {one: status_word(one or "") for one in dict.fromkeys(columns.status.values)}
     pairs = zip(ids, columns.status.values, strict=True)
     return {JobId(job): words[status] for job, status in pairs if status}
+
+
+def _of_members(statuses: dict[JobId, str], sizes: dict[str, int]) -> dict[JobId, str]:
+    """Return statuses in which the members of an array ended as their row says."""
+    if not sizes:
+        return statuses
+    found: dict[JobId, str] = {}
+    for job, status in statuses.items():
+        for one in members(job, sizes[job]) if job in sizes else (job,):
+            found[one] = status
+    return found

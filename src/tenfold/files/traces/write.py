@@ -9,15 +9,17 @@ from typing import Any, cast
 
 from tenfold.files.traces.columns import COLUMNS, OPTIONAL
 from tenfold.files.traces.tables import SUFFIXES
+from tenfold.files.traces.term_cells import Value, folded, term_cells
+from tenfold.files.traces.term_columns import TERMS
 from tenfold.files.traces.trace import JobTrace
 from tenfold.files.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.job import WHOLE, Job
 from tenfold.model.units import SECOND
 
-Value = str | int | float | None
-_TEXTS = ("job_id", "team", "user", "gpu_type", "status", "qos", "profile")
-_WHOLE_NUMBERS = ("gpus_per_node", "priority")
+_TERM_TEXTS = ("kind", "preemptible", "after", "off_peak", "within", "how", "needs", "avoids")
+_TEXTS = ("job_id", "team", "user", "gpu_type", "status", "qos", "profile", *_TERM_TEXTS)
+_WHOLE_NUMBERS = ("gpus_per_node", "priority", "least_gpus", "most_gpus", "array", "array_most")
 
 
 def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
@@ -40,14 +42,21 @@ def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
 
 
 def _columns(trace: JobTrace) -> dict[str, list[Value]]:
+    named = (*COLUMNS, *OPTIONAL)
     rows = [_row(job, trace.statuses.get(job.id)) for job in trace.jobs]
+    if any(job.terms is not None or job.shape.where is not None for job in trace.jobs):
+        named = (*named, *TERMS)
+        rows = [
+            (name, *_row(job, trace.statuses.get(job.id))[1:], *term_cells(job, size))
+            for job, name, size in folded(trace)
+        ]
     columns: dict[str, list[Value]] = {
-        name: [row[at] for row in rows] for at, name in enumerate((*COLUMNS, *OPTIONAL))
+        name: [row[at] for row in rows] for at, name in enumerate(named)
     }
     return {
         name: values
         for name, values in columns.items()
-        if name in COLUMNS or any(value for value in values)
+        if name in COLUMNS or any(value is not None if name in TERMS else value for value in values)
     }
 
 

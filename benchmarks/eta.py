@@ -1,0 +1,132 @@
+"""When will a waiting job start? How often P50 and P90 hold, and how far off the misses are.
+
+Philly on 96 nodes of 8 GPUs and Muri's slices 1 and 3 on 8 nodes. Every wait counts that
+outlasts its moment: of a job that was submitted, or that was displaced. The forecast is made
+when the wait begins, from what had happened by then. Where a queue only grows, as that of
+`fifo` and `slurm` does on Muri's slices, all waits share one fate and weeks pass before
+a forecast can be judged: those rows are printed and have wider bounds or none.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow.parquet as pq
+
+from benchmarks.published_runs import DATA, TRACES, nodes, slice_jobs
+from benchmarks.sim_speed import PHILLY
+from benchmarks.verdict import Verdict
+from tenfold.clock import Stopwatch
+from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job import Job, Shape, shape_of
+from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.units import HOUR, SECOND, Millis
+from tenfold.study.eta_book import EtaBook, Outcome
+
+POLICIES: tuple[PolicyName, ...] = ("tenfold", "fifo", "slurm")
+EVERY = {("philly", "fifo"): 8, ("philly", "slurm"): 24}
+"""Of tens of thousands of waits each so many-th is followed."""
+MOST = 100_000
+
+
+def philly_jobs() -> list[Job]:
+    """Return the jobs of the Philly trace, in order of submission."""
+    table = pq.read_table(PHILLY).sort_by("submit_s")
+    rows = table.select(["submit_s", "duration_s", "gpus", "team"]).to_pylist()
+    shapes: dict[float, Shape] = {}
+    return [
+        Job(
+            id=JobId(f"job-{place}"),
+            shape=shapes.setdefault(row["gpus"], shape_of(row["gpus"])),
+            submitted_ms=Millis(round(row["submit_s"] * SECOND)),
+            seq=place,
+            team=TeamId(row["team"] or ""),
+            duration_ms=Millis(round(row["duration_s"] * SECOND)),
+        )
+        for place, row in enumerate(rows)
+    ]
+
+
+def run(thresholds: dict[str, float]) -> list[Verdict]:
+    if not PHILLY.exists():
+        print(f"skipped: {DATA} is not here")
+        return []
+    traces = {"philly": (philly_jobs(), 96)} | {name: (slice_jobs(name), 8) for name in TRACES}
+    print(
+        f"{'trace':12} {'policy':8} {'waits':>6} {'first':>6} {'wait h':>8} {'by P50':>7}"
+        f" {'by P90':>7} {'P90/P50':>8} | {'early h':>8} {'P90':>8} {'x':>6}"
+        f" | {'late h':>8} {'P90':>8} {'x':>6} | {'CPU s':>6}"
+    )
+    verdicts: list[Verdict] = []
+    for name, (jobs, count) in traces.items():
+        for policy in POLICIES:
+            book = EtaBook(every=EVERY.get((name, policy), 1), outcomes=MOST)
+            watch = Stopwatch()
+            ask = SimAsk(nodes=nodes(count), jobs=jobs, policy=Policy(name=policy))
+            simulate(ask, witnesses=[book])
+            outcomes = list(book.outcomes)
+            _print(name, policy, outcomes, watch.cpu_s())
+            verdicts += _verdicts(name, policy, outcomes, thresholds)
+    return verdicts
+
+
+def _verdicts(
+    name: str, policy: str, outcomes: list[Outcome], thresholds: dict[str, float]
+) -> list[Verdict]:
+    by_p50, by_p90 = _covered(outcomes)
+    row = f"{name}_{policy}_apart"
+    p50, p90 = thresholds["p50_apart"], thresholds["p90_apart"]
+    if row in thresholds:
+        p50 = p90 = thresholds[row]
+    return [
+        Verdict(f"{name} {policy}, starts by P50", by_p50, 0.5 + p50, at_least=0.5 - p50),
+        Verdict(f"{name} {policy}, starts by P90", by_p90, min(1, 0.9 + p90), at_least=0.9 - p90),
+    ]
+
+
+def _covered(outcomes: Sequence[Outcome]) -> tuple[float, float]:
+    count = max(1, len(outcomes))
+    return (
+        sum(each.started_ms <= each.p50_ms for each in outcomes) / count,
+        sum(each.started_ms <= each.p90_ms for each in outcomes) / count,
+    )
+
+
+def _print(name: str, policy: str, outcomes: list[Outcome], cpu_s: float) -> None:
+    """Print one row: misses are starts before P50 (how early) and after P90 (how late)."""
+    by_p50, by_p90 = _covered(outcomes)
+    early = [
+        ((each.p50_ms - each.started_ms) / HOUR, _times(each.p50_ms, each))
+        for each in outcomes
+        if each.started_ms <= each.p50_ms
+    ]
+    late = [
+        ((each.started_ms - each.p90_ms) / HOUR, 1 / _times(each.p90_ms, each))
+        for each in outcomes
+        if each.started_ms > each.p90_ms
+    ]
+    waits = [(each.started_ms - each.began_ms) / HOUR for each in outcomes]
+    wide = [_wait(each.p90_ms, each) / _wait(each.p50_ms, each) for each in outcomes]
+    print(
+        f"{name:12} {policy:8} {len(outcomes):>6,} {sum(each.first for each in outcomes):>6,}"
+        f" {_at(waits, 0.5):>8,.2f} {by_p50:>7.1%} {by_p90:>7.1%} {_at(wide, 0.5):>8.1f}"
+        f" | {_misses(early)} | {_misses(late)} | {cpu_s:>6.1f}",
+        flush=True,
+    )
+
+
+def _misses(misses: list[tuple[float, float]]) -> str:
+    """Return median and P90 in hours, and the median factor between forecast and wait."""
+    hours, times = [each[0] for each in misses], [each[1] for each in misses]
+    return f"{_at(hours, 0.5):>8,.2f} {_at(hours, 0.9):>8,.2f} {_at(times, 0.5):>6,.1f}"
+
+
+def _wait(at_ms: int, each: Outcome) -> float:
+    return max(SECOND, at_ms - each.began_ms)
+
+
+def _times(at_ms: int, each: Outcome) -> float:
+    return _wait(at_ms, each) / _wait(each.started_ms, each)
+
+
+def _at(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else 0.0

@@ -1,0 +1,223 @@
+"""What `tenfold policy show` prints: rules, the tree of teams, and sums."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from msgspec import Struct
+from rich.text import Text
+
+from tenfold.cli.output import show, table
+from tenfold.files.policy_fit import capacity
+from tenfold.files.policy_tree import TeamTree, names_in, turns_of_day
+from tenfold.files.policy_words import clock, counted, listed, plainly
+from tenfold.model import hostlist
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.govern import USD, Govern, TeamTerms
+from tenfold.model.policy import Policy
+from tenfold.model.terms import Hours, Window
+from tenfold.model.units import HOUR, MINUTE, usd
+from tenfold.report.figures import count
+
+INDENT = "  "
+
+
+class Sum(Struct, frozen=True, kw_only=True):
+    """What quotas grant of one kind at the hour of the day at which they grant most."""
+
+    counts: str
+    """A type, `any`, or `usd_per_hour`."""
+    granted: float
+    has: float | None
+    """What the fleet has; None where no fleet was given, or GPUs have no price."""
+    at: str
+
+
+def show_policy(policy: Policy, spec: FleetSpec | None) -> None:
+    """Print the rules that differ from the usual, the tree of teams, and the sums."""
+    govern = policy.govern or Govern()
+    on = f" on `{spec.name}`" if spec is not None else ""
+    if policy.name != "governed":
+        show(f"`{policy.name}`{on} knows no quotas; places are chosen by `{policy.placement}`")
+        return
+    show(f"`governed`{on}: {count(len(govern.teams), 'team')}, {_rules_said(govern)}")
+    if govern.teams:
+        columns = ["team", ">weight", "quota", "borrows at most", "lends at most"]
+        bound = any(team.residency for team in govern.teams)
+        rows = [row for depth, team in _walk(govern) for row in _team_rows(depth, team, bound)]
+        show("", table("", [*columns, *(["residency"] if bound else [])], rows))
+    if govern.windows:
+        windows = [_window_row(window) for window in govern.windows]
+        show("", table("", ["window", "for", ">starts", ">lasts", ">every", "nodes"], windows))
+    found = sums(govern, spec)
+    if found:
+        show("", table("", *_sums_table(found)))
+
+
+def policy_json(policy: Policy, spec: FleetSpec | None) -> dict[str, object]:
+    """Return what `policy show --json` prints, in the units of a policy file."""
+    govern = policy.govern or Govern()
+    return {
+        "policy": policy.name,
+        "placement": policy.placement,
+        "fleet": None if spec is None else spec.name,
+        "rules": rules_of(govern),
+        "teams": [_team_json(depth, team) for depth, team in _walk(govern)],
+        "windows": [_window_json(window) for window in govern.windows],
+        "usd_per_gpu_hour": {
+            name: usd(price) for name, price in govern.usd_micros_per_gpu_hour.items()
+        },
+        "sums": sums(govern, spec),
+    }
+
+
+def rules_of(govern: Govern) -> dict[str, object]:
+    """Return the rules that hold for all teams, as `[govern]` has them.
+
+    `clock_offset_h` is what turns the clock of a run into the time of day: the offset of the
+    file, and the hour of its `zero`.
+    """
+    return {
+        "fair_share": govern.fair_share,
+        "half_life_h": govern.half_life_ms / HOUR,
+        "order": govern.order,
+        "promises": govern.promises,
+        "promise_after_min": govern.promise_after_ms / MINUTE,
+        "backfill": govern.backfill,
+        "preempts": govern.preempts,
+        "min_run_min": govern.min_run_ms / MINUTE,
+        "delay_min": govern.delay_ms / MINUTE,
+        "stops_per_hour": govern.stops_per_hour,
+        "stops_per_job": govern.stops_per_job,
+        "restart_cost_min": govern.restart_cost_ms / MINUTE,
+        "defragment": govern.defragment,
+        "idle_min": None if govern.idle_ms is None else govern.idle_ms / MINUTE,
+        "off_peak": [_span(hours) for hours in govern.off_peak],
+        "clock_offset_h": govern.timezone_ms / HOUR,
+    }
+
+
+def sums(govern: Govern, spec: FleetSpec | None) -> list[Sum]:
+    """Return what quotas grant in all, beside what a fleet has."""
+    tree = TeamTree(govern.teams)
+    turns = turns_of_day(govern.teams)
+    has = {} if spec is None else capacity(govern, spec)
+    found: list[Sum] = []
+    for name in names_in(govern.teams):
+        worst = max(turns, key=lambda at_ms: tree.sum(name, at_ms))
+        held = has.get(name, 0) if spec is not None and (name != USD or has[USD]) else None
+        found.append(
+            Sum(
+                counts=counted(name),
+                granted=plainly({name: tree.sum(name, worst)})[counted(name)],
+                has=None if held is None else plainly({name: held})[counted(name)],
+                at=clock(worst) if len(turns) > 1 else "",
+            )
+        )
+    return found
+
+
+def _walk(govern: Govern) -> list[tuple[int, TeamTerms]]:
+    return list(TeamTree(govern.teams).walk())
+
+
+def _rules_said(govern: Govern) -> str:
+    usual = rules_of(Govern())
+    other = {key: value for key, value in rules_of(govern).items() if value != usual[key]}
+    said = ", ".join(f"{key} = {_said(value)}" for key, value in other.items())
+    return f"the usual rules but {said}" if other else "the usual rules"
+
+
+def _said(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
+        case list():
+            return ", ".join(str(one) for one in cast(list[object], value))
+        case _:
+            return str(value)
+
+
+def _team_rows(depth: int, team: TeamTerms, bound: bool) -> list[list[str]]:
+    residency = [", ".join(team.residency)] if bound else []
+    rows = [
+        [
+            f"{INDENT * depth}{team.id}",
+            f"{team.weight:g}",
+            listed(team.quota) or "none",
+            listed(team.borrow) or "no limit",
+            listed(team.lend) or "all",
+            *residency,
+        ]
+    ]
+    blank = [""] * (2 + len(residency))
+    for hours, quota in team.hours:
+        rows.append([f"{INDENT * (depth + 1)}{_span(hours)}", "", listed(quota) or "none", *blank])
+    return rows
+
+
+def _window_row(window: Window) -> list[str]:
+    return [
+        window.id,
+        f"team {window.team}" if window.team else "maintenance",
+        f"{window.start_ms / HOUR:g} h",
+        f"{(window.end_ms - window.start_ms) / HOUR:g} h",
+        "once" if window.every_ms is None else f"{window.every_ms / HOUR:g} h",
+        hostlist.fold(window.nodes),
+    ]
+
+
+def _window_json(window: Window) -> dict[str, object]:
+    return {
+        "id": window.id,
+        "team": window.team or None,
+        "start_h": window.start_ms / HOUR,
+        "hours": (window.end_ms - window.start_ms) / HOUR,
+        "every_h": None if window.every_ms is None else window.every_ms / HOUR,
+        "nodes": list(window.nodes),
+    }
+
+
+def _team_json(depth: int, team: TeamTerms) -> dict[str, object]:
+    return {
+        "id": team.id,
+        "parent": team.parent,
+        "depth": depth,
+        "weight": team.weight,
+        "quota": plainly(team.quota),
+        "borrow": plainly(team.borrow),
+        "lend": plainly(team.lend),
+        "hours": [
+            {"from": clock(hours.from_ms), "to": clock(hours.to_ms), "quota": plainly(quota)}
+            for hours, quota in team.hours
+        ],
+        "residency": list(team.residency),
+        "min_run_min": None if team.min_run_ms is None else team.min_run_ms / MINUTE,
+    }
+
+
+def _sums_table(found: Sequence[Sum]) -> tuple[list[str], list[list[str | Text]]]:
+    """Return sums as a table; columns that say nothing here are left out."""
+    beside = any(one.has is not None for one in found)
+    by_hour = any(one.at for one in found)
+    columns = ["in all", ">granted", *([">in the fleet", ">left"] if beside else [])]
+    rows: list[list[str | Text]] = []
+    for one in found:
+        row: list[str | Text] = [one.counts, _figure(one.granted)]
+        if one.has is not None:
+            over = one.granted > one.has
+            left = Text(_figure(one.has - one.granted), style="bold red" if over else "")
+            row += [_figure(one.has), left]
+        elif beside:
+            row += ["unknown", ""]
+        rows.append([*row, one.at] if by_hour else row)
+    return [*columns, *(["at"] if by_hour else [])], rows
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.2f}".removesuffix(".00")
+
+
+def _span(hours: Hours) -> str:
+    return f"{clock(hours.from_ms)}-{clock(hours.to_ms)}"

@@ -1,0 +1,142 @@
+"""The rules of a shared fleet, from a policy and the fleet that it is to govern.
+
+A policy file may leave to the fleet file who the teams are and what GPUs cost; here the two
+are joined, and types are spelled as the fleet spells them.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tenfold.compose.fleet import FleetCheck, load_facts
+from tenfold.compose.sim_inputs import UNREAD_FACTS, own_types, spelled
+from tenfold.files.fleet import load_fleet
+from tenfold.files.policy import PolicyReading, read_policy_file
+from tenfold.files.policy_fit import check_fit, tags_needed
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.finding import Finding
+from tenfold.model.fleet_spec import FleetSpec, Team
+from tenfold.model.govern import ANY, USD, Amounts, Govern, TeamTerms
+from tenfold.model.job import WHOLE, Job, Shape
+from tenfold.model.policy import Policy
+from tenfold.model.units import UsdMicros
+from tenfold.model.where import Where
+from tenfold.physics.layout import Layout, lay_out
+
+
+def govern_of(policy: Policy, spec: FleetSpec, catalogue: Catalogue) -> Govern:
+    """Return the rules of a policy; teams and prices that it leaves out are the fleet's."""
+    stated = policy.govern or Govern()
+    own = own_types(pool.accelerator for pool in spec.pools)
+    teams = stated.teams or tuple(_terms(team) for team in spec.teams)
+    prices = {
+        spelled(name, own, catalogue): price
+        for name, price in stated.usd_micros_per_gpu_hour.items()
+    }
+    return replace(
+        stated,
+        teams=tuple(_spelled_terms(team, own, catalogue) for team in teams),
+        usd_micros_per_gpu_hour={**_pool_prices(spec), **prices},
+    )
+
+
+def check_policy(path: Path, fleet: Path | None, facts: Path | None = None) -> FleetCheck:
+    """Read a policy file to its end, and lay it beside a fleet where it has no fault."""
+    reading = read_policy_file(path)
+    found = list(reading.findings)
+    if fleet is not None:
+        catalogue = load_facts(facts, without=UNREAD_FACTS)
+        layout = lay_out(load_fleet(fleet, catalogue, unknown_accelerators=True))
+        found = _beside(reading, layout, catalogue)
+    return FleetCheck(
+        file=str(path),
+        faults=tuple(one for one in found if one.severity == "fault"),
+        warnings=tuple(one for one in found if one.severity == "warning"),
+    )
+
+
+def _beside(reading: PolicyReading, layout: Layout, catalogue: Catalogue) -> list[Finding]:
+    policy = reading.policy
+    if policy is None or policy.name != "governed":
+        return list(reading.findings)
+    # Beside a fleet it is known which nodes racks and pools stand for.
+    alone = [found for found in reading.findings if found.code != "windows-overlap"]
+    fit = check_fit(govern_of(policy, layout.spec, catalogue), layout)
+    return reading.located([*alone, *fit])
+
+
+def govern_notes(govern: Govern, layout: Layout, jobs: Sequence[Job]) -> list[str]:
+    """Return what the reader of a run should know about its rules."""
+    notes = [found.message for found in check_fit(govern, layout)]
+    named = {team.id for team in govern.teams}
+    strangers = dict.fromkeys(job.team for job in jobs if job.team not in named)
+    if named and strangers:
+        teams = ", ".join(f"`{team}`" if team else "no team" for team in strangers)
+        notes.append(f"jobs of {teams} have no quota: the policy names no such team")
+    return notes
+
+
+def with_residency(jobs: list[Job], govern: Govern) -> list[Job]:
+    """Return jobs whose nodes must bear the tags that their teams need."""
+    teams = {team.id: team for team in govern.teams}
+    tags = {name: tags_needed(team, teams) for name, team in teams.items()}
+    if not any(tags.values()):
+        return jobs
+    made: dict[tuple[str, tuple[str, ...]], Shape] = {}
+    bound: list[Job] = []
+    for job in jobs:
+        needed = tags.get(job.team, ())
+        if needed:
+            key = (job.shape.key, needed)
+            shape = made.get(key) or made.setdefault(key, _needing(job.shape, needed))
+            bound.append(replace(job, shape=shape))
+        else:
+            bound.append(job)
+    return bound
+
+
+def _needing(shape: Shape, tags: Sequence[str]) -> Shape:
+    old = shape.where or Where()
+    where = replace(old, needs=tuple(dict.fromkeys((*old.needs, *tags))))
+    stem = shape.key.removesuffix(old.key).rstrip()
+    return replace(shape, key=f"{stem} {where.key}", where=where)
+
+
+def _terms(team: Team) -> TeamTerms:
+    return TeamTerms(
+        id=team.id,
+        parent=team.parent,
+        weight=team.weight,
+        quota={name: gpus * WHOLE for name, gpus in team.quota_gpus.items()},
+        residency=team.residency,
+    )
+
+
+def _spelled_terms(team: TeamTerms, own: Mapping[str, str], catalogue: Catalogue) -> TeamTerms:
+    def known(amounts: Amounts) -> Amounts:
+        found: Amounts = {}
+        for name, amount in amounts.items():
+            kind = name if name in (ANY, USD) else spelled(name, own, catalogue)
+            found[kind] = found.get(kind, 0) + amount
+        return found
+
+    return replace(
+        team,
+        quota=known(team.quota),
+        borrow=known(team.borrow),
+        lend=known(team.lend),
+        hours=tuple((hours, known(quota)) for hours, quota in team.hours),
+    )
+
+
+def _pool_prices(spec: FleetSpec) -> dict[str, UsdMicros]:
+    """Return the price of each type; where pools differ, the mean over their GPUs."""
+    worth: dict[str, int] = {}
+    gpus: dict[str, int] = {}
+    for pool in spec.pools:
+        if pool.accelerator is not None and pool.price is not None and pool.gpus:
+            hourly = pool.price.usd_micros_per_hour * pool.gpus
+            worth[pool.accelerator] = worth.get(pool.accelerator, 0) + hourly
+            gpus[pool.accelerator] = gpus.get(pool.accelerator, 0) + pool.gpus
+    return {name: UsdMicros(round(total / gpus[name])) for name, total in worth.items()}

@@ -1,0 +1,1 @@
+"""Placement for many teams: quotas, fair share, promises, preemption."""

@@ -1,0 +1,75 @@
+"""What a shape asks of quotas: amounts by resource, for each accelerator type that will do."""
+
+from collections.abc import Mapping, Sequence
+
+from tenfold.model.govern import ANY, USD, Govern
+from tenfold.model.ids import NodeId
+from tenfold.model.job import WHOLE, Shape, Slot
+from tenfold.model.node import Node
+from tenfold.model.units import UsdMicros
+
+Amounts = tuple[tuple[int, int], ...]
+"""(number of the resource, amount), for resources that somebody has a quota of or may hold."""
+
+
+class Resources:
+    """The resources of a fleet, numbered: every accelerator type, and what quotas name."""
+
+    def __init__(self, govern: Govern, nodes: Mapping[NodeId, Node]) -> None:
+        self.names: list[str] = []
+        self.number: dict[str, int] = {}
+        self.capacity: list[int] = []
+        """Thousandths of a GPU that have joined, or 0 where there is nothing to count."""
+        self._prices: Mapping[str, UsdMicros] = govern.usd_micros_per_gpu_hour
+        totals: dict[str, int] = {}
+        for node in nodes.values():
+            if node.gpus:
+                totals[node.accelerator] = totals.get(node.accelerator, 0) + node.gpus * WHOLE
+        for name, total in totals.items():
+            self._add(name, total)
+        self.types = len(self.names)
+        """Resources below this number are accelerator types."""
+        named: dict[str, None] = {}
+        for team in govern.teams:
+            for amounts in (team.quota, team.borrow, team.lend, *(held for _, held in team.hours)):
+                named.update(dict.fromkeys(amounts))
+        self._add(ANY, sum(totals.values()))
+        if USD in named:
+            worth = sum(
+                gpus * self._prices.get(name, UsdMicros(0)) // WHOLE
+                for name, gpus in totals.items()
+            )
+            self._add(USD, worth)
+        for name in named:
+            if name not in self.number:
+                self._add(name, 0)
+        self.governed = [name in named for name in self.names]
+        """Whether anybody's terms name the resource: others are not limited by quotas."""
+        self._asks: dict[tuple[int, str], Amounts] = {}
+
+    def _add(self, name: str, capacity: int) -> None:
+        self.number[name] = len(self.names)
+        self.names.append(name)
+        self.capacity.append(capacity)
+
+    def ask(self, milli: int, accelerator: str) -> Amounts:
+        """Return what so many thousandths of a GPU of a type take from quotas."""
+        amounts = self._asks.get((milli, accelerator))
+        if amounts is None:
+            found = [(self.number[accelerator], milli)] if accelerator in self.number else []
+            found.append((self.number[ANY], milli))
+            if USD in self.number:
+                price = self._prices.get(accelerator, UsdMicros(0))
+                found.append((self.number[USD], milli * price // WHOLE))
+            amounts = self._asks[milli, accelerator] = tuple(found) if milli else ()
+        return amounts
+
+    def held(self, slots: Sequence[Slot], nodes: Mapping[NodeId, Node]) -> Amounts:
+        """Return what slots take from quotas."""
+        milli = sum(slot.milli or slot.gpus * WHOLE for slot in slots)
+        return self.ask(milli, nodes[slots[0].node].accelerator) if milli else ()
+
+
+def milli_of(shape: Shape) -> int:
+    """Return the thousandths of a GPU that a shape asks for."""
+    return shape.milli or shape.gpus * WHOLE

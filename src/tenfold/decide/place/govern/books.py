@@ -1,0 +1,178 @@
+"""What the governed decider knows between two cycles; all of it follows from the view."""
+
+from tenfold.decide.place.govern.admission import Admission
+from tenfold.decide.place.govern.asks import Amounts, Resources, milli_of
+from tenfold.decide.place.govern.holdings import Holding, Holdings, made_holding
+from tenfold.decide.place.govern.lines import Class, Lines, Option
+from tenfold.decide.place.govern.tree import Obstacle, Tree
+from tenfold.fleet.capacity import Slots
+from tenfold.fleet.fleet import FleetView
+from tenfold.fleet.topology import TopologyCapacity
+from tenfold.model.govern import ANY, USD, Govern
+from tenfold.model.ids import JobId
+from tenfold.model.job import WHOLE, Job, Promise, Run, Shape, Slot
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+
+
+class Promised:
+    """A gang with nodes kept for it."""
+
+    __slots__ = ("amounts", "cls", "job", "promise")
+
+    def __init__(self, job: Job, cls: Class, promise: Promise, amounts: Amounts) -> None:
+        self.job = job
+        self.cls = cls
+        self.promise = promise
+        self.amounts = amounts
+        """What it will take from quotas, counted as held already."""
+
+
+class Books:
+    """Teams, room, holdings and those who wait."""
+
+    def __init__(self, govern: Govern, view: FleetView, now_ms: Millis) -> None:
+        self.govern = govern
+        self.tree = Tree(govern, Resources(govern, view.nodes), now_ms)
+        self.capacity = TopologyCapacity.of(view)
+        self.holdings = Holdings(govern, self.tree)
+        self.lines = Lines(self.tree)
+        self.admission = Admission(govern)
+        self.repairs: list[Class] = []
+        """Gangs that were broken, each in a class of its own, in order of arrival."""
+        self.promised: dict[JobId, Promised] = {}
+        self.wanting: dict[Class, None] = {}
+        """Classes that may displace others and found nobody whose going would help."""
+        self.stirred = True
+        """Whether those who want to displace others may find more than they did."""
+        self.resizing = any(run.becoming is not None for run in view.running.values())
+        self._options: dict[str, tuple[Option, ...]] = {}
+        for job, slots, started_ms, stopping in sorted(_holders(view), key=_start_order):
+            accelerator = view.nodes[slots[0].node].accelerator
+            holding = made_holding(self.tree, job, slots, started_ms, accelerator)
+            self.holdings.add(holding)
+            if stopping:
+                self.holdings.stop(holding)
+        self.admission.begin(holding.job for holding in self.holdings.held.values())
+
+    def options(self, shape: Shape) -> tuple[Option, ...]:
+        """Return the accelerator types that will do, with what each takes from quotas."""
+        options = self._options.get(shape.key)
+        if options is None:
+            milli, ask = milli_of(shape), self.tree.resources.ask
+            types = self.capacity.accelerators_for(shape)
+            options = tuple(Option(name, ask(milli, name)) for name in types)
+            self._options[shape.key] = options = options or (Option("", ask(milli, "")),)
+        return options
+
+    def class_of(self, job: Job) -> Class:
+        """Return a class for a job, which is not in the lines yet."""
+        shape = job.shape
+        cls = Class(self.tree.team(job.team), shape, job.priority, self.options(shape))
+        seats = self.capacity.seats(shape)
+        cls.least = min((seat.rest or seat.gpus for seat in seats), default=0)
+        cls.is_gang = bool(seats) and all(
+            seat.members > 1 or seat.gpus >= seat.bank.size > 0 for seat in seats
+        )
+        return cls
+
+    def never(self, job: Job) -> Reason | None:
+        """Return why quotas will never let a job in, whatever others give back."""
+        team = self.tree.team(job.team)
+        met: Obstacle | None = None
+        for _, amounts in self.options(job.shape):
+            met = self.tree.never(team, amounts)
+            if met is None:
+                return None
+        assert met is not None
+        node, number, amount = met
+        unit = self.tree.resources.names[number]
+        most = node.pool[number] + node.borrow[number]
+        whose = f"team `{node.id}`" if node.id else "all teams"
+        return Reason(
+            "above-limit",
+            f"it asks for {_amount(amount, unit)}, {whose} may hold {_amount(most, unit)}",
+        )
+
+    def enter(self, job: Job) -> None:
+        """Put a job into the lines."""
+        team = self.tree.team(job.team)
+        cls = self.lines.get(team, job.priority, job.shape)
+        if cls is None:
+            cls = self.class_of(job)
+            self.lines.enter(cls)
+        self.lines.add(cls, job)
+
+    def release(self, job_id: JobId) -> Holding:
+        """Take back what a job held, and offer it to those who could use it."""
+        holding = self.holdings.remove(job_id)
+        self.capacity.give(holding.slots, holding.job.shape)
+        lines = self.lines
+        if lines.count:
+            place, most = self.capacity.place, 0
+            for slot in holding.slots:
+                bank, number = place[slot.node]
+                most = max(most, bank.free[number])
+            lines.offer(most)
+            lines.gave_back(holding.team)
+        self.stirred = True
+        return holding
+
+    def keep(self, slots: Slots) -> None:
+        """Hide nodes from all but those they are kept for."""
+        for slot in slots:
+            self.capacity.keep(slot.node)
+
+    def unkeep(self, slots: Slots) -> None:
+        """Offer nodes again that were kept."""
+        for slot in slots:
+            self.capacity.unkeep(slot.node)
+
+    def promise(self, job: Job, promise: Promise, accelerator: str) -> None:
+        """Note a promise: its nodes are hidden and its amounts count as held."""
+        cls = self.class_of(job)
+        amounts = self.tree.resources.ask(milli_of(job.shape), accelerator)
+        self.promised[job.id] = Promised(job, cls, promise, amounts)
+        self.tree.add(cls.team, amounts, 1)
+        self.keep(promise.slots)
+
+    def unpromise(self, promised: Promised) -> None:
+        """Forget a promise."""
+        del self.promised[promised.job.id]
+        self.tree.add(promised.cls.team, promised.amounts, -1)
+        self.unkeep(promised.promise.slots)
+
+
+def _amount(amount: int, unit: str) -> str:
+    """Return an amount of a resource in words."""
+    if unit == USD:
+        return f"${amount / 1e6:,.2f} an hour"
+    return f"{amount / WHOLE:g} GPUs" if unit == ANY else f"{amount / WHOLE:g} {unit}"
+
+
+Held = tuple[Job, tuple[Slot, ...], Millis, bool]
+
+
+def _holders(view: FleetView) -> list[Held]:
+    found: list[Held] = [
+        (order.job, order.slots, order.ordered_ms, False) for order in view.orders.values()
+    ]
+    found += [
+        (run.job, _widest(run), run.started_ms, run.stopping) for run in view.running.values()
+    ]
+    return found
+
+
+def _widest(run: Run) -> tuple[Slot, ...]:
+    """Return all that a run holds, or will hold once it is resized."""
+    if run.becoming is None:
+        return run.slots
+    gpus = {slot.node: slot.gpus for slot in run.slots}
+    for slot in run.becoming:
+        gpus[slot.node] = max(slot.gpus, gpus.get(slot.node, 0))
+    return tuple(Slot(node, count) for node, count in gpus.items())
+
+
+def _start_order(held: Held) -> tuple[int, int, int]:
+    job, _, started_ms, _ = held
+    return started_ms, job.submitted_ms, job.seq

@@ -1,0 +1,155 @@
+"""Those who hold room: by team and in order of start, and which part of it is borrowed.
+
+Of the jobs of a team, those that started first are at home in its quota; what came later
+and goes beyond it is borrowed. So a job that started within its quota stays at home until
+it ends, and whoever was displaced for it can never displace it in turn.
+"""
+
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+
+from tenfold.decide.place.govern.asks import Amounts
+from tenfold.decide.place.govern.tree import Team, Tree
+from tenfold.fleet.capacity import Slots
+from tenfold.model.govern import Govern
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import WHOLE, Job
+from tenfold.model.terms import Terms
+from tenfold.model.units import Millis
+
+PLAIN = Terms()
+
+
+class Holding:
+    """One job that holds room."""
+
+    __slots__ = ("amounts", "job", "slots", "started_ms", "stopping", "team")
+
+    def __init__(
+        self, job: Job, slots: Slots, started_ms: int, team: Team, amounts: Amounts
+    ) -> None:
+        self.job = job
+        self.slots = slots
+        self.started_ms = started_ms
+        self.team = team
+        self.amounts = amounts
+        """What it takes from quotas."""
+        self.stopping = False
+
+    @property
+    def gpus_milli(self) -> int:
+        """Thousandths of a GPU that it holds."""
+        return sum(slot.milli or slot.gpus * WHOLE for slot in self.slots)
+
+
+class Holdings:
+    """All holdings of a fleet."""
+
+    def __init__(self, govern: Govern, tree: Tree) -> None:
+        self._govern = govern
+        self._tree = tree
+        self.held: dict[JobId, Holding] = {}
+        self.stopping: dict[JobId, Holding] = {}
+        self._by_team: dict[Team, dict[JobId, Holding]] = {}
+        self._on: dict[NodeId, dict[JobId, Holding]] = {}
+        self._priorities: dict[Team, dict[int, int]] = {}
+        """Holdings of a team by priority."""
+        self._ripening: list[tuple[int, int, int, Holding]] = []
+        """When holdings may be displaced for the first time."""
+
+    def add(self, holding: Holding) -> None:
+        """Count a job that holds room from now on."""
+        job = holding.job
+        self.held[job.id] = holding
+        self._by_team.setdefault(holding.team, {})[job.id] = holding
+        self._tree.add(holding.team, holding.amounts, 1)
+        for slot in holding.slots:
+            self._on.setdefault(slot.node, {})[job.id] = holding
+        by = self._priorities.setdefault(holding.team, {})
+        by[job.priority] = by.get(job.priority, 0) + 1
+        if self._govern.preempts and (job.terms is None or job.terms.preemptible):
+            ripe_ms = self.ripe_ms(holding)
+            heappush(self._ripening, (ripe_ms, job.submitted_ms, job.seq, holding))
+
+    def remove(self, job_id: JobId) -> Holding:
+        """Let a holding go, and return it."""
+        holding = self.held.pop(job_id)
+        del self._by_team[holding.team][job_id]
+        self.stopping.pop(job_id, None)
+        self._tree.add(holding.team, holding.amounts, -1)
+        for slot in holding.slots:
+            del self._on[slot.node][job_id]
+        by = self._priorities[holding.team]
+        by[holding.job.priority] -= 1
+        if not by[holding.job.priority]:
+            del by[holding.job.priority]
+        return holding
+
+    def stop(self, holding: Holding) -> None:
+        """Note that a stop is ordered."""
+        holding.stopping = True
+        self.stopping[holding.job.id] = holding
+
+    def ripe_ms(self, holding: Holding) -> int:
+        """Return when a holding has run long enough to be displaced."""
+        own = holding.team.terms.min_run_ms
+        return holding.started_ms + (self._govern.min_run_ms if own is None else own)
+
+    def ripened(self, now_ms: int) -> bool:
+        """Return whether anybody may be displaced by now who could not be when last asked."""
+        ripening, found = self._ripening, False
+        while ripening and ripening[0][0] <= now_ms:
+            holding = heappop(ripening)[3]
+            found |= self.held.get(holding.job.id) is holding
+        return found
+
+    def on(self, node_id: NodeId) -> Iterable[Holding]:
+        """Return the holdings on a node."""
+        return self._on.get(node_id, {}).values()
+
+    def has_below(self, team: Team, priority: int) -> bool:
+        """Return whether a team has holdings of a lower priority."""
+        return any(each < priority for each in self._priorities.get(team, ()))
+
+    def next_ripe_ms(self, now_ms: int) -> int | None:
+        """Return the next moment after now at which a holding may be displaced."""
+        ripening = self._ripening
+        while ripening and (
+            ripening[0][0] <= now_ms or self.held.get(ripening[0][3].job.id) is not ripening[0][3]
+        ):
+            heappop(ripening)
+        return ripening[0][0] if ripening else None
+
+    def of(self, team: Team) -> Iterator[Holding]:
+        """Yield the holdings of a team and of all below it."""
+        yield from self._by_team.get(team, {}).values()
+        for child in team.children:
+            yield from self.of(child)
+
+    def borrowed(self, team: Team) -> Iterator[Holding]:
+        """Yield the holdings of a team and those below it that go beyond its quota."""
+        governed = self._tree.resources.governed
+        left = team.effective.copy()
+        for holding in sorted(self.of(team), key=_started):
+            if all(not governed[n] or left[n] >= amount for n, amount in holding.amounts):
+                for number, amount in holding.amounts:
+                    left[number] -= amount
+            else:
+                yield holding
+
+
+def made_holding(tree: Tree, job: Job, slots: Slots, started_ms: int, accelerator: str) -> Holding:
+    """Return the holding of a job on slots of one accelerator type."""
+    milli = sum(slot.milli or slot.gpus * WHOLE for slot in slots)
+    amounts = tree.resources.ask(milli, accelerator)
+    return Holding(job, slots, started_ms, tree.team(job.team), amounts)
+
+
+def _started(holding: Holding) -> tuple[int, int, int]:
+    return holding.started_ms, holding.job.submitted_ms, holding.job.seq
+
+
+def lost_ms(holding: Holding, now_ms: Millis) -> int:
+    """Return the run time that a stop now would lose."""
+    every = (holding.job.terms or PLAIN).checkpoint_every_ms
+    return (now_ms - holding.started_ms) % every if every else 0

@@ -1,0 +1,259 @@
+"""Those who wait, team by team, and whose turn it is.
+
+Jobs of one team, priority and shape wait in one class. Each team sends one candidate: the
+first of its best class that is worth trying. Candidates meet level by level up the tree, so
+that a change in one team costs a few steps of its own branch and nothing elsewhere.
+
+A class that found no room is parked until room of its kind is freed. A class that a quota
+stopped waits at the gate of the team whose limit it met, until that team gives something back.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import Literal, NamedTuple
+
+from tenfold.decide.place.govern.asks import Amounts
+from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
+from tenfold.model.job import Job, Shape
+
+State = Literal["active", "parked", "gated"]
+
+
+class Option(NamedTuple):
+    """An accelerator type that will do, and what it would take from quotas."""
+
+    accelerator: str
+    amounts: Amounts
+
+
+class Class:
+    """Waiting jobs of one team, priority and shape."""
+
+    __slots__ = (
+        "amounts",
+        "gate",
+        "is_gang",
+        "least",
+        "line",
+        "options",
+        "priority",
+        "shape",
+        "stamp",
+        "state",
+        "team",
+    )
+
+    def __init__(
+        self, team: Team, shape: Shape, priority: int, options: tuple[Option, ...]
+    ) -> None:
+        self.team = team
+        self.shape = shape
+        self.priority = priority
+        self.options = options
+        self.amounts = options[0].amounts
+        """What its head takes from quotas, of the type that it is offered first."""
+        self.line: list[tuple[int, int, Job]] = []
+        self.state: State = "active"
+        self.stamp = 0
+        """Renewed at each change of state, so that stale places at gates are known."""
+        self.gate: tuple[Team, tuple[int, int]] | None = None
+        """The gate that let it in; the next in line there comes if it fails."""
+        self.is_gang = False
+        """Whether it asks for whole nodes, so that small jobs could starve it."""
+        self.least = 0
+        """A node with fewer free GPUs cannot be what a parked class waits for."""
+
+
+class Lines:
+    """All waiting jobs under a tree of teams."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.count = 0
+        self._classes: dict[Team, dict[tuple[int, str], Class]] = {}
+        self._parked: dict[str, dict[Class, None]] = {}
+        """Classes that found no room, by shape."""
+        self._dirty: dict[Team, None] = {}
+        """Teams with gates that gave something back."""
+
+    def __iter__(self) -> Iterator[Class]:
+        for classes in self._classes.values():
+            yield from classes.values()
+
+    def get(self, team: Team, priority: int, shape: Shape) -> Class | None:
+        """Return a class, where anybody waits in it."""
+        classes = self._classes.get(team)
+        return None if classes is None else classes.get((priority, shape.key))
+
+    def enter(self, new: Class) -> None:
+        """Add a class that nobody waits in yet."""
+        self._classes.setdefault(new.team, {})[new.priority, new.shape.key] = new
+
+    def add(self, cls: Class, job: Job) -> None:
+        """Put a job into its class."""
+        place = (job.submitted_ms, job.seq, job)
+        heappush(cls.line, place)
+        self.count += 1
+        if cls.line[0] is place and cls.state == "active":
+            self._refresh(cls.team)
+
+    def best(self) -> Class | None:
+        """Return the class whose head has the first turn of all that are worth trying."""
+        return _top(self._tree.root)
+
+    def leave(self, cls: Class) -> Job:
+        """Take out the head of a class; its team's place is brought up to date by `touch`."""
+        job = heappop(cls.line)[2]
+        self.count -= 1
+        if not cls.line:
+            del self._classes[cls.team][cls.priority, cls.shape.key]
+            cls.stamp += 1
+        return job
+
+    def touch(self, team: Team) -> None:
+        """Hear that what a team holds has changed, and with it its turn."""
+        for cls in self._classes.get(team, {}).values():
+            if cls.state == "gated":
+                self._set(cls, "active")
+        self._refresh(team)
+
+    def gave_back(self, team: Team) -> None:
+        """Hear that a team holds less than before; those at gates above it may pass."""
+        within = self._tree.is_within
+        for node in team.path:
+            if node.gates:
+                self._dirty[node] = None
+            if node.children and node.parent is not None:
+                self._rouse_owed(node)
+        for cls in self._classes.get(team, {}).values():
+            if cls.state == "parked" and within(team, cls.amounts):
+                self._set(cls, "active")
+        self.touch(team)
+
+    def _rouse_owed(self, node: Team) -> None:
+        """Let those below a parent try again that are owed room now that it holds less."""
+        for child in node.children:
+            if child.children:
+                self._rouse_owed(child)
+            for cls in self._classes.get(child, {}).values():
+                self.rouse(cls)
+
+    def set_aside(self, cls: Class, met: list[Obstacle], *, no_room: bool) -> None:
+        """Set a class aside until a limit that it met is further away, or room is freed."""
+        self._set(cls, "parked" if no_room else "gated")
+        if no_room:
+            self._parked.setdefault(cls.shape.key, {})[cls] = None
+        _, _, job = cls.line[0]
+        for node, number, amount in met:
+            below = cls.team.path[: cls.team.path.index(node)]
+            key = self._tree.turn(below[-1:], cls.amounts)
+            place = (key, -cls.priority, job.submitted_ms, job.seq, cls.stamp, cls)
+            heappush(node.gates.setdefault((number, amount), []), place)
+        self._refresh(cls.team)
+        self._next_at_gate(cls)
+
+    def rouse(self, cls: Class) -> None:
+        """Let a class try again that was set aside."""
+        if cls.line and cls.state != "active":
+            self._set(cls, "active")
+            self._refresh(cls.team)
+
+    def offer(self, gpus: int) -> None:
+        """Let the shapes try again that a node with so many free GPUs can hold."""
+        for key in list(self._parked):
+            classes = self._parked[key]
+            if next(iter(classes)).least <= gpus:
+                self.unpark(key)
+
+    def unpark(self, shape_key: str) -> None:
+        """Let a shape try again."""
+        for cls in self._parked.pop(shape_key, {}):
+            if cls.line and cls.state == "parked":
+                self._set(cls, "active")
+                self._refresh(cls.team)
+
+    def rouse_all(self) -> None:
+        """Let everybody try again."""
+        for cls in list(self):
+            self.rouse(cls)
+
+    def open_gates(self) -> None:
+        """Let those in who may pass the gates of teams that gave something back."""
+        dirty, self._dirty = self._dirty, {}
+        for node in dirty:
+            for bucket in list(node.gates):
+                number, amount = bucket
+                room = self._tree.room(node, number)
+                if room >= amount:
+                    self._let_in(node, bucket, room // amount)
+
+    def parked(self) -> Iterator[Class]:
+        """Yield every class that found no room."""
+        for classes in self._parked.values():
+            for cls in classes:
+                if cls.line and cls.state == "parked":
+                    yield cls
+
+    def _let_in(self, node: Team, bucket: tuple[int, int], most: int) -> None:
+        """Let in the first at a gate; where teams below share turns, all of them."""
+        places = node.gates[bucket]
+        is_deep = any(child.children for child in node.children)
+        while places and (most > 0 or is_deep):
+            place = heappop(places)
+            cls: Class = place[-1]
+            if cls.stamp == place[-2] and cls.line:
+                self._set(cls, "active")
+                cls.gate = (node, bucket)
+                self._refresh(cls.team)
+                most -= 1
+        if not places:
+            del node.gates[bucket]
+
+    def _next_at_gate(self, cls: Class) -> None:
+        """A class that was let in has failed after all: let the next one try."""
+        if cls.gate is not None:
+            (node, bucket), cls.gate = cls.gate, None
+            if bucket in node.gates and self._tree.room(node, bucket[0]) >= bucket[1]:
+                self._let_in(node, bucket, 1)
+
+    def _set(self, cls: Class, state: State) -> None:
+        if cls.state == "parked":
+            parked = self._parked.get(cls.shape.key)
+            if parked is not None:
+                parked.pop(cls, None)
+                if not parked:
+                    del self._parked[cls.shape.key]
+        cls.state = state
+        cls.stamp += 1
+
+    def _refresh(self, team: Team) -> None:
+        """Bring the places of a team, and of those above it, up to date."""
+        best: Class | None = None
+        for cls in self._classes.get(team, {}).values():
+            if cls.state == "active" and (best is None or _before(cls, best)):
+                best = cls
+        turn = self._tree.turn_of
+        for node in team.path:
+            parent = node.parent
+            if parent is None:
+                return
+            node.stamp += 1
+            if best is not None:
+                submitted, seq, _ = best.line[0]
+                within, share = turn(node, best.amounts)
+                entry = (within, share, -best.priority, submitted, seq, node.stamp, node, best)
+                heappush(parent.heap, entry)
+            best = _top(parent)
+
+
+def _before(cls: Class, other: Class) -> bool:
+    if cls.priority != other.priority:
+        return cls.priority > other.priority
+    return cls.line[0][:2] < other.line[0][:2]
+
+
+def _top(node: Team) -> Class | None:
+    heap = node.heap
+    while heap and heap[0][5] != heap[0][6].stamp:
+        heappop(heap)
+    return heap[0][7] if heap else None

@@ -1,0 +1,106 @@
+"""The governed decider: many teams, large gangs, kept promises.
+
+Each cycle: gangs that a failure broke are put together again; promised gangs start where
+they were promised; then teams take turns, those within their quota first and by fair share;
+whoever is owed room displaces those who borrowed it; what small jobs would starve is
+promised a start; and elastic jobs take what nobody waits for.
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.books import Books
+from tenfold.decide.place.govern.tree import next_hours_ms
+from tenfold.decide.place.govern.walk import Walk
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.actions import Action, ResizeJob, StartJob
+from tenfold.model.decision import Decision
+from tenfold.model.events import (
+    ActionOrdered,
+    Event,
+    JobBusy,
+    JobEnded,
+    JobIdled,
+    JobStarted,
+    JobStopped,
+    JobSubmitted,
+)
+from tenfold.model.govern import Govern
+from tenfold.model.job import Job
+from tenfold.model.units import Millis
+
+
+class GovernedPlacer:
+    """A placing decider for teams that share a fleet."""
+
+    name = "governed"
+
+    def __init__(self, govern: Govern) -> None:
+        self._govern = govern
+        self._version = -1
+        self._hours_ms: int | None = None
+        """When quotas or off-peak hours change next."""
+        self._books: Books | None = None
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return starts, stops, promises and resizes, and when to be asked again."""
+        books = self._books
+        fresh: list[Job] = []
+        if (
+            books is None
+            or news is None
+            or self._version + len(news) != view.version
+            or (self._hours_ms is not None and now_ms >= self._hours_ms)
+            or not _hear(books, news, fresh)
+        ):
+            self._hours_ms = next_hours_ms(self._govern, now_ms)
+            books = self._books = Books(self._govern, view, now_ms)
+            fresh = sorted(view.pending.values(), key=_arrival)
+        self._version = view.version
+        walk = Walk(books, view, now_ms)
+        walk.admit(fresh)
+        decision = walk.go()
+        wake_ms, hours_ms = decision.wake_at_ms, self._hours_ms
+        if hours_ms is None or (wake_ms is not None and wake_ms <= hours_ms):
+            return decision
+        return replace(decision, wake_at_ms=Millis(hours_ms))
+
+
+def _hear(books: Books, news: Sequence[Event], fresh: list[Job]) -> bool:
+    """Bring the books up to date; False where only a rebuild can."""
+    for event in news:
+        if isinstance(event, JobStarted):
+            if books.holdings.held[event.job_id].started_ms != event.at_ms:
+                return False
+        elif isinstance(event, JobSubmitted):
+            fresh.append(event.job)
+        elif isinstance(event, JobEnded):
+            holding = books.release(event.job_id)
+            fresh += books.admission.ended(holding.job)
+        elif isinstance(event, ActionOrdered):
+            if not _is_known(event.action, books):
+                return False
+        elif not _is_small(event, books, fresh):
+            return False
+    return True
+
+
+def _is_small(event: Event, books: Books, fresh: list[Job]) -> bool:
+    """Take note of a rarer fact; False where it changes too much to be noted."""
+    if isinstance(event, JobStopped) and event.cause == "preempted":
+        holding = books.release(event.job_id)
+        fresh.append(holding.job)
+        return holding.job.terms is None
+    return isinstance(event, JobIdled | JobBusy)
+
+
+def _is_known(action: Action, books: Books) -> bool:
+    """Return whether the books already tell of an order; it was their own."""
+    if isinstance(action, StartJob):
+        return action.job_id in books.holdings.held
+    return not isinstance(action, ResizeJob)
+
+
+def _arrival(job: Job) -> tuple[int, int]:
+    return job.submitted_ms, job.seq

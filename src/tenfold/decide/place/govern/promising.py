@@ -1,0 +1,233 @@
+"""The part of a walk that keeps promises, makes new ones, and fills the holes before them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tenfold.decide.place.govern.books import Promised
+from tenfold.decide.place.govern.holdings import PLAIN, Holding
+from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.promises import (
+    SHORTEST_GUESS_MS,
+    ends_in_time,
+    expected_ends,
+    plan_promise,
+    start_ms_of,
+)
+from tenfold.fleet.capacity import Slots
+from tenfold.model.actions import PromiseStart
+from tenfold.model.job import Job, Promise, Slot
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+
+if TYPE_CHECKING:
+    from tenfold.decide.place.govern.walk import Walk
+
+
+class Promising:
+    """Promises at one moment."""
+
+    def __init__(self, walk: "Walk") -> None:
+        self._walk = walk
+        self._books = walk.books
+        self._view = walk.view
+        self._now_ms = walk.now_ms
+
+    def keep(self) -> None:
+        """Start promised gangs whose room is there, and mend promises that cannot be kept."""
+        books, view = self._books, self._view
+        for promised in self._in_order():
+            slots = promised.promise.slots
+            if any(view.states[slot.node] != "up" for slot in slots):
+                books.unpromise(promised)
+                books.enter(promised.job)
+                continue
+            is_due = self._now_ms >= promised.promise.start_ms
+            if self._walk.stirred or self._walk.ripened or is_due:
+                self._try(promised, is_due=is_due)
+
+    def make(self) -> None:
+        """Promise a start to the first gangs that found no room."""
+        books, govern, now_ms = self._books, self._books.govern, self._now_ms
+        if len(books.promised) >= govern.promises:
+            return
+        ready: list[Class] = []
+        for cls in books.lines.parked():
+            if cls.is_gang and self._is_owed(cls):
+                from_ms = cls.line[0][0] + govern.promise_after_ms
+                if from_ms <= now_ms:
+                    ready.append(cls)
+                else:
+                    self._walk.wakes.append(from_ms)
+        if not ready:
+            return
+        ends = expected_ends(books.holdings.held.values(), now_ms)
+        for cls in sorted(ready, key=self._turn):
+            if len(books.promised) >= govern.promises:
+                return
+            plan = plan_promise(books.capacity, cls.shape, ends, now_ms)
+            if plan is not None:
+                slots, start_ms = plan
+                job = books.lines.leave(cls)
+                start_ms = max(start_ms, Millis(now_ms + 1))
+                self._promise(job, Promise(slots, start_ms, now_ms))
+                books.lines.touch(cls.team)
+
+    def hole(self, job: Job, accelerator: str) -> Slots | None:
+        """Return room, taken, on a node that is kept for later, if the job is gone by then."""
+        books, shape = self._books, job.shape
+        if shape.milli or shape.cpus_milli or shape.memory_mib or not shape.gpus:
+            return None
+        seats = [
+            seat for seat in books.capacity.seats(shape) if seat.members == 1 and not seat.rest
+        ]
+        least_ms = max(SHORTEST_GUESS_MS, books.govern.min_run_ms)
+        for promised in self._in_order():
+            if not ends_in_time(job, promised.promise, self._now_ms, least_ms):
+                continue
+            for slot in promised.promise.slots:
+                bank, number = books.capacity.place[slot.node]
+                if self._view.nodes[slot.node].accelerator != accelerator:
+                    continue
+                for seat in seats:
+                    if seat.bank is bank and bank.free[number] >= seat.gpus:
+                        found = self._take_kept((Slot(slot.node, seat.gpus),), job)
+                        if found is not None:
+                            return found
+        return None
+
+    def _take_kept(self, slots: Slots, job: Job) -> Slots | None:
+        books = self._books
+        books.unkeep(slots)
+        has = books.capacity.has(slots, job.shape)
+        if has:
+            books.capacity.take(slots, job.shape)
+        books.keep(slots)
+        return slots if has else None
+
+    def _in_order(self) -> list[Promised]:
+        return sorted(self._books.promised.values(), key=_made)
+
+    def _try(self, promised: Promised, *, is_due: bool) -> None:
+        """Start a promised gang where it was promised, or wherever there is room."""
+        books, job, slots = self._books, promised.job, promised.promise.slots
+        capacity, first = books.capacity, self._first_alike(promised)
+        books.unpromise(promised)
+        if capacity.has(slots, job.shape) or self._cleared(promised, is_due=is_due):
+            capacity.take(slots, job.shape)
+            if first is not promised:
+                first = self._swap(first, promised)
+            self._walk.start(first.cls, first.job, slots, first.amounts, first)
+            return
+        accelerator = self._view.nodes[slots[0].node].accelerator
+        found = capacity.claim_in(job.shape, accelerator)
+        if found is not None:
+            if first is not promised:
+                self.restore(promised)
+                books.unpromise(first)
+            self._walk.start(first.cls, first.job, found, first.amounts, first)
+        elif is_due:
+            ends = expected_ends(books.holdings.held.values(), self._now_ms)
+            start_ms = start_ms_of(capacity, slots, ends, self._now_ms)
+            start_ms = max(start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
+            self._promise(job, Promise(slots, start_ms, promised.promise.since_ms))
+        else:
+            self.restore(promised)
+
+    def _first_alike(self, promised: Promised) -> Promised:
+        """Return who came first of those with promises who are alike."""
+        alike = (each for each in self._books.promised.values() if _is_alike(each, promised))
+        return min(alike, key=_arrival)
+
+    def _swap(self, first: Promised, promised: Promised) -> Promised:
+        """Let two that are alike exchange what they were promised; the second keeps waiting."""
+        self._books.unpromise(first)
+        self._promise(first.job, promised.promise)
+        self._books.unpromise(self._books.promised[first.job.id])
+        self._promise(promised.job, first.promise)
+        return Promised(first.job, first.cls, promised.promise, first.amounts)
+
+    def _cleared(self, promised: Promised, *, is_due: bool) -> bool:
+        """Stop those who only filled the time until a promise, if nobody else is in the way."""
+        late = self._late(promised, is_due=is_due)
+        for holding in late or ():
+            why = f"its room was promised to job `{promised.job.id}`"
+            self._walk.stop(holding, Reason("promise-due", why))
+        return late is not None
+
+    def restore(self, promised: Promised) -> None:
+        """Go on keeping a promise."""
+        accelerator = self._view.nodes[promised.promise.slots[0].node].accelerator
+        self._books.promise(promised.job, promised.promise, accelerator)
+
+    def _late(self, promised: Promised, *, is_due: bool) -> list[Holding] | None:
+        """Return those who only fill a hole and must go now; None where others stand there too."""
+        books, promise = self._books, promised.promise
+        if books.resizing:
+            return None
+        going: dict[int, Holding] = {}
+        for slot in promise.slots:
+            bank, number = books.capacity.place[slot.node]
+            short = slot.gpus - bank.free[number]
+            for holding in self._fillers(slot, promise, is_due=is_due):
+                if short <= 0:
+                    break
+                going[id(holding)] = holding
+                short -= max(1, holding.slots[0].gpus)
+            if short > 0:
+                return None
+        return list(going.values()) or None
+
+    def _fillers(self, slot: Slot, promise: Promise, *, is_due: bool) -> Iterator[Holding]:
+        """Yield, newest first, those on a kept node who came after it was promised."""
+        holdings, running = self._books.holdings, self._view.running
+        for holding in sorted(holdings.on(slot.node), key=_started, reverse=True):
+            run = running.get(holding.job.id)
+            if (
+                holding.started_ms >= promise.since_ms
+                and (holding.job.terms or PLAIN).preemptible
+                and not holding.stopping
+                and run is not None
+                and run.becoming is None
+                and (is_due or self._now_ms >= holdings.ripe_ms(holding))
+            ):
+                yield holding
+
+    def _is_owed(self, cls: Class) -> bool:
+        tree = self._books.tree
+        return any(
+            tree.obstacle(cls.team, amounts) is None
+            and all(tree.is_within(node, amounts) for node in cls.team.path[:-1])
+            for _, amounts in cls.options
+        )
+
+    def _turn(self, cls: Class) -> tuple[object, ...]:
+        submitted, seq, _ = cls.line[0]
+        turn = self._books.tree.turn(cls.team.path[:-1], cls.amounts)
+        return turn, -cls.priority, submitted, seq
+
+    def _promise(self, job: Job, promise: Promise) -> None:
+        accelerator = self._view.nodes[promise.slots[0].node].accelerator
+        self._books.promise(job, promise, accelerator)
+        order = PromiseStart(job.id, promise.slots, promise.start_ms, promise.since_ms)
+        self._walk.actions.append(order)
+
+
+def _made(promised: Promised) -> tuple[int, int, int]:
+    return promised.promise.since_ms, promised.job.submitted_ms, promised.job.seq
+
+
+def _arrival(promised: Promised) -> tuple[int, int]:
+    return promised.job.submitted_ms, promised.job.seq
+
+
+def _is_alike(one: Promised, other: Promised) -> bool:
+    mine, theirs = one.job, other.job
+    return (
+        mine.shape.key == theirs.shape.key
+        and mine.team == theirs.team
+        and mine.priority == theirs.priority
+    )
+
+
+def _started(holding: Holding) -> tuple[int, int, int]:
+    return holding.started_ms, holding.job.submitted_ms, holding.job.seq

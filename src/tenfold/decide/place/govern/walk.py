@@ -1,0 +1,318 @@
+"""One cycle of the governed decider: who starts, who gives way, who is promised what."""
+
+from collections.abc import Iterable
+
+from tenfold.decide.place.coming import Coming
+from tenfold.decide.place.govern.asks import Amounts
+from tenfold.decide.place.govern.books import Books, Promised
+from tenfold.decide.place.govern.holdings import Holding
+from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.promising import Promising
+from tenfold.decide.place.govern.reclaim import Reclaim
+from tenfold.decide.place.govern.tree import Obstacle, Team
+from tenfold.decide.place.misfit import never_fits
+from tenfold.fleet.capacity import Slots
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob
+from tenfold.model.decision import NOTHING, Decision
+from tenfold.model.job import Job
+from tenfold.model.reason import Reason
+from tenfold.model.units import HOUR, Millis
+
+REPAIRED = ("node-lost", "moved", "start-failed")
+"""Jobs that were stopped by these go before all others."""
+
+
+class Walk:
+    """What is decided at one moment."""
+
+    def __init__(self, books: Books, view: FleetView, now_ms: Millis) -> None:
+        self.books = books
+        self.view = view
+        self.now_ms = now_ms
+        self.actions: list[Action] = []
+        self._met: list[Obstacle] = []
+        """Limits that the class which is being tried has met."""
+        self._coming: Coming | None = None
+        self._lent: list[Holding] = []
+        self._reserved: list[tuple[Class, Job, Slots, Amounts, Promised | None]] = []
+        self._stops = 0
+        self.stirred = books.stirred
+        """Whether room was given back since the last walk."""
+        self.ripened = False
+        """Whether anybody may be displaced who could not be at the last walk."""
+        self.wakes: list[int] = []
+        """Moments at which time alone may change something."""
+
+    def admit(self, fresh: Iterable[Job]) -> None:
+        """Let jobs into the lines, as far as their terms allow."""
+        books, past, promises = self.books, self.view.past, self.view.promises
+        for job in fresh:
+            if job.terms is not None:
+                answer = books.admission.ask(self.view, job, job.terms, self.now_ms)
+                if isinstance(answer, Reason):
+                    self.actions.append(RefuseJob(job.id, (answer,)))
+                if answer is not True:
+                    continue
+            if not books.capacity.could_hold(job.shape):
+                self._refuse(job)
+            elif (never := books.never(job)) is not None:
+                self.actions.append(RefuseJob(job.id, (never,)))
+            elif past and is_repair(self.view, job):
+                cls = books.class_of(job)
+                cls.line.append((job.submitted_ms, job.seq, job))
+                books.repairs.append(cls)
+            elif promises and job.id in promises:
+                promise = promises[job.id]
+                node = self.view.nodes[promise.slots[0].node]
+                books.promise(job, promise, node.accelerator)
+            else:
+                books.enter(job)
+
+    def go(self) -> Decision:
+        """Return the decision."""
+        books = self.books
+        lines, stopping = books.lines, books.holdings.stopping
+        if lines.count or books.repairs or books.promised:
+            self._rouse()
+            for holding in stopping.values():
+                self._lend(holding)
+            if books.repairs:
+                self._repair()
+            promising = Promising(self) if books.govern.promises else None
+            if promising is not None and books.promised:
+                promising.keep()
+            self._take_turns()
+            self._settle()
+            if promising is not None:
+                promising.make()
+        wake_ms = self._wake_ms()
+        return Decision(self.actions, wake_ms) if self.actions or wake_ms else NOTHING
+
+    def _rouse(self) -> None:
+        """Let those try again for whom something may have changed."""
+        books = self.books
+        lines = books.lines
+        lines.open_gates()
+        if books.wanting or books.promised:
+            self.ripened = books.holdings.ripened(self.now_ms)
+        if books.holdings.stopping:
+            # Room to come may be shared out another way than when it was made.
+            lines.rouse_all()
+        elif books.wanting and (books.stirred or self._time_passed()):
+            for cls in books.wanting:
+                lines.rouse(cls)
+            books.wanting.clear()
+        books.stirred = False
+
+    def _time_passed(self) -> bool:
+        """Return whether the clock alone may let somebody be displaced who could not be."""
+        govern, now_ms = self.books.govern, self.now_ms
+        if self.ripened or govern.stops_per_hour:
+            return True
+        return (
+            any(
+                now_ms - cls.line[0][0] >= govern.delay_ms for cls in self.books.wanting if cls.line
+            )
+            if govern.delay_ms
+            else False
+        )
+
+    def _repair(self) -> None:
+        """Put broken gangs together again before anybody else is served."""
+        books = self.books
+        left: list[Class] = []
+        for cls in sorted(books.repairs, key=_head):
+            job = cls.line[0][2]
+            found = self.seat(cls, job)
+            if found is not None:
+                self.start(cls, job, *found)
+            elif books.capacity.could_hold(cls.shape):
+                left.append(cls)
+            else:
+                self._refuse(job)
+        books.repairs = left
+
+    def _take_turns(self) -> None:
+        """Offer room in order of turn until nobody can use any."""
+        books = self.books
+        lines = books.lines
+        while (cls := lines.best()) is not None:
+            job = cls.line[0][2]
+            found = self.seat(cls, job)
+            if found is not None:
+                lines.leave(cls)
+                self.start(cls, job, *found)
+                lines.touch(cls.team)
+            elif self._met or books.capacity.could_hold(cls.shape):
+                no_room = len(self._met) < len(cls.options)
+                lines.set_aside(cls, self._met, no_room=no_room)
+            else:
+                lines.leave(cls)
+                self._refuse(job)
+                lines.touch(cls.team)
+
+    def seat(self, cls: Class, job: Job) -> tuple[Slots, Amounts] | None:
+        """Return room for a job, taken, and what it takes from quotas."""
+        books, team, shape = self.books, cls.team, cls.shape
+        met = self._met
+        met.clear()
+        options = cls.options
+        for accelerator, amounts in options:
+            obstacle = books.tree.obstacle(team, amounts)
+            if obstacle is not None:
+                met.append(obstacle)
+                continue
+            if len(options) == 1:
+                slots = books.capacity.claim(shape)
+            else:
+                slots = books.capacity.claim_in(shape, accelerator)
+            if slots is None and books.promised and books.govern.backfill:
+                slots = Promising(self).hole(job, accelerator)
+            if slots is not None:
+                return slots, amounts
+        return self._displace(cls, job) if books.govern.preempts else None
+
+    def start(
+        self,
+        cls: Class,
+        job: Job,
+        slots: Slots,
+        amounts: Amounts,
+        promised: Promised | None = None,
+    ) -> None:
+        """Start a job on room that was taken for it, or keep that until it is really free."""
+        books = self.books
+        if self._coming is not None and self._leans_on_coming(cls.team, slots, job, amounts):
+            books.tree.add(cls.team, amounts, 1)
+            self._reserved.append((cls, job, slots, amounts, promised))
+            return
+        books.holdings.add(Holding(job, slots, self.now_ms, cls.team, amounts))
+        self.actions.append(StartJob(job.id, slots))
+
+    def stop(self, holding: Holding, reason: Reason) -> None:
+        """Order a stop, and count the room as coming."""
+        self.books.holdings.stop(holding)
+        self._lend(holding)
+        self.actions.append(StopJob(holding.job.id, "preempted", reason))
+        self._stops += 1
+
+    def _displace(self, cls: Class, job: Job) -> tuple[Slots, Amounts] | None:
+        """Order the stops that make room for a job, and return the room to come."""
+        books, view = self.books, self.view
+        if books.resizing or not self._is_owed(cls, job):
+            books.wanting.pop(cls, None)
+            return None
+        books.wanting[cls] = None
+        if not self._may_stop_more():
+            return None
+        reclaim = Reclaim(books.govern, books.tree, books.holdings, books.capacity)
+        for option in cls.options:
+            victims = reclaim.victims(view, job, cls.team, option, self.now_ms)
+            if victims:
+                for holding in victims:
+                    self.stop(holding, _why(job, holding))
+                slots = books.capacity.claim_in(cls.shape, option.accelerator)
+                books.wanting.pop(cls, None)
+                assert slots is not None, f"stops for job `{job.id}` made no room"
+                return slots, option.amounts
+        return None
+
+    def _is_owed(self, cls: Class, job: Job) -> bool:
+        """Return whether a job may displace anybody at all, if there is somebody to displace."""
+        books = self.books
+        if books.holdings.has_below(cls.team, job.priority):
+            return True
+        return any(
+            node.parent is not None and books.tree.is_within(node, option.amounts)
+            for option in cls.options
+            for node in cls.team.path
+        )
+
+    def _may_stop_more(self) -> bool:
+        most = self.books.govern.stops_per_hour
+        if not most:
+            return True
+        since = self.now_ms - HOUR
+        recent = sum(1 for at_ms in self.view.evictions if at_ms > since)
+        return recent + self._stops < most
+
+    def _lend(self, holding: Holding) -> None:
+        """Count what a leaving job holds as free, until the walk is over."""
+        if self._coming is None:
+            self._coming = Coming(self.books.capacity, ())
+        self._coming.lend(holding)
+        self._lent.append(holding)
+        self.books.tree.add(holding.team, holding.amounts, -1)
+        self.books.lines.gave_back(holding.team)
+        self.books.lines.open_gates()
+
+    def _leans_on_coming(self, team: Team, slots: Slots, job: Job, amounts: Amounts) -> bool:
+        """Return whether a start needs room or quota that is still being given up."""
+        tree = self.books.tree
+        assert self._coming is not None
+        if self._coming.needed_by(slots, job.shape):
+            return True
+        for holding in self._lent:
+            tree.add(holding.team, holding.amounts, 1)
+        beyond = tree.obstacle(team, amounts) is not None
+        for holding in self._lent:
+            tree.add(holding.team, holding.amounts, -1)
+        return beyond
+
+    def _refuse(self, job: Job) -> None:
+        self.actions.append(RefuseJob(job.id, never_fits(self.books.capacity, job.shape)))
+
+    def _settle(self) -> None:
+        """Stop counting what is not free yet; those who need it come back to the lines."""
+        books = self.books
+        for cls, job, slots, amounts, promised in self._reserved:
+            books.capacity.give(slots, job.shape)
+            books.tree.add(cls.team, amounts, -1)
+            if promised is not None:
+                Promising(self).restore(promised)
+            elif is_repair(self.view, job):
+                books.repairs.append(cls)
+            else:
+                books.enter(job)
+        if self._coming is not None:
+            self._coming.take_back()
+            for holding in self._lent:
+                books.tree.add(holding.team, holding.amounts, 1)
+                books.lines.touch(holding.team)
+
+    def _wake_ms(self) -> Millis | None:
+        """Return when time alone may change the decision."""
+        books, now_ms = self.books, self.now_ms
+        if self._stops:
+            return now_ms
+        times = self.wakes
+        wanting = [cls for cls in books.wanting if cls.line]
+        if (wanting or books.promised) and (ripe_ms := books.holdings.next_ripe_ms(now_ms)):
+            times.append(ripe_ms)
+        if delay_ms := books.govern.delay_ms:
+            times += [cls.line[0][0] + delay_ms for cls in wanting]
+        times += [each.promise.start_ms for each in books.promised.values()]
+        if wanting and (most := books.govern.stops_per_hour):
+            times += [at_ms + HOUR for at_ms in list(self.view.evictions)[-most:]]
+        return Millis(min((at_ms for at_ms in times if at_ms > now_ms), default=0)) or None
+
+
+def is_repair(view: FleetView, job: Job) -> bool:
+    """Return whether a job waits because something broke, and so goes before all others."""
+    past = view.past.get(job.id)
+    return past is not None and past.cause in REPAIRED
+
+
+def _head(cls: Class) -> tuple[int, int]:
+    return cls.line[0][:2]
+
+
+def _why(job: Job, holding: Holding) -> Reason:
+    if job.team == holding.job.team:
+        return Reason("outranked", f"job `{job.id}` of the same team has a higher priority")
+    return Reason(
+        "reclaimed",
+        f"team `{holding.job.team}` had borrowed its room, "
+        f"and job `{job.id}` of team `{job.team}` is within its quota",
+    )

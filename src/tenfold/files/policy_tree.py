@@ -1,0 +1,71 @@
+"""Teams as a tree, and what its branches are sure of at an hour of the day."""
+
+from collections.abc import Iterator, Sequence
+
+from tenfold.model.govern import Amounts, TeamTerms
+from tenfold.model.terms import Hours
+from tenfold.model.units import DAY, Millis
+
+
+class TeamTree:
+    """Teams by parent. Whoever builds one knows that no team is above itself."""
+
+    def __init__(self, teams: Sequence[TeamTerms]) -> None:
+        known = {team.id: team for team in teams}
+        self.children: dict[str, list[TeamTerms]] = {team.id: [] for team in teams}
+        self.roots: list[TeamTerms] = []
+        for team in teams:
+            if team.parent is None or team.parent not in known:
+                self.roots.append(team)
+            else:
+                self.children[team.parent].append(team)
+
+    def walk(self) -> Iterator[tuple[int, TeamTerms]]:
+        """Yield every team with its depth, each before those under it."""
+        stack = [(0, team) for team in reversed(self.roots)]
+        while stack:
+            depth, team = stack.pop()
+            yield depth, team
+            stack.extend((depth + 1, child) for child in reversed(self.children[team.id]))
+
+    def sure_of(self, team: TeamTerms, name: str, at_ms: int) -> int:
+        """Return what a team is sure of: its quota, and at least those of all below it."""
+        below = sum(self.sure_of(child, name, at_ms) for child in self.children[team.id])
+        return max(below, quota_at(team, at_ms).get(name, 0))
+
+    def sum(self, name: str, at_ms: int = 0) -> int:
+        """Return what all teams together are sure of."""
+        return sum(self.sure_of(team, name, at_ms) for team in self.roots)
+
+
+def quota_at(team: TeamTerms, at_ms: int) -> Amounts:
+    """Return the quota that holds so long after midnight."""
+    for hours, quota in team.hours:
+        if any(start <= at_ms < end for start, end in pieces(hours)):
+            return quota
+    return team.quota
+
+
+def pieces(hours: Hours) -> list[tuple[int, int]]:
+    """Return the parts of one day that hours cover: two where they go past midnight."""
+    if hours.to_ms <= DAY:
+        return [(hours.from_ms, hours.to_ms)]
+    return [(hours.from_ms, DAY), (0, hours.to_ms - DAY)]
+
+
+def turns_of_day(teams: Sequence[TeamTerms]) -> list[Millis]:
+    """Return every time of day at which the quota of a team changes, midnight first."""
+    turns = {0: None}
+    for team in teams:
+        for hours, _ in team.hours:
+            turns |= {hours.from_ms % DAY: None, hours.to_ms % DAY: None}
+    return [Millis(turn) for turn in sorted(turns)]
+
+
+def names_in(teams: Sequence[TeamTerms]) -> list[str]:
+    """Return every name that a quota of these teams has, in the order of the file."""
+    names: dict[str, None] = {}
+    for team in teams:
+        for quota in (team.quota, *(quota for _, quota in team.hours)):
+            names |= dict.fromkeys(quota)
+    return list(names)

@@ -1,0 +1,179 @@
+"""What is wrong with the terms of a row: each fault as a column, a code, a sentence and a hint."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
+
+from tenfold.files.traces.term_columns import TermColumns
+from tenfold.files.traces.terms import NO, YES, array_sizes, cell, members, names
+from tenfold.model.job import WHOLE
+from tenfold.model.terms import JobKind
+from tenfold.model.where import LEVELS, Togetherness
+
+Problem = tuple[str, str, str, str]
+"""The column, a code, what is wrong and what to do."""
+
+ARRAY_MOST = 100_000
+KINDS: tuple[str, ...] = get_args(JobKind)
+WAYS: tuple[str, ...] = get_args(Togetherness)
+
+
+class TermChecks:
+    """Looks at the terms of one row after another, and at who comes after whom."""
+
+    def __init__(self, columns: TermColumns, ids: Sequence[str]) -> None:
+        self._columns = columns
+        self._ids = ids
+        sizes = array_sizes(columns, ids)
+        self._given = frozenset(ids)
+        self._known: frozenset[str] = self._given
+        if columns.after is not None and sizes:
+            sound = {name: size for name, size in sizes.items() if 0 < size <= ARRAY_MOST}
+            inside = (one for name, size in sound.items() for one in members(name, size))
+            self._known = self._given.union(inside)
+        self._circular = _in_circles(_befores(columns, ids))
+
+    def problems(self, row: int, gpus_milli: int, per_node_milli: int | None) -> Iterator[Problem]:
+        """Yield what is wrong with the terms of a row that asks for so many GPUs."""
+        for name, cells in self._columns.numbers().items():
+            if row in cells.bad:
+                shown = f"`{name}` holds `{cells.bad[row][:40]}`, which is not a number of use"
+                yield name, "not-a-number", shown, "write a bare number: the column names the unit"
+        yield from self._words(row)
+        yield from self._amounts(row)
+        yield from self._elastic(row, gpus_milli, per_node_milli)
+        yield from self._array(row)
+        yield from self._order(row)
+
+    def is_elastic(self, row: int) -> bool:
+        """Return whether a row asks for more or fewer GPUs than it names."""
+        columns = self._columns
+        return cell(columns.least_milli, row) is not None or (
+            cell(columns.most_milli, row) is not None
+        )
+
+    def _words(self, row: int) -> Iterator[Problem]:
+        columns = self._columns
+        for name, cells, words in (
+            ("kind", columns.kind, KINDS),
+            ("preemptible", columns.preemptible, (*YES, *NO)),
+            ("off_peak", columns.off_peak, (*YES, *NO)),
+            ("within", columns.within, LEVELS),
+            ("how", columns.how, WAYS),
+        ):
+            word = cell(cells, row)
+            if word is None or (word.lower() if YES[0] in words else word) in words:
+                continue
+            shown = f"`{name}` is `{word[:40]}`, which means nothing"
+            known = ("yes", "no") if YES[0] in words else words
+            yield name, "wrong-value", shown, f"write one of {', '.join(known)}"
+
+    def _amounts(self, row: int) -> Iterator[Problem]:
+        columns = self._columns
+        every, busy = cell(columns.checkpoint_every_ms, row), cell(columns.busy_ms, row)
+        if every is not None and every <= 0:
+            shown = f"`checkpoint_every_s` is {_shown(every)}, which is no time between saves"
+            yield "checkpoint_every_s", "wrong-value", shown, "leave it empty: it saves when told"
+        if busy is not None and busy < 0:
+            shown = f"`busy_s` is {_shown(busy)}, which is less than none"
+            yield "busy_s", "wrong-value", shown, "leave it empty: it is in use to its end"
+
+    def _elastic(self, row: int, gpus_milli: int, per_node_milli: int | None) -> Iterator[Problem]:
+        if not self.is_elastic(row):
+            return
+        least, most = cell(self._columns.least_milli, row), cell(self._columns.most_milli, row)
+        hint = "an elastic job has at least `least_gpus` and at most `most_gpus`, both whole"
+        if gpus_milli < WHOLE:
+            shown = f"a job of {_shown(gpus_milli)} GPUs cannot be elastic"
+            yield "least_gpus", "wrong-value", shown, "leave `least_gpus` and `most_gpus` empty"
+            return
+        for name, value in (("least_gpus", least), ("most_gpus", most)):
+            if value is not None and (value < WHOLE or value % WHOLE):
+                shown = f"`{name}` is {_shown(value)}, not a whole number of GPUs"
+                yield name, "wrong-value", shown, hint
+            elif value is not None and per_node_milli and value % per_node_milli:
+                shown = f"`{name}` is {_shown(value)}: nodes of {_shown(per_node_milli)} do not add"
+                yield (
+                    name,
+                    "wrong-value",
+                    f"{shown} up to it",
+                    "write a multiple of `gpus_per_node`",
+                )
+        if least is not None and least > gpus_milli:
+            shown = f"`least_gpus` is {_shown(least)}, more than the {_shown(gpus_milli)} asked for"
+            yield "least_gpus", "wrong-value", shown, hint
+        if most is not None and most < gpus_milli:
+            shown = f"`most_gpus` is {_shown(most)}, less than the {_shown(gpus_milli)} asked for"
+            yield "most_gpus", "wrong-value", shown, hint
+
+    def _array(self, row: int) -> Iterator[Problem]:
+        count = cell(self._columns.array_milli, row)
+        most = cell(self._columns.array_most_milli, row)
+        if most is not None and (most < 0 or most % WHOLE):
+            shown = f"`array_most` is {_shown(most)}, not a whole number of members"
+            yield "array_most", "wrong-value", shown, "leave it empty: all may run at once"
+        if count is None:
+            return
+        if count < WHOLE or count % WHOLE or count > ARRAY_MOST * WHOLE:
+            shown = f"`array` is {_shown(count)}, not a number of members up to {ARRAY_MOST:,}"
+            yield "array", "wrong-value", shown, "leave it empty for a job that is no array"
+            return
+        job_id = self._ids[row]
+        taken = next((one for one in members(job_id, count // WHOLE) if one in self._given), None)
+        if taken is not None:
+            shown = f"array `{job_id}` has a member `{taken}`, which is a job of its own too"
+            yield "job_id", "duplicate-name", shown, "give each job a name of its own"
+
+    def _order(self, row: int) -> Iterator[Problem]:
+        hint = "name jobs of this table, joined by `;`"
+        for name in names(self._columns.after, row):
+            if name not in self._known:
+                shown = f"`after` names `{name[:40]}`, which is no job of this table"
+                yield "after", "wrong-value", shown, hint
+        if self._ids[row] in self._circular:
+            shown = f"job `{self._ids[row]}` would never start: `after` leads in a circle"
+            yield "after", "wrong-value", shown, "let one of them come first"
+
+
+def company_problem(elastic: bool, cpus: float | None, memory_gib: float | None) -> Problem | None:
+    """Return what is wrong with an elastic job that asks for more than GPUs."""
+    if not elastic or not (cpus or memory_gib):
+        return None
+    field = "cpus" if cpus else "mem_gib"
+    shown = f"an elastic job asks for `{field}`, which would not follow its GPUs"
+    return field, "wrong-value", shown, f"leave `{field}` empty, or `least_gpus` and `most_gpus`"
+
+
+def _befores(columns: TermColumns, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return whom each job comes after, a member of an array counting as the array."""
+    if columns.after is None:
+        return {}
+    arrays = array_sizes(columns, ids)
+    befores: dict[str, tuple[str, ...]] = {}
+    for row, job_id in enumerate(ids):
+        if found := names(columns.after, row):
+            befores[job_id] = tuple(
+                name[: name.rfind("[")] if name[: name.rfind("[")] in arrays else name
+                for name in found
+            )
+    return befores
+
+
+def _in_circles(befores: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """Return the jobs that come after themselves, or after some that do."""
+    left = {job_id: [one for one in found if one in befores] for job_id, found in befores.items()}
+    waits = {job_id: len(found) for job_id, found in left.items()}
+    afters: dict[str, list[str]] = {}
+    for job_id, found in left.items():
+        for one in found:
+            afters.setdefault(one, []).append(job_id)
+    ready = [job_id for job_id, count in waits.items() if not count]
+    for job_id in ready:
+        for later in afters.get(job_id, ()):
+            waits[later] -= 1
+            if not waits[later]:
+                ready.append(later)
+    return frozenset(job_id for job_id, count in waits.items() if count)
+
+
+def _shown(milli: float) -> str:
+    return f"{milli / 1_000:.15g}"

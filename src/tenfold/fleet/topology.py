@@ -1,0 +1,219 @@
+"""Free room with a sense of place: gangs that stand together, racks that keep to their power.
+
+`TopologyCapacity` is a `Capacity` whose banks know scale-up domains, racks, leaves and pods.
+A job on one node goes the same short way as before. A gang of several goes by its `where`:
+in one domain, packed, in equal parts or spread; without a wish it would rather share a leaf,
+then a pod, and is never refused for it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tenfold.fleet.capacity import Bank, Capacity, Seat, Slots
+from tenfold.fleet.fleet import Fleet, FleetView
+from tenfold.fleet.topology_bank import Rack, TopologyBank
+from tenfold.fleet.topology_gang import USUAL, Gang, Way, ways
+from tenfold.model.events import NodeJoined
+from tenfold.model.ids import NodeId
+from tenfold.model.job import Shape
+from tenfold.model.node import Node
+from tenfold.model.units import Millis
+from tenfold.model.where import Level
+
+
+class Nearest(NamedTuple):
+    """The domain that comes nearest to holding a gang now."""
+
+    domain: str
+    with_room: int
+    """Nodes in it that could take a member."""
+    needed: int
+    nodes: int
+    """Nodes alike in it, with room or without."""
+
+
+class TopologyCapacity(Capacity):
+    """The free room of a fleet, by kind of node, domain and power."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._racks: dict[tuple[str, str], Rack] = {}
+        """Racks whose limit binds, by site and name."""
+        self._away: set[NodeId] = set()
+        """Nodes that the news have closed."""
+        self._kept: dict[NodeId, int] = {}
+        """Nodes that are hidden for other reasons, and for how many."""
+        self._seats_of: dict[tuple[str, str], tuple[Seat, ...]] = {}
+        self._could: dict[str, bool] = {}
+        self._domains: dict[Level, dict[str, tuple[NodeId, ...]]] = {}
+        self._whole: TopologyCapacity | None = None
+
+    def bank_for(self, node: Node) -> Bank:
+        """Return an empty bank for nodes like this one."""
+        return TopologyBank(node.gpus, node.tags)
+
+    def add(self, node: Node, view: FleetView) -> None:
+        """Add one node as the view has it."""
+        super().add(node, view)
+        if view.states[node.id] != "up":
+            self._away.add(node.id)
+        if node.rack_watts:
+            bank, number = self._home(node.id)
+            key = (str(node.site), node.rack or node.id)
+            rack = self._racks.get(key)
+            if rack is None:
+                rack = self._racks[key] = Rack(node.rack_watts)
+            rack.join(bank, number, node)
+        self._seats_of.clear()
+        self._could.clear()
+        self._domains.clear()
+        self._whole = None
+
+    def set_open(self, node_id: NodeId, is_open: bool) -> None:
+        """Offer a node to new work, or hide it; one that is kept stays hidden."""
+        if is_open:
+            self._away.discard(node_id)
+        else:
+            self._away.add(node_id)
+        super().set_open(node_id, is_open and node_id not in self._kept)
+
+    def keep(self, node_id: NodeId) -> None:
+        """Hide a node although it may be up; each reason to keep it is counted."""
+        self._kept[node_id] = self._kept.get(node_id, 0) + 1
+        super().set_open(node_id, False)
+
+    def unkeep(self, node_id: NodeId) -> None:
+        """Take one reason to keep a node away; with the last it is offered again."""
+        reasons = self._kept[node_id] - 1
+        if reasons:
+            self._kept[node_id] = reasons
+        else:
+            del self._kept[node_id]
+            super().set_open(node_id, node_id not in self._away)
+
+    def could_hold(self, shape: Shape) -> bool:
+        """Return whether the fleet could hold the shape if it were empty and whole."""
+        could = self._could.get(shape.key)
+        if could is None:
+            could = self._could[shape.key] = super().could_hold(shape) and self._tried(shape)
+        return could
+
+    def claim_in(self, shape: Shape, accelerator: str) -> Slots | None:
+        """Take room as `claim` does, but only on nodes with one type of accelerator."""
+        seats = self.seats_in(shape, accelerator)
+        if seats and shape.key in self._plain:
+            return self.claim(shape)
+        return self.claim_from(seats, shape)
+
+    def seats_in(self, shape: Shape, accelerator: str) -> tuple[Seat, ...]:
+        """Return the banks of one type of accelerator that could ever hold a shape."""
+        key = (shape.key, accelerator)
+        seats = self._seats_of.get(key)
+        if seats is None:
+            seats = self._seats_of[key] = tuple(
+                seat for seat in self.seats(shape) if _bank(seat).accelerator == accelerator
+            )
+        return seats
+
+    def accelerators_for(self, shape: Shape) -> tuple[str, ...]:
+        """Return the types of accelerator that could ever hold a shape, in order."""
+        return tuple(dict.fromkeys(_bank(seat).accelerator for seat in self.seats(shape)))
+
+    def claim_from(self, seats: Sequence[Seat], shape: Shape) -> Slots | None:
+        """Take the best room in these banks; a better way goes before an earlier bank."""
+        if not any(seat.members > 1 or seat.rest for seat in seats):
+            return super().claim_from(seats, shape)
+        for way in ways(shape.where):
+            for seat in seats:
+                if seat.members > 1 or seat.rest:
+                    slots = self._claim_gang(way, seat, shape)
+                else:
+                    slots = super().claim_from((seat,), shape)
+                if slots is not None:
+                    return slots
+        return None
+
+    def has(self, slots: Slots, shape: Shape) -> bool:
+        """Return whether these very slots are free, and their racks can feed them."""
+        if not super().has(slots, shape):
+            return False
+        drawn: dict[Rack, int] = {}
+        for slot in slots if self._racks else ():
+            bank, number = self._home(slot.node)
+            if rack := bank.racks.get(number):
+                shared = slot.milli and slot.device in bank.given.get(number, {})
+                gpus = 0 if shared else slot.gpus or 1
+                watts = drawn.get(rack, 0) + gpus * bank.nodes[number].watts_per_gpu
+                drawn[rack] = watts
+                if gpus and watts > rack.left:
+                    return False
+        return True
+
+    def domains(self, level: Level) -> Mapping[str, tuple[NodeId, ...]]:
+        """Return the nodes of every domain of a level, in the order in which nodes came.
+
+        A node without a name at this level is a domain of its own, with its own name.
+        """
+        domains = self._domains.get(level)
+        if domains is None:
+            members: dict[str, list[NodeId]] = {}
+            for node_id in self.place:
+                members.setdefault(self.domain_of(node_id, level), []).append(node_id)
+            domains = {name: tuple(nodes) for name, nodes in members.items()}
+            self._domains[level] = domains
+        return domains
+
+    def domain_of(self, node_id: NodeId, level: Level) -> str:
+        """Return the name of the domain of a level that a node stands in."""
+        bank, number = self._home(node_id)
+        groups = bank.groups(level)
+        return groups.names[groups.of[number]]
+
+    def best_domain(self, shape: Shape) -> Nearest | None:
+        """Return the domain nearest to holding a shape of whole GPUs; None if none ever could."""
+        level = (shape.where and shape.where.within) or USUAL
+        best: Nearest | None = None
+        for seat in self.seats(shape):
+            bank, needed = _bank(seat), seat.members + (seat.rest > 0)
+            if not seat.gpus:
+                continue
+            tally = bank.tally(level, seat.gpus)
+            sizes, names = tally.groups.sizes, tally.groups.names
+            for domain, with_room in enumerate(tally.counts):
+                if sizes[domain] >= needed and (best is None or with_room > best.with_room):
+                    best = Nearest(names[domain], with_room, needed, sizes[domain])
+        return best
+
+    def _home(self, node_id: NodeId) -> tuple[TopologyBank, int]:
+        bank, number = self.place[node_id]
+        assert isinstance(bank, TopologyBank)
+        return bank, number
+
+    def _claim_gang(self, way: Way, seat: Seat, shape: Shape) -> Slots | None:
+        bank = _bank(seat)
+        if bank.with_room(seat.gpus) < seat.members:
+            return None
+        gang = Gang(bank, seat, shape)
+        if not way(gang):
+            return None
+        slots = gang.slots()
+        self.take(slots, shape)
+        return slots
+
+    def _tried(self, shape: Shape) -> bool:
+        """Return whether a fleet of the same nodes, with nothing on them, takes the shape."""
+        if self._whole is None:
+            empty = Fleet()
+            for bank, number in self.place.values():
+                assert isinstance(bank, TopologyBank)
+                empty.apply(NodeJoined(Millis(0), bank.nodes[number]))
+            self._whole = TopologyCapacity.of(empty)
+        slots = self._whole.claim(shape)
+        if slots is not None:
+            self._whole.give(slots, shape)
+        return slots is not None
+
+
+def _bank(seat: Seat) -> TopologyBank:
+    assert isinstance(seat.bank, TopologyBank)
+    return seat.bank

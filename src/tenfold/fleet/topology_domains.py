@@ -1,0 +1,119 @@
+"""How nodes alike fall into domains of one level, and which domains have room.
+
+A `Tally` counts for each domain the nodes with at least so many GPUs free, and keeps the
+domains by that count as bitsets. The domain that just holds a gang is then two
+find-first-set operations away, as the tightest node is in a bank.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tenfold.model.node import Node
+from tenfold.model.where import Level
+
+Words = tuple[tuple[int, int], ...]
+"""Nodes of a bank as (block, word), in the blocks of that bank."""
+
+
+def standing(node: Node, level: Level) -> str:
+    """Return the name of the domain of a level that a node stands in, empty where it has none."""
+    if level == "rack":
+        return node.rack
+    if level == "leaf":
+        return node.leaf
+    return node.pod if level == "pod" else node.scaleup
+
+
+class Groups:
+    """The domains of one level, numbered in the order in which their nodes came.
+
+    A node without a name at this level stands alone: nobody said that it shares anything.
+    """
+
+    def __init__(self, nodes: Sequence[Node], level: Level) -> None:
+        self.of: list[int] = []
+        """Number of the domain of each node."""
+        self.names: list[str] = []
+        self.sizes: list[int] = []
+        numbers: dict[tuple[str, str], int] = {}
+        words: list[dict[int, int]] = []
+        for number, node in enumerate(nodes):
+            name = standing(node, level)
+            domain = numbers.setdefault((name, "" if name else node.id), len(numbers))
+            if domain == len(self.names):
+                self.names.append(name or node.id)
+                self.sizes.append(0)
+                words.append({})
+            self.of.append(domain)
+            self.sizes[domain] += 1
+            block = number >> 6
+            words[domain][block] = words[domain].get(block, 0) | 1 << (number & 63)
+        self.words: list[Words] = [tuple(each.items()) for each in words]
+        self.largest = max(self.sizes, default=0)
+
+    @property
+    def divides(self) -> bool:
+        """Whether to stand in one domain differs from standing anywhere, or on one node."""
+        return self.largest > 1 and len(self.names) > 1
+
+
+class Tally:
+    """For each domain the number of nodes that have room for one member."""
+
+    __slots__ = ("_of", "buckets", "counts", "filled", "groups")
+
+    def __init__(self, groups: Groups, with_room: Iterable[int]) -> None:
+        self.groups = groups
+        self._of = groups.of
+        self.counts = [0] * len(groups.names)
+        for number in with_room:
+            self.counts[groups.of[number]] += 1
+        self.buckets = [0] * (groups.largest + 1)
+        """Domains by their count, one bit each."""
+        for domain, count in enumerate(self.counts):
+            self.buckets[count] |= 1 << domain
+        self.filled = sum(1 << count for count, bits in enumerate(self.buckets) if bits)
+        """One bit for each count that some domain has."""
+
+    def shift(self, number: int, by: int) -> None:
+        """Count a node in (1) or out (-1)."""
+        domain = self._of[number]
+        bit = 1 << domain
+        buckets = self.buckets
+        count = self.counts[domain]
+        left = buckets[count] ^ bit
+        buckets[count] = left
+        if not left:
+            self.filled ^= 1 << count
+        count += by
+        self.counts[domain] = count
+        held = buckets[count]
+        if not held:
+            self.filled |= 1 << count
+        buckets[count] = held | bit
+
+    def from_tightest(self, at_least: int) -> Iterator[int]:
+        """Yield domains with so many nodes with room, the fewest first, then in order."""
+        filled = self.filled >> at_least << at_least
+        while filled:
+            low = filled & -filled
+            filled ^= low
+            yield from _bits(self.buckets[low.bit_length() - 1])
+
+    def from_roomiest(self) -> Iterator[int]:
+        """Yield domains with any room, the most first, then in order."""
+        filled = self.filled >> 1 << 1
+        while filled:
+            count = filled.bit_length() - 1
+            filled ^= 1 << count
+            yield from _bits(self.buckets[count])
+
+    def with_room(self, at_least: int) -> int:
+        """Return how many domains have at least so many nodes with room."""
+        return sum(bits.bit_count() for bits in self.buckets[at_least:])
+
+
+def _bits(bits: int) -> Iterator[int]:
+    while bits:
+        low = bits & -bits
+        bits ^= low
+        yield low.bit_length() - 1
