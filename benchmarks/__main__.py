@@ -7,8 +7,10 @@ from pathlib import Path
 import tomli
 
 from benchmarks import (
+    eta,
     failures,
     fleet_size,
+    govern,
     packing,
     published_runs,
     sim_scale,
@@ -31,6 +33,8 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "sim-speed": sim_speed.run,
     "sim-scale": sim_scale.run,
     "slurm": slurm_side.run,
+    "govern": govern.run,
+    "eta": eta.run,
     "workloads": workload_fit.run,
     "planner-serving": planner_serving.run,
     "planner-training": planner_training.run,

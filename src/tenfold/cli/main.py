@@ -35,7 +35,9 @@ app.command(
 )
 app.command("tenfold.cli.sim:app", name="sim", help="Run jobs through the deciders, simulated.")
 app.command("tenfold.cli.replay:app", name="replay", help="Replay a recorded run, and explain it.")
+app.command("tenfold.cli.job:app", name="job", help="Ask why a job waits, try a submission.")
 app.command("tenfold.cli.policy:app", name="policy", help="Check, show and preview policies.")
+app.command("tenfold.cli.bench:app", name="bench", help="Run public scale scenarios, side by side.")
 app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")
 
 

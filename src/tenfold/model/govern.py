@@ -56,7 +56,7 @@ class Govern(Struct, frozen=True, kw_only=True):
     """How jobs of one team and priority follow each other."""
     promises: int = 4
     """Blocked gangs that are promised a start at a time; 0 turns promises off."""
-    promise_after_ms: Millis = Millis(0)
+    promise_after_ms: Millis = Millis(30 * MINUTE)
     """A gang waits so long before it is promised anything."""
     backfill: bool = True
     """Whether jobs that end in time may use nodes that are kept for a promise."""

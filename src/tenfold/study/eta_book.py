@@ -17,7 +17,7 @@ from math import log2
 from msgspec import Struct
 
 from tenfold.engine.loop import Decider
-from tenfold.fleet.fleet import NEVER_RAN, FleetView
+from tenfold.fleet.fleet import NEVER_RAN, Fleet, FleetView
 from tenfold.model.actions import RefuseJob, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.ids import JobId
@@ -28,11 +28,16 @@ from tenfold.study.eta_waits import SHORTEST_MS, Traits, Waits
 SHARES = (0.5, 0.9)
 STEPS = (0.05, 0.12)
 """Halvings by which one late start moves the bound, less what those in time take back."""
+STEADY, SMALLEST_STEP = 3_000, 0.25
+"""After so many bounds were judged, steps shrink with their number, to this part at least:
+the longer the record, the less a burst of waits that share one fate should say."""
 LEAST_BITS, MOST_BITS = 0.02, (4.0, 12.0)
 """Many bounds may pass unmet before the first is judged; steps must end somewhere."""
 COLD = (-1.0, 2.0)
 """Before anything was seen: half the pace of the queue, and four times it."""
 FARTHEST = log2(100 * 365 * 24 * HOUR)
+AGAIN = 2.0
+"""A job that was displaced is as far from one that never ran as four times its size."""
 STARTS = 1_024
 FEWEST_STARTS, MOST_STARTS = 20, 1_000
 FOLLOWED = 10_000
@@ -69,8 +74,10 @@ class EtaBook:
         """The latest waits that ended in a start."""
         self._every = every
         self._met = 0
+        self._judged = {False: 0, True: 0}
         self._waits = Waits()
-        self._bits = [-log2(1 - share) for share in SHARES]
+        self._bits = {again: [-log2(1 - share) for share in SHARES] for again in (False, True)}
+        """Halvings at which P50 and P90 are read, for jobs that never ran and for others."""
         self._starts: deque[int] = deque(maxlen=STARTS)
         self._kinds: dict[tuple[str, int], int] = {}
         self._waiting: dict[JobId, int] | None = None
@@ -84,7 +91,7 @@ class EtaBook:
         """Waits that forecasts now rest on."""
         return self._waits.known
 
-    def cycle(self, fleet: FleetView, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
         """Take note of starts, of bounds that passed, and of new waits."""
         self._pass_bounds(now_ms)
         pending = fleet.pending
@@ -125,18 +132,19 @@ class EtaBook:
         if curve is None:
             logs = [max(traits.pace, log2(max(1, waited_ms))) + step for step in COLD]
         else:
-            logs = [curve.wait(bits, waited_ms) for bits in self._bits]
+            logs = [curve.wait(bits, waited_ms) for bits in self._bits[traits.again > 0]]
         p50, p90 = (began_ms + round(2 ** min(log, FARTHEST)) for log in logs)
         p50 = max(p50, now_ms)
         return p50, max(p50, p90)
 
     def _traits(self, view: FleetView, job: Job) -> Traits:
         shape, pending = job.shape, max(1, len(view.pending))
-        ran_ms = view.past.get(job.id, NEVER_RAN).ran_ms
+        past = view.past.get(job.id, NEVER_RAN)
         kin = self._kinds.setdefault((job.team, job.priority), len(self._kinds))
         return Traits(
             gpus=log2(max(shape.gpus, shape.milli / WHOLE, 1 / 8)),
-            ran=log2(1 + ran_ms / MINUTE),
+            again=AGAIN if past.runs else 0.0,
+            ran=log2(1 + past.ran_ms / MINUTE),
             pending=log2(pending),
             pace=log2(self._pace_ms(pending)),
             kin=kin,
@@ -150,11 +158,11 @@ class EtaBook:
         took_ms = self._starts[-1] - self._starts[-count]
         return max(SHORTEST_MS, pending * took_ms / count)
 
-    def _newly(self, view: FleetView, back: dict[JobId, None]) -> list[Job]:
+    def _newly(self, fleet: Fleet, back: dict[JobId, None]) -> list[Job]:
         """Return who began to wait: the last of those pending, for they are kept in order."""
         waiting = self._waiting or {}
         new: list[Job] = []
-        for job in reversed(view.pending.values()):
+        for job in reversed(fleet.pending.values()):
             if job.id not in waiting:
                 new.append(job)
             elif job.id not in back:
@@ -188,7 +196,7 @@ class EtaBook:
             return
         for place, bound in enumerate(followed.bounds):
             if now_ms <= bound:
-                self._learn(place, late=False)
+                self._learn(followed, place, late=False)
         p50_ms, p90_ms = followed.bounds
         self.outcomes.append(
             Outcome(
@@ -206,12 +214,16 @@ class EtaBook:
         due = self._due
         while due and due[0][0] < now_ms:
             _, number, place = heappop(due)
-            if number in self._followed:
-                self._learn(place, late=True)
+            if (followed := self._followed.get(number)) is not None:
+                self._learn(followed, place, late=True)
 
-    def _learn(self, place: int, *, late: bool) -> None:
-        step = STEPS[place] * (late - (1 - SHARES[place]))
-        self._bits[place] = min(max(self._bits[place] + step, LEAST_BITS), MOST_BITS[place])
+    def _learn(self, followed: _Followed, place: int, *, late: bool) -> None:
+        again = not followed.first
+        self._judged[again] += 1
+        part = max(SMALLEST_STEP, min(1.0, STEADY / self._judged[again]))
+        step = STEPS[place] * part * (late - (1 - SHARES[place]))
+        bits = self._bits[again]
+        bits[place] = min(max(bits[place] + step, LEAST_BITS), MOST_BITS[place])
 
     def _reconcile(self, view: FleetView, now_ms: Millis) -> None:
         """Let go of jobs that were taken back, and meet those that were overlooked."""

@@ -34,6 +34,8 @@ class Traits(NamedTuple):
     """What a wait is known by when it begins; numbers a doubling apart differ by one."""
 
     gpus: float
+    again: float
+    """Above 0 where the job has run before and was stopped."""
     ran: float
     """Minutes of service that the job has had before."""
     pending: float

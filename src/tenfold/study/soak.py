@@ -42,8 +42,9 @@ class Soaked(Struct, frozen=True):
 
 def soak_one(seed: int, name: PolicyName | None = None, *, every: int = 1) -> Soaked:
     """Run the world of a seed; policies take turns where none is named."""
-    world = drawn_world(Random(seed))
-    return run_world(world, name or POLICIES[seed % len(POLICIES)], every=every)
+    name = name or POLICIES[seed % len(POLICIES)]
+    world = drawn_world(Random(seed), governed=name == "governed")
+    return run_world(world, name, every=every)
 
 
 def run_world(world: SmallWorld, name: PolicyName, *, every: int = 1) -> Soaked:
@@ -76,6 +77,7 @@ def watched_decider(world: SmallWorld, name: PolicyName, *, every: int = 1) -> W
         placement=world.placement,
         las_limits_gpu_s=world.las_limits_gpu_s,
         slurm=world.slurm,
+        govern=world.govern,
     )
 
     def make() -> Decider:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tenfold.model.govern import ANY, USD, Govern
 from tenfold.model.ids import NodeId
-from tenfold.model.job import WHOLE, Shape, Slot
+from tenfold.model.job import WHOLE, Slot
 from tenfold.model.node import Node
 from tenfold.model.units import UsdMicros
 
@@ -64,12 +64,7 @@ class Resources:
             amounts = self._asks[milli, accelerator] = tuple(found) if milli else ()
         return amounts
 
-    def held(self, slots: Sequence[Slot], nodes: Mapping[NodeId, Node]) -> Amounts:
-        """Return what slots take from quotas."""
-        milli = sum(slot.milli or slot.gpus * WHOLE for slot in slots)
-        return self.ask(milli, nodes[slots[0].node].accelerator) if milli else ()
 
-
-def milli_of(shape: Shape) -> int:
-    """Return the thousandths of a GPU that a shape asks for."""
-    return shape.milli or shape.gpus * WHOLE
+def milli_of(slots: Sequence[Slot]) -> int:
+    """Return the thousandths of a GPU in slots."""
+    return sum(slot.milli or slot.gpus * WHOLE for slot in slots)

@@ -4,8 +4,8 @@ from tenfold.decide.place.govern.admission import Admission
 from tenfold.decide.place.govern.asks import Amounts, Resources, milli_of
 from tenfold.decide.place.govern.holdings import Holding, Holdings, made_holding
 from tenfold.decide.place.govern.lines import Class, Lines, Option
-from tenfold.decide.place.govern.tree import Obstacle, Tree
-from tenfold.fleet.capacity import Slots
+from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
+from tenfold.fleet.capacity import Seat, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.govern import ANY, USD, Govern
@@ -59,11 +59,19 @@ class Books:
         """Return the accelerator types that will do, with what each takes from quotas."""
         options = self._options.get(shape.key)
         if options is None:
-            milli, ask = milli_of(shape), self.tree.resources.ask
-            types = self.capacity.accelerators_for(shape)
-            options = tuple(Option(name, ask(milli, name)) for name in types)
-            self._options[shape.key] = options = options or (Option("", ask(milli, "")),)
+            ask, capacity = self.tree.resources.ask, self.capacity
+            options = tuple(
+                Option(name, ask(max(map(milli_on, capacity.seats_in(shape, name))), name))
+                if shape.gpus
+                else Option(name, ask(shape.milli, name))
+                for name in capacity.accelerators_for(shape)
+            )
+            self._options[shape.key] = options = options or (Option("", ()),)
         return options
+
+    def amounts(self, slots: Slots, accelerator: str) -> Amounts:
+        """Return what slots of one type take from quotas."""
+        return self.tree.resources.ask(milli_of(slots), accelerator)
 
     def class_of(self, job: Job) -> Class:
         """Return a class for a job, which is not in the lines yet."""
@@ -118,6 +126,15 @@ class Books:
         self.stirred = True
         return holding
 
+    def count(self, team: Team, amounts: Amounts, sign: int) -> None:
+        """Count that a team holds more (1) or less (-1), which changes its turn."""
+        self.tree.add(team, amounts, sign)
+        if self.lines.count:
+            if sign < 0:
+                self.lines.gave_back(team)
+            else:
+                self.lines.touch(team)
+
     def keep(self, slots: Slots) -> None:
         """Hide nodes from all but those they are kept for."""
         for slot in slots:
@@ -131,16 +148,21 @@ class Books:
     def promise(self, job: Job, promise: Promise, accelerator: str) -> None:
         """Note a promise: its nodes are hidden and its amounts count as held."""
         cls = self.class_of(job)
-        amounts = self.tree.resources.ask(milli_of(job.shape), accelerator)
+        amounts = self.amounts(promise.slots, accelerator)
         self.promised[job.id] = Promised(job, cls, promise, amounts)
-        self.tree.add(cls.team, amounts, 1)
+        self.count(cls.team, amounts, 1)
         self.keep(promise.slots)
 
     def unpromise(self, promised: Promised) -> None:
         """Forget a promise."""
         del self.promised[promised.job.id]
-        self.tree.add(promised.cls.team, promised.amounts, -1)
+        self.count(promised.cls.team, promised.amounts, -1)
         self.unkeep(promised.promise.slots)
+
+
+def milli_on(seat: Seat) -> int:
+    """Return the thousandths of a GPU that a gang takes in a bank: whole nodes count whole."""
+    return (seat.members * seat.gpus + seat.rest) * WHOLE
 
 
 def _amount(amount: int, unit: str) -> str:

@@ -8,12 +8,12 @@ it ends, and whoever was displaced for it can never displace it in turn.
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
-from tenfold.decide.place.govern.asks import Amounts
+from tenfold.decide.place.govern.asks import Amounts, milli_of
 from tenfold.decide.place.govern.tree import Team, Tree
 from tenfold.fleet.capacity import Slots
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import WHOLE, Job
+from tenfold.model.job import Job
 from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
 
@@ -39,7 +39,7 @@ class Holding:
     @property
     def gpus_milli(self) -> int:
         """Thousandths of a GPU that it holds."""
-        return sum(slot.milli or slot.gpus * WHOLE for slot in self.slots)
+        return milli_of(self.slots)
 
 
 class Holdings:
@@ -140,8 +140,7 @@ class Holdings:
 
 def made_holding(tree: Tree, job: Job, slots: Slots, started_ms: int, accelerator: str) -> Holding:
     """Return the holding of a job on slots of one accelerator type."""
-    milli = sum(slot.milli or slot.gpus * WHOLE for slot in slots)
-    amounts = tree.resources.ask(milli, accelerator)
+    amounts = tree.resources.ask(milli_of(slots), accelerator)
     return Holding(job, slots, started_ms, tree.team(job.team), amounts)
 
 

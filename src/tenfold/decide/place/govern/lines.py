@@ -1,21 +1,24 @@
 """Those who wait, team by team, and whose turn it is.
 
-Jobs of one team, priority and shape wait in one class. Each team sends one candidate: the
-first of its best class that is worth trying. Candidates meet level by level up the tree, so
-that a change in one team costs a few steps of its own branch and nothing elsewhere.
+Jobs of one team, priority and shape wait in one class. The turn of a team is that of its
+first job, whether that can start or not; when it comes, the team's classes that are worth
+trying are tried in order. Teams meet level by level up the tree, so that a change in one of
+them costs a few steps of its own branch and nothing elsewhere.
 
 A class that found no room is parked until room of its kind is freed. A class that a quota
 stopped waits at the gate of the team whose limit it met, until that team gives something back.
 """
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
-from typing import Literal, NamedTuple
+from heapq import heapify, heappop, heappush
+from typing import Any, Literal, NamedTuple
 
 from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
 from tenfold.model.job import Job, Shape
 
+STALE_MOST = 4_096
+"""Places kept before those that hold no more are cleared away."""
 State = Literal["active", "parked", "gated"]
 
 
@@ -80,6 +83,12 @@ class Lines:
         for classes in self._classes.values():
             yield from classes.values()
 
+    def below(self, team: Team) -> Iterator[Class]:
+        """Yield the classes of a team and of all below it."""
+        yield from self._classes.get(team, {}).values()
+        for child in team.children:
+            yield from self.below(child)
+
     def get(self, team: Team, priority: int, shape: Shape) -> Class | None:
         """Return a class, where anybody waits in it."""
         classes = self._classes.get(team)
@@ -94,27 +103,36 @@ class Lines:
         place = (job.submitted_ms, job.seq, job)
         heappush(cls.line, place)
         self.count += 1
-        if cls.line[0] is place and cls.state == "active":
+        if cls.line[0] is place:
             self._refresh(cls.team)
 
     def best(self) -> Class | None:
         """Return the class whose head has the first turn of all that are worth trying."""
-        return _top(self._tree.root)
+        node = self._tree.root
+        while node.tries:
+            tries = node.tries
+            while tries and tries[0][5] != tries[0][6].stamp:
+                heappop(tries)
+            if not tries:
+                return None
+            node = tries[0][6]
+            if not node.children:
+                return self._first(node, active=True)
+        return None
 
     def leave(self, cls: Class) -> Job:
-        """Take out the head of a class; its team's place is brought up to date by `touch`."""
+        """Take out the head of a class."""
         job = heappop(cls.line)[2]
         self.count -= 1
         if not cls.line:
             del self._classes[cls.team][cls.priority, cls.shape.key]
             cls.stamp += 1
+        self._refresh(cls.team)
         return job
 
     def touch(self, team: Team) -> None:
         """Hear that what a team holds has changed, and with it its turn."""
-        for cls in self._classes.get(team, {}).values():
-            if cls.state == "gated":
-                self._set(cls, "active")
+        self._rouse_gated(team)
         self._refresh(team)
 
     def gave_back(self, team: Team) -> None:
@@ -146,7 +164,7 @@ class Lines:
         _, _, job = cls.line[0]
         for node, number, amount in met:
             below = cls.team.path[: cls.team.path.index(node)]
-            key = self._tree.turn(below[-1:], cls.amounts)
+            key = self._tree.turn(below[-1:], cls.team.head.amounts)
             place = (key, -cls.priority, job.submitted_ms, job.seq, cls.stamp, cls)
             heappush(node.gates.setdefault((number, amount), []), place)
         self._refresh(cls.team)
@@ -228,22 +246,44 @@ class Lines:
 
     def _refresh(self, team: Team) -> None:
         """Bring the places of a team, and of those above it, up to date."""
-        best: Class | None = None
-        for cls in self._classes.get(team, {}).values():
-            if cls.state == "active" and (best is None or _before(cls, best)):
-                best = cls
-        turn = self._tree.turn_of
+        head = self._first(team, active=False)
+        is_active = head is not None and self._first(team, active=True) is not None
+        if head is not team.head:
+            self._rouse_gated(team)
+            is_active = head is not None and self._first(team, active=True) is not None
+        turn_of = self._tree.turn_of
         for node in team.path:
             parent = node.parent
+            node.head = head
             if parent is None:
                 return
             node.stamp += 1
-            if best is not None:
-                submitted, seq, _ = best.line[0]
-                within, share = turn(node, best.amounts)
-                entry = (within, share, -best.priority, submitted, seq, node.stamp, node, best)
-                heappush(parent.heap, entry)
-            best = _top(parent)
+            if head is not None:
+                submitted, seq, _ = head.line[0]
+                within, share = turn_of(node, head.amounts)
+                entry = (within, share, -head.priority, submitted, seq, node.stamp, node)
+                if is_active:
+                    heappush(parent.tries, entry)
+                if parent.parent is not None:
+                    heappush(parent.heads, entry)
+            if parent.parent is None:
+                return
+            first, is_active = _top(parent.heads), _top(parent.tries) is not None
+            head = None if first is None else first.head
+
+    def _rouse_gated(self, team: Team) -> None:
+        """Another first job gives the team another turn, at gates too."""
+        for cls in self._classes.get(team, {}).values():
+            if cls.state == "gated":
+                self._set(cls, "active")
+
+    def _first(self, team: Team, *, active: bool) -> Class | None:
+        """Return the first class of a team, of those worth trying or of all."""
+        first: Class | None = None
+        for cls in self._classes.get(team, {}).values():
+            if (not active or cls.state == "active") and (first is None or _before(cls, first)):
+                first = cls
+        return first
 
 
 def _before(cls: Class, other: Class) -> bool:
@@ -252,8 +292,11 @@ def _before(cls: Class, other: Class) -> bool:
     return cls.line[0][:2] < other.line[0][:2]
 
 
-def _top(node: Team) -> Class | None:
-    heap = node.heap
-    while heap and heap[0][5] != heap[0][6].stamp:
-        heappop(heap)
-    return heap[0][7] if heap else None
+def _top(places: list[Any]) -> Team | None:
+    """Return the first team of a heap, clearing away places that hold no more."""
+    while places and places[0][5] != places[0][6].stamp:
+        heappop(places)
+    if len(places) > STALE_MOST and places[0][6].parent is not None:
+        places[:] = [place for place in places if place[5] == place[6].stamp]
+        heapify(places)
+    return places[0][6] if places else None

@@ -63,10 +63,15 @@ def start_ms_of(capacity: TopologyCapacity, slots: Slots, ends: Ends, now_ms: Mi
 
 
 def ends_in_time(job: Job, promise: Promise, now_ms: Millis, least_ms: int) -> bool:
-    """Return whether a job may use a node that is kept: it ends before, or can be stopped."""
+    """Return whether a job may use a node that is kept: it ends before, or can be stopped.
+
+    Only a job that says nothing about its length is let in on the chance of being stopped.
+    """
     if job.limit_ms is not None:
         return now_ms + job.limit_ms <= promise.start_ms
-    return (job.terms or PLAIN).preemptible and now_ms + least_ms <= promise.start_ms
+    return (
+        job.terms or PLAIN
+    ).preemptible and promise.since_ms < now_ms <= promise.start_ms - least_ms
 
 
 def _in_bank(

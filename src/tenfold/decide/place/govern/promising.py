@@ -37,6 +37,8 @@ class Promising:
         books, view = self._books, self._view
         for promised in self._in_order():
             slots = promised.promise.slots
+            if books.promised.get(promised.job.id) is not promised:
+                continue
             if any(view.states[slot.node] != "up" for slot in slots):
                 books.unpromise(promised)
                 books.enter(promised.job)
@@ -70,12 +72,14 @@ class Promising:
                 job = books.lines.leave(cls)
                 start_ms = max(start_ms, Millis(now_ms + 1))
                 self._promise(job, Promise(slots, start_ms, now_ms))
-                books.lines.touch(cls.team)
 
     def hole(self, job: Job, accelerator: str) -> Slots | None:
         """Return room, taken, on a node that is kept for later, if the job is gone by then."""
         books, shape = self._books, job.shape
         if shape.milli or shape.cpus_milli or shape.memory_mib or not shape.gpus:
+            return None
+        if job.limit_ms is None and job.id in self._view.past:
+            # It was stopped once; it is not let in where it may have to go again.
             return None
         seats = [
             seat for seat in books.capacity.seats(shape) if seat.members == 1 and not seat.rest
@@ -124,7 +128,8 @@ class Promising:
             if first is not promised:
                 self.restore(promised)
                 books.unpromise(first)
-            self._walk.start(first.cls, first.job, found, first.amounts, first)
+            amounts = books.amounts(found, accelerator)
+            self._walk.start(first.cls, first.job, found, amounts, first)
         elif is_due:
             ends = expected_ends(books.holdings.held.values(), self._now_ms)
             start_ms = start_ms_of(capacity, slots, ends, self._now_ms)
@@ -183,7 +188,7 @@ class Promising:
         for holding in sorted(holdings.on(slot.node), key=_started, reverse=True):
             run = running.get(holding.job.id)
             if (
-                holding.started_ms >= promise.since_ms
+                holding.started_ms > promise.since_ms
                 and (holding.job.terms or PLAIN).preemptible
                 and not holding.stopping
                 and run is not None

@@ -33,7 +33,8 @@ class Team:
         "effective",
         "gates",
         "guaranteed",
-        "heap",
+        "head",
+        "heads",
         "held",
         "id",
         "parent",
@@ -41,6 +42,7 @@ class Team:
         "pool",
         "stamp",
         "terms",
+        "tries",
         "usage",
         "weight",
     )
@@ -64,8 +66,12 @@ class Team:
         self.pool = [0] * size
         """Its quota less what those below it do not lend."""
         self.borrow = [UNLIMITED] * size
-        self.heap: list[Any] = []
-        """Candidates of the teams below it; kept by `lines`, as are the next two."""
+        self.head: Any = None
+        """The first class that waits in or below it; kept by `lines`, as are the next four."""
+        self.heads: list[Any] = []
+        """Teams right below it in which anybody waits, by turn."""
+        self.tries: list[Any] = []
+        """Those of them in which anybody is worth trying."""
         self.stamp = 0
         self.gates: dict[tuple[int, int], list[Any]] = {}
 

@@ -48,17 +48,19 @@ class Walk:
         """Let jobs into the lines, as far as their terms allow."""
         books, past, promises = self.books, self.view.past, self.view.promises
         for job in fresh:
+            if not books.capacity.could_hold(job.shape):
+                self._refuse(job)
+                continue
+            if (never := books.never(job)) is not None:
+                self.actions.append(RefuseJob(job.id, (never,)))
+                continue
             if job.terms is not None:
                 answer = books.admission.ask(self.view, job, job.terms, self.now_ms)
                 if isinstance(answer, Reason):
                     self.actions.append(RefuseJob(job.id, (answer,)))
                 if answer is not True:
                     continue
-            if not books.capacity.could_hold(job.shape):
-                self._refuse(job)
-            elif (never := books.never(job)) is not None:
-                self.actions.append(RefuseJob(job.id, (never,)))
-            elif past and is_repair(self.view, job):
+            if past and is_repair(self.view, job):
                 cls = books.class_of(job)
                 cls.line.append((job.submitted_ms, job.seq, job))
                 books.repairs.append(cls)
@@ -143,7 +145,6 @@ class Walk:
             if found is not None:
                 lines.leave(cls)
                 self.start(cls, job, *found)
-                lines.touch(cls.team)
             elif self._met or books.capacity.could_hold(cls.shape):
                 no_room = len(self._met) < len(cls.options)
                 lines.set_aside(cls, self._met, no_room=no_room)
@@ -170,7 +171,7 @@ class Walk:
             if slots is None and books.promised and books.govern.backfill:
                 slots = Promising(self).hole(job, accelerator)
             if slots is not None:
-                return slots, amounts
+                return slots, books.amounts(slots, accelerator)
         return self._displace(cls, job) if books.govern.preempts else None
 
     def start(
@@ -184,11 +185,14 @@ class Walk:
         """Start a job on room that was taken for it, or keep that until it is really free."""
         books = self.books
         if self._coming is not None and self._leans_on_coming(cls.team, slots, job, amounts):
-            books.tree.add(cls.team, amounts, 1)
+            books.count(cls.team, amounts, 1)
             self._reserved.append((cls, job, slots, amounts, promised))
             return
         books.holdings.add(Holding(job, slots, self.now_ms, cls.team, amounts))
         self.actions.append(StartJob(job.id, slots))
+        if books.lines.count:
+            books.lines.touch(cls.team)
+            self._reconsider(cls.team)
 
     def stop(self, holding: Holding, reason: Reason) -> None:
         """Order a stop, and count the room as coming."""
@@ -215,7 +219,7 @@ class Walk:
                 slots = books.capacity.claim_in(cls.shape, option.accelerator)
                 books.wanting.pop(cls, None)
                 assert slots is not None, f"stops for job `{job.id}` made no room"
-                return slots, option.amounts
+                return slots, books.amounts(slots, option.accelerator)
         return None
 
     def _is_owed(self, cls: Class, job: Job) -> bool:
@@ -228,6 +232,17 @@ class Walk:
             for option in cls.options
             for node in cls.team.path
         )
+
+    def _reconsider(self, team: Team) -> None:
+        """Note who of a team that was set aside is owed room now that it holds more."""
+        wanting = self.books.wanting
+        node = team.path[-2]
+        for cls in self.books.lines.below(node):
+            if cls.state != "active":
+                if self._is_owed(cls, cls.line[0][2]):
+                    wanting[cls] = None
+                else:
+                    wanting.pop(cls, None)
 
     def _may_stop_more(self) -> bool:
         most = self.books.govern.stops_per_hour
@@ -243,8 +258,7 @@ class Walk:
             self._coming = Coming(self.books.capacity, ())
         self._coming.lend(holding)
         self._lent.append(holding)
-        self.books.tree.add(holding.team, holding.amounts, -1)
-        self.books.lines.gave_back(holding.team)
+        self.books.count(holding.team, holding.amounts, -1)
         self.books.lines.open_gates()
 
     def _leans_on_coming(self, team: Team, slots: Slots, job: Job, amounts: Amounts) -> bool:
@@ -268,7 +282,7 @@ class Walk:
         books = self.books
         for cls, job, slots, amounts, promised in self._reserved:
             books.capacity.give(slots, job.shape)
-            books.tree.add(cls.team, amounts, -1)
+            books.count(cls.team, amounts, -1)
             if promised is not None:
                 Promising(self).restore(promised)
             elif is_repair(self.view, job):
@@ -278,8 +292,7 @@ class Walk:
         if self._coming is not None:
             self._coming.take_back()
             for holding in self._lent:
-                books.tree.add(holding.team, holding.amounts, 1)
-                books.lines.touch(holding.team)
+                books.count(holding.team, holding.amounts, 1)
 
     def _wake_ms(self) -> Millis | None:
         """Return when time alone may change the decision."""

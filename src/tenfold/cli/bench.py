@@ -1,0 +1,99 @@
+"""`tenfold bench`: public scale scenarios of other schedulers, our figures beside theirs."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from tenfold.cli.output import print_json, show, table
+from tenfold.study.bench_figures import Bench, Figure
+
+app = App(
+    name="bench",
+    help="Run the public scale scenarios of Kueue and KAI, our figures beside theirs.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
+Restart = Annotated[
+    bool, Parameter(negative="", help="A preempted job starts over, as under Kueue.")
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+@app.command(name="kueue-baseline")
+def kueue_baseline(*, restart: Restart = False, as_json: Json = False) -> None:
+    """Kueue's baseline: 15,000 workloads of three sizes in 30 queues with quotas."""
+    _kueue("kueue-baseline", restart=restart, as_json=as_json)
+
+
+@app.command(name="kueue-large")
+def kueue_large(*, restart: Restart = False, as_json: Json = False) -> None:
+    """Kueue's large scale: 50,000 workloads of three sizes in 1,000 queues."""
+    _kueue("kueue-large", restart=restart, as_json=as_json)
+
+
+@app.command(name="kueue-tas")
+def kueue_tas(*, restart: Restart = False, as_json: Json = False) -> None:
+    """Kueue's topology test: 15,000 workloads of several pods, in racks on 640 nodes."""
+    _kueue("kueue-tas", restart=restart, as_json=as_json)
+
+
+@app.command(name="kai-fill")
+def kai_fill(*, as_json: Json = False) -> None:
+    """KAI's filling: 4,000 jobs of one GPU on 500 nodes."""
+    _kai("kai-fill", as_json=as_json)
+
+
+@app.command(name="kai-gang")
+def kai_gang(*, as_json: Json = False) -> None:
+    """KAI's large gang: 512 pods on 512 nodes with three levels of topology."""
+    _kai("kai-gang", as_json=as_json)
+
+
+@app.command(name="kai-unschedulable")
+def kai_unschedulable(*, as_json: Json = False) -> None:
+    """KAI's job that cannot be helped: how long until it is told so, and why."""
+    _kai("kai-unschedulable", as_json=as_json)
+
+
+@app.command(name="kai-reclaim")
+def kai_reclaim(*, as_json: Json = False) -> None:
+    """KAI's reclaim: 50 gangs take room back from 4,000 jobs that borrowed it."""
+    _kai("kai-reclaim", as_json=as_json)
+
+
+def _kueue(name: str, *, restart: bool, as_json: bool) -> None:
+    from tenfold.study.bench_kueue import bench_kueue  # noqa: PLC0415
+
+    _say(bench_kueue(name, restart=restart), as_json=as_json)
+
+
+def _kai(name: str, *, as_json: bool) -> None:
+    from tenfold.study.bench_kai import KAI  # noqa: PLC0415
+
+    _say(KAI[name](), as_json=as_json)
+
+
+def _say(bench: Bench, *, as_json: bool) -> None:
+    if as_json:
+        print_json(bench)
+        return
+    rows = [(each.name, _amount(each.ours, each.unit), _theirs(each)) for each in bench.figures]
+    show(f"{bench.name}: {bench.title}", "")
+    show(table("", ("", ">ours", ">theirs"), rows), "")
+    show(f"ours: {bench.ours_include}", f"theirs: {bench.theirs_include}")
+    show(f"theirs are from {bench.theirs_from}")
+    for note in bench.notes:
+        show(f"note: {note}")
+
+
+def _theirs(figure: Figure) -> str:
+    return " to ".join(_amount(each, figure.unit) for each in figure.theirs)
+
+
+def _amount(value: float, unit: str) -> str:
+    """Return a figure in words; large times in ms are easier to read in seconds."""
+    if unit == "ms" and value >= 1_000:
+        return _amount(value / 1_000, "s")
+    if not unit or unit == "/s" or value >= 1_000:
+        return f"{value:,.0f}{'' if unit == '/s' else ' ' * bool(unit)}{unit}"
+    return f"{value:.3g} {unit}" if value < 1 else f"{value:.1f} {unit}"

@@ -1,0 +1,167 @@
+"""Why a waiting job does not start: the first constraint in its way, with counts.
+
+The order is that in which the decider asks: the job's own terms, whether it can ever be
+held, what was promised, quotas and limits, room, and whose turn it is. Answers are kept by
+team, priority and shape, so that a thousand jobs alike cost one.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.books import Books, Promised
+from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.tree import is_off_peak
+from tenfold.decide.place.govern.why_held import (
+    Census,
+    Holders,
+    Standing,
+    holders_on,
+    standings,
+)
+from tenfold.decide.place.govern.why_quota import (
+    is_all_taken,
+    obstacles,
+    open_types,
+    quota_reason,
+)
+from tenfold.decide.place.govern.why_room import (
+    NOUNS,
+    Room,
+    anywhere,
+    room_of,
+    room_reason,
+    standing,
+)
+from tenfold.decide.place.govern.why_settled import HeldBack, Kept, Never, Settled, Starts
+from tenfold.fleet.capacity import Slots
+from tenfold.model.job import Job, Promise, Shape
+from tenfold.model.reason import Reason
+from tenfold.model.where import Where
+
+STARTS = Reason("starts-now", "nothing is in its way")
+
+
+class Blocked(Struct, frozen=True, kw_only=True):
+    """What stands between a waiting job and its start."""
+
+    reason: Reason
+    room: Room | None = None
+    holders: Holders = Holders()
+    standing: tuple[Standing, ...] = ()
+    promise: Promise | None = None
+    slots: Slots = ()
+    """Where it starts, if it does."""
+    ahead: int = 0
+    """Jobs of its team, priority and shape that go before it."""
+    is_repair: bool = False
+    """It was broken by a failure, and goes before all others."""
+
+
+class Reasons:
+    """Reasons for the jobs that wait at one moment."""
+
+    def __init__(self, settled: Settled) -> None:
+        self.settled = settled
+        self._books = settled.books
+        self._known: dict[tuple[str, int, str], Blocked] = {}
+        self._census = Census(settled.books)
+
+    def blocked(self, job: Job) -> Blocked:
+        """Return what is in the way of a waiting job."""
+        settled = self.settled
+        fate = settled.fate(job)
+        if isinstance(fate, Starts):
+            return Blocked(reason=STARTS, slots=fate.slots, standing=self._standing(job))
+        if isinstance(fate, Never):
+            return Blocked(reason=self._never(job.shape, fate), standing=self._standing(job))
+        if isinstance(fate, HeldBack):
+            reason = Reason(self._terms_code(job), fate.sentence)
+            return Blocked(reason=reason, standing=self._standing(job))
+        if isinstance(fate, Kept):
+            return self._promised(fate.promised)
+        key = (job.team, job.priority, job.shape.key)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._in_line(fate.cls)
+        if fate.is_repair:
+            return replace(known, is_repair=True)
+        return replace(known, ahead=settled.ahead(job)) if len(fate.cls.line) > 1 else known
+
+    def _in_line(self, cls: Class) -> Blocked:
+        books = self._books
+        held = standings(books, cls)
+        met = obstacles(books, cls)
+        binding = next((each for each in met if not is_all_taken(books, each)), None)
+        if binding is not None:
+            reason = quota_reason(books, cls, binding)
+            return Blocked(reason=reason, holders=self._census.under(binding[0]), standing=held)
+        types = open_types(books, cls) or [name for name, _ in cls.options]
+        room = room_of(books, cls.shape, types)
+        reason = room_reason(books, cls.shape, types, room)
+        if reason.code == "others-first" and met:
+            # Promises count as held before their gangs hold anything.
+            reason = Reason("kept-for-a-promise", "there is room, but it is promised to others")
+        elif reason.code == "others-first" and self.settled.stops:
+            reason = replace(reason, sentence=f"{reason.sentence}: room is being made for others")
+        return Blocked(
+            reason=reason, room=room, holders=self._holding(cls, types, room), standing=held
+        )
+
+    def _holding(self, cls: Class, types: list[str], room: Room) -> Holders:
+        where = cls.shape.where
+        if room.domain and where is not None:
+            return holders_on(self._books, self._books.capacity.domains(where.within)[room.domain])
+        return self._census.of_types(types)
+
+    def _promised(self, promised: Promised) -> Blocked:
+        books, promise = self._books, promised.promise
+        nodes = list(dict.fromkeys(slot.node for slot in promise.slots))
+        holders = holders_on(books, nodes)
+        busy = sum(1 for node in nodes if any(True for _ in books.holdings.on(node)))
+        noun = "1 node is" if len(nodes) == 1 else f"{len(nodes):,} nodes are"
+        sentence = f"{noun} kept for it, and {busy:,} of them not free yet"
+        return Blocked(
+            reason=Reason("promised", sentence),
+            holders=holders,
+            standing=standings(books, promised.cls),
+            promise=promise,
+        )
+
+    def _standing(self, job: Job) -> tuple[Standing, ...]:
+        return standings(self._books, self.settled.class_of(job))
+
+    def _terms_code(self, job: Job) -> str:
+        """Return which of its terms holds a job back, in the order in which they are asked."""
+        terms, view = job.terms, self.settled.view
+        assert terms is not None, f"job `{job.id}` has no terms to hold it back"
+        for earlier in terms.after:
+            if earlier in view.pending or earlier in view.orders or earlier in view.running:
+                return "dependency"
+        if terms.off_peak and not is_off_peak(self.settled.govern, self.settled.now_ms):
+            return "off-peak"
+        return "array-full"
+
+    def _never(self, shape: Shape, fate: Never) -> Reason:
+        """Return the reason of a refusal; where places or tags make it, they are named."""
+        told = fate.reasons[0]
+        if told.code not in ("larger-than-a-node", "larger-than-the-fleet"):
+            return told
+        return place_reason(self._books, shape) or told
+
+
+def place_reason(books: Books, shape: Shape) -> Reason | None:
+    """Return what no fleet of these nodes could give a shape, if its places are the cause."""
+    where = shape.where
+    if where is None:
+        return None
+    capacity = books.capacity
+    if not capacity.seats(shape):
+        untagged = standing(shape, Where(within=where.within, how=where.how))
+        if not capacity.seats(untagged):
+            return None
+        tags = [f"`{tag}`" for tag in where.needs] + [f"no `{tag}`" for tag in where.avoids]
+        return Reason("no-node-with-tags", f"no node that could hold it bears {' and '.join(tags)}")
+    if where.within and not capacity.could_hold(shape) and capacity.could_hold(anywhere(shape)):
+        noun = NOUNS[where.within]
+        return Reason("larger-than-a-domain", f"no {noun} could hold it, even if all were free")
+    return None

@@ -1,0 +1,153 @@
+"""Why does a job wait, and what is the cheapest change that would let it start now?
+
+`Asker` answers for many jobs of one moment: the books are built once, and reasons are kept
+by team, priority and shape. Remedies are tried on forks, one fresh decider each, and cost
+accordingly; leave them out where only the reason is wanted.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct
+
+from tenfold.decide.place.govern.why import Blocked, Reasons
+from tenfold.decide.place.govern.why_held import Holders, Standing
+from tenfold.decide.place.govern.why_room import Room
+from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.engine.loop import Decider
+from tenfold.engine.obstacle import Obstacle, obstacle_of
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.actions import StartJob
+from tenfold.model.govern import Govern
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job import Job, Promise, Slot
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+from tenfold.study.eta import Eta, eta_of
+from tenfold.study.why_holders import holders_in
+from tenfold.study.why_remedies import Remedy, cheapest_of, remedies
+
+Waits = Literal["starts", "waits", "never"]
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """The whole answer about one waiting job."""
+
+    job_id: JobId
+    team: TeamId
+    at_ms: Millis
+    state: Waits
+    """Whether it starts in this very cycle, waits, or will be refused."""
+    reason: Reason
+    """The first constraint in its way."""
+    ahead: int | None = None
+    """Jobs that go before it: those alike in its team, or, under other policies, all of them."""
+    is_repair: bool = False
+    room: Room | None = None
+    holders: Holders = Holders()
+    standing: tuple[Standing, ...] = ()
+    promise: Promise | None = None
+    slots: tuple[Slot, ...] = ()
+    """Where it starts, if it does."""
+    remedies: tuple[Remedy, ...] = ()
+    """What would let it start now, cheapest first; each was tried."""
+    cheapest: Remedy | None = None
+    eta: Eta | None = None
+
+
+class Asker:
+    """Answers for the jobs that wait at one moment under the governed policy."""
+
+    def __init__(self, fleet: Fleet, govern: Govern, now_ms: Millis) -> None:
+        self._fleet = fleet
+        self._now_ms = now_ms
+        self._settled = Settled(fleet, govern, now_ms)
+        self._reasons = Reasons(self._settled)
+
+    def why(self, job: Job, *, with_remedies: bool = True) -> Why:
+        """Return why a pending job does not run, and what would let it."""
+        blocked = self._reasons.blocked(job)
+        found: tuple[Remedy, ...] = ()
+        if with_remedies and not blocked.slots:
+            cls = self._settled.class_of(job)
+            found = remedies(self._fleet, self._settled, job, cls, blocked)
+        return self._answer(job, blocked, found)
+
+    def _answer(self, job: Job, blocked: Blocked, found: tuple[Remedy, ...]) -> Why:
+        return Why(
+            job_id=job.id,
+            team=job.team,
+            at_ms=self._now_ms,
+            state=_state(blocked, self._settled, job),
+            reason=blocked.reason,
+            ahead=blocked.ahead,
+            is_repair=blocked.is_repair,
+            room=blocked.room,
+            holders=blocked.holders,
+            standing=blocked.standing,
+            promise=blocked.promise,
+            slots=blocked.slots,
+            remedies=found,
+            cheapest=cheapest_of(found),
+        )
+
+
+def why(fleet: Fleet, govern: Govern, job: Job, now_ms: Millis) -> Why:
+    """Return why one pending job does not run, and what would let it; see `Asker` for many."""
+    return Asker(fleet, govern, now_ms).why(job)
+
+
+def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], Decider]) -> Why:
+    """Return why a pending job does not run under a policy without teams."""
+    decision = decider_of().decide(fleet, now_ms, None)
+    for action in decision.actions:
+        if isinstance(action, StartJob) and action.job_id == job.id:
+            return Why(
+                job_id=job.id,
+                team=job.team,
+                at_ms=now_ms,
+                state="starts",
+                reason=Reason("starts-now", "nothing is in its way"),
+                slots=action.slots,
+            )
+    found = obstacle_of(fleet, job, now_ms, decider_of())
+    return Why(
+        job_id=job.id,
+        team=job.team,
+        at_ms=now_ms,
+        state="never" if found.reason.code == "never-fits" else "waits",
+        reason=found.reason,
+        ahead=found.ahead,
+        room=_room(found),
+        holders=holders_in(fleet, job.shape),
+    )
+
+
+def eta_for(
+    fleet: Fleet, answer: Why, now_ms: Millis, decider_of: Callable[[], Decider]
+) -> Eta | None:
+    """Return when a job that waits is expected to start; it runs the fleet ahead a few times."""
+    if answer.state != "waits" or answer.job_id not in fleet.pending:
+        return None
+    return eta_of(fleet, answer.job_id, now_ms, decider_of)
+
+
+def _state(blocked: Blocked, settled: Settled, job: Job) -> Waits:
+    if blocked.slots:
+        return "starts"
+    return "never" if settled.is_refused(job) else "waits"
+
+
+def _room(found: Obstacle) -> Room | None:
+    if not found.nodes_needed:
+        return None
+    return Room(
+        nodes_needed=found.nodes_needed,
+        gpus_per_node=found.gpus_per_node,
+        nodes_with_room=found.nodes_with_room,
+        nodes_alike=found.nodes_alike,
+        nodes_away=found.nodes_away,
+        nodes_kept=0,
+        gpus_needed=found.gpus_needed,
+        gpus_free=found.gpus_free,
+    )

@@ -1,0 +1,275 @@
+"""Changes that may let a waiting job start, and what the decider makes of them.
+
+A change is data: it can be stored, sent and applied to a fork of the fleet. Whether it
+helps is never argued, but tried: a fresh decider is asked about the changed fork.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place.govern.why_room import standing
+from tenfold.fleet.fleet import NEVER_RAN, Fleet
+from tenfold.model.actions import RefuseJob, ResizeJob, StartJob, StopJob
+from tenfold.model.events import (
+    ActionOrdered,
+    JobRefused,
+    JobResized,
+    JobStarted,
+    JobStopped,
+    NodeJoined,
+)
+from tenfold.model.govern import Amounts, Govern, TeamTerms
+from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job import Job, Shape, Slot, StopCause
+from tenfold.model.reason import Reason
+from tenfold.model.terms import Terms
+from tenfold.model.units import Millis
+from tenfold.model.where import Togetherness
+
+ADVISED = Reason("advised", "so that another job can start")
+CYCLES = 2
+"""Stops that a cycle orders are facts in the next."""
+Slots = tuple[Slot, ...]
+
+
+class Nothing(Struct, frozen=True, tag="nothing"):
+    """It starts without any change."""
+
+
+class AskFor(Struct, frozen=True, kw_only=True, tag="ask-for", omit_defaults=True):
+    """Ask for something else; what is left out stays as it is."""
+
+    gpus: int | UnsetType = UNSET
+    accelerators: tuple[str, ...] | UnsetType = UNSET
+    how: Togetherness | UnsetType = UNSET
+    needs: tuple[str, ...] | UnsetType = UNSET
+    avoids: tuple[str, ...] | UnsetType = UNSET
+    limit_ms: Millis | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    after: tuple[JobId, ...] | UnsetType = UNSET
+    off_peak: bool | UnsetType = UNSET
+    array_most: int | UnsetType = UNSET
+
+
+class Raise(Struct, frozen=True):
+    """More of one resource for one team."""
+
+    team: TeamId
+    what: Literal["quota", "borrow", "lend"]
+    resource: str
+    by: int
+    """Thousandths of a GPU, or micro-USD an hour."""
+
+
+class Grant(Struct, frozen=True, tag="grant"):
+    """Change what teams may hold."""
+
+    raises: tuple[Raise, ...]
+
+
+class RentNodes(Struct, frozen=True, tag="rent-nodes"):
+    """Add nodes like one that is there, next to each other."""
+
+    like: NodeId
+    nodes: int
+
+
+class NewSlots(Struct, frozen=True):
+    """A running job, and the slots it is to hold."""
+
+    job_id: JobId
+    slots: Slots
+
+
+class ShrinkJobs(Struct, frozen=True, tag="shrink-jobs"):
+    """Let elastic jobs go on with less."""
+
+    jobs: tuple[NewSlots, ...]
+
+
+class MoveJobs(Struct, frozen=True, tag="move-jobs"):
+    """Stop jobs, and start them again elsewhere."""
+
+    jobs: tuple[NewSlots, ...]
+
+
+class StopJobs(Struct, frozen=True, tag="stop-jobs"):
+    """Stop jobs that go back to the line."""
+
+    jobs: tuple[JobId, ...]
+
+
+Step = Nothing | AskFor | Grant | RentNodes | ShrinkJobs | MoveJobs | StopJobs
+
+
+class Several(Struct, frozen=True, tag="several"):
+    """Changes that help only together."""
+
+    steps: tuple[Step, ...]
+
+
+Change = Step | Several
+
+
+class Started(Struct, frozen=True, kw_only=True):
+    """A job that starts, and who was stopped for it on the way."""
+
+    slots: Slots
+    stopped: tuple[JobId, ...] = ()
+    """Those whom the decider stopped; none means that it starts at once."""
+
+
+def apply_change(
+    fleet: Fleet, govern: Govern, job_id: JobId, change: Change, now_ms: Millis
+) -> tuple[Fleet, Govern]:
+    """Return a fork of the fleet, and the rules, as they would be with a change."""
+    fork = fleet.fork()
+    for step in change.steps if isinstance(change, Several) else (change,):
+        govern = _apply_step(fork, govern, job_id, step, now_ms)
+    return fork, govern
+
+
+def _apply_step(fork: Fleet, govern: Govern, job_id: JobId, change: Step, now_ms: Millis) -> Govern:
+    """Change a fork, and return the rules that then hold."""
+    match change:
+        case Nothing():
+            pass
+        case AskFor():
+            fork.pending[job_id] = asked_for(fork.pending[job_id], change)
+            fork.promises.pop(job_id, None)
+            fork.version += 1
+        case Grant():
+            return granted(govern, change.raises)
+        case RentNodes():
+            _rent(fork, change, now_ms)
+        case ShrinkJobs():
+            for each in change.jobs:
+                order = ResizeJob(each.job_id, each.slots, ADVISED)
+                fork.apply(ActionOrdered(now_ms, order))
+                fork.apply(JobResized(now_ms, each.job_id))
+        case StopJobs():
+            _stop(fork, change.jobs, "preempted", now_ms)
+        case MoveJobs():
+            _stop(fork, [each.job_id for each in change.jobs], "moved", now_ms)
+            for each in change.jobs:
+                fork.apply(ActionOrdered(now_ms, StartJob(each.job_id, each.slots)))
+                fork.apply(JobStarted(now_ms, each.job_id))
+    return govern
+
+
+def starts(fleet: Fleet, govern: Govern, job_id: JobId, now_ms: Millis) -> Started | None:
+    """Return where a fresh decider starts a job, now or once the stops it orders are facts."""
+    fork = fleet.fork()
+    stopped: list[JobId] = []
+    for _ in range(CYCLES):
+        decision = GovernedPlacer(govern).decide(fork, now_ms, None)
+        for action in decision.actions:
+            if isinstance(action, StartJob) and action.job_id == job_id:
+                return Started(slots=action.slots, stopped=tuple(stopped))
+        before = len(stopped)
+        for action in decision.actions:
+            fork.apply(ActionOrdered(now_ms, action))
+            if isinstance(action, StopJob):
+                stopped.append(action.job_id)
+                fork.apply(JobStopped(now_ms, action.job_id, action.cause, Millis(0)))
+            elif isinstance(action, RefuseJob):
+                fork.apply(JobRefused(now_ms, action.job_id, action.reasons))
+            elif isinstance(action, ResizeJob):
+                fork.apply(JobResized(now_ms, action.job_id))
+        if len(stopped) == before or job_id not in fork.pending:
+            return None
+    return None
+
+
+def asked_for(job: Job, change: AskFor) -> Job:
+    """Return a job as it would be with another request."""
+    shape = sized(job.shape, job.shape.gpus if change.gpus is UNSET else change.gpus)
+    if change.accelerators is not UNSET:
+        key = f"{shape.key} @@{'|'.join(change.accelerators)}"
+        shape = replace(shape, key=key, accelerators=change.accelerators)
+    where = shape.where
+    if where is not None:
+        where = replace(
+            where,
+            how=where.how if change.how is UNSET else change.how,
+            needs=where.needs if change.needs is UNSET else change.needs,
+            avoids=where.avoids if change.avoids is UNSET else change.avoids,
+        )
+        shape = standing(shape, where)
+    return replace(
+        job,
+        shape=shape,
+        limit_ms=job.limit_ms if change.limit_ms is UNSET else change.limit_ms,
+        priority=job.priority if change.priority is UNSET else change.priority,
+        terms=None if job.terms is None else _terms(job.terms, change),
+    )
+
+
+def sized(shape: Shape, gpus: int) -> Shape:
+    """Return a shape of fewer GPUs, with as much less of CPUs and memory."""
+    if gpus == shape.gpus:
+        return shape
+    return replace(
+        shape,
+        key=f"{gpus} of {shape.key}",
+        gpus=gpus,
+        cpus_milli=-(-shape.cpus_milli * gpus // shape.gpus),
+        memory_mib=-(-shape.memory_mib * gpus // shape.gpus),
+    )
+
+
+def granted(govern: Govern, raises: Iterable[Raise]) -> Govern:
+    """Return rules under which teams have more."""
+    teams = {team.id: team for team in govern.teams}
+    for each in raises:
+        teams[each.team] = _raised(teams[each.team], each)
+    return replace(govern, teams=tuple(teams.values()))
+
+
+def _raised(team: TeamTerms, more: Raise) -> TeamTerms:
+    def added(amounts: Amounts) -> Amounts:
+        return {**amounts, more.resource: amounts.get(more.resource, 0) + more.by}
+
+    if more.what == "quota":
+        hours = tuple((part, added(quota)) for part, quota in team.hours)
+        return replace(team, quota=added(team.quota), hours=hours)
+    if more.what == "borrow":
+        return replace(team, borrow=added(team.borrow))
+    return replace(team, lend=added(team.lend))
+
+
+def _terms(terms: Terms, change: AskFor) -> Terms:
+    return replace(
+        terms,
+        after=terms.after if change.after is UNSET else change.after,
+        off_peak=terms.off_peak if change.off_peak is UNSET else change.off_peak,
+        array_most=terms.array_most if change.array_most is UNSET else change.array_most,
+    )
+
+
+def _rent(fork: Fleet, change: RentNodes, now_ms: Millis) -> None:
+    like = fork.nodes[change.like]
+    for number in range(change.nodes):
+        name = NodeId(f"rented-{number + 1}")
+        node = replace(
+            like,
+            id=name,
+            rack="rented",
+            leaf="rented",
+            pod="rented",
+            scaleup="rented",
+            rack_watts=0,
+            domains=(),
+        )
+        fork.apply(NodeJoined(now_ms, node))
+
+
+def _stop(fork: Fleet, jobs: Iterable[JobId], cause: StopCause, now_ms: Millis) -> None:
+    for job_id in jobs:
+        saved_ms = fork.past.get(job_id, NEVER_RAN).progress_ms
+        fork.apply(ActionOrdered(now_ms, StopJob(job_id, cause, ADVISED)))
+        fork.apply(JobStopped(now_ms, job_id, cause, saved_ms))

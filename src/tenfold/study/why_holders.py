@@ -1,0 +1,36 @@
+"""Who holds the GPUs that a job could use, under policies that keep no books."""
+
+from heapq import nlargest
+
+from tenfold.decide.place.govern.holdings import PLAIN
+from tenfold.decide.place.govern.why_held import SHOWN, Holders, JobHolds, TeamHolds
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.ids import TeamId
+from tenfold.model.job import WHOLE, Run, Shape
+
+
+def holders_in(view: FleetView, shape: Shape) -> Holders:
+    """Return who holds GPUs of the types that a shape may have, the most first."""
+    by_team: dict[TeamId, int] = {}
+    sized: list[tuple[int, int, int, Run]] = []
+    for run in view.running.values():
+        accelerator = view.nodes[run.slots[0].node].accelerator
+        gpus = sum(slot.milli or slot.gpus * WHOLE for slot in run.slots)
+        if gpus and (not shape.accelerators or accelerator in shape.accelerators):
+            by_team[run.job.team] = by_team.get(run.job.team, 0) + gpus
+            sized.append((gpus, -run.started_ms, -run.job.seq, run))
+    teams = sorted(by_team.items(), key=lambda item: (-item[1], item[0]))
+    return Holders(
+        teams=tuple(TeamHolds(team=team, gpus_milli=gpus) for team, gpus in teams),
+        jobs=tuple(
+            JobHolds(
+                job_id=run.job.id,
+                team=run.job.team,
+                gpus_milli=gpus,
+                since_ms=run.started_ms,
+                preemptible=(run.job.terms or PLAIN).preemptible,
+                stopping=run.stopping,
+            )
+            for gpus, _, _, run in nlargest(SHOWN, sized, key=lambda item: item[:3])
+        ),
+    )

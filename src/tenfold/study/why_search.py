@@ -1,0 +1,138 @@
+"""Who could make room for a waiting job, beyond what the rules let the decider do by itself.
+
+The decider's own search is asked, only with more people to choose from: everybody who may
+be stopped at all, or everybody who could go on elsewhere.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.asks import Amounts
+from tenfold.decide.place.govern.books import Books
+from tenfold.decide.place.govern.holdings import PLAIN, Holding, lost_ms
+from tenfold.decide.place.govern.lines import Class, Option
+from tenfold.decide.place.govern.reclaim import Reclaim
+from tenfold.decide.place.govern.tree import Team
+from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.fleet.capacity import Slots
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.job import WHOLE, Job, Shape
+from tenfold.model.units import Millis
+from tenfold.study.why_changes import MoveJobs, NewSlots, StopJobs
+
+MOVED_MOST = 64
+"""A search that would move more jobs than this is given up."""
+NODES_MOST = 64
+"""Nobody is sought for gangs of more nodes: too many would have to go."""
+
+
+class Overruling(Reclaim):
+    """The search for those who must give way, whatever the rules say about whose turn it is."""
+
+    def __init__(self, settled: Settled) -> None:
+        books = settled.books
+        at_once = replace(settled.govern, delay_ms=Millis(0))
+        super().__init__(at_once, books.tree, books.holdings, books.capacity)
+
+    def movable(
+        self, view: FleetView, job: Job, option: Option, now_ms: Millis
+    ) -> list[Holding] | None:
+        """Return small jobs without whom there would be room, cheapest first."""
+        found = [each for each in self._willing(view) if len(each.slots) == 1]
+        priced = sorted((self._price(each, now_ms), each.job.seq, each) for each in found)
+        return self._for_room(job.shape, option, [(price, each) for price, _, each in priced])
+
+    def _may_go(
+        self, view: FleetView, job: Job, team: Team, amounts: Amounts, now_ms: Millis
+    ) -> Iterator[Holding]:
+        return self._willing(view)
+
+    def _willing(self, view: FleetView) -> Iterator[Holding]:
+        for each in self._holdings.held.values():
+            run = view.running.get(each.job.id)
+            if run is None or run.becoming is not None or each.stopping:
+                continue
+            if (each.job.terms or PLAIN).preemptible:
+                yield each
+
+
+def lost_gpu_ms(settled: Settled, holdings: Iterable[Holding]) -> int:
+    """Return the GPU time that stops now would cost: work since the last save, and a restart."""
+    cost_ms = settled.govern.restart_cost_ms
+    return sum(
+        each.gpus_milli * (lost_ms(each, settled.now_ms) + cost_ms) // WHOLE for each in holdings
+    )
+
+
+def stopping(settled: Settled, job: Job, cls: Class) -> StopJobs | None:
+    """Return the cheapest jobs whose stops would make room and let quotas pass."""
+    search = Overruling(settled)
+    for option in _small(settled, cls):
+        found = search.victims(settled.view, job, cls.team, option, settled.now_ms)
+        if found:
+            return StopJobs(tuple(each.job.id for each in found))
+    return None
+
+
+def moving(settled: Settled, job: Job, cls: Class) -> MoveJobs | None:
+    """Return small jobs that could go on elsewhere and would leave room behind."""
+    search, books = Overruling(settled), settled.books
+    for option in _small(settled, cls):
+        if books.tree.obstacle(cls.team, option.amounts) is not None:
+            continue
+        found = search.movable(settled.view, job, option, settled.now_ms)
+        if found and len(found) <= MOVED_MOST:
+            moves = _rehoused(books, job, option, found)
+            if moves:
+                return MoveJobs(moves)
+    return None
+
+
+def _small(settled: Settled, cls: Class) -> Iterator[Option]:
+    """Yield the types of which a class needs few enough nodes to look for somebody who goes."""
+    capacity = settled.books.capacity
+    for option in cls.options:
+        seats = capacity.seats_in(cls.shape, option.accelerator)
+        if seats and all(seat.members <= NODES_MOST for seat in seats):
+            yield option
+
+
+def _rehoused(
+    books: Books, job: Job, option: Option, movers: Sequence[Holding]
+) -> tuple[NewSlots, ...] | None:
+    """Return new places for movers once a job has the room that they leave; None if too few."""
+    capacity = books.capacity
+    claimed: list[tuple[Slots, Shape]] = []
+    for each in movers:
+        capacity.give(each.slots, each.job.shape)
+    slots = capacity.claim_in(job.shape, option.accelerator)
+    homes: list[NewSlots] = []
+    if slots is not None:
+        claimed.append((slots, job.shape))
+        for each in sorted(movers, key=_largest_first):
+            # A type that costs its team more than it holds now would pass a quota.
+            accelerator = type_of(books, each)
+            home = capacity.claim_in(each.job.shape, accelerator)
+            if home is None:
+                break
+            claimed.append((home, each.job.shape))
+            homes.append(NewSlots(each.job.id, home))
+    for taken, shape in reversed(claimed):
+        capacity.give(taken, shape)
+    for each in movers:
+        capacity.take(each.slots, each.job.shape)
+    if len(homes) < len(movers):
+        return None
+    held = books.holdings.held
+    return tuple(home for home in homes if home.slots != held[home.job_id].slots)
+
+
+def type_of(books: Books, holding: Holding) -> str:
+    """Return the accelerator type that a job holds."""
+    bank, _ = books.capacity.place[holding.slots[0].node]
+    return next(kind[1] for kind, each in books.capacity.banks.items() if each is bank)
+
+
+def _largest_first(holding: Holding) -> tuple[int, int]:
+    return -holding.gpus_milli, holding.job.seq

@@ -1,0 +1,204 @@
+"""When a waiting job will start: what the forecasts rest on, and that they hold."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from tenfold.compose.policies import placing_decider
+from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.engine.loop import Decider
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.actions import PromiseStart
+from tenfold.model.decision import Decision
+from tenfold.model.events import ActionOrdered, JobCancelled, JobSubmitted, NodeJoined
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job, shape_of
+from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.units import HOUR, MINUTE, Millis
+from tenfold.study.eta import Eta, eta, eta_of
+from tenfold.study.eta_book import EtaBook
+from tenfold.study.eta_lengths import Lengths
+from tenfold.study.eta_waits import Traits, Waits
+from tenfold.testing.builders import nodes
+
+NOWHERE = Traits(gpus=0.0, again=0.0, ran=0.0, pending=0.0, pace=20.0, kin=0.0)
+
+
+def busy_jobs(count: int, seed: int = 1) -> list[Job]:
+    """Jobs of 1 to 8 GPUs for two nodes, about as many as these can take."""
+    dice = Random(seed)
+    jobs: list[Job] = []
+    now = 0.0
+    for number in range(count):
+        now += dice.expovariate(1 / (13 * MINUTE))
+        lasts = dice.lognormvariate(0, 1.2) * 20 * MINUTE
+        jobs.append(
+            Job(
+                id=JobId(f"job-{number}"),
+                shape=shape_of(dice.choice((1, 2, 4, 8))),
+                submitted_ms=Millis(round(now)),
+                seq=number,
+                duration_ms=Millis(round(lasts)),
+            )
+        )
+    return jobs
+
+
+def followed(policy: PolicyName, book: EtaBook, jobs: list[Job]) -> None:
+    simulate(SimAsk(nodes=nodes(2), jobs=jobs, policy=Policy(name=policy)), witnesses=[book])
+
+
+class Asking:
+    """Asks about the last in the queue at one cycle, with and without a book."""
+
+    def __init__(self, at_cycle: int) -> None:
+        self.book = EtaBook()
+        self.left = at_cycle
+        self.asked_ms = 0
+        self.answers: list[Eta] = []
+
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+        self.book.cycle(fleet, now_ms, decider, decision)
+        self.left -= 1
+        if self.left <= 0 and not self.answers and fleet.pending:
+            job = next(reversed(fleet.pending.values()))
+            before = fleet.version, dict(fleet.pending), dict(fleet.running)
+            self.asked_ms = now_ms
+            self.answers = [
+                eta(fleet, job, now_ms, self.book),
+                eta_of(fleet, job.id, now_ms, lambda: placing_decider(Policy(name="fifo"))),
+                eta_of(fleet, job.id, now_ms, lambda: placing_decider(Policy(name="fifo"))),
+            ]
+            assert before == (fleet.version, dict(fleet.pending), dict(fleet.running))
+
+
+@pytest.mark.parametrize("policy", ["fifo", "tenfold", "fair", "las"])
+def test_about_half_start_by_p50_and_nine_in_ten_by_p90(policy: PolicyName):
+    book = EtaBook(outcomes=10_000)
+    followed(policy, book, busy_jobs(3_000))
+    outcomes = list(book.outcomes)
+    assert len(outcomes) > 500
+    by_p50 = sum(each.started_ms <= each.p50_ms for each in outcomes) / len(outcomes)
+    by_p90 = sum(each.started_ms <= each.p90_ms for each in outcomes) / len(outcomes)
+    assert 0.45 <= by_p50 <= 0.55
+    assert 0.86 <= by_p90 <= 0.94
+
+
+def test_a_book_changes_nothing_and_repeats_itself():
+    jobs = busy_jobs(600)
+    ask = SimAsk(nodes=nodes(2), jobs=jobs)
+    alone = simulate(ask)
+    books = EtaBook(), EtaBook()
+    watched = [simulate(ask, witnesses=[book]) for book in books]
+    assert [each.summary for each in watched] == [alone.summary] * 2
+    assert list(books[0].outcomes) == list(books[1].outcomes)
+
+
+def test_durations_are_never_read_before_they_are_over():
+    jobs = busy_jobs(400)
+    until = jobs[200].submitted_ms
+    book = EtaBook()
+    followed("fifo", book, jobs)
+    shorter = EtaBook()
+    followed("fifo", shorter, jobs[:201])
+    known = [each for each in book.outcomes if each.began_ms <= until]
+    assert known
+    forecasts = {each.job_id: (each.p50_ms, each.p90_ms) for each in shorter.outcomes}
+    assert all(forecasts[each.job_id] == (each.p50_ms, each.p90_ms) for each in known)
+
+
+def test_thinning_follows_a_part_of_the_waits():
+    whole, part = EtaBook(outcomes=10_000), EtaBook(every=5, outcomes=10_000)
+    jobs = busy_jobs(600)
+    followed("fifo", whole, jobs)
+    followed("fifo", part, jobs)
+    assert len(part.outcomes) == len(whole.outcomes) // 5
+
+
+def test_an_answer_lies_ahead_and_says_what_it_rests_on():
+    asking = Asking(at_cycle=800)
+    ask = SimAsk(nodes=nodes(2), jobs=busy_jobs(1_000), policy=Policy(name="fifo"))
+    simulate(ask, witnesses=[asking])
+    by_book, by_state, again = asking.answers
+    for answer in (by_book, by_state):
+        assert asking.asked_ms <= answer.p50_ms <= answer.p90_ms
+    assert "started by P50 and" in by_book.basis
+    assert "not calibrated" in by_state.basis
+    assert by_state == again
+
+
+def test_a_wait_that_goes_on_moves_its_forecast_on():
+    waits = Waits()
+    for number in range(200):
+        waits.begin(NOWHERE, number)
+        waits.end(number, number + MINUTE * (1 + number), started=True)
+    now_ms = 1_000 * HOUR
+    curve = waits.curve(NOWHERE, now_ms)
+    assert curve is not None
+    bounds = [curve.wait(1.0, waited * MINUTE) for waited in (0, 60, 120, 180, 1_000)]
+    assert all(earlier < later for earlier, later in pairwise(bounds))
+    assert 2 ** bounds[0] == pytest.approx(100 * MINUTE, rel=0.5)
+    assert 2 ** bounds[-1] > 1_000 * MINUTE
+
+
+def test_those_who_still_wait_make_a_forecast_later():
+    started, waiting = Waits(), Waits()
+    for number in range(40):
+        for waits in (started, waiting):
+            waits.begin(NOWHERE, number)
+        started.end(number, number + HOUR, started=True)
+        if number % 2:
+            waiting.end(number, number + HOUR, started=True)
+    now_ms = 10 * HOUR
+    short, long = started.curve(NOWHERE, now_ms), waiting.curve(NOWHERE, now_ms)
+    assert short is not None
+    assert long is not None
+    assert long.wait(3.0) > short.wait(3.0)
+
+
+def test_too_few_waits_say_nothing_and_the_basis_admits_it():
+    fleet, book = Fleet(), EtaBook()
+    fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
+    job = Job(id=JobId("a"), shape=shape_of(1), submitted_ms=Millis(0))
+    fleet.apply(JobSubmitted(Millis(0), job))
+    answer = eta(fleet, job, Millis(MINUTE), book)
+    assert MINUTE <= answer.p50_ms <= answer.p90_ms
+    assert "not calibrated" in answer.basis
+
+
+def test_a_promise_bounds_the_answer():
+    fleet, book = Fleet(), EtaBook()
+    fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
+    job = Job(id=JobId("a"), shape=shape_of(1), submitted_ms=Millis(0))
+    fleet.apply(JobSubmitted(Millis(0), job))
+    promised = Millis(2 * MINUTE)
+    fleet.apply(ActionOrdered(Millis(0), PromiseStart(job.id, (), promised, Millis(0))))
+    answer = eta(fleet, job, Millis(MINUTE), book)
+    assert answer.p90_ms == promised
+    assert answer.basis.startswith("promised")
+
+
+def test_a_job_that_was_taken_back_is_let_go():
+    fleet, book = Fleet(), EtaBook()
+    fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
+    decider = placing_decider(Policy(name="fifo"))
+    book.cycle(fleet, Millis(0), decider, Decision())
+    for number in range(3):
+        job = Job(id=JobId(f"{number}"), shape=shape_of(1), submitted_ms=Millis(1), seq=number)
+        fleet.apply(JobSubmitted(Millis(1), job))
+    book.cycle(fleet, Millis(1), decider, Decision())
+    assert book.known == 3
+    fleet.apply(JobCancelled(Millis(2), JobId("1")))
+    book.cycle(fleet, Millis(2), decider, Decision())
+    assert not book.outcomes
+    assert eta(fleet, fleet.pending[JobId("2")], Millis(3), book).p50_ms >= 3
+
+
+def test_a_length_that_is_drawn_lies_beyond_what_was_served():
+    lengths = Lengths(Fleet(), Millis(0))
+    job = Job(id=JobId("a"), shape=shape_of(4), submitted_ms=Millis(0))
+    for served in (0, MINUTE, 5 * HOUR, 10**12):
+        drawn = [lengths.draw(job, served, chance / 10) for chance in range(10)]
+        assert all(each > served for each in drawn)
+        assert drawn == sorted(drawn)
