@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import StartJob
+from tenfold.model.actions import PromiseStart, StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJoined
 from tenfold.model.govern import Govern, TeamTerms
 from tenfold.model.ids import JobId, NodeId, TeamId
@@ -37,7 +37,7 @@ def asked(
         id=JobId(name),
         shape=shape_of(gpus, gpus_per_node=per_node, where=where, accelerators=types),
         submitted_ms=Millis(0),
-        seq=len(name),
+        seq=sum(name.encode()),
         team=TeamId(team),
         priority=priority,
         terms=terms,
@@ -103,9 +103,8 @@ def test_scattered_room_is_mended_by_moving_a_small_job():
 
 def test_the_best_rack_is_named_where_all_must_stand_in_one():
     members = in_domains(nodes(6), {"rack": 3})
-    fleet = held(
-        members, (asked("a", 8), "n0", 8), (asked("bb", 8), "n1", 8), (asked("c", 8), "n3", 8)
-    )
+    taken = [(asked(node, 8), node, 8) for node in ("n0", "n1", "n3")]
+    fleet = held(members, *taken)
     found = answer(fleet, asked("gang", 24, per_node=8, where=together("rack")))
     assert found.reason.code == "wrong-domain"
     assert found.reason.sentence == (
@@ -163,9 +162,8 @@ def test_rent_is_priced_as_the_policy_says():
 
 def test_the_largest_size_that_starts_now_is_found():
     stays = Terms(preemptible=False)
-    fleet = held(
-        nodes(2), (asked("a", 3, terms=stays), "n0", 3), (asked("b", 6, terms=stays), "n1", 6)
-    )
+    runs = [(asked("a", 3, terms=stays), "n0", 3), (asked("b", 6, terms=stays), "n1", 6)]
+    fleet = held(nodes(2), *runs)
     found = answer(fleet, asked("whole", 8))
     sizes = [one.change for one in found.remedies if one.kind == "size"]
     assert sizes == [AskFor(gpus=5)]
@@ -217,6 +215,32 @@ def test_a_rack_that_cannot_feed_its_gpus_is_the_reason():
     members = [replace(node, rack="r", **drawn) for node in nodes(2)]
     found = answer(held(members, (asked("a", 6), "n0", 6)), asked("whole", 8))
     assert found.reason.code == "rack-power"
+
+
+def test_cpus_that_are_short_are_not_mistaken_for_gpus():
+    greedy = replace(asked("a", 1), shape=shape_of(1, cpus=14))
+    fleet = held(nodes(1, cpus=16), (greedy, "n0", 1))
+    found = answer(fleet, replace(asked("b", 1), shape=shape_of(1, cpus=4)))
+    assert found.reason.code == "cpus-or-memory-short"
+
+
+def test_a_promised_gang_is_told_when_and_where_and_others_of_the_hole_before_it():
+    stays = replace(asked("a", 6, terms=Terms(preemptible=False)), limit_ms=Millis(3 * HOUR))
+    fleet = held(nodes(1), (stays, "n0", 6))
+    gang = asked("gang", 8)
+    fleet.apply(JobSubmitted(Millis(0), gang))
+    slots = (Slot(NodeId("n0"), 8),)
+    fleet.apply(ActionOrdered(NOW, PromiseStart(gang.id, slots, Millis(3 * HOUR), NOW)))
+    own = why(fleet, Govern(), gang, NOW)
+    assert own.reason.code == "promised"
+    assert own.promise is not None
+    assert (own.promise.start_ms, own.promise.slots) == (3 * HOUR, slots)
+    assert [one.job_id for one in own.holders.jobs] == ["a"]
+    late = replace(asked("late", 1, terms=Terms(preemptible=False)), limit_ms=Millis(9 * HOUR))
+    found = answer(fleet, late, Govern())
+    assert found.reason.code == "kept-for-a-promise"
+    assert found.cheapest is not None
+    assert found.cheapest.change == AskFor(limit_ms=Millis(2 * HOUR))
 
 
 def test_jobs_alike_that_came_first_are_counted():

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from tenfold.cli.errors import Done
 from tenfold.cli.output import print_json
 from tenfold.cli.replay_show import diff_json, show_diff, show_story, show_verified, verified_json
+from tenfold.compose.joining import join_record
 from tenfold.compose.replaying import story_of, verify
 from tenfold.compose.rerun import rerun
 from tenfold.compose.sim_inputs import policy_of
@@ -31,6 +32,9 @@ def replay_command(
         str | None,
         Parameter(help="Run the same work under this policy: a name, a file or a slurm.conf."),
     ] = None,
+    fleet: Annotated[
+        Path | None, Parameter(help="Fleet file with the teams of --policy governed.")
+    ] = None,
     explain: Annotated[
         str | None, Parameter(help="Tell the story of this job, each stage with its reason.")
     ] = None,
@@ -40,7 +44,8 @@ def replay_command(
 
     The first decision that differs ends the replay with status 1. With --policy the same
     submissions, work and faults are run under another policy, and what would have differed
-    is listed. With --explain one job's story is told instead.
+    is listed; --fleet tells a governed policy who the teams are. With --explain one job's
+    story is told instead.
     """
     if policy is not None and explain is not None:
         raise InputError(
@@ -53,7 +58,7 @@ def replay_command(
         print_json(story) if as_json else show_story(story)
         return
     if policy is not None:
-        _try_policy(bundle, policy, as_json=as_json)
+        _try_policy(bundle, policy, fleet, as_json=as_json)
         return
     verified = verify(read_bundle(bundle))
     print_json(verified_json(verified)) if as_json else show_verified(bundle, verified)
@@ -61,11 +66,12 @@ def replay_command(
         raise Done(1)
 
 
-def _try_policy(path: Path, named: str, *, as_json: bool) -> None:
+def _try_policy(path: Path, named: str, fleet: Path | None, *, as_json: bool) -> None:
     chosen = policy_of(named)
     bundle = read_bundle(path)
+    chosen, notes = join_record(chosen, bundle.header.policy, fleet)
     again = rerun(bundle, chosen)
-    for note in again.notes:
+    for note in (*notes, *again.notes):
         sys.stderr.write(f"note: {note}\n")
     diff = replay_diff(again.recorded, again.again, again.gpus)
     before = bundle.header.policy.name

@@ -27,6 +27,7 @@ app = App(
 )
 app.command("tenfold.cli.sim_failures:failures_command", name="failures")
 app.command("tenfold.cli.sim_compare:compare_command", name="compare")
+app.command("tenfold.cli.sim_govern:govern_command", name="govern")
 app.command("tenfold.cli.sim_import:import_trace_command", name="import")
 app.command("tenfold.cli.sim_generate:generate_command", name="generate")
 
@@ -36,7 +37,8 @@ JobsFile = Annotated[Path, Parameter(help="Jobs: CSV or Parquet, or a public tra
 PolicyNamed = Annotated[
     str,
     Parameter(
-        help="tenfold, fifo, sjf, srtf, srsf, las, edf, fair, slurm, a policy file or a slurm.conf."
+        help="tenfold, governed, fifo, sjf, srtf, srsf, las, edf, fair, slurm, a policy file or a "
+        "slurm.conf."
     ),
 ]
 PlacementNamed = Annotated[
@@ -153,7 +155,7 @@ def _run(files: SimFiles, wanted: _Wanted) -> None:
     if watched:
         from tenfold.cli.sim_watched import run_watched  # noqa: PLC0415
 
-        run_watched(prepared, bundle, shadow, force=force, as_json=as_json)
+        run_watched(prepared, bundle, shadow, facts=files.facts, force=force, as_json=as_json)
         return
     if as_json and html is None and not detail and not sys.stderr.isatty():
         result = simulate(prepared.ask)

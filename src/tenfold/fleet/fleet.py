@@ -243,8 +243,10 @@ class Fleet:
             self._take(more_than(action.slots, run.slots), run.job.shape)
             self.running[action.job_id] = replace(run, becoming=action.slots)
         elif type(action) is PromiseStart:
-            promise = Promise(action.slots, action.start_ms, action.since_ms)
-            self.promises[action.job_id] = promise
+            self.promises.pop(action.job_id, None)
+            if action.slots:
+                promise = Promise(action.slots, action.start_ms, action.since_ms)
+                self.promises[action.job_id] = promise
 
     def _job_started(self, event: JobStarted) -> None:
         order = self.orders.pop(event.job_id)

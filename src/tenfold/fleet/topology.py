@@ -15,7 +15,7 @@ from tenfold.fleet.topology_bank import Rack, TopologyBank
 from tenfold.fleet.topology_gang import USUAL, Gang, Way, ways
 from tenfold.model.events import NodeJoined
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Shape
+from tenfold.model.job import Shape, Slot
 from tenfold.model.node import Node
 from tenfold.model.units import Millis
 from tenfold.model.where import Level
@@ -148,6 +148,14 @@ class TopologyCapacity(Capacity):
                 if gpus and watts > rack.left:
                     return False
         return True
+
+    def offered_by(self, slot: Slot) -> int:
+        """Return the most GPUs that any node may have free because a slot was given back.
+
+        Where a rack can feed more again, that may be another node than its own.
+        """
+        bank, number = self._home(slot.node)
+        return bank.size if number in bank.racks else bank.free[number]
 
     def domains(self, level: Level) -> Mapping[str, tuple[NodeId, ...]]:
         """Return the nodes of every domain of a level, in the order in which nodes came.

@@ -39,7 +39,10 @@ class ResizeJob(Struct, frozen=True, gc=False, tag=True):
 
 
 class PromiseStart(Struct, frozen=True, gc=False, tag=True):
-    """Keep these slots for a waiting gang: it is to start there at `start_ms` at the latest."""
+    """Keep these slots for a waiting gang: it is to start there at `start_ms` at the latest.
+
+    A new promise takes the place of an older one; without slots it is withdrawn.
+    """
 
     job_id: JobId
     slots: tuple[Slot, ...]

@@ -8,11 +8,13 @@ from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import Decider, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
+from tenfold.model.govern import Govern
 from tenfold.model.job import Job
 from tenfold.model.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings, SimWorld
 from tenfold.testing.broken import hold
+from tenfold.testing.governed_laws import Governing
 from tenfold.testing.laws import Leaves, Sound, Watched
 from tenfold.testing.ledger import Hands, Ledger
 from tenfold.testing.worlds import SmallWorld, drawn_world
@@ -30,6 +32,10 @@ LEAVES: dict[PolicyName, Leaves] = {
 """Policies that use whatever room there is; others may keep some on purpose."""
 
 
+GOVERNED_EVERY = 3
+PLAIN: tuple[PolicyName, ...] = tuple(name for name in POLICIES if name != "governed")
+
+
 class Soaked(Struct, frozen=True):
     """What a world went through."""
 
@@ -42,9 +48,16 @@ class Soaked(Struct, frozen=True):
 
 def soak_one(seed: int, name: PolicyName | None = None, *, every: int = 1) -> Soaked:
     """Run the world of a seed; policies take turns where none is named."""
-    name = name or POLICIES[seed % len(POLICIES)]
+    name = name or policy_of(seed)
     world = drawn_world(Random(seed), governed=name == "governed")
     return run_world(world, name, every=every)
+
+
+def policy_of(seed: int) -> PolicyName:
+    """Return whose turn a seed is: every third world is governed, the others share the rest."""
+    if seed % GOVERNED_EVERY == 0:
+        return "governed"
+    return PLAIN[(seed - seed // GOVERNED_EVERY - 1) % len(PLAIN)]
 
 
 def run_world(world: SmallWorld, name: PolicyName, *, every: int = 1) -> Soaked:
@@ -55,7 +68,10 @@ def run_world(world: SmallWorld, name: PolicyName, *, every: int = 1) -> Soaked:
     watched = watched_decider(world, name, every=every)
     ledger = Ledger(Hands(world.restart_cost_ms, world.checkpoint_every_ms))
     fleet, acted = Fleet(), simulated(world)
-    run(acted, fleet, [watched], journal=ledger, witnesses=[Sound(ledger)])
+    decider = watched
+    if name == "governed":
+        decider = Governing(watched, world.govern or Govern(), every=every)
+    run(acted, fleet, [decider], journal=ledger, witnesses=[Sound(ledger)])
     ledger.close()
     meters = acted.meters
     refused = len(meters.turned_away)

@@ -150,11 +150,12 @@ class _Trials:
 def _in_order(found: Sequence[Remedy]) -> tuple[Remedy, ...]:
     in_usd = all(each.usd_micros is not None for each in found)
 
-    def key(each: Remedy) -> tuple[bool, bool, int, int, int]:
+    def key(each: Remedy) -> tuple[bool, bool, int, int, int, int]:
         price = (each.usd_micros or 0) if in_usd else each.lost_gpu_ms + each.rented_gpu_ms
-        disturbed = len(each.stopped) + len(_disturbed(each.change))
+        moved = len(each.change.jobs) if isinstance(each.change, MoveJobs) else 0
+        stopped = len(each.stopped) + len(_disturbed(each.change)) - moved
         is_less = each.kind in LESS
-        return each.kind != "free", is_less, price, disturbed, ORDER.index(each.kind)
+        return each.kind != "free", is_less, price, stopped, moved, ORDER.index(each.kind)
 
     return tuple(sorted(found, key=key))
 

@@ -117,14 +117,33 @@ class Books:
         self.capacity.give(holding.slots, holding.job.shape)
         lines = self.lines
         if lines.count:
-            place, most = self.capacity.place, 0
-            for slot in holding.slots:
-                bank, number = place[slot.node]
-                most = max(most, bank.free[number])
-            lines.offer(most)
+            lines.offer(max(map(self.capacity.offered_by, holding.slots)))
             lines.gave_back(holding.team)
+            self.reconsider(holding.team)
         self.stirred = True
         return holding
+
+    def is_owed(self, cls: Class) -> bool:
+        """Return whether a class may displace anybody at all, if there is somebody to displace."""
+        if self.holdings.has_below(cls.team, cls.priority):
+            return True
+        within = self.tree.is_within
+        return any(
+            node.parent is not None and within(node, option.amounts)
+            for option in cls.options
+            for node in cls.team.path
+        )
+
+    def reconsider(self, team: Team) -> None:
+        """Note who was set aside and is owed room, or not any more, as a team holds another."""
+        if not self.govern.preempts or self.resizing:
+            return
+        for cls in self.lines.below(team.path[-2]):
+            if cls.state != "active":
+                if self.is_owed(cls):
+                    self.wanting[cls] = None
+                else:
+                    self.wanting.pop(cls, None)
 
     def count(self, team: Team, amounts: Amounts, sign: int) -> None:
         """Count that a team holds more (1) or less (-1), which changes its turn."""

@@ -56,6 +56,8 @@ class Holdings:
         """Holdings of a team by priority."""
         self._ripening: list[tuple[int, int, int, Holding]] = []
         """When holdings may be displaced for the first time."""
+        self._unseen = False
+        """Whether somebody has become so whom nobody was told of."""
 
     def add(self, holding: Holding) -> None:
         """Count a job that holds room from now on."""
@@ -67,7 +69,7 @@ class Holdings:
             self._on.setdefault(slot.node, {})[job.id] = holding
         by = self._priorities.setdefault(holding.team, {})
         by[job.priority] = by.get(job.priority, 0) + 1
-        if self._govern.preempts and (job.terms is None or job.terms.preemptible):
+        if job.terms is None or job.terms.preemptible:
             ripe_ms = self.ripe_ms(holding)
             heappush(self._ripening, (ripe_ms, job.submitted_ms, job.seq, holding))
 
@@ -97,11 +99,18 @@ class Holdings:
 
     def ripened(self, now_ms: int) -> bool:
         """Return whether anybody may be displaced by now who could not be when last asked."""
-        ripening, found = self._ripening, False
-        while ripening and ripening[0][0] <= now_ms:
+        self._pass(now_ms)
+        unseen, self._unseen = self._unseen, False
+        return unseen
+
+    def _pass(self, now_ms: int) -> None:
+        """Take note of those who have run long enough by now."""
+        ripening = self._ripening
+        while ripening and (
+            ripening[0][0] <= now_ms or self.held.get(ripening[0][3].job.id) is not ripening[0][3]
+        ):
             holding = heappop(ripening)[3]
-            found |= self.held.get(holding.job.id) is holding
-        return found
+            self._unseen |= self.held.get(holding.job.id) is holding
 
     def on(self, node_id: NodeId) -> Iterable[Holding]:
         """Return the holdings on a node."""
@@ -113,12 +122,8 @@ class Holdings:
 
     def next_ripe_ms(self, now_ms: int) -> int | None:
         """Return the next moment after now at which a holding may be displaced."""
-        ripening = self._ripening
-        while ripening and (
-            ripening[0][0] <= now_ms or self.held.get(ripening[0][3].job.id) is not ripening[0][3]
-        ):
-            heappop(ripening)
-        return ripening[0][0] if ripening else None
+        self._pass(now_ms)
+        return self._ripening[0][0] if self._ripening else None
 
     def of(self, team: Team) -> Iterator[Holding]:
         """Yield the holdings of a team and of all below it."""

@@ -77,7 +77,10 @@ def _hear(books: Books, news: Sequence[Event], fresh: list[Job]) -> bool:
             fresh.append(event.job)
         elif isinstance(event, JobEnded):
             holding = books.release(event.job_id)
-            fresh += books.admission.ended(holding.job)
+            again = books.admission.ended(holding.job)
+            if any(job.terms is not None and job.terms.array_most for job in again):
+                return False
+            fresh += again
         elif isinstance(event, ActionOrdered):
             if not _is_known(event.action, books):
                 return False

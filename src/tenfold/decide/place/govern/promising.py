@@ -42,6 +42,9 @@ class Promising:
             if any(view.states[slot.node] != "up" for slot in slots):
                 books.unpromise(promised)
                 books.enter(promised.job)
+                since_ms = promised.promise.since_ms
+                withdrawn = PromiseStart(promised.job.id, (), self._now_ms, since_ms)
+                self._walk.actions.append(withdrawn)
                 continue
             is_due = self._now_ms >= promised.promise.start_ms
             if self._walk.stirred or self._walk.ripened or is_due:
@@ -78,7 +81,7 @@ class Promising:
         books, shape = self._books, job.shape
         if shape.milli or shape.cpus_milli or shape.memory_mib or not shape.gpus:
             return None
-        if job.limit_ms is None and job.id in self._view.past:
+        if job.limit_ms is None and (not books.govern.preempts or job.id in self._view.past):
             # It was stopped once; it is not let in where it may have to go again.
             return None
         seats = [
@@ -167,7 +170,7 @@ class Promising:
     def _late(self, promised: Promised, *, is_due: bool) -> list[Holding] | None:
         """Return those who only fill a hole and must go now; None where others stand there too."""
         books, promise = self._books, promised.promise
-        if books.resizing:
+        if books.resizing or not books.govern.preempts:
             return None
         going: dict[int, Holding] = {}
         for slot in promise.slots:

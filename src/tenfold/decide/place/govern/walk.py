@@ -192,7 +192,7 @@ class Walk:
         self.actions.append(StartJob(job.id, slots))
         if books.lines.count:
             books.lines.touch(cls.team)
-            self._reconsider(cls.team)
+            books.reconsider(cls.team)
 
     def stop(self, holding: Holding, reason: Reason) -> None:
         """Order a stop, and count the room as coming."""
@@ -204,7 +204,7 @@ class Walk:
     def _displace(self, cls: Class, job: Job) -> tuple[Slots, Amounts] | None:
         """Order the stops that make room for a job, and return the room to come."""
         books, view = self.books, self.view
-        if books.resizing or not self._is_owed(cls, job):
+        if books.resizing or not books.is_owed(cls):
             books.wanting.pop(cls, None)
             return None
         books.wanting[cls] = None
@@ -221,28 +221,6 @@ class Walk:
                 assert slots is not None, f"stops for job `{job.id}` made no room"
                 return slots, books.amounts(slots, option.accelerator)
         return None
-
-    def _is_owed(self, cls: Class, job: Job) -> bool:
-        """Return whether a job may displace anybody at all, if there is somebody to displace."""
-        books = self.books
-        if books.holdings.has_below(cls.team, job.priority):
-            return True
-        return any(
-            node.parent is not None and books.tree.is_within(node, option.amounts)
-            for option in cls.options
-            for node in cls.team.path
-        )
-
-    def _reconsider(self, team: Team) -> None:
-        """Note who of a team that was set aside is owed room now that it holds more."""
-        wanting = self.books.wanting
-        node = team.path[-2]
-        for cls in self.books.lines.below(node):
-            if cls.state != "active":
-                if self._is_owed(cls, cls.line[0][2]):
-                    wanting[cls] = None
-                else:
-                    wanting.pop(cls, None)
 
     def _may_stop_more(self) -> bool:
         most = self.books.govern.stops_per_hour

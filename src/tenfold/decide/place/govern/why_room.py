@@ -128,6 +128,8 @@ def _short(
     had = f"{room.nodes_with_room:,} of {room.nodes_alike:,} nodes have room{away}"
     if _draws(books, shape, accelerators) and _unfed(books, shape, accelerators):
         return Reason("rack-power", f"{needs}: {had}; others have GPUs that racks cannot feed")
+    if _gpus_suffice(books, shape, accelerators):
+        return Reason("cpus-or-memory-short", f"{needs} with its CPUs and memory: {had}")
     free = "1 GPU is free" if room.gpus_free == 1 else f"{room.gpus_free:,} GPUs are free"
     if room.gpus_free >= room.gpus_needed > 0:
         return Reason("room-scattered", f"{needs}: {had}, though {free}")
@@ -217,6 +219,17 @@ def _banks(
 def _draws(books: Books, shape: Shape, accelerators: Sequence[str]) -> bool:
     """Return whether the nodes that would do stand in racks whose limit binds."""
     return any(bank.racks for bank, _ in _banks(books, shape, accelerators))
+
+
+def _gpus_suffice(books: Books, shape: Shape, accelerators: Sequence[str]) -> bool:
+    """Return whether enough nodes have the GPUs, so that it is CPUs or memory that they lack."""
+    if not (shape.cpus_milli or shape.memory_mib):
+        return False
+    least = 1 if shape.milli else 0
+    return any(
+        bank.with_room(max(least, seat.gpus)) >= _members(seat)
+        for bank, seat in _banks(books, shape, accelerators)
+    )
 
 
 def _unfed(books: Books, shape: Shape, accelerators: Sequence[str]) -> bool:

@@ -1,0 +1,47 @@
+"""A governed policy joined with a fleet that is not read for it: in a shadow, or in a record.
+
+A record names nodes, not teams. What a policy leaves out is then taken from the fleet file
+where one is given, or else from the policy that was recorded.
+"""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tenfold.compose.fleet import load_facts
+from tenfold.compose.governing import govern_of
+from tenfold.compose.sim_inputs import UNREAD_FACTS
+from tenfold.files.fleet import load_fleet
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.govern import Govern
+from tenfold.model.policy import Policy
+
+NO_FLEET = FleetSpec(name="", sites=(), pools=())
+EVEN = "nothing says who the teams are: all count alike and have no quota (--fleet names them)"
+
+
+def join_fleet(policy: Policy, spec: FleetSpec, facts: Path | None = None) -> Policy:
+    """Return a policy with the teams and prices of a fleet where it is governed and has none."""
+    if policy.name != "governed":
+        return policy
+    catalogue = load_facts(facts, without=UNREAD_FACTS)
+    return replace(policy, govern=govern_of(policy, spec, catalogue))
+
+
+def join_record(
+    policy: Policy, recorded: Policy, fleet: Path | None = None, facts: Path | None = None
+) -> tuple[Policy, list[str]]:
+    """Return a policy for a recorded run, and what its reader should know."""
+    if policy.name != "governed":
+        return policy, []
+    if fleet is not None:
+        catalogue = load_facts(facts, without=UNREAD_FACTS)
+        spec = load_fleet(fleet, catalogue, unknown_accelerators=True)
+        return join_fleet(policy, spec, facts), []
+    stated, before = policy.govern or Govern(), recorded.govern or Govern()
+    if not stated.teams:
+        stated = replace(stated, teams=before.teams)
+    prices = {**before.usd_micros_per_gpu_hour, **stated.usd_micros_per_gpu_hour}
+    stated = replace(stated, usd_micros_per_gpu_hour=prices)
+    joined = join_fleet(replace(policy, govern=stated), NO_FLEET, facts)
+    return joined, [] if stated.teams else [EVEN]

@@ -1,0 +1,181 @@
+"""Who is owed room, who has borrowed it, and what would fit if some were gone.
+
+Worked out from a view and the declared terms alone, to judge whom a decider stops, and whom
+it lets wait.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from tenfold.fleet.fleet import NEVER_RAN, Fleet
+from tenfold.fleet.topology import TopologyCapacity
+from tenfold.model.actions import Action, PromiseStart, StartJob
+from tenfold.model.decision import Decision
+from tenfold.model.events import ActionOrdered, JobEnded
+from tenfold.model.govern import ANY, USD, Amounts, Govern
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job import WHOLE, Job, Order, Run
+from tenfold.model.terms import Terms
+from tenfold.model.units import Millis
+from tenfold.testing.governed_quota import Quotas, add_to, amounts_of, held_by_teams
+from tenfold.testing.room import gang_on
+
+PLAIN = Terms()
+Branch = tuple[TeamId, bool]
+"""A team with all below it, or (True) only the jobs of a team that has others below it."""
+
+
+class Standing:
+    """How everybody stands at one moment."""
+
+    def __init__(self, govern: Govern, fleet: Fleet, now_ms: Millis) -> None:
+        self.govern = govern
+        self.fleet = fleet
+        self.now_ms = now_ms
+        self.quotas = Quotas(govern, fleet.nodes, now_ms)
+        self.held = held_by_teams(govern, fleet, promised=True)
+        self._borrowed: dict[Branch, dict[JobId, None]] = {}
+
+    def before(self, decision: Decision, action: Action) -> "Standing":
+        """Return how everybody stood when an action was decided: after those before it."""
+        fork = self.fleet.fork()
+        for one in decision.actions:
+            if one is action:
+                break
+            if isinstance(one, StartJob | PromiseStart):
+                fork.apply(ActionOrdered(self.now_ms, one))
+        return Standing(self.govern, fork, self.now_ms)
+
+    def forget(self, run: Run) -> None:
+        """Count what a run holds as given back."""
+        add_to(self.held, run.job.team, amounts_of(self.govern, self.fleet.nodes, run.slots), -1)
+
+    def branches(self, team: TeamId) -> list[Branch]:
+        """Return the branches of the tree that a job of a team counts in, from the leaf up."""
+        own: list[Branch] = [(team, True)] if self.quotas.is_parent(team) else []
+        return own + [(one, False) for one in self.quotas.path(team)]
+
+    def above(self, branch: Branch) -> TeamId:
+        """Return the team right above a branch."""
+        team, is_own = branch
+        return team if is_own else self.quotas.parent(team)
+
+    def is_within(self, branch: Branch, amounts: Amounts) -> bool:
+        """Return whether a branch would hold no more than its quota with so much more."""
+        for name in self.quotas.resources:
+            if (more := amounts.get(name, 0)) and self._held(branch, name) + more > self._quota(
+                branch, name
+            ):
+                return False
+        return True
+
+    def borrowed(self, branch: Branch) -> dict[JobId, None]:
+        """Return the jobs of a branch that go beyond its quota, those that started last."""
+        found = self._borrowed.get(branch)
+        if found is None:
+            found = self._borrowed[branch] = {}
+            left = {name: self._quota(branch, name) for name in self.quotas.resources}
+            for one in sorted(self._holders(branch), key=_start):
+                amounts = amounts_of(self.govern, self.fleet.nodes, one.slots)
+                if all(left[name] >= amounts.get(name, 0) for name in left if name in amounts):
+                    for name in left:
+                        left[name] -= amounts.get(name, 0)
+                else:
+                    found[one.job.id] = None
+        return found
+
+    def may_displace(self, job: Job, amounts: Amounts, run: Run) -> bool:
+        """Return whether a job that takes so much is owed the room of one that runs."""
+        if run.job.team == job.team:
+            return run.job.priority < job.priority
+        for mine in self.branches(job.team):
+            for other in self.branches(run.job.team):
+                if other != mine and self.above(other) == self.above(mine):
+                    return self.is_within(mine, amounts) and run.job.id in self.borrowed(other)
+        return False
+
+    def is_ripe(self, run: Run) -> bool:
+        """Return whether a run may be stopped for others at all by now."""
+        most = self.govern.stops_per_job
+        return (
+            (run.job.terms or PLAIN).preemptible
+            and self.now_ms >= run.started_ms + self.min_run_ms(run.job.team)
+            and (not most or self.fleet.past.get(run.job.id, NEVER_RAN).runs < most)
+        )
+
+    def min_run_ms(self, team: TeamId) -> int:
+        """Return how long jobs of a team run before they may be stopped."""
+        own = [terms.min_run_ms for terms in self.govern.teams if terms.id == team]
+        return self.govern.min_run_ms if not own or own[0] is None else own[0]
+
+    def asks(self, job: Job) -> Iterator[tuple[str, Amounts]]:
+        """Yield the accelerator types that may do, and the most that a job takes of each."""
+        types = dict.fromkeys(node.accelerator for node in self.fleet.nodes.values())
+        for kind in types:
+            gangs = [
+                gang
+                for node in self.fleet.nodes.values()
+                if node.accelerator == kind and (gang := gang_on(node, job.shape)) is not None
+            ]
+            if gangs:
+                most = max(members * each + rest for members, each, rest in gangs)
+                milli = job.shape.milli or most * WHOLE
+                yield kind, self._amounts(kind, milli)
+
+    def fits(self, job: Job, *, without: Iterable[JobId] = ()) -> bool:
+        """Return whether a waiting job would find room and quota if some others were gone.
+
+        Nodes that are kept for promises to others stay kept, and so does their quota.
+        """
+        after = self.fleet.fork()
+        for job_id in without:
+            after.apply(JobEnded(self.now_ms, job_id))
+        held = held_by_teams(self.govern, after, promised=True)
+        capacity = TopologyCapacity.of(after)
+        if job.id in after.promises:
+            promise = after.promises[job.id]
+            add_to(held, job.team, amounts_of(self.govern, after.nodes, promise.slots), -1)
+        for other, promise in after.promises.items():
+            for slot in promise.slots if other != job.id else ():
+                capacity.keep(slot.node)
+        before = self.quotas.excess(held)
+        for kind, amounts in self.asks(job):
+            add_to(held, job.team, amounts)
+            excess = self.quotas.excess(held)
+            add_to(held, job.team, amounts, -1)
+            if any(amount > before.get(key, 0) for key, amount in excess.items()):
+                continue
+            if capacity.claim_in(job.shape, kind) is not None:
+                return True
+        return False
+
+    def promise_fits(self, job: Job, *, without: Iterable[JobId] = ()) -> bool:
+        """Return whether what a job was promised would be free if some others were gone."""
+        after = self.fleet.fork()
+        for job_id in without:
+            after.apply(JobEnded(self.now_ms, job_id))
+        return TopologyCapacity.of(after).has(after.promises[job.id].slots, job.shape)
+
+    def _amounts(self, kind: str, milli: int) -> Amounts:
+        price = self.govern.usd_micros_per_gpu_hour.get(kind, 0)
+        found: Amounts = {kind: milli, ANY: milli, USD: milli * price // WHOLE}
+        return {name: amount for name, amount in found.items() if amount}
+
+    def _quota(self, branch: Branch, name: str) -> int:
+        team, is_own = branch
+        return self.quotas.own_quota(team, name) if is_own else self.quotas.quota(team, name)
+
+    def _held(self, branch: Branch, name: str) -> int:
+        team, is_own = branch
+        if is_own:
+            return self.held.get(team, {}).get(name, 0)
+        return self.quotas.held_below(self.held, team, name)
+
+    def _holders(self, branch: Branch) -> Iterator[Run | Order]:
+        for one in (*self.fleet.running.values(), *self.fleet.orders.values()):
+            if branch in self.branches(one.job.team):
+                yield one
+
+
+def _start(one: Run | Order) -> tuple[int, int, int]:
+    at_ms = one.started_ms if isinstance(one, Run) else one.ordered_ms
+    return at_ms, one.job.submitted_ms, one.job.seq

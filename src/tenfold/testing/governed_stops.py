@@ -1,0 +1,218 @@
+"""The laws of stopping some for others: whom, for whom, and that it helps.
+
+They read from the reason of a stop for whom it is, and so hold the reasons to be true as well.
+"""
+
+import re
+from collections.abc import Sequence
+
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.actions import StartJob, StopJob
+from tenfold.model.decision import Decision
+from tenfold.model.events import (
+    ActionRefused,
+    Event,
+    JobStopped,
+    NodeCordoned,
+    NodeJoined,
+    NodeLost,
+    NodeReturned,
+)
+from tenfold.model.govern import Govern
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job
+from tenfold.model.units import DAY, HOUR, Millis
+from tenfold.testing.broken import hold
+from tenfold.testing.governed_quota import is_in
+from tenfold.testing.governed_standing import PLAIN, Standing
+
+FOR_OTHERS = ("reclaimed", "outranked", "promise-due")
+_NAMED = re.compile(r"job `([^`]+)`")
+
+
+class _Made:
+    """Room that is being made for a job."""
+
+    def __init__(self, at_ms: Millis) -> None:
+        self.at_ms = at_ms
+        self.victims: list[JobId] = []
+
+
+class StopLaws:
+    """What must hold of stops, with what has to be remembered between them."""
+
+    def __init__(self) -> None:
+        self._gave_way: dict[tuple[JobId, JobId], Millis] = {}
+        """(Who was stopped, for whom), and when."""
+        self._made: dict[JobId, _Made] = {}
+        """By job that room is being made for."""
+        self._govern: Govern | None = None
+
+    def hear(
+        self,
+        govern: Govern,
+        view: Fleet,
+        now_ms: Millis,
+        news: Sequence[Event],
+        decision: Decision,
+    ) -> None:
+        """Check that room that was made is used once it is there."""
+        if self._govern is not govern:
+            # Other rules: who was owed room yesterday may owe it today.
+            self._govern = govern
+            self._gave_way.clear()
+            self._made.clear()
+        if self._made and any(_disturbs(event) for event in news):
+            self._made.clear()
+        starts = [one.job_id for one in decision.actions if isinstance(one, StartJob)]
+        for job_id, made in list(self._made.items()):
+            if any(one in view.running and view.running[one].stopping for one in made.victims):
+                continue
+            del self._made[job_id]
+            if (
+                job_id not in view.pending
+                or job_id in starts
+                or _hours_passed(govern, made, now_ms)
+            ):
+                continue
+            is_used = any(one not in made.victims for one in starts)
+            hold(
+                "nobody-is-stopped-in-vain",
+                is_used,
+                f"`{job_id}`, for which {made.victims} were stopped, waits at {now_ms} ms",
+            )
+
+    def judge(self, standing: Standing, decision: Decision) -> None:
+        """Check the stops of a decision."""
+        groups: dict[JobId, list[StopJob]] = {}
+        for one in decision.actions:
+            if isinstance(one, StopJob) and one.reason.code in FOR_OTHERS:
+                asker = _asker(one)
+                self._may_be_stopped(standing, one, asker, decision)
+                groups.setdefault(asker, []).append(one)
+        self._rate(standing, groups)
+        for number, (asker, stops) in enumerate(groups.items()):
+            made = self._made[asker] = _Made(standing.now_ms)
+            made.victims += [one.job_id for one in stops]
+            if number == 0:
+                _all_needed(standing, decision, asker, stops)
+
+    def nobody_owed_waits(self, standing: Standing, decision: Decision) -> None:
+        """Whoever is owed room displaces those who have it, as soon as they may be."""
+        fleet, govern, now_ms = standing.fleet, standing.govern, standing.now_ms
+        runs = fleet.running.values()
+        if not govern.preempts or any(run.stopping or run.becoming for run in runs):
+            return
+        if govern.stops_per_hour and _recent(standing) >= govern.stops_per_hour:
+            return
+        ripe = [run for run in runs if standing.is_ripe(run)]
+        for job in _heads(fleet) if ripe else ():
+            if now_ms - job.submitted_ms < govern.delay_ms or _gone(decision, job):
+                continue
+            for _, amounts in standing.asks(job):
+                going = [one.job.id for one in ripe if standing.may_displace(job, amounts, one)]
+                if going and standing.fits(job, without=going):
+                    hold(
+                        "who-is-owed-room-gets-it",
+                        False,
+                        f"`{job.id}` waits at {now_ms} ms, {going} could give way",
+                    )
+
+    def _may_be_stopped(
+        self, standing: Standing, stop: StopJob, asker: JobId, decision: Decision
+    ) -> None:
+        fleet, now_ms = standing.fleet, standing.now_ms
+        run = fleet.running[stop.job_id]
+        words = f"`{stop.job_id}` for `{asker}` at {now_ms} ms"
+        hold("who-may-not-be-stopped-is-not", (run.job.terms or PLAIN).preemptible, words)
+        hold("stops-are-for-who-waits", asker in fleet.pending, words)
+        job = fleet.pending[asker]
+        is_turned = (asker, stop.job_id) in self._gave_way
+        hold("nobody-gives-way-in-turn", not is_turned, f"{words}, and the other way before")
+        self._gave_way[stop.job_id, asker] = now_ms
+        if stop.reason.code == "promise-due":
+            return
+        hold("runs-have-their-least-time", standing.is_ripe(run), words)
+        waited = now_ms - job.submitted_ms >= standing.govern.delay_ms
+        hold("who-asks-has-waited", waited, words)
+        before = _without_going(standing, decision, stop)
+        owed = any(before.may_displace(job, amounts, run) for _, amounts in before.asks(job))
+        hold("only-who-owes-room-is-stopped", owed, words)
+
+    def _rate(self, standing: Standing, groups: dict[JobId, list[StopJob]]) -> None:
+        """No more jobs are asked to make room once an hour's stops are used up."""
+        most = standing.govern.stops_per_hour
+        for stops in groups.values():
+            if most and stops[0].reason.code != "promise-due":
+                hold("stops-keep-to-their-rate", _recent(standing) < most, f"{stops[0]}")
+
+
+def _without_going(standing: Standing, decision: Decision, stop: StopJob) -> Standing:
+    """Return how everybody stands without what those hold who are being stopped."""
+    found = standing.before(decision, stop)
+    going = {one.job_id for one in decision.actions if isinstance(one, StopJob)}
+    for job_id, run in found.fleet.running.items():
+        if run.stopping or job_id in going:
+            found.forget(run)
+    return found
+
+
+def _all_needed(
+    standing: Standing, decision: Decision, asker: JobId, stops: Sequence[StopJob]
+) -> None:
+    """The first for whom others are stopped fits then, and not if one of them stayed."""
+    fleet = standing.fleet
+    if any(run.stopping for run in fleet.running.values()):
+        return
+    job = fleet.pending[asker]
+    now = standing.before(decision, stops[0])
+    gone = [one.job_id for one in stops]
+    words = f"{gone} for `{asker}` at {standing.now_ms} ms"
+    fits = now.promise_fits if stops[0].reason.code == "promise-due" else now.fits
+    hold("nobody-is-stopped-in-vain", fits(job, without=gone), words)
+    for stays in gone:
+        others = [one for one in gone if one != stays]
+        hold("nobody-is-stopped-in-vain", not fits(job, without=others), f"{words}: not `{stays}`")
+
+
+def _heads(fleet: Fleet) -> list[Job]:
+    """Return the first who waits of each team, priority and shape, without those promised."""
+    found: dict[object, Job] = {}
+    for job in sorted(fleet.pending.values(), key=lambda one: (one.submitted_ms, one.seq)):
+        terms = job.terms or PLAIN
+        if job.id in fleet.promises or terms.after or terms.array_most or terms.off_peak:
+            continue
+        if not job.shape.gpus or job.shape.cpus_milli or job.shape.memory_mib:
+            continue
+        found.setdefault((job.team, job.priority, job.shape.key), job)
+    return list(found.values())
+
+
+def _gone(decision: Decision, job: Job) -> bool:
+    return any(one.job_id == job.id for one in decision.actions)
+
+
+def _recent(standing: Standing) -> int:
+    return sum(1 for at_ms in standing.fleet.evictions if at_ms > standing.now_ms - HOUR)
+
+
+def _asker(stop: StopJob) -> JobId:
+    found = _NAMED.search(stop.reason.sentence)
+    hold("stops-say-for-whom", found is not None, f"{stop}")
+    assert found is not None
+    return JobId(found[1])
+
+
+def _disturbs(event: Event) -> bool:
+    """Return whether a fact may change what room was made for."""
+    if isinstance(event, JobStopped):
+        return event.cause != "preempted"
+    changes = (NodeJoined, NodeLost, NodeReturned, NodeCordoned, ActionRefused)
+    return isinstance(event, changes)
+
+
+def _hours_passed(govern: Govern, made: _Made, now_ms: Millis) -> bool:
+    """Return whether quotas or off-peak hours are others than when room was made."""
+    hours = [*govern.off_peak, *(each for team in govern.teams for each, _ in team.hours)]
+    moments = [(at_ms + govern.timezone_ms) % DAY for at_ms in (made.at_ms, now_ms)]
+    return any(len({is_in(each, moment) for moment in moments}) > 1 for each in hours)
