@@ -21,6 +21,7 @@ BY_TEAM: dict[str, Callable[[TeamFare], str]] = {
     "90% wait less than": lambda fare: hours(fare.wait_s_p90),
     "Got of what it deserved": lambda fare: f"{fare.served:.0%}",
 }
+REFUSED = "Jobs refused, which wait and deserve nothing"
 
 
 def show_governance(answer: Governance) -> None:
@@ -65,9 +66,10 @@ def gain_words(gain: Gain) -> str:
         f" {gain.delay_days_saved:,.0f} days less in all."
     )
     if gain.jobs_only_now:
+        fit = "fits" if gain.jobs_only_now == 1 else "fit"
         said += (
-            f" No partition holds another {count(gain.jobs_only_now, 'job')}"
-            f" of {gain.gpu_hours_only_now:,.0f} GPU-hours."
+            f" {count(gain.jobs_only_now, 'job')} of {gain.gpu_hours_only_now:,.0f} GPU-hours"
+            f" {fit} into no partition."
         )
     return said
 
@@ -118,6 +120,16 @@ def _by_team(ways: Sequence[Way]) -> dict[str, Table]:
             [team or "(none)", *(_cell(way.teams.get(team), say) for way in ways)] for team in teams
         ]
         tables[title] = (columns, rows)
+    refused = [
+        [way.teams[team].refused if team in way.teams else 0 for way in ways] for team in teams
+    ]
+    if any(map(any, refused)):
+        rows = [
+            [team or "(none)", *(f"{jobs:,}" for jobs in found)]
+            for team, found in zip(teams, refused, strict=True)
+            if any(found)
+        ]
+        tables[REFUSED] = (columns, rows)
     return tables
 
 

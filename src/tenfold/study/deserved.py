@@ -69,14 +69,14 @@ class Deal:
         nodes: dict[str, _Node] = {}
         for name in known:
             self._plant(name, known, nodes)
-        for name in (*known, *teams):
+        for name in dict.fromkeys((*known, *teams)):
             node = nodes.get(name)
             if node is None or node.below:
                 # Jobs of a parent, or of a team that nobody named, stand beside the others.
                 above = node or self._root
                 node = _Node(TeamTerms(id=TeamId(name)))
                 above.below.append(node)
-            self._leaves.setdefault(name, node)
+            self._leaves[name] = node
         self._root.add_up()
 
     def quota_milli(self, team: str) -> int:

@@ -210,3 +210,15 @@ def _windows(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> tu
             )
         )
     return tuple(windows)
+
+
+def calm(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+    """Return jobs that say how long they run at most, keep to it, and never change their size."""
+    return tuple(
+        replace(
+            job,
+            limit_ms=Millis(max(1, job.duration_ms or 0)),
+            terms=job.terms and replace(job.terms, least_gpus=0, most_gpus=0),
+        )
+        for job in jobs
+    )

@@ -7,6 +7,7 @@ starts again keeps it, and a gang keeps the place that it was promised.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
 from tenfold.fleet.capacity import Bank, Seat, Slots
@@ -41,12 +42,16 @@ def expected_ends(holdings: Iterable[Holding], now_ms: Millis) -> Ends:
 
 
 def plan_promise(
-    capacity: TopologyCapacity, shape: Shape, ends: Ends, now_ms: Millis
+    capacity: TopologyCapacity,
+    shape: Shape,
+    ends: Ends,
+    busy: Mapping[NodeId, None],
+    now_ms: Millis,
 ) -> tuple[Slots, Millis] | None:
-    """Return the slots that a gang is expected to get first, and when."""
+    """Return the slots that a gang is expected to get first, on nodes not busy, and when."""
     best: tuple[int, Slots] | None = None
     for seat in capacity.seats(shape):
-        found = _in_bank(capacity, seat, shape, ends, now_ms)
+        found = _in_bank(capacity, seat, shape, _Times(ends, busy, now_ms))
         if found is not None and (best is None or found[0] < best[0]):
             best = found
     return None if best is None else (best[1], Millis(best[0]))
@@ -74,15 +79,23 @@ def ends_in_time(job: Job, promise: Promise, now_ms: Millis, least_ms: int) -> b
     ).preemptible and promise.since_ms < now_ms <= promise.start_ms - least_ms
 
 
+class _Times(NamedTuple):
+    """What a promise is planned by."""
+
+    ends: Ends
+    busy: Mapping[NodeId, None]
+    now_ms: Millis
+
+
 def _in_bank(
-    capacity: TopologyCapacity, seat: Seat, shape: Shape, ends: Ends, now_ms: Millis
+    capacity: TopologyCapacity, seat: Seat, shape: Shape, by: _Times
 ) -> tuple[int, Slots] | None:
     bank, wanted = seat.bank, seat.members + (seat.rest > 0)
     times: list[tuple[int, int, int]] = []
     for number, name in enumerate(bank.names):
-        if not bank.is_open[number]:
+        if not bank.is_open[number] or name in by.busy:
             continue
-        at_ms = _free_ms(bank.free[number], seat.gpus, ends.get(name, ()), now_ms)
+        at_ms = _free_ms(bank.free[number], seat.gpus, by.ends.get(name, ()), by.now_ms)
         if at_ms is not None:
             times.append((at_ms, -bank.free[number], number))
     times.sort()

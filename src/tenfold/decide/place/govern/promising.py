@@ -14,7 +14,8 @@ from tenfold.decide.place.govern.promises import (
     start_ms_of,
 )
 from tenfold.fleet.capacity import Slots
-from tenfold.model.actions import PromiseStart
+from tenfold.model.actions import PromiseStart, StartJob
+from tenfold.model.ids import NodeId
 from tenfold.model.job import Job, Promise, Slot
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
@@ -66,40 +67,60 @@ class Promising:
         if not ready:
             return
         ends = expected_ends(books.holdings.held.values(), now_ms)
+        busy = self._being_started()
         for cls in sorted(ready, key=self._turn):
             if len(books.promised) >= govern.promises:
                 return
-            plan = plan_promise(books.capacity, cls.shape, ends, now_ms)
+            plan = plan_promise(books.capacity, cls.shape, ends, busy, now_ms)
             if plan is not None:
                 slots, start_ms = plan
                 job = books.lines.leave(cls)
                 start_ms = max(start_ms, Millis(now_ms + 1))
                 self._promise(job, Promise(slots, start_ms, now_ms))
 
+    def _being_started(self) -> dict[NodeId, None]:
+        """Return nodes of starts under way: who starts later than a promise fills its hole."""
+        starts = [action for action in self._walk.actions if isinstance(action, StartJob)]
+        return {
+            slot.node: None
+            for start in (*self._view.orders.values(), *starts)
+            for slot in start.slots
+        }
+
     def hole(self, job: Job, accelerator: str) -> Slots | None:
         """Return room, taken, on a node that is kept for later, if the job is gone by then."""
         books, shape = self._books, job.shape
         if shape.milli or shape.cpus_milli or shape.memory_mib or not shape.gpus:
             return None
-        if job.limit_ms is None and (not books.govern.preempts or job.id in self._view.past):
-            # It was stopped once; it is not let in where it may have to go again.
+        if job.id in self._view.past or (job.limit_ms is None and not books.govern.preempts):
+            # Who was stopped once is not let in where it may have to go again.
             return None
-        seats = [
-            seat for seat in books.capacity.seats(shape) if seat.members == 1 and not seat.rest
-        ]
-        least_ms = max(SHORTEST_GUESS_MS, books.govern.min_run_ms)
         for promised in self._in_order():
-            if not ends_in_time(job, promised.promise, self._now_ms, least_ms):
-                continue
-            for slot in promised.promise.slots:
-                bank, number = books.capacity.place[slot.node]
-                if self._view.nodes[slot.node].accelerator != accelerator:
-                    continue
-                for seat in seats:
-                    if seat.bank is bank and bank.free[number] >= seat.gpus:
-                        found = self._take_kept((Slot(slot.node, seat.gpus),), job)
-                        if found is not None:
-                            return found
+            if self._may_fill(job, promised):
+                for slot in promised.promise.slots:
+                    found = self._on_kept(job, slot, accelerator)
+                    if found is not None:
+                        return found
+        return None
+
+    def _may_fill(self, job: Job, promised: Promised) -> bool:
+        """Return whether a job may use the time until a promise."""
+        if job.team == promised.job.team and job.priority > promised.job.priority:
+            # It could displace the gang in turn.
+            return False
+        least_ms = max(SHORTEST_GUESS_MS, self._books.govern.min_run_ms)
+        return ends_in_time(job, promised.promise, self._now_ms, least_ms)
+
+    def _on_kept(self, job: Job, slot: Slot, accelerator: str) -> Slots | None:
+        """Return room, taken, for a job on one node that is kept."""
+        capacity = self._books.capacity
+        bank, number = capacity.place[slot.node]
+        for seat in capacity.seats_in(job.shape, accelerator):
+            alone = seat.members == 1 and not seat.rest
+            if alone and seat.bank is bank and bank.free[number] >= seat.gpus:
+                found = self._take_kept((Slot(slot.node, seat.gpus),), job)
+                if found is not None:
+                    return found
         return None
 
     def _take_kept(self, slots: Slots, job: Job) -> Slots | None:

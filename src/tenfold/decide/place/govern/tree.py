@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tenfold.decide.place.govern.asks import Amounts, Resources
-from tenfold.model.govern import Govern, TeamTerms
+from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import TeamId
 from tenfold.model.units import DAY, Millis
 
@@ -211,8 +211,11 @@ class Tree:
             names = self.resources.names
             for number, name in enumerate(names):
                 below = sum(child.effective[number] for child in team.children)
-                kept = sum(child.guaranteed[number] for child in team.children)
+                kept = sum(_unlent(child, number) for child in team.children)
                 stated = quota.get(name, 0)
+                if name == ANY and ANY not in quota:
+                    # Who names types alone has as much of all types together.
+                    stated = sum(quota.get(each, 0) for each in names[: self.resources.types])
                 if team is self.root:
                     stated = self.resources.capacity[number]
                 elif team.children:
@@ -230,6 +233,11 @@ class Tree:
             if team is self.root:
                 team.borrow = [0] * len(names)
                 team.guaranteed = [0] * len(names)
+
+
+def _unlent(team: Team, number: int) -> int:
+    """Return the part of a team's quota that nobody outside it may use."""
+    return team.effective[number] - team.pool[number] + team.guaranteed[number]
 
 
 def quota_at(terms: TeamTerms, local_ms: Millis) -> dict[str, int]:

@@ -7,20 +7,25 @@ from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.books import Books, Promised
 from tenfold.decide.place.govern.holdings import Holding
 from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.promises import SHORTEST_GUESS_MS
 from tenfold.decide.place.govern.promising import Promising
 from tenfold.decide.place.govern.reclaim import Reclaim
 from tenfold.decide.place.govern.tree import Obstacle, Team
 from tenfold.decide.place.misfit import never_fits
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob
+from tenfold.model.actions import Action, PromiseStart, RefuseJob, StartJob, StopJob
 from tenfold.model.decision import NOTHING, Decision
-from tenfold.model.job import Job
+from tenfold.model.job import Job, Promise
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, Millis
 
 REPAIRED = ("node-lost", "moved", "start-failed")
 """Jobs that were stopped by these go before all others."""
+
+
+Seated = tuple[Slots, Amounts, Promised | None]
+"""Room, what it takes from quotas, and the promise of it where it is still to come."""
 
 
 class Walk:
@@ -60,14 +65,14 @@ class Walk:
                     self.actions.append(RefuseJob(job.id, (answer,)))
                 if answer is not True:
                     continue
-            if past and is_repair(self.view, job):
-                cls = books.class_of(job)
-                cls.line.append((job.submitted_ms, job.seq, job))
-                books.repairs.append(cls)
-            elif promises and job.id in promises:
+            if promises and job.id in promises:
                 promise = promises[job.id]
                 node = self.view.nodes[promise.slots[0].node]
                 books.promise(job, promise, node.accelerator)
+            elif past and is_repair(self.view, job):
+                cls = books.class_of(job)
+                cls.line.append((job.submitted_ms, job.seq, job))
+                books.repairs.append(cls)
             else:
                 books.enter(job)
 
@@ -81,13 +86,12 @@ class Walk:
                 self._lend(holding)
             if books.repairs:
                 self._repair()
-            promising = Promising(self) if books.govern.promises else None
-            if promising is not None and books.promised:
+            promising = Promising(self)
+            if books.promised:
                 promising.keep()
             self._take_turns()
             self._settle()
-            if promising is not None:
-                promising.make()
+            promising.make()
         wake_ms = self._wake_ms()
         return Decision(self.actions, wake_ms) if self.actions or wake_ms else NOTHING
 
@@ -153,7 +157,7 @@ class Walk:
                 self._refuse(job)
                 lines.touch(cls.team)
 
-    def seat(self, cls: Class, job: Job) -> tuple[Slots, Amounts] | None:
+    def seat(self, cls: Class, job: Job) -> Seated | None:
         """Return room for a job, taken, and what it takes from quotas."""
         books, team, shape = self.books, cls.team, cls.shape
         met = self._met
@@ -171,7 +175,7 @@ class Walk:
             if slots is None and books.promised and books.govern.backfill:
                 slots = Promising(self).hole(job, accelerator)
             if slots is not None:
-                return slots, books.amounts(slots, accelerator)
+                return slots, books.amounts(slots, accelerator), None
         return self._displace(cls, job) if books.govern.preempts else None
 
     def start(
@@ -201,8 +205,8 @@ class Walk:
         self.actions.append(StopJob(holding.job.id, "preempted", reason))
         self._stops += 1
 
-    def _displace(self, cls: Class, job: Job) -> tuple[Slots, Amounts] | None:
-        """Order the stops that make room for a job, and return the room to come."""
+    def _displace(self, cls: Class, job: Job) -> Seated | None:
+        """Order the stops that make room for a job, and promise it the room to come."""
         books, view = self.books, self.view
         if books.resizing or not books.is_owed(cls):
             books.wanting.pop(cls, None)
@@ -219,7 +223,11 @@ class Walk:
                 slots = books.capacity.claim_in(cls.shape, option.accelerator)
                 books.wanting.pop(cls, None)
                 assert slots is not None, f"stops for job `{job.id}` made no room"
-                return slots, books.amounts(slots, option.accelerator)
+                due_ms = Millis(self.now_ms + SHORTEST_GUESS_MS)
+                promise = Promise(slots, due_ms, self.now_ms)
+                self.actions.append(PromiseStart(job.id, slots, due_ms, self.now_ms))
+                amounts = books.amounts(slots, option.accelerator)
+                return slots, amounts, Promised(job, books.class_of(job), promise, amounts)
         return None
 
     def _may_stop_more(self) -> bool:
