@@ -91,6 +91,16 @@ class TopologyCapacity(Capacity):
             del self._kept[node_id]
             super().set_open(node_id, node_id not in self._away)
 
+    def has_kept(self, slots: Slots, shape: Shape) -> bool:
+        """Return whether these very slots are free, on nodes that may be hidden but are up."""
+        hidden = [slot.node for slot in slots if slot.node in self._kept]
+        for node_id in hidden:
+            super().set_open(node_id, node_id not in self._away)
+        has = self.has(slots, shape)
+        for node_id in hidden:
+            super().set_open(node_id, False)
+        return has
+
     def could_hold(self, shape: Shape) -> bool:
         """Return whether the fleet could hold the shape if it were empty and whole."""
         could = self._could.get(shape.key)

@@ -162,7 +162,7 @@ class Lines:
         if no_room:
             self._parked.setdefault(cls.shape.key, {})[cls] = None
         _, _, job = cls.line[0]
-        for node, number, amount in met:
+        for node, number, amount in dict.fromkeys(met):
             below = cls.team.path[: cls.team.path.index(node)]
             key = self._tree.turn(below[-1:], cls.team.head.amounts)
             place = (key, -cls.priority, job.submitted_ms, job.seq, cls.stamp, cls)

@@ -36,6 +36,7 @@ class Promising:
     def keep(self) -> None:
         """Start promised gangs whose room is there, and mend promises that cannot be kept."""
         books, view = self._books, self._view
+        stirred = self._walk.stirred or self._walk.ripened or bool(books.holdings.stopping)
         for promised in self._in_order():
             slots = promised.promise.slots
             if books.promised.get(promised.job.id) is not promised:
@@ -48,7 +49,7 @@ class Promising:
                 self._walk.actions.append(withdrawn)
                 continue
             is_due = self._now_ms >= promised.promise.start_ms
-            if self._walk.stirred or self._walk.ripened or is_due:
+            if stirred or is_due:
                 self._try(promised, is_due=is_due)
 
     def make(self) -> None:
@@ -95,9 +96,13 @@ class Promising:
         if job.id in self._view.past or (job.limit_ms is None and not books.govern.preempts):
             # Who was stopped once is not let in where it may have to go again.
             return None
+        closed: dict[NodeId, None] = {}
         for promised in self._in_order():
-            if self._may_fill(job, promised):
-                for slot in promised.promise.slots:
+            if not self._may_fill(job, promised):
+                closed.update((slot.node, None) for slot in promised.promise.slots)
+        for promised in self._in_order():
+            for slot in promised.promise.slots:
+                if slot.node not in closed:
                     found = self._on_kept(job, slot, accelerator)
                     if found is not None:
                         return found
@@ -118,19 +123,11 @@ class Promising:
         for seat in capacity.seats_in(job.shape, accelerator):
             alone = seat.members == 1 and not seat.rest
             if alone and seat.bank is bank and bank.free[number] >= seat.gpus:
-                found = self._take_kept((Slot(slot.node, seat.gpus),), job)
-                if found is not None:
-                    return found
+                slots = (Slot(slot.node, seat.gpus),)
+                if capacity.has_kept(slots, job.shape):
+                    capacity.take(slots, job.shape)
+                    return slots
         return None
-
-    def _take_kept(self, slots: Slots, job: Job) -> Slots | None:
-        books = self._books
-        books.unkeep(slots)
-        has = books.capacity.has(slots, job.shape)
-        if has:
-            books.capacity.take(slots, job.shape)
-        books.keep(slots)
-        return slots if has else None
 
     def _in_order(self) -> list[Promised]:
         return sorted(self._books.promised.values(), key=_made)
@@ -140,7 +137,7 @@ class Promising:
         books, job, slots = self._books, promised.job, promised.promise.slots
         capacity, first = books.capacity, self._first_alike(promised)
         books.unpromise(promised)
-        if capacity.has(slots, job.shape) or self._cleared(promised, is_due=is_due):
+        if capacity.has_kept(slots, job.shape) or self._cleared(promised, is_due=is_due):
             capacity.take(slots, job.shape)
             if first is not promised:
                 first = self._swap(first, promised)
@@ -178,10 +175,22 @@ class Promising:
     def _cleared(self, promised: Promised, *, is_due: bool) -> bool:
         """Stop those who only filled the time until a promise, if nobody else is in the way."""
         late = self._late(promised, is_due=is_due)
-        for holding in late or ():
+        if late is None or not self._fits_without(late, promised):
+            return False
+        for holding in late:
             why = f"its room was promised to job `{promised.job.id}`"
             self._walk.stop(holding, Reason("promise-due", why))
-        return late is not None
+        return True
+
+    def _fits_without(self, late: list[Holding], promised: Promised) -> bool:
+        """Return whether a promised gang would find its room if these were gone."""
+        capacity = self._books.capacity
+        for holding in late:
+            capacity.give(holding.slots, holding.job.shape)
+        fits = capacity.has_kept(promised.promise.slots, promised.job.shape)
+        for holding in late:
+            capacity.take(holding.slots, holding.job.shape)
+        return fits
 
     def restore(self, promised: Promised) -> None:
         """Go on keeping a promise."""
