@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from planted_bugs import BUGS, Planted
+from planted_governed import GOVERNED_BUGS
 from tenfold.study.soak import soak_one
 
 WORLDS_MOST = 100
@@ -36,7 +37,7 @@ def first_found(bug: Planted) -> tuple[int, str]:
     return WORLDS_MOST, "nothing"
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.bug.replace(" ", "-"))
+@pytest.mark.parametrize("bug", (*BUGS, *GOVERNED_BUGS), ids=lambda bug: bug.bug.replace(" ", "-"))
 def test_a_planted_bug_is_found(bug: Planted, monkeypatch: pytest.MonkeyPatch):
     bug.patch(monkeypatch)
     seed, law = first_found(bug)

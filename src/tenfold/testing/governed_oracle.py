@@ -6,7 +6,7 @@ lets the one who asks in first and then the others back where they stood, deares
 tells what must be given up at the least cost.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
 from tenfold.fleet.fleet import Fleet
@@ -23,10 +23,17 @@ Places = tuple[Slot, ...]
 Kind = tuple[str, str, int, int, int, tuple[str, ...], str]
 
 
-def most_started(govern: Govern, fleet: Fleet, now_ms: Millis) -> int:
-    """Return the most GPUs that waiting jobs could start on now; whole GPUs are all they ask."""
-    search = _Best(govern, fleet, now_ms)
-    jobs = sorted(fleet.pending.values(), key=lambda job: -job.shape.gpus)
+def most_started(
+    govern: Govern, fleet: Fleet, now_ms: Millis, *, among: Collection[JobId] = ()
+) -> int:
+    """Return the most GPUs that waiting jobs could start on now; whole GPUs are all they ask.
+
+    With `among`, these must be among those who start.
+    """
+    search = _Best(govern, fleet, now_ms, among)
+    jobs = sorted(
+        fleet.pending.values(), key=lambda job: (job.id not in among, -job.shape.gpus, job.seq)
+    )
     search.extend(jobs, 0)
     return search.best
 
@@ -34,8 +41,11 @@ def most_started(govern: Govern, fleet: Fleet, now_ms: Millis) -> int:
 class _Best:
     """All placements, one job after another, with a bound that cuts off what cannot win."""
 
-    def __init__(self, govern: Govern, fleet: Fleet, now_ms: Millis) -> None:
+    def __init__(
+        self, govern: Govern, fleet: Fleet, now_ms: Millis, among: Collection[JobId]
+    ) -> None:
         self._govern = govern
+        self._among = among
         self._nodes = fleet.nodes
         self._free = {
             name: free if fleet.states[name] == "up" else 0
@@ -48,7 +58,8 @@ class _Best:
 
     def extend(self, jobs: Sequence[Job], so_far: int) -> None:
         """Try the jobs that are left in every way."""
-        self.best = max(self.best, so_far)
+        if not jobs or jobs[0].id not in self._among:
+            self.best = max(self.best, so_far)
         most = sum(max((_gpus(way) for way in self._ways(job)), default=0) for job in jobs)
         state = (len(jobs), so_far, *self._free.values(), repr(self._held))
         if not jobs or so_far + most <= self.best or state in self._seen:
@@ -63,7 +74,8 @@ class _Best:
                 self.extend(others, so_far + _gpus(way))
             add_to(self._held, job.team, amounts, -1)
             self._move(way, 1)
-        self.extend(others, so_far)
+        if job.id not in self._among:
+            self.extend(others, so_far)
 
     def _move(self, way: Places, sign: int) -> None:
         for slot in way:

@@ -9,7 +9,7 @@ from tenfold.fleet.capacity import Seat, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.govern import ANY, USD, Govern
-from tenfold.model.ids import JobId
+from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import WHOLE, Job, Promise, Run, Shape, Slot
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
@@ -46,7 +46,10 @@ class Books:
         self.stirred = True
         """Whether those who want to displace others may find more than they did."""
         self.resizing = any(run.becoming is not None for run in view.running.values())
+        self._is_timed = bool(govern.delay_ms or govern.stops_per_hour)
         self._options: dict[str, tuple[Option, ...]] = {}
+        self._traits: dict[str, tuple[int, bool]] = {}
+        self._never: dict[tuple[TeamId, str], Reason | None] = {}
         for job, slots, started_ms, stopping in sorted(_holders(view), key=_start_order):
             accelerator = view.nodes[slots[0].node].accelerator
             holding = made_holding(self.tree, job, slots, started_ms, accelerator)
@@ -54,6 +57,17 @@ class Books:
             if stopping:
                 self.holdings.stop(holding)
         self.admission.begin(holding.job for holding in self.holdings.held.values())
+
+    def is_still(self, now_ms: Millis) -> bool:
+        """Return whether nothing has happened since the last walk that lets anybody start."""
+        return not (
+            self.stirred
+            or self.promised
+            or self.repairs
+            or self.holdings.stopping
+            or self.lines.is_dirty
+            or (self.wanting and (self._is_timed or self.holdings.has_ripened(now_ms)))
+        )
 
     def options(self, shape: Shape) -> tuple[Option, ...]:
         """Return the accelerator types that will do, with what each takes from quotas."""
@@ -77,15 +91,25 @@ class Books:
         """Return a class for a job, which is not in the lines yet."""
         shape = job.shape
         cls = Class(self.tree.team(job.team), shape, job.priority, self.options(shape))
-        seats = self.capacity.seats(shape)
-        cls.least = min((seat.rest or seat.gpus for seat in seats), default=0)
-        cls.is_gang = bool(seats) and all(
-            seat.members > 1 or seat.gpus >= seat.bank.size > 0 for seat in seats
-        )
+        traits = self._traits.get(shape.key)
+        if traits is None:
+            seats = self.capacity.seats(shape)
+            least = min((seat.rest or seat.gpus for seat in seats), default=0)
+            is_gang = bool(seats) and all(
+                seat.members > 1 or seat.gpus >= seat.bank.size > 0 for seat in seats
+            )
+            traits = self._traits[shape.key] = (least, is_gang)
+        cls.least, cls.is_gang = traits
         return cls
 
     def never(self, job: Job) -> Reason | None:
         """Return why quotas will never let a job in, whatever others give back."""
+        key = (job.team, job.shape.key)
+        if key not in self._never:
+            self._never[key] = self._never_in(job)
+        return self._never[key]
+
+    def _never_in(self, job: Job) -> Reason | None:
         team = self.tree.team(job.team)
         met: Obstacle | None = None
         for _, amounts in self.options(job.shape):

@@ -103,6 +103,11 @@ class Holdings:
         unseen, self._unseen = self._unseen, False
         return unseen
 
+    def has_ripened(self, now_ms: int) -> bool:
+        """Return what `ripened` would, which can be asked again."""
+        self._pass(now_ms)
+        return self._unseen
+
     def _pass(self, now_ms: int) -> None:
         """Take note of those who have run long enough by now."""
         ripening = self._ripening

@@ -83,6 +83,11 @@ class Lines:
         for classes in self._classes.values():
             yield from classes.values()
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether a team with somebody at its gate gave something back."""
+        return bool(self._dirty)
+
     def below(self, team: Team) -> Iterator[Class]:
         """Yield the classes of a team and of all below it."""
         yield from self._classes.get(team, {}).values()
@@ -117,7 +122,7 @@ class Lines:
                 return None
             node = tries[0][6]
             if not node.children:
-                return self._first(node, active=True)
+                return self._first_active(node)
         return None
 
     def leave(self, cls: Class) -> Job:
@@ -246,11 +251,7 @@ class Lines:
 
     def _refresh(self, team: Team) -> None:
         """Bring the places of a team, and of those above it, up to date."""
-        head = self._first(team, active=False)
-        is_active = head is not None and self._first(team, active=True) is not None
-        if head is not team.head:
-            self._rouse_gated(team)
-            is_active = head is not None and self._first(team, active=True) is not None
+        head, is_active = self._head(team)
         turn_of = self._tree.turn_of
         for node in team.path:
             parent = node.parent
@@ -271,17 +272,34 @@ class Lines:
             first, is_active = _top(parent.heads), _top(parent.tries) is not None
             head = None if first is None else first.head
 
-    def _rouse_gated(self, team: Team) -> None:
-        """Another first job gives the team another turn, at gates too."""
+    def _head(self, team: Team) -> tuple[Class | None, bool]:
+        """Return the first class of a team, and whether any of them is worth trying."""
+        head: Class | None = None
+        is_active = False
+        classes = self._classes.get(team)
+        if classes:
+            for cls in classes.values():
+                is_active = is_active or cls.state == "active"
+                if head is None or _before(cls, head):
+                    head = cls
+            if head is not team.head:
+                is_active = self._rouse_gated(team) or is_active
+        return head, is_active
+
+    def _rouse_gated(self, team: Team) -> bool:
+        """Let those at gates try again: another first job gives their team another turn."""
+        found = False
         for cls in self._classes.get(team, {}).values():
             if cls.state == "gated":
                 self._set(cls, "active")
+                found = True
+        return found
 
-    def _first(self, team: Team, *, active: bool) -> Class | None:
-        """Return the first class of a team, of those worth trying or of all."""
+    def _first_active(self, team: Team) -> Class | None:
+        """Return the first class of a team that is worth trying."""
         first: Class | None = None
         for cls in self._classes.get(team, {}).values():
-            if (not active or cls.state == "active") and (first is None or _before(cls, first)):
+            if cls.state == "active" and (first is None or _before(cls, first)):
                 first = cls
         return first
 

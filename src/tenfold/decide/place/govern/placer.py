@@ -59,8 +59,10 @@ class GovernedPlacer:
             fresh = sorted(view.pending.values(), key=_arrival)
         self._version = view.version
         walk = Walk(books, view, now_ms)
-        walk.admit(fresh)
-        decision = walk.go()
+        decision = walk.alone(fresh[0]) if len(fresh) == 1 else None
+        if decision is None:
+            walk.admit(fresh)
+            decision = walk.go()
         wake_ms, hours_ms = decision.wake_at_ms, self._hours_ms
         if hours_ms is None or (wake_ms is not None and wake_ms <= hours_ms):
             return decision

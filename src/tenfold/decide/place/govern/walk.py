@@ -49,6 +49,34 @@ class Walk:
         self.wakes: list[int] = []
         """Moments at which time alone may change something."""
 
+    def alone(self, job: Job) -> Decision | None:
+        """Start the only job that could start now, without comparing it to anybody."""
+        books, view = self.books, self.view
+        if (
+            not books.is_still(self.now_ms)
+            or job.terms is not None
+            or (view.past and job.id in view.past)
+        ):
+            return None
+        lines, shape = books.lines, job.shape
+        team, options = books.tree.team(job.team), books.options(shape)
+        if len(options) > 1 or (lines.count and lines.get(team, job.priority, shape) is not None):
+            return None
+        accelerator, amounts = next(iter(options))
+        if books.tree.obstacle(team, amounts) is not None:
+            return None
+        slots = books.capacity.claim(shape)
+        if slots is None:
+            return None
+        if len(slots) > 1:
+            amounts = books.amounts(slots, accelerator)
+        books.holdings.add(Holding(job, slots, self.now_ms, team, amounts))
+        if lines.count:
+            lines.touch(team)
+            books.reconsider(team)
+        self.actions.append(StartJob(job.id, slots))
+        return Decision(self.actions, self._wake_ms())
+
     def admit(self, fresh: Iterable[Job]) -> None:
         """Let jobs into the lines, as far as their terms allow."""
         books, past, promises = self.books, self.view.past, self.view.promises
@@ -92,6 +120,9 @@ class Walk:
             self._take_turns()
             self._settle()
             promising.make()
+        else:
+            # Nobody waited for what was given back.
+            books.stirred = False
         wake_ms = self._wake_ms()
         return Decision(self.actions, wake_ms) if self.actions or wake_ms else NOTHING
 
@@ -285,6 +316,8 @@ class Walk:
         books, now_ms = self.books, self.now_ms
         if self._stops:
             return now_ms
+        if not (books.wanting or books.promised or self.wakes):
+            return None
         times = self.wakes
         wanting = [cls for cls in books.wanting if cls.line]
         if (wanting or books.promised) and (ripe_ms := books.holdings.next_ripe_ms(now_ms)):

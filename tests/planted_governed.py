@@ -1,0 +1,156 @@
+"""Bugs to plant in the governed decider on purpose, each as a patch: do its laws find them?"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from planted_bugs import FRESH, Planted
+from tenfold.decide.place.govern import admission, promising, reclaim, walk
+from tenfold.decide.place.govern.admission import Admission
+from tenfold.decide.place.govern.holdings import Holding, Holdings
+from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place.govern.reclaim import Reclaim
+from tenfold.decide.place.govern.tree import Tree
+from tenfold.decide.place.govern.walk import Walk
+from tenfold.fleet import topology
+from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.model.actions import ResizeJob
+from tenfold.model.job import Slot
+from tenfold.model.reason import Reason
+
+
+def _with_teams(patch: pytest.MonkeyPatch, **terms: Any) -> None:
+    """Let the tree believe that all teams have other terms."""
+    make = Tree.__init__
+
+    def wrong(self: Any, govern: Any, *others: Any) -> None:
+        teams = tuple(replace(team, **terms) for team in govern.teams)
+        make(self, replace(govern, teams=teams), *others)
+
+    patch.setattr(Tree, "__init__", wrong)
+
+
+def lending_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    _with_teams(patch, lend={})
+
+
+def borrowing_is_not_limited(patch: pytest.MonkeyPatch) -> None:
+    _with_teams(patch, borrow={})
+
+
+def anybody_may_be_stopped(patch: pytest.MonkeyPatch) -> None:
+    is_free = Reclaim._is_free
+
+    def wrong(self: Any, view: Any, holding: Holding, now_ms: Any) -> bool:
+        terms = holding.job.terms
+        if terms is None or terms.preemptible:
+            return is_free(self, view, holding, now_ms)
+        ripe = now_ms >= self._holdings.ripe_ms(holding)
+        return ripe and not holding.stopping and holding.job.id in view.running
+
+    patch.setattr(Reclaim, "_is_free", wrong)
+
+
+def one_too_many_is_stopped(patch: pytest.MonkeyPatch) -> None:
+    chosen = reclaim._chosen
+
+    def wrong(trial: Any, for_room: Any, candidates: Any) -> Any:
+        found = chosen(trial, for_room, candidates)
+        more = [each for _, each in candidates if found and each not in found]
+        return found and [*found, *more[:1]]
+
+    patch.setattr(reclaim, "_chosen", wrong)
+
+
+def holes_are_open_to_all(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(promising, "ends_in_time", lambda *_: True)
+
+
+def broken_gangs_queue(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(walk, "is_repair", lambda *_: False)
+
+
+def quota_is_not_given_back(patch: pytest.MonkeyPatch) -> None:
+    remove = Holdings.remove
+
+    def wrong(self: Any, job_id: Any) -> Holding:
+        holding = remove(self, job_id)
+        self._tree.add(holding.team, holding.amounts, 1)
+        return holding
+
+    patch.setattr(Holdings, "remove", wrong)
+
+
+def gangs_stand_anywhere(patch: pytest.MonkeyPatch) -> None:
+    ways = topology.ways
+    patch.setattr(topology, "ways", lambda _: ways(None))
+
+
+def runs_are_shrunk_too_far(patch: pytest.MonkeyPatch) -> None:
+    decide = GovernedPlacer.decide
+
+    def wrong(self: Any, view: Any, now_ms: Any, news: Any) -> Any:
+        decision = decide(self, view, now_ms, news)
+        acted = [one.job_id for one in decision.actions]
+        for job_id, run in view.running.items():
+            least = run.job.terms.least_gpus if run.job.terms else 0
+            if least > 1 and not run.stopping and run.becoming is None and job_id not in acted:
+                fewer = (Slot(run.slots[0].node, 1),)
+                shrunk = ResizeJob(job_id, fewer, Reason("shrunk", "others want its room"))
+                return replace(decision, actions=[*decision.actions, shrunk])
+        return decision
+
+    patch.setattr(GovernedPlacer, "decide", wrong)
+
+
+def it_is_always_off_peak(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(admission, "is_off_peak", lambda *_: True)
+
+
+def runs_are_ripe_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Holdings, "ripe_ms", lambda _, holding: holding.started_ms)
+
+
+def racks_feed_anything(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopologyBank, "show_fed", lambda *_: None)
+
+
+def nobody_is_at_home(patch: pytest.MonkeyPatch) -> None:
+    def wrong(self: Any, team: Any) -> Iterator[Holding]:
+        yield from sorted(self.of(team), key=lambda one: (one.started_ms, one.job.seq))
+
+    patch.setattr(Holdings, "borrowed", wrong)
+
+
+def arrays_have_no_most(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Admission, "_may_enter", lambda *_: True)
+
+
+def nobody_gives_way(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Walk, "_displace", lambda *_: None)
+
+
+VAIN, QUOTA, OWED = "nobody-is-stopped-in-vain", "quotas-are-kept", "who-is-owed-room-gets-it"
+
+GOVERNED_BUGS = tuple(
+    Planted(bug, "governed", patch, laws)
+    for bug, patch, laws in (
+        ("lending is ignored", lending_is_ignored, (QUOTA,)),
+        ("borrowing not limited", borrowing_is_not_limited, (QUOTA,)),
+        ("anybody may be stopped", anybody_may_be_stopped, ("who-may-not-be-stopped-is-not",)),
+        ("one too many stopped", one_too_many_is_stopped, (VAIN,)),
+        ("holes open to all", holes_are_open_to_all, ("who-fills-a-hole-is-gone-in-time",)),
+        ("broken gangs queue", broken_gangs_queue, ("broken-gangs-go-first",)),
+        ("quota not given back", quota_is_not_given_back, (FRESH,)),
+        ("gangs stand anywhere", gangs_stand_anywhere, ("gangs-stand-where-they-may",)),
+        ("shrunk too far", runs_are_shrunk_too_far, ("a-resize-keeps-its-bounds",)),
+        ("always off-peak", it_is_always_off_peak, ("off-peak-jobs-wait-for-it",)),
+        ("ripe at once", runs_are_ripe_at_once, ("runs-have-their-least-time",)),
+        ("racks feed anything", racks_feed_anything, ("racks-keep-to-their-power",)),
+        ("nobody is at home", nobody_is_at_home, ("only-who-owes-room-is-stopped",)),
+        ("arrays have no most", arrays_have_no_most, ("arrays-keep-to-their-most",)),
+        ("nobody gives way", nobody_gives_way, (OWED,)),
+    )
+)
