@@ -160,7 +160,8 @@ def _kueue(name: str, thresholds: dict[str, float]) -> list[Verdict]:
         )
         print(
             f"{name}: {cpu_s:.1f} s of CPU; makespan {ours['makespan']:.1f} s, at least"
-            f" {ours['least possible makespan']:.1f} s; {ours['preemptions']:,.0f} preemptions;"
+            f" {ours['least possible makespan']:.2f} s ({ours['all work over all quota']:.2f} s of"
+            f" work over quota); {ours['preemptions']:,.0f} preemptions;"
             f" admitted after {waits}"
         )
     return [

@@ -37,7 +37,7 @@ def first_found(bug: Planted) -> tuple[int, str]:
     return WORLDS_MOST, "nothing"
 
 
-@pytest.mark.parametrize("bug", (*BUGS, *GOVERNED_BUGS), ids=lambda bug: bug.bug.replace(" ", "-"))
+@pytest.mark.parametrize("bug", [*BUGS, *GOVERNED_BUGS], ids=lambda bug: bug.bug.replace(" ", "-"))
 def test_a_planted_bug_is_found(bug: Planted, monkeypatch: pytest.MonkeyPatch):
     bug.patch(monkeypatch)
     seed, law = first_found(bug)

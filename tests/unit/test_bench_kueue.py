@@ -34,15 +34,27 @@ def test_as_many_workloads_come_as_are_published(load: KueueLoad, jobs: int):
     assert sum(each.count for each in load.streams) * queues == jobs
 
 
-def test_the_least_makespan_is_the_work_over_the_quota():
-    assert BASELINE.bound_ms == 66_000
-    assert LARGE.bound_ms == 4_025
-    assert TOPOLOGY.bound_ms == 66_000
+def test_all_work_over_all_quota_is_as_published():
+    assert BASELINE.work_ms == 66_000
+    assert LARGE.work_ms == 4_025
+    assert TOPOLOGY.work_ms == 66_000
+
+
+@pytest.mark.parametrize("load", [BASELINE, LARGE, TOPOLOGY])
+def test_the_least_makespan_knows_that_work_must_come_before_it_is_done(load: KueueLoad):
+    assert load.work_ms < load.least_ms < 1.2 * load.work_ms
 
 
 def test_the_last_arrival_bounds_the_makespan_where_there_is_little_work():
     first = replace(BASELINE.streams[0], count=2)
-    assert replace(BASELINE, streams=(first,)).bound_ms == 2 * 100 + 200
+    assert replace(BASELINE, streams=(first,)).least_ms == 2 * 100 + 200
+
+
+def test_work_that_comes_late_is_left_to_do():
+    late = replace(BASELINE.streams[2], count=2, every_ms=500, run_ms=1_000)
+    load = replace(BASELINE, streams=(late,))
+    assert load.work_ms == 2_000
+    assert load.least_ms == 500 + 2_000
 
 
 def test_jobs_come_in_order_and_each_queue_gets_the_same():

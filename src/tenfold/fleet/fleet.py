@@ -6,11 +6,11 @@ dictionaries and shares every record, and a what-if branch costs almost nothing.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from msgspec.structs import replace
 
 from tenfold.fleet.dependents import Dependents
+from tenfold.fleet.view import FleetView as FleetView
 from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -54,95 +54,6 @@ EVICTIONS = 1_024
 """Stops for others that are remembered."""
 
 NEVER_RAN = Past()
-
-
-class FleetView(Protocol):
-    """What a decider may see. It has no method that changes anything."""
-
-    @property
-    def version(self) -> int:
-        """Number of events applied so far."""
-        ...
-
-    @property
-    def nodes(self) -> Mapping[NodeId, Node]:
-        """Every node that ever joined, in order."""
-        ...
-
-    @property
-    def states(self) -> Mapping[NodeId, NodeState]:
-        """Whether a node may take work."""
-        ...
-
-    @property
-    def gpus_free(self) -> Mapping[NodeId, int]:
-        """Whole devices that nobody holds a part of."""
-        ...
-
-    @property
-    def cpus_milli_free(self) -> Mapping[NodeId, int]:
-        """CPUs left, where they are counted."""
-        ...
-
-    @property
-    def memory_mib_free(self) -> Mapping[NodeId, int]:
-        """Memory left, where it is counted."""
-        ...
-
-    @property
-    def shares(self) -> Mapping[NodeId, tuple[tuple[int, int], ...]]:
-        """Devices that are shared, as (device, thousandths given)."""
-        ...
-
-    @property
-    def pending(self) -> Mapping[JobId, Job]:
-        """Jobs that wait."""
-        ...
-
-    @property
-    def orders(self) -> Mapping[JobId, Order]:
-        """Starts whose outcome is not known yet."""
-        ...
-
-    @property
-    def running(self) -> Mapping[JobId, Run]:
-        """Jobs that run, or are being stopped."""
-        ...
-
-    @property
-    def past(self) -> Mapping[JobId, Past]:
-        """Earlier runs of jobs that are not over."""
-        ...
-
-    @property
-    def promises(self) -> Mapping[JobId, Promise]:
-        """Waiting gangs for which nodes are kept, the oldest promise first."""
-        ...
-
-    @property
-    def idle(self) -> Mapping[JobId, Millis]:
-        """Running sessions without anything to do, and since when."""
-        ...
-
-    @property
-    def evictions(self) -> Sequence[Millis]:
-        """When jobs were last told to stop for others, oldest first."""
-        ...
-
-    @property
-    def fates(self) -> Mapping[JobId, JobStatus]:
-        """How jobs ended that others, which are not over, come after."""
-        ...
-
-    @property
-    def history(self) -> Sequence[Ended]:
-        """The latest finished jobs, oldest first."""
-        ...
-
-    @property
-    def ended(self) -> int:
-        """How many jobs are over."""
-        ...
 
 
 class Fleet:

@@ -69,11 +69,40 @@ class KueueLoad(Struct, frozen=True, kw_only=True):
         return self.cohorts * self.queues * self.quota * self.slots_per_unit
 
     @property
-    def bound_ms(self) -> float:
-        """No schedule is over sooner: all work at full quota, or the last arrival and its run."""
+    def work_ms(self) -> float:
+        """How long all work takes at full quota, were it all there from the start."""
         work = sum(each.count * each.slots * each.run_ms for each in self.streams)
+        return work / (self.quota * self.slots_per_unit)
+
+    @property
+    def least_ms(self) -> float:
+        """No schedule is over sooner, since nobody can run before it has come.
+
+        At any moment so much work must be left as arrivals had no time for, and then takes
+        its time at full quota; and the last to come must run.
+        """
+        quota = self.quota * self.slots_per_unit
         last = max(each.count * each.every_ms + each.run_ms for each in self.streams)
-        return max(work / (self.quota * self.slots_per_unit), last)
+        moments = {
+            place * each.every_ms + after_ms
+            for each in self.streams
+            for place in range(each.count + 1)
+            for after_ms in (0, each.run_ms)
+        }
+        return max(last, *(at_ms + self._left(at_ms) / quota for at_ms in sorted(moments)))
+
+    def _left(self, at_ms: int) -> int:
+        """Return the least slot-milliseconds of a queue that are still to do at a moment."""
+        left = 0
+        for each in self.streams:
+            whole = max(0, min(each.count, (at_ms - each.run_ms) // each.every_ms))
+            came = min(each.count, at_ms // each.every_ms)
+            begun = sum(
+                each.run_ms - (at_ms - place * each.every_ms)
+                for place in range(whole + 1, came + 1)
+            )
+            left += each.slots * (begun + (each.count - came) * each.run_ms)
+        return left
 
 
 def _streams(*rows: tuple[str, int, int, int, int, int]) -> tuple[Stream, ...]:

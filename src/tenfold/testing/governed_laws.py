@@ -1,7 +1,7 @@
 """The laws of governed placement, checked at every decision.
 
 Wrap a decider, watched or not, in `Governing`: its decisions are passed on only if quotas and
-racks are kept, holes before promises are filled only by who is gone in time, nobody starts
+racks are kept, windows stay closed, holes before promises are filled only by who is gone in time, nobody starts
 before their terms let them, broken gangs go first, and nobody is stopped whom the rules
 protect or whose going helps nobody. What is so is worked out anew from the view each time.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tenfold.fleet.fleet import Fleet, FleetView
-from tenfold.model.actions import PromiseStart, StartJob, StopJob
+from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.govern import Govern
@@ -21,6 +21,7 @@ from tenfold.testing.broken import hold
 from tenfold.testing.governed_quota import Quotas, held_by_teams, is_in
 from tenfold.testing.governed_standing import PLAIN, Standing
 from tenfold.testing.governed_stops import StopLaws
+from tenfold.testing.governed_windows import barred_now, barred_soon
 
 BROKEN = ("node-lost", "moved", "start-failed")
 """Gangs that were stopped by these are put together again before queues are served."""
@@ -74,9 +75,11 @@ class Governing:
             after = view.fork()
             after.apply_all([ActionOrdered(now_ms, action) for action in decision.actions])
             starts = [one for one in decision.actions if isinstance(one, StartJob)]
-            if starts:
+            if starts or any(isinstance(one, ResizeJob) for one in decision.actions):
                 _within_quotas(self.govern, view, after, now_ms)
                 _fed(view, after)
+            if starts:
+                _out_of_windows(self.govern, view, starts, now_ms)
                 _gone_in_time(view, after, starts, now_ms)
                 _in_their_time(self.govern, view, after, starts, now_ms)
             if any(isinstance(one, StopJob) for one in decision.actions):
@@ -143,6 +146,18 @@ def _gone_in_time(
                 is_gone,
                 f"`{job.id}` starts at {now_ms} ms on `{slot.node}`, kept until {until_ms} ms",
             )
+
+
+def _out_of_windows(
+    govern: Govern, view: FleetView, starts: Sequence[StartJob], now_ms: Millis
+) -> None:
+    """Nobody starts where a window is open for others, or would not be gone when one opens."""
+    for start in starts if govern.windows else ():
+        job = view.pending[start.job_id]
+        stays = job.limit_ms is not None and not (job.terms or PLAIN).preemptible
+        barred = (barred_soon if stays else barred_now)(govern, view, job, now_ms)
+        inside = [slot.node for slot in start.slots if slot.node in barred]
+        hold("windows-are-kept", not inside, f"`{job.id}` starts on {inside} at {now_ms} ms")
 
 
 def _kept(before: Mapping[JobId, Promise], after: Mapping[JobId, Promise]) -> dict[str, int]:

@@ -17,6 +17,7 @@ from tenfold.model.job import WHOLE, Job, Order, Run
 from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
 from tenfold.testing.governed_quota import Quotas, add_to, amounts_of, held_by_teams
+from tenfold.testing.governed_windows import barred_now, barred_soon
 from tenfold.testing.room import gang_on
 
 PLAIN = Terms()
@@ -121,10 +122,11 @@ class Standing:
                 milli = job.shape.milli or most * WHOLE
                 yield kind, self._amounts(kind, milli)
 
-    def fits(self, job: Job, *, without: Iterable[JobId] = ()) -> bool:
+    def fits(self, job: Job, *, without: Iterable[JobId] = (), until_windows: bool = False) -> bool:
         """Return whether a waiting job would find room and quota if some others were gone.
 
-        Nodes that are kept for promises to others stay kept, and so does their quota.
+        Nodes that are kept for promises to others stay kept, and so does their quota; so do
+        those of windows, unless it may start there and be stopped when they open.
         """
         after = self.fleet.fork()
         for job_id in without:
@@ -137,6 +139,9 @@ class Standing:
         for other, promise in after.promises.items():
             for slot in promise.slots if other != job.id else ():
                 capacity.keep(slot.node)
+        barred = barred_now if until_windows else barred_soon
+        for node_id in barred(self.govern, after, job, self.now_ms):
+            capacity.keep(node_id)
         before = self.quotas.excess(held)
         for kind, amounts in self.asks(job):
             add_to(held, job.team, amounts)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import StartJob, StopJob
+from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import (
     ActionRefused,
@@ -86,6 +86,10 @@ class StopLaws:
         """Check the stops of a decision."""
         groups: dict[JobId, list[StopJob]] = {}
         for one in decision.actions:
+            if isinstance(one, StopJob) and one.cause != "idle":
+                run = standing.fleet.running[one.job_id]
+                may = (run.job.terms or PLAIN).preemptible
+                hold("who-may-not-be-stopped-is-not", may, f"{one} at {standing.now_ms} ms")
             if isinstance(one, StopJob) and one.reason.code in FOR_OTHERS:
                 asker = _asker(one)
                 self._may_be_stopped(standing, one, asker, decision)
@@ -124,7 +128,6 @@ class StopLaws:
         fleet, now_ms = standing.fleet, standing.now_ms
         run = fleet.running[stop.job_id]
         words = f"`{stop.job_id}` for `{asker}` at {now_ms} ms"
-        hold("who-may-not-be-stopped-is-not", (run.job.terms or PLAIN).preemptible, words)
         hold("stops-are-for-who-waits", asker in fleet.pending, words)
         job = fleet.pending[asker]
         is_turned = (asker, stop.job_id) in self._gave_way
@@ -162,16 +165,24 @@ def _all_needed(
 ) -> None:
     """The first for whom others are stopped fits then, and not if one of them stayed."""
     fleet = standing.fleet
-    if any(run.stopping for run in fleet.running.values()):
+    if any(run.stopping or run.becoming for run in fleet.running.values()):
+        return
+    if any(isinstance(one, ResizeJob) for one in decision.actions):
         return
     job = fleet.pending[asker]
     now = standing.before(decision, stops[0])
     gone = [one.job_id for one in stops]
     words = f"{gone} for `{asker}` at {standing.now_ms} ms"
-    fits = now.promise_fits if stops[0].reason.code == "promise-due" else now.fits
-    hold("nobody-is-stopped-in-vain", fits(job, without=gone), words)
+    is_due = stops[0].reason.code == "promise-due"
+    helps = (
+        now.promise_fits(job, without=gone)
+        if is_due
+        else now.fits(job, without=gone, until_windows=True)
+    )
+    hold("nobody-is-stopped-in-vain", helps, words)
     for stays in gone:
         others = [one for one in gone if one != stays]
+        fits = now.promise_fits if is_due else now.fits
         hold("nobody-is-stopped-in-vain", not fits(job, without=others), f"{words}: not `{stays}`")
 
 

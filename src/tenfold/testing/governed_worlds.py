@@ -8,17 +8,17 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from tenfold.model.govern import ANY, Amounts, FairShare, Govern, TeamTerms
+from tenfold.model.govern import ANY, USD, Amounts, FairShare, Govern, TeamTerms
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import WHOLE, Job, Shape
 from tenfold.model.node import Node
 from tenfold.model.terms import Hours, JobKind, Terms, Window
-from tenfold.model.units import HOUR, MINUTE, Millis
+from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 from tenfold.model.where import LEVELS, Togetherness, Where
 
 TAGS = ("eu", "production", "certified")
 KINDS: tuple[JobKind, ...] = ("batch", "batch", "training", "experiment", "interactive", "service")
-WAYS: tuple[Togetherness, ...] = get_args(Togetherness)
+WAYS: tuple[Togetherness, ...] = ("required", "required", *get_args(Togetherness))
 SHARES: tuple[FairShare, ...] = get_args(FairShare)
 SAVES_MS = (None, None, 1, 10 * MINUTE, HOUR)
 
@@ -75,7 +75,7 @@ def on_terms(dice: Random, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
 def governance(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> Govern:
     """Return rules for the teams that submit, with quotas, windows and limits of all sorts."""
     is_bound = dice.random() < 0.7
-    return Govern(
+    govern = Govern(
         teams=_teams(dice, nodes, jobs) if is_bound else (),
         fair_share=dice.choice(SHARES),
         half_life_ms=Millis(dice.choice((10 * MINUTE, 24 * HOUR))),
@@ -94,6 +94,7 @@ def governance(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> 
         windows=_windows(dice, nodes, jobs),
         timezone_ms=Millis(dice.choice((0, 2 * HOUR))),
     )
+    return _by_day(dice, _priced(dice, govern))
 
 
 def _where(dice: Random) -> Where | None:
@@ -165,7 +166,7 @@ def _teams(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> tupl
             parent=parent,
             weight=dice.choice((0.5, 1.0, 1.0, 3.0)),
             quota={kind: milli // parts // WHOLE * WHOLE for kind, milli in gpus.items()},
-            borrow=_limit(dice, (largest, gpus[ANY])),
+            borrow=_limit(dice, (max(0, largest - gpus[ANY] // parts), largest)),
             lend=_limit(dice, (0, gpus[ANY] // 2)) if may_keep else {},
             min_run_ms=Millis(MINUTE) if dice.random() < 0.2 else None,
         )
@@ -178,6 +179,31 @@ def _teams(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> tupl
         }
         teams.insert(0, TeamTerms(id=parent, quota=quota))
     return tuple(teams)
+
+
+def _priced(dice: Random, govern: Govern) -> Govern:
+    """Return rules that now and then also limit what teams spend an hour."""
+    if dice.random() < 0.85:
+        return govern
+    kinds = dict.fromkeys(kind for team in govern.teams for kind in team.quota if kind != ANY)
+    prices = {kind: UsdMicros(dice.choice((1, 2, 5)) * 1_000_000) for kind in kinds}
+    teams: list[TeamTerms] = []
+    for team in govern.teams:
+        worth = sum(team.quota.get(kind, 0) * price // WHOLE for kind, price in prices.items())
+        teams.append(replace(team, quota={**team.quota, USD: worth}))
+    return replace(govern, teams=tuple(teams), usd_micros_per_gpu_hour=prices)
+
+
+def _by_day(dice: Random, govern: Govern) -> Govern:
+    """Return rules that now and then give a team another quota by night."""
+    if not govern.teams or dice.random() < 0.85:
+        return govern
+    place = dice.randrange(len(govern.teams))
+    team = govern.teams[place]
+    night = Hours(Millis(dice.choice((1, 20)) * HOUR), Millis(dice.choice((21, 30)) * HOUR))
+    quota = {kind: amount // 2 // WHOLE * WHOLE for kind, amount in team.quota.items()}
+    mine = replace(team, hours=((night, quota),))
+    return replace(govern, teams=(*govern.teams[:place], mine, *govern.teams[place + 1 :]))
 
 
 def _by_type(nodes: tuple[Node, ...]) -> Amounts:

@@ -5,11 +5,12 @@ from tenfold.decide.place.govern.asks import Amounts, Resources, milli_of
 from tenfold.decide.place.govern.holdings import Holding, Holdings, made_holding
 from tenfold.decide.place.govern.lines import Class, Lines, Option
 from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
+from tenfold.decide.place.govern.windows import Windows
 from tenfold.fleet.capacity import Seat, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.govern import ANY, USD, Govern
-from tenfold.model.ids import JobId, TeamId
+from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job import WHOLE, Job, Promise, Run, Shape, Slot
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
@@ -46,6 +47,9 @@ class Books:
         self.stirred = True
         """Whether those who want to displace others may find more than they did."""
         self.resizing = any(run.becoming is not None for run in view.running.values())
+        self.windows = Windows(govern, view.nodes, now_ms)
+        self.windows.close(self.capacity)
+        self._nodes = view.nodes
         self._is_timed = bool(govern.delay_ms or govern.stops_per_hour)
         self._options: dict[str, tuple[Option, ...]] = {}
         self._traits: dict[str, tuple[int, bool]] = {}
@@ -57,6 +61,18 @@ class Books:
             if stopping:
                 self.holdings.stop(holding)
         self.admission.begin(holding.job for holding in self.holdings.held.values())
+
+    def accelerator(self, node_id: NodeId) -> str:
+        """Return the type of a node."""
+        return self._nodes[node_id].accelerator
+
+    def elastic(self) -> list[Holding]:
+        """Return the holdings of elastic jobs."""
+        return [
+            holding
+            for holding in self.holdings.held.values()
+            if holding.job.terms is not None and holding.job.terms.least_gpus
+        ]
 
     def is_still(self, now_ms: Millis) -> bool:
         """Return whether nothing has happened since the last walk that lets anybody start."""

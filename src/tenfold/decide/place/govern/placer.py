@@ -40,7 +40,7 @@ class GovernedPlacer:
         self._govern = govern
         self._version = -1
         self._hours_ms: int | None = None
-        """When quotas or off-peak hours change next."""
+        """When quotas, off-peak hours or windows change next."""
         self._books: Books | None = None
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
@@ -54,8 +54,9 @@ class GovernedPlacer:
             or (self._hours_ms is not None and now_ms >= self._hours_ms)
             or not _hear(books, news, fresh)
         ):
-            self._hours_ms = next_hours_ms(self._govern, now_ms)
             books = self._books = Books(self._govern, view, now_ms)
+            edges = (next_hours_ms(self._govern, now_ms), books.windows.next_ms)
+            self._hours_ms = min((at_ms for at_ms in edges if at_ms is not None), default=None)
             fresh = sorted(view.pending.values(), key=_arrival)
         self._version = view.version
         walk = Walk(books, view, now_ms)

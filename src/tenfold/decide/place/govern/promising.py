@@ -41,7 +41,10 @@ class Promising:
             slots = promised.promise.slots
             if books.promised.get(promised.job.id) is not promised:
                 continue
-            if any(view.states[slot.node] != "up" for slot in slots):
+            if any(
+                view.states[slot.node] != "up" or books.windows.bars(slot.node, promised.job)
+                for slot in slots
+            ):
                 books.unpromise(promised)
                 books.enter(promised.job)
                 since_ms = promised.promise.since_ms

@@ -5,18 +5,20 @@ from collections.abc import Iterable
 from tenfold.decide.place.coming import Coming
 from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.books import Books, Promised
+from tenfold.decide.place.govern.elastic import grow, shrink, sizes
 from tenfold.decide.place.govern.holdings import Holding
-from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.promises import SHORTEST_GUESS_MS
 from tenfold.decide.place.govern.promising import Promising
 from tenfold.decide.place.govern.reclaim import Reclaim
 from tenfold.decide.place.govern.tree import Obstacle, Team
+from tenfold.decide.place.govern.upkeep import claim, clear_windows, end_idle
 from tenfold.decide.place.misfit import never_fits
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action, PromiseStart, RefuseJob, StartJob, StopJob
 from tenfold.model.decision import NOTHING, Decision
-from tenfold.model.job import Job, Promise
+from tenfold.model.job import Job, Promise, Shape
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, Millis
 
@@ -107,6 +109,8 @@ class Walk:
     def go(self) -> Decision:
         """Return the decision."""
         books = self.books
+        end_idle(self)
+        clear_windows(self)
         lines, stopping = books.lines, books.holdings.stopping
         if lines.count or books.repairs or books.promised:
             self._rouse()
@@ -123,6 +127,7 @@ class Walk:
         else:
             # Nobody waited for what was given back.
             books.stirred = False
+            grow(self)
         wake_ms = self._wake_ms()
         return Decision(self.actions, wake_ms) if self.actions or wake_ms else NOTHING
 
@@ -190,24 +195,32 @@ class Walk:
 
     def seat(self, cls: Class, job: Job) -> Seated | None:
         """Return room for a job, taken, and what it takes from quotas."""
-        books, team, shape = self.books, cls.team, cls.shape
-        met = self._met
+        books, met = self.books, self._met
         met.clear()
-        options = cls.options
-        for accelerator, amounts in options:
-            obstacle = books.tree.obstacle(team, amounts)
-            if obstacle is not None:
-                met.append(obstacle)
-                continue
-            if len(options) == 1:
-                slots = books.capacity.claim(shape)
-            else:
-                slots = books.capacity.claim_in(shape, accelerator)
-            if slots is None and books.promised and books.govern.backfill:
-                slots = Promising(self).hole(job, accelerator)
-            if slots is not None:
-                return slots, books.amounts(slots, accelerator), None
+        found = self._seat_as(cls, job, cls.shape, cls.options)
+        if found is None and job.terms is not None and job.terms.least_gpus:
+            for smaller in sizes(cls.shape, job.terms):
+                found = found or self._seat_as(cls, job, smaller, books.options(smaller))
+        if found is not None:
+            return found
         return self._displace(cls, job) if books.govern.preempts else None
+
+    def _seat_as(
+        self, cls: Class, job: Job, shape: Shape, options: tuple[Option, ...]
+    ) -> Seated | None:
+        """Return free room for a job in one size of it."""
+        books = self.books
+        for option in options:
+            obstacle = books.tree.obstacle(cls.team, option.amounts)
+            if obstacle is not None:
+                self._met.append(obstacle)
+                continue
+            slots = claim(self, shape, job, option)
+            if slots is None and books.promised and books.govern.backfill:
+                slots = Promising(self).hole(job, option.accelerator)
+            if slots is not None:
+                return slots, books.amounts(slots, option.accelerator), None
+        return None
 
     def start(
         self,
@@ -219,6 +232,10 @@ class Walk:
     ) -> None:
         """Start a job on room that was taken for it, or keep that until it is really free."""
         books = self.books
+        if promised is not None and not slots:
+            kept = promised.promise.slots
+            books.promise(job, promised.promise, books.accelerator(kept[0].node))
+            return
         if self._coming is not None and self._leans_on_coming(cls.team, slots, job, amounts):
             books.count(cls.team, amounts, 1)
             self._reserved.append((cls, job, slots, amounts, promised))
@@ -245,6 +262,8 @@ class Walk:
         books.wanting[cls] = None
         if not self._may_stop_more():
             return None
+        if (seated := self._shrink(cls, job)) is not None:
+            return seated
         reclaim = Reclaim(books.govern, books.tree, books.holdings, books.capacity)
         for option in cls.options:
             victims = reclaim.victims(view, job, cls.team, option, self.now_ms)
@@ -254,12 +273,28 @@ class Walk:
                 slots = books.capacity.claim_in(cls.shape, option.accelerator)
                 books.wanting.pop(cls, None)
                 assert slots is not None, f"stops for job `{job.id}` made no room"
-                due_ms = Millis(self.now_ms + SHORTEST_GUESS_MS)
-                promise = Promise(slots, due_ms, self.now_ms)
-                self.actions.append(PromiseStart(job.id, slots, due_ms, self.now_ms))
-                amounts = books.amounts(slots, option.accelerator)
-                return slots, amounts, Promised(job, books.class_of(job), promise, amounts)
+                return self._promised(job, slots, option)
         return None
+
+    def _shrink(self, cls: Class, job: Job) -> Seated | None:
+        """Order elastic jobs to shrink where that is enough, and promise what they give."""
+        for option in cls.options:
+            if self.books.tree.obstacle(cls.team, option.amounts) is None:
+                slots = shrink(self, cls.shape, option)
+                if slots is not None:
+                    self.books.resizing = True
+                    self._stops += 1
+                    _, amounts, promised = self._promised(job, slots, option)
+                    return (), amounts, promised
+        return None
+
+    def _promised(self, job: Job, slots: Slots, option: Option) -> Seated:
+        """Promise room that is still to come to the job that it is made for."""
+        due_ms = Millis(self.now_ms + SHORTEST_GUESS_MS)
+        promise = Promise(slots, due_ms, self.now_ms)
+        self.actions.append(PromiseStart(job.id, slots, due_ms, self.now_ms))
+        amounts = self.books.amounts(slots, option.accelerator)
+        return slots, amounts, Promised(job, self.books.class_of(job), promise, amounts)
 
     def _may_stop_more(self) -> bool:
         most = self.books.govern.stops_per_hour

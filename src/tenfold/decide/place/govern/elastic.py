@@ -1,0 +1,170 @@
+"""Elastic jobs: they start with what there is, grow when nobody waits, and shrink first."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.holdings import Holding
+from tenfold.fleet.capacity import Slots
+from tenfold.model.actions import ResizeJob
+from tenfold.model.job import Run, Shape, Slot
+from tenfold.model.reason import Reason
+from tenfold.model.terms import Terms
+from tenfold.model.units import MINUTE
+
+if TYPE_CHECKING:
+    from tenfold.decide.place.govern.books import Books
+    from tenfold.decide.place.govern.lines import Option
+    from tenfold.decide.place.govern.walk import Walk
+
+GROW_MS = 10 * MINUTE
+"""Elastic jobs grow at multiples of this: a resize costs them a restart."""
+GROWN = Reason("grown", "nobody waits for the GPUs it takes")
+
+
+def sizes(shape: Shape, terms: Terms) -> Iterator[Shape]:
+    """Yield what an elastic job may start with, largest first, below what it asks for."""
+    per = shape.gpus_per_node or 1
+    gpus = shape.gpus
+    while (gpus := max(gpus // 2 // per * per, terms.least_gpus)) < shape.gpus:
+        yield _sized(shape, gpus)
+        if gpus == terms.least_gpus:
+            return
+
+
+def _sized(shape: Shape, gpus: int) -> Shape:
+    return replace(shape, gpus=gpus, key=f"{shape.key} as {gpus}")
+
+
+def gpus_of(slots: Slots) -> int:
+    """Return the GPUs in slots."""
+    return sum(slot.gpus for slot in slots)
+
+
+def grow(walk: "Walk") -> None:
+    """Let elastic jobs take what nobody waits for."""
+    books, now_ms = walk.books, walk.now_ms
+    small = [run for run in walk.view.running.values() if _may_grow(run, books)]
+    if not small or books.resizing:
+        return
+    if now_ms % GROW_MS:
+        walk.wakes.append(now_ms - now_ms % GROW_MS + GROW_MS)
+        return
+    for run in sorted(small, key=_started):
+        slots = _grown(books, run)
+        if slots is not None:
+            walk.actions.append(ResizeJob(run.job.id, slots, GROWN))
+    walk.wakes.append(now_ms + GROW_MS)
+
+
+def shrink(walk: "Walk", shape: Shape, option: "Option") -> Slots | None:
+    """Shrink elastic jobs until a shape finds room, and return that; None where none does."""
+    books = walk.books
+    shrunk: list[tuple[Run, Slots, Slots]] = []
+    found: Slots | None = None
+    for holding in _shrinkable(walk):
+        run = walk.view.running[holding.job.id]
+        slots = _least(run)
+        surplus = _difference(run.slots, slots)
+        books.capacity.give(surplus, run.job.shape)
+        shrunk.append((run, slots, surplus))
+        found = books.capacity.claim_in(shape, option.accelerator)
+        if found is not None:
+            books.capacity.give(found, shape)
+            break
+    for run, _, surplus in shrunk:
+        books.capacity.take(surplus, run.job.shape)
+    if found is None:
+        return None
+    for run, slots, _ in shrunk:
+        why = Reason("shrunk", f"a waiting job needs {option.accelerator or 'its'} GPUs")
+        walk.actions.append(ResizeJob(run.job.id, slots, why))
+    return found
+
+
+def _shrinkable(walk: "Walk") -> list[Holding]:
+    """Return elastic holdings above their least, the newest first."""
+    running = walk.view.running
+    found = [
+        holding
+        for holding in walk.books.elastic()
+        if not holding.stopping
+        and (run := running.get(holding.job.id)) is not None
+        and run.becoming is None
+        and gpus_of(_least(run)) < gpus_of(run.slots)
+    ]
+    return sorted(found, key=_newest)
+
+
+def _least(run: Run) -> Slots:
+    """Return the slots of a run at its smallest: whole members go, or GPUs of its only node."""
+    least = run.job.terms.least_gpus if run.job.terms else 0
+    if len(run.slots) == 1:
+        return (Slot(run.slots[0].node, max(least, 1)),)
+    kept: list[Slot] = []
+    for slot in run.slots:
+        if kept and sum(each.gpus for each in kept) >= least:
+            break
+        kept.append(slot)
+    return tuple(kept)
+
+
+def _difference(slots: Slots, fewer: Slots) -> Slots:
+    left = {slot.node: slot.gpus for slot in fewer}
+    return tuple(
+        Slot(slot.node, slot.gpus - left.get(slot.node, 0))
+        for slot in slots
+        if slot.gpus > left.get(slot.node, 0)
+    )
+
+
+def _may_grow(run: Run, books: "Books") -> bool:
+    terms = run.job.terms
+    return (
+        terms is not None
+        and gpus_of(run.slots) < terms.most_gpus
+        and not run.stopping
+        and run.becoming is None
+        and run.job.id in books.holdings.held
+    )
+
+
+def _grown(books: "Books", run: Run) -> Slots | None:
+    """Return the slots of a run at its next size, taken; None where it cannot grow."""
+    terms, held = run.job.terms, books.holdings.held[run.job.id]
+    assert terms is not None
+    room = terms.most_gpus - gpus_of(run.slots)
+    first = run.slots[0]
+    bank, number = books.capacity.place[first.node]
+    if len(run.slots) == 1 and run.job.shape.gpus_per_node is None:
+        more = min(room, bank.free[number]) if bank.is_open[number] else 0
+        added: Slots = (Slot(first.node, more),) if more else ()
+        slots = (Slot(first.node, first.gpus + more),)
+    else:
+        per = max(slot.gpus for slot in run.slots)
+        key = f"{run.job.shape.key} and {per}"
+        shape = replace(run.job.shape, gpus=per, gpus_per_node=per, key=key)
+        accelerator = books.accelerator(first.node)
+        found = books.capacity.claim_in(shape, accelerator) if per <= room else None
+        if found is None:
+            return None
+        books.capacity.give(found, shape)
+        added = found if found[0].node not in {slot.node for slot in run.slots} else ()
+        slots = (*run.slots, *added)
+    if not added or not books.capacity.has(added, run.job.shape):
+        return None
+    amounts = books.amounts(added, books.accelerator(first.node))
+    if books.tree.obstacle(held.team, amounts) is not None:
+        return None
+    books.capacity.take(added, run.job.shape)
+    books.tree.add(held.team, amounts, 1)
+    return slots
+
+
+def _started(run: Run) -> tuple[int, int, int]:
+    return run.started_ms, run.job.submitted_ms, run.job.seq
+
+
+def _newest(holding: Holding) -> tuple[int, int, int]:
+    return -holding.started_ms, -holding.job.submitted_ms, -holding.job.seq

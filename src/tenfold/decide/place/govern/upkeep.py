@@ -1,0 +1,78 @@
+"""What is done whoever waits: idle sessions end, windows are cleared, claims keep off them."""
+
+from typing import TYPE_CHECKING
+
+from tenfold.decide.place.govern.holdings import PLAIN, Holding
+from tenfold.decide.place.govern.lines import Option
+from tenfold.fleet.capacity import Slots
+from tenfold.model.actions import StopJob
+from tenfold.model.job import Job, Shape
+from tenfold.model.reason import Reason
+from tenfold.model.units import MINUTE
+
+if TYPE_CHECKING:
+    from tenfold.decide.place.govern.walk import Walk
+
+
+def end_idle(walk: "Walk") -> None:
+    """End interactive sessions that have idled for too long."""
+    idle_ms = walk.books.govern.idle_ms
+    if idle_ms is None or not walk.view.idle:
+        return
+    for job_id, since_ms in walk.view.idle.items():
+        holding = walk.books.holdings.held.get(job_id)
+        if holding is None or holding.stopping:
+            continue
+        if walk.now_ms >= since_ms + idle_ms:
+            walk.books.holdings.stop(holding)
+            why = f"it has had nothing to do for {idle_ms / MINUTE:g} minutes"
+            walk.actions.append(StopJob(job_id, "idle", Reason("idle", why)))
+        else:
+            walk.wakes.append(since_ms + idle_ms)
+
+
+def clear_windows(walk: "Walk") -> None:
+    """Stop what runs where a window has opened for others, if it may be stopped."""
+    books = walk.books
+    for node_id in books.windows.open:
+        for holding in list(books.holdings.on(node_id)):
+            if books.windows.bars(node_id, holding.job) and _may_stop(walk, holding):
+                why = Reason("window-open", f"node `{node_id}` is kept for a window")
+                books.holdings.stop(holding)
+                walk.actions.append(StopJob(holding.job.id, "preempted", why))
+
+
+def _may_stop(walk: "Walk", holding: Holding) -> bool:
+    run = walk.view.running.get(holding.job.id)
+    return (
+        (holding.job.terms or PLAIN).preemptible
+        and not holding.stopping
+        and run is not None
+        and run.becoming is None
+    )
+
+
+def claim(walk: "Walk", shape: Shape, job: Job, option: Option) -> Slots | None:
+    """Take room for a shape on nodes that no window keeps from the job."""
+    books, capacity = walk.books, walk.books.capacity
+    if not books.govern.windows:
+        return capacity.claim_in(shape, option.accelerator)
+    own = [
+        node_id
+        for node_id, team in books.windows.open.items()
+        if team and team == job.team and walk.view.states[node_id] == "up"
+    ]
+    for node_id in own:
+        capacity.set_open(node_id, True)
+    slots = capacity.claim_in(shape, option.accelerator)
+    if slots is not None and books.windows.clashes(slots, job, walk.now_ms):
+        capacity.give(slots, shape)
+        barred = books.windows.coming_for(job, walk.now_ms)
+        for node_id in barred:
+            capacity.keep(node_id)
+        slots = capacity.claim_in(shape, option.accelerator)
+        for node_id in barred:
+            capacity.unkeep(node_id)
+    for node_id in own:
+        capacity.set_open(node_id, False)
+    return slots
