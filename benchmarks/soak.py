@@ -1,9 +1,11 @@
-"""Ten thousand random small worlds, each with fifty jobs and three faults or more.
+"""Twenty thousand random small worlds, each with fifty jobs and three faults or more.
 
 Every law of the core is watched at every cycle: nothing over-allocated, gangs whole, no order
-repeated, no job lost, room used, the kept index the one that would be built. The comparison
-with a fresh decider is made at every `--every`-th cycle. A world that breaks a law prints the
-one line that runs it again, with the comparison at every cycle.
+repeated, no job lost, room used, the kept index the one that would be built. Every third world
+is governed, and there the laws of quotas, stops, promises and windows are watched too. The
+comparison with a fresh decider, and the search for somebody who is owed room, are made at
+every `--every`-th cycle. A world that breaks a law prints the one line that runs it again,
+with both at every cycle.
 """
 
 import argparse
@@ -16,9 +18,10 @@ from time import perf_counter
 from typing import NamedTuple
 
 from tenfold.model.policy import POLICIES, PolicyName
-from tenfold.study.soak import soak_one
+from tenfold.study.soak import policy_of, soak_one
 
 CHUNK, EVERY, SHOWN_MOST = 50, 5, 20
+WORLDS = 20_000
 
 
 class Broken(NamedTuple):
@@ -33,6 +36,7 @@ class Broken(NamedTuple):
 
 class Tally(NamedTuple):
     worlds: int = 0
+    governed: int = 0
     cycles: int = 0
     events: int = 0
     stops: int = 0
@@ -50,14 +54,17 @@ def soak_chunk(chunk: Chunk) -> Tally:
     seeds, named, every = chunk
     tally = Tally()
     for seed in seeds:
-        policy = named or POLICIES[seed % len(POLICIES)]
+        policy = named or policy_of(seed)
+        is_governed = int(policy == "governed")
         try:
             one = soak_one(seed, policy, every=every)
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            tally = tally.plus(Tally(1, broken=(Broken(seed, policy, why),)))
+            tally = tally.plus(Tally(1, is_governed, broken=(Broken(seed, policy, why),)))
         else:
-            tally = tally.plus(Tally(1, one.cycles, one.events, one.stops, one.refusals))
+            tally = tally.plus(
+                Tally(1, is_governed, one.cycles, one.events, one.stops, one.refusals)
+            )
     return tally
 
 
@@ -83,7 +90,7 @@ def soak(first: int, worlds: int, named: PolicyName | None, every: int) -> Tally
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./dev sim-soak", description=__doc__)
-    parser.add_argument("--worlds", type=int, default=10_000)
+    parser.add_argument("--worlds", type=int, default=WORLDS)
     parser.add_argument("--seed", type=int, default=0, help="that of the first world")
     parser.add_argument("--policy", choices=POLICIES, help="one for all, not each in turn")
     parser.add_argument("--every", type=int, help="cycles from one fresh decider to the next")
@@ -92,7 +99,8 @@ def main(words: list[str]) -> int:
     start_s = perf_counter()
     total = soak(asked.seed, asked.worlds, asked.policy, every)
     print(
-        f"{total.worlds} worlds from seed {asked.seed}, {asked.policy or 'each policy in turn'}: "
+        f"{total.worlds} worlds from seed {asked.seed}, {asked.policy or 'each policy in turn'}, "
+        f"{total.governed} of them governed: "
         f"{total.cycles} cycles, {total.events} facts, {total.stops} runs cut short, "
         f"{total.refusals} jobs refused, {perf_counter() - start_s:.0f} s; "
         f"{len(total.broken)} broken"

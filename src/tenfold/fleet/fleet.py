@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from tenfold.fleet.dependents import Dependents
-from tenfold.fleet.view import FleetView as FleetView
+from tenfold.fleet.view import FleetView
 from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -46,6 +46,8 @@ from tenfold.model.job import (
 )
 from tenfold.model.node import Node, NodeState
 from tenfold.model.units import Millis
+
+__all__ = ["HISTORY", "NEVER_RAN", "Fleet", "FleetView", "more_than"]
 
 HISTORY = 4_096 + 1_024
 """Finished jobs that are remembered: enough to learn from, and bounded."""

@@ -159,6 +159,17 @@ class TopologyCapacity(Capacity):
                     return False
         return True
 
+    def share_power(self, slots: Slots, others: Slots) -> bool:
+        """Return whether any of these stand in racks whose limit binds, with any of the others."""
+        if not self._racks:
+            return False
+        racks = [self._rack_of(slot) for slot in others]
+        return any((rack := self._rack_of(slot)) and rack in racks for slot in slots)
+
+    def _rack_of(self, slot: Slot) -> Rack | None:
+        bank, number = self._home(slot.node)
+        return bank.racks.get(number)
+
     def offered_by(self, slot: Slot) -> int:
         """Return the most GPUs that any node may have free because a slot was given back.
 

@@ -28,6 +28,7 @@ from tenfold.study.bench_kai_loads import (
     flat_nodes,
     govern_of,
     late_gangs,
+    one_too_many,
     placed_nodes,
     spread_gang,
 )
@@ -79,7 +80,7 @@ def kai_gang() -> Bench:
 def kai_unschedulable() -> Bench:
     """Tell a ten-pod job that one GPU too few may be taken back for it."""
     gpus, wanted = NODES * GPUS_PER_NODE, GANG_PODS * GPUS_PER_NODE
-    jobs = [*fillers(gpus), *late_gangs(1, GPUS_PER_NODE, gpus)]
+    jobs = [*fillers(gpus), one_too_many(gpus), *late_gangs(1, GPUS_PER_NODE, gpus + 1)]
     govern = govern_of(gpus - wanted + 1, wanted)
     asked = _Asked(govern, jobs[-1])
     cycles, _, _ = _timed(flat_nodes(NODES), jobs, govern, asked)
@@ -101,7 +102,7 @@ def kai_unschedulable() -> Bench:
 def kai_reclaim(nodes: int = NODES, gangs: int = RECLAIM_GANGS) -> Bench:
     """Take room back for gangs of ten pods from a fleet full of borrowed GPUs."""
     gpus = nodes * GPUS_PER_NODE
-    jobs = [*fillers(gpus), *late_gangs(gangs, RECLAIM_GPUS, gpus)]
+    jobs = [*fillers(gpus), one_too_many(gpus), *late_gangs(gangs, RECLAIM_GPUS, gpus + 1)]
     cycles, result, _ = _timed(flat_nodes(nodes), jobs, govern_of(0, gpus))
     deciding = [each for each in cycles if each.at_ms == LATER_MS]
     deciding_s = sum(each.cpu_s for each in deciding)

@@ -59,6 +59,11 @@ def fillers(count: int, team: TeamId = FILLER) -> list[Job]:
     return [_job(f"filler-{number}", shape, team, Millis(0), number) for number in range(count)]
 
 
+def one_too_many(seq: int) -> Job:
+    """Return a job that waits, so that the starts before it are old news when gangs come."""
+    return _job("filler-waiting", shape_of(1), FILLER, Millis(LATER_MS // 2), seq)
+
+
 def spread_gang() -> Job:
     """Return one gang with a pod for every node, in racks where that goes."""
     where = Where(within="rack", how="preferred")

@@ -1,9 +1,9 @@
 """The laws of governed placement, checked at every decision.
 
-Wrap a decider, watched or not, in `Governing`: its decisions are passed on only if quotas and
-racks are kept, windows stay closed, holes before promises are filled only by who is gone in time, nobody starts
-before their terms let them, broken gangs go first, and nobody is stopped whom the rules
-protect or whose going helps nobody. What is so is worked out anew from the view each time.
+Wrap a decider, watched or not, in `Governing`: its decisions are passed on only if quotas,
+racks and windows are kept, holes before promises are filled only by who is gone in time,
+nobody starts before their terms let them, broken gangs go first, and nobody is stopped whom
+the rules protect or whose going helps nobody. What is so is worked out anew each time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,9 +86,17 @@ class Governing:
                 self._stops.judge(Standing(self.govern, view, now_ms), decision)
         else:
             after = view
+        _ends(after, decision)
         _broken_first(self.govern, view, decision, now_ms)
         if self._cycles % self._every == 0:
             self._stops.nobody_owed_waits(Standing(self.govern, after, now_ms), decision)
+
+
+def _ends(after: FleetView, decision: Decision) -> None:
+    """Where nobody waits and nothing runs there is nothing to be woken for."""
+    is_over = not (after.pending or after.orders or after.running)
+    wake_ms = decision.wake_at_ms
+    hold("nobody-is-woken-for-nothing", not is_over or wake_ms is None, f"at {wake_ms} ms")
 
 
 def _within_quotas(govern: Govern, view: Fleet, after: Fleet, now_ms: Millis) -> None:

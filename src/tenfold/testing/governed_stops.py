@@ -90,7 +90,7 @@ class StopLaws:
                 run = standing.fleet.running[one.job_id]
                 may = (run.job.terms or PLAIN).preemptible
                 hold("who-may-not-be-stopped-is-not", may, f"{one} at {standing.now_ms} ms")
-            if isinstance(one, StopJob) and one.reason.code in FOR_OTHERS:
+            if isinstance(one, StopJob) and _for_others(one):
                 asker = _asker(one)
                 self._may_be_stopped(standing, one, asker, decision)
                 groups.setdefault(asker, []).append(one)
@@ -164,26 +164,30 @@ def _all_needed(
     standing: Standing, decision: Decision, asker: JobId, stops: Sequence[StopJob]
 ) -> None:
     """The first for whom others are stopped fits then, and not if one of them stayed."""
-    fleet = standing.fleet
+    fleet, actions = standing.fleet, decision.actions
     if any(run.stopping or run.becoming for run in fleet.running.values()):
         return
-    if any(isinstance(one, ResizeJob) for one in decision.actions):
+    if any(isinstance(one, ResizeJob) for one in actions):
         return
     job = fleet.pending[asker]
     now = standing.before(decision, stops[0])
+    is_due = stops[0].reason.code == "promise-due"
+    leave = [one.job_id for one in actions if isinstance(one, StopJob) and not _for_others(one)]
     gone = [one.job_id for one in stops]
     words = f"{gone} for `{asker}` at {standing.now_ms} ms"
-    is_due = stops[0].reason.code == "promise-due"
-    helps = (
-        now.promise_fits(job, without=gone)
-        if is_due
-        else now.fits(job, without=gone, until_windows=True)
-    )
+    if is_due:
+        helps = now.promise_fits(job, without=[*leave, *gone])
+    else:
+        helps = now.fits(job, without=[*leave, *gone], until_windows=True)
     hold("nobody-is-stopped-in-vain", helps, words)
     for stays in gone:
-        others = [one for one in gone if one != stays]
+        others = [*leave, *(one for one in gone if one != stays)]
         fits = now.promise_fits if is_due else now.fits
         hold("nobody-is-stopped-in-vain", not fits(job, without=others), f"{words}: not `{stays}`")
+
+
+def _for_others(stop: StopJob) -> bool:
+    return stop.reason.code in FOR_OTHERS
 
 
 def _heads(fleet: Fleet) -> list[Job]:

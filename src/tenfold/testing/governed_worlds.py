@@ -195,10 +195,11 @@ def _priced(dice: Random, govern: Govern) -> Govern:
 
 
 def _by_day(dice: Random, govern: Govern) -> Govern:
-    """Return rules that now and then give a team another quota by night."""
-    if not govern.teams or dice.random() < 0.85:
+    """Return rules that now and then give a team that may borrow another quota by night."""
+    free = [place for place, team in enumerate(govern.teams) if not team.borrow]
+    if not free or dice.random() < 0.85:
         return govern
-    place = dice.randrange(len(govern.teams))
+    place = dice.choice(free)
     team = govern.teams[place]
     night = Hours(Millis(dice.choice((1, 20)) * HOUR), Millis(dice.choice((21, 30)) * HOUR))
     quota = {kind: amount // 2 // WHOLE * WHOLE for kind, amount in team.quota.items()}

@@ -141,6 +141,8 @@ def _grown(books: "Books", run: Run) -> Slots | None:
         more = min(room, bank.free[number]) if bank.is_open[number] else 0
         added: Slots = (Slot(first.node, more),) if more else ()
         slots = (Slot(first.node, first.gpus + more),)
+    elif run.job.shape.gpus_per_node is None:
+        return None
     else:
         per = max(slot.gpus for slot in run.slots)
         key = f"{run.job.shape.key} and {per}"

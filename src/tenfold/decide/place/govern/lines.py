@@ -34,7 +34,6 @@ class Class:
 
     __slots__ = (
         "amounts",
-        "gate",
         "is_gang",
         "least",
         "line",
@@ -59,8 +58,6 @@ class Class:
         self.state: State = "active"
         self.stamp = 0
         """Renewed at each change of state, so that stale places at gates are known."""
-        self.gate: tuple[Team, tuple[int, int]] | None = None
-        """The gate that let it in; the next in line there comes if it fails."""
         self.is_gang = False
         """Whether it asks for whole nodes, so that small jobs could starve it."""
         self.least = 0
@@ -137,7 +134,6 @@ class Lines:
 
     def touch(self, team: Team) -> None:
         """Hear that what a team holds has changed, and with it its turn."""
-        self._rouse_gated(team)
         self._refresh(team)
 
     def gave_back(self, team: Team) -> None:
@@ -166,14 +162,9 @@ class Lines:
         self._set(cls, "parked" if no_room else "gated")
         if no_room:
             self._parked.setdefault(cls.shape.key, {})[cls] = None
-        _, _, job = cls.line[0]
         for node, number, amount in dict.fromkeys(met):
-            below = cls.team.path[: cls.team.path.index(node)]
-            key = self._tree.turn(below[-1:], cls.team.head.amounts)
-            place = (key, -cls.priority, job.submitted_ms, job.seq, cls.stamp, cls)
-            heappush(node.gates.setdefault((number, amount), []), place)
+            node.gates.setdefault((number, amount), []).append((cls, cls.stamp))
         self._refresh(cls.team)
-        self._next_at_gate(cls)
 
     def rouse(self, cls: Class) -> None:
         """Let a class try again that was set aside."""
@@ -208,7 +199,7 @@ class Lines:
                 number, amount = bucket
                 room = self._tree.room(node, number)
                 if room >= amount:
-                    self._let_in(node, bucket, room // amount)
+                    self._let_in(node, bucket)
 
     def parked(self) -> Iterator[Class]:
         """Yield every class that found no room."""
@@ -217,27 +208,12 @@ class Lines:
                 if cls.line and cls.state == "parked":
                     yield cls
 
-    def _let_in(self, node: Team, bucket: tuple[int, int], most: int) -> None:
-        """Let in the first at a gate; where teams below share turns, all of them."""
-        places = node.gates[bucket]
-        is_deep = any(child.children for child in node.children)
-        while places and (most > 0 or is_deep):
-            place = heappop(places)
-            cls: Class = place[-1]
-            if cls.stamp == place[-2] and cls.line:
+    def _let_in(self, node: Team, bucket: tuple[int, int]) -> None:
+        """Let in all who wait at a gate for so much: their turns may have changed meanwhile."""
+        for cls, stamp in node.gates.pop(bucket):
+            if cls.stamp == stamp and cls.line:
                 self._set(cls, "active")
-                cls.gate = (node, bucket)
                 self._refresh(cls.team)
-                most -= 1
-        if not places:
-            del node.gates[bucket]
-
-    def _next_at_gate(self, cls: Class) -> None:
-        """A class that was let in has failed after all: let the next one try."""
-        if cls.gate is not None:
-            (node, bucket), cls.gate = cls.gate, None
-            if bucket in node.gates and self._tree.room(node, bucket[0]) >= bucket[1]:
-                self._let_in(node, bucket, 1)
 
     def _set(self, cls: Class, state: State) -> None:
         if cls.state == "parked":
@@ -282,18 +258,7 @@ class Lines:
                 is_active = is_active or cls.state == "active"
                 if head is None or _before(cls, head):
                     head = cls
-            if head is not team.head:
-                is_active = self._rouse_gated(team) or is_active
         return head, is_active
-
-    def _rouse_gated(self, team: Team) -> bool:
-        """Let those at gates try again: another first job gives their team another turn."""
-        found = False
-        for cls in self._classes.get(team, {}).values():
-            if cls.state == "gated":
-                self._set(cls, "active")
-                found = True
-        return found
 
     def _first_active(self, team: Team) -> Class | None:
         """Return the first class of a team that is worth trying."""

@@ -65,7 +65,9 @@ class GovernedPlacer:
             walk.admit(fresh)
             decision = walk.go()
         wake_ms, hours_ms = decision.wake_at_ms, self._hours_ms
-        if hours_ms is None or (wake_ms is not None and wake_ms <= hours_ms):
+        if hours_ms is None or not (view.pending or view.running or view.orders):
+            return decision
+        if wake_ms is not None and wake_ms <= hours_ms:
             return decision
         return replace(decision, wake_at_ms=Millis(hours_ms))
 

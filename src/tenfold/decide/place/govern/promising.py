@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tenfold.decide.place.govern.books import Promised
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
-from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.promises import (
     SHORTEST_GUESS_MS,
     ends_in_time,
@@ -13,6 +13,7 @@ from tenfold.decide.place.govern.promises import (
     plan_promise,
     start_ms_of,
 )
+from tenfold.decide.place.govern.upkeep import claim
 from tenfold.fleet.capacity import Slots
 from tenfold.model.actions import PromiseStart, StartJob
 from tenfold.model.ids import NodeId
@@ -41,7 +42,7 @@ class Promising:
             slots = promised.promise.slots
             if books.promised.get(promised.job.id) is not promised:
                 continue
-            if any(
+            if books.windows.clashes(slots, promised.job, self._now_ms) or any(
                 view.states[slot.node] != "up" or books.windows.bars(slot.node, promised.job)
                 for slot in slots
             ):
@@ -75,7 +76,8 @@ class Promising:
         for cls in sorted(ready, key=self._turn):
             if len(books.promised) >= govern.promises:
                 return
-            plan = plan_promise(books.capacity, cls.shape, ends, busy, now_ms)
+            coming = dict.fromkeys(books.windows.coming_for(cls.line[0][2], now_ms))
+            plan = plan_promise(books.capacity, cls.shape, ends, busy | coming, now_ms)
             if plan is not None:
                 slots, start_ms = plan
                 job = books.lines.leave(cls)
@@ -127,7 +129,8 @@ class Promising:
             alone = seat.members == 1 and not seat.rest
             if alone and seat.bank is bank and bank.free[number] >= seat.gpus:
                 slots = (Slot(slot.node, seat.gpus),)
-                if capacity.has_kept(slots, job.shape):
+                clashes = self._books.windows.clashes(slots, job, self._now_ms)
+                if not clashes and capacity.has_kept(slots, job.shape):
                     capacity.take(slots, job.shape)
                     return slots
         return None
@@ -147,7 +150,7 @@ class Promising:
             self._walk.start(first.cls, first.job, slots, first.amounts, first)
             return
         accelerator = self._view.nodes[slots[0].node].accelerator
-        found = capacity.claim_in(job.shape, accelerator)
+        found = claim(self._walk, job.shape, job, Option(accelerator, promised.amounts))
         if found is not None:
             if first is not promised:
                 self.restore(promised)

@@ -27,6 +27,7 @@ def end_idle(walk: "Walk") -> None:
             walk.books.holdings.stop(holding)
             why = f"it has had nothing to do for {idle_ms / MINUTE:g} minutes"
             walk.actions.append(StopJob(job_id, "idle", Reason("idle", why)))
+            walk.stops += 1
         else:
             walk.wakes.append(since_ms + idle_ms)
 
@@ -40,6 +41,7 @@ def clear_windows(walk: "Walk") -> None:
                 why = Reason("window-open", f"node `{node_id}` is kept for a window")
                 books.holdings.stop(holding)
                 walk.actions.append(StopJob(holding.job.id, "preempted", why))
+                walk.stops += 1
 
 
 def _may_stop(walk: "Walk", holding: Holding) -> bool:

@@ -43,7 +43,8 @@ class Walk:
         self._coming: Coming | None = None
         self._lent: list[Holding] = []
         self._reserved: list[tuple[Class, Job, Slots, Amounts, Promised | None]] = []
-        self._stops = 0
+        self.stops = 0
+        """Orders whose outcome gives room back: they call for another look at once."""
         self.stirred = books.stirred
         """Whether room was given back since the last walk."""
         self.ripened = False
@@ -251,19 +252,28 @@ class Walk:
         self.books.holdings.stop(holding)
         self._lend(holding)
         self.actions.append(StopJob(holding.job.id, "preempted", reason))
-        self._stops += 1
+        self.stops += 1
 
     def _displace(self, cls: Class, job: Job) -> Seated | None:
         """Order the stops that make room for a job, and promise it the room to come."""
-        books, view = self.books, self.view
+        books = self.books
         if books.resizing or not books.is_owed(cls):
             books.wanting.pop(cls, None)
             return None
         books.wanting[cls] = None
         if not self._may_stop_more():
             return None
-        if (seated := self._shrink(cls, job)) is not None:
-            return seated
+        barred = books.windows.coming_for(job, self.now_ms)
+        for node_id in barred:
+            books.capacity.keep(node_id)
+        seated = self._shrink(cls, job) or self._reclaim(cls, job)
+        for node_id in barred:
+            books.capacity.unkeep(node_id)
+        return seated
+
+    def _reclaim(self, cls: Class, job: Job) -> Seated | None:
+        """Order the cheapest stops that make room for a job."""
+        books, view = self.books, self.view
         reclaim = Reclaim(books.govern, books.tree, books.holdings, books.capacity)
         for option in cls.options:
             victims = reclaim.victims(view, job, cls.team, option, self.now_ms)
@@ -283,7 +293,7 @@ class Walk:
                 slots = shrink(self, cls.shape, option)
                 if slots is not None:
                     self.books.resizing = True
-                    self._stops += 1
+                    self.stops += 1
                     _, amounts, promised = self._promised(job, slots, option)
                     return (), amounts, promised
         return None
@@ -302,7 +312,7 @@ class Walk:
             return True
         since = self.now_ms - HOUR
         recent = sum(1 for at_ms in self.view.evictions if at_ms > since)
-        return recent + self._stops < most
+        return recent + self.stops < most
 
     def _lend(self, holding: Holding) -> None:
         """Count what a leaving job holds as free, until the walk is over."""
@@ -317,7 +327,10 @@ class Walk:
         """Return whether a start needs room or quota that is still being given up."""
         tree = self.books.tree
         assert self._coming is not None
-        if self._coming.needed_by(slots, job.shape):
+        capacity = self.books.capacity
+        if self._coming.needed_by(slots, job.shape) or any(
+            capacity.share_power(slots, holding.slots) for holding in self._lent
+        ):
             return True
         for holding in self._lent:
             tree.add(holding.team, holding.amounts, 1)
@@ -349,7 +362,7 @@ class Walk:
     def _wake_ms(self) -> Millis | None:
         """Return when time alone may change the decision."""
         books, now_ms = self.books, self.now_ms
-        if self._stops:
+        if self.stops:
             return now_ms
         if not (books.wanting or books.promised or self.wakes):
             return None

@@ -27,7 +27,8 @@ class Windows:
     def __init__(self, govern: Govern, nodes: Mapping[NodeId, Node], now_ms: Millis) -> None:
         self.open: dict[NodeId, str] = {}
         """Nodes of open windows, and the team that may use them (nobody if empty)."""
-        self._coming: dict[NodeId, list[tuple[int, str]]] = {}
+        self._coming: dict[NodeId, list[tuple[int, str, int | None]]] = {}
+        """Nodes of windows to come: when, for whom, and the time between two of them."""
         self.next_ms: int | None = None
         """When a window opens or closes next."""
         for window in govern.windows:
@@ -40,7 +41,8 @@ class Windows:
                 if start_ms <= now_ms:
                     self.open[node_id] = window.team
                 else:
-                    self._coming.setdefault(node_id, []).append((start_ms, window.team))
+                    coming = self._coming.setdefault(node_id, [])
+                    coming.append((start_ms, window.team, _gap_ms(window)))
 
     def close(self, capacity: TopologyCapacity) -> None:
         """Hide the nodes of open windows."""
@@ -59,25 +61,40 @@ class Windows:
         return [
             slot.node
             for slot in slots
-            for start_ms, team in self._coming.get(slot.node, ())
-            if team != job.team and start_ms < now_ms + _runs_ms(job)
+            for start_ms, team, gap_ms in self._coming.get(slot.node, ())
+            if team != job.team and start_ms < now_ms + _runs_ms(job, gap_ms)
         ]
 
     def coming_for(self, job: Job, now_ms: Millis) -> list[NodeId]:
         """Return all nodes that a job may not take because of what is coming."""
-        until_ms = now_ms + _runs_ms(job)
+        if not self._coming:
+            return []
         return [
             node_id
             for node_id, coming in self._coming.items()
-            if any(team != job.team and start_ms < until_ms for start_ms, team in coming)
+            if any(
+                team != job.team and start_ms < now_ms + _runs_ms(job, gap_ms)
+                for start_ms, team, gap_ms in coming
+            )
         ]
 
 
-def _runs_ms(job: Job) -> int:
-    """Return how long a job has to be let alone."""
-    if job.limit_ms is not None:
+def _runs_ms(job: Job, gap_ms: int | None) -> int:
+    """Return how long a job has to be let alone before a window that leaves such gaps.
+
+    One that fits into no gap is kept off only for the later half of each.
+    """
+    if job.limit_ms is not None and (gap_ms is None or job.limit_ms <= gap_ms):
         return job.limit_ms
-    return 0 if job.terms is None or job.terms.preemptible else AHEAD_MS
+    if job.terms is None or job.terms.preemptible:
+        return 0
+    return AHEAD_MS if gap_ms is None else min(AHEAD_MS, gap_ms // 2)
+
+
+def _gap_ms(window: Window) -> int | None:
+    """Return the time between two turns of a window; None where there is one only."""
+    length_ms = window.end_ms - window.start_ms
+    return None if window.every_ms is None else max(0, window.every_ms - length_ms)
 
 
 def _turn(window: Window, now_ms: Millis) -> tuple[int, int]:
