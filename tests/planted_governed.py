@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from planted_bugs import FRESH, Planted
+from planted_bugs import ASSERTED, FRESH, MISSING, Planted
 from tenfold.decide.place.govern import admission, promising, reclaim, walk
 from tenfold.decide.place.govern.admission import Admission
 from tenfold.decide.place.govern.holdings import Holding, Holdings
@@ -142,15 +142,15 @@ GOVERNED_BUGS = tuple(
         ("anybody may be stopped", anybody_may_be_stopped, ("who-may-not-be-stopped-is-not",)),
         ("one too many stopped", one_too_many_is_stopped, (VAIN,)),
         ("holes open to all", holes_are_open_to_all, ("who-fills-a-hole-is-gone-in-time",)),
-        ("broken gangs queue", broken_gangs_queue, ("broken-gangs-go-first",)),
+        ("broken gangs queue", broken_gangs_queue, ("broken-gangs-go-first", FRESH)),
         ("quota not given back", quota_is_not_given_back, (FRESH,)),
         ("gangs stand anywhere", gangs_stand_anywhere, ("gangs-stand-where-they-may",)),
         ("shrunk too far", runs_are_shrunk_too_far, ("a-resize-keeps-its-bounds",)),
         ("always off-peak", it_is_always_off_peak, ("off-peak-jobs-wait-for-it",)),
         ("ripe at once", runs_are_ripe_at_once, ("runs-have-their-least-time",)),
-        ("racks feed anything", racks_feed_anything, ("racks-keep-to-their-power",)),
+        ("racks feed anything", racks_feed_anything, ("racks-keep-to-their-power", ASSERTED)),
         ("nobody is at home", nobody_is_at_home, ("only-who-owes-room-is-stopped",)),
-        ("arrays have no most", arrays_have_no_most, ("arrays-keep-to-their-most",)),
-        ("nobody gives way", nobody_gives_way, (OWED,)),
+        ("arrays have no most", arrays_have_no_most, ("arrays-keep-to-their-most", MISSING)),
+        ("nobody gives way", nobody_gives_way, (OWED, FRESH)),
     )
 )

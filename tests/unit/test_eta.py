@@ -13,7 +13,7 @@ from tenfold.model.actions import PromiseStart
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, JobCancelled, JobSubmitted, NodeJoined
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, shape_of
+from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.study.eta import Eta, eta, eta_of
@@ -172,8 +172,8 @@ def test_a_promise_bounds_the_answer():
     fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
     job = Job(id=JobId("a"), shape=shape_of(1), submitted_ms=Millis(0))
     fleet.apply(JobSubmitted(Millis(0), job))
-    promised = Millis(2 * MINUTE)
-    fleet.apply(ActionOrdered(Millis(0), PromiseStart(job.id, (), promised, Millis(0))))
+    promised, slots = Millis(2 * MINUTE), (Slot(next(iter(fleet.nodes)), 1),)
+    fleet.apply(ActionOrdered(Millis(0), PromiseStart(job.id, slots, promised, Millis(0))))
     answer = eta(fleet, job, Millis(MINUTE), book)
     assert answer.p90_ms == promised
     assert answer.basis.startswith("promised")

@@ -115,7 +115,7 @@ def in_words(action: Action) -> str:
     return f"`{action.job_id}` is promised {action.start_ms // MINUTE} min"
 
 
-@pytest.mark.parametrize("example", examples(), ids=lambda each: each.title.replace(" ", "-"))
+@pytest.mark.parametrize("example", list(examples()), ids=lambda each: each.title.replace(" ", "-"))
 def test_an_example_of_the_page_happens_as_told(example: Example, tmp_path: Path):
     path = tmp_path / "policy.toml"
     path.write_text(example.policy)

@@ -141,9 +141,17 @@ def test_what_others_do_not_lend_is_told_and_they_are_asked_to():
     assert found.cheapest.change == Grant((Raise(TeamId("blue"), "lend", "A", 2_000),))
 
 
-def test_an_elastic_job_is_asked_to_shrink_by_no_more_than_is_needed():
+def test_an_elastic_job_that_the_decider_shrinks_is_no_obstacle():
     elastic = asked("grown", 8, terms=Terms(least_gpus=2, most_gpus=8))
     found = answer(held(nodes(1), (elastic, "n0", 8)), asked("small", 3))
+    assert found.cheapest is not None
+    assert found.cheapest.kind == "free"
+
+
+def test_an_elastic_job_is_asked_to_shrink_by_no_more_than_is_needed():
+    elastic = asked("grown", 8, terms=Terms(least_gpus=2, most_gpus=8))
+    fleet = held(nodes(1), (elastic, "n0", 8))
+    found = answer(fleet, asked("small", 3), replace(PLAIN, preempts=False))
     assert found.cheapest is not None
     assert found.cheapest.kind == "shrink"
     assert isinstance(found.cheapest.change, ShrinkJobs)

@@ -152,7 +152,7 @@ class TopologyCapacity(Capacity):
             bank, number = self._home(slot.node)
             if rack := bank.racks.get(number):
                 shared = slot.milli and slot.device in bank.given.get(number, {})
-                gpus = 0 if shared else slot.gpus or 1
+                gpus = 0 if shared else slot.gpus or int(slot.milli > 0)
                 watts = drawn.get(rack, 0) + gpus * bank.nodes[number].watts_per_gpu
                 drawn[rack] = watts
                 if gpus and watts > rack.left:

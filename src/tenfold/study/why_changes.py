@@ -170,7 +170,7 @@ def starts(fleet: Fleet, govern: Govern, job_id: JobId, now_ms: Millis) -> Start
         for action in decision.actions:
             if isinstance(action, StartJob) and action.job_id == job_id:
                 return Started(slots=action.slots, stopped=tuple(stopped))
-        before = len(stopped)
+        gives = any(isinstance(action, StopJob | ResizeJob) for action in decision.actions)
         for action in decision.actions:
             fork.apply(ActionOrdered(now_ms, action))
             if isinstance(action, StopJob):
@@ -180,7 +180,7 @@ def starts(fleet: Fleet, govern: Govern, job_id: JobId, now_ms: Millis) -> Start
                 fork.apply(JobRefused(now_ms, action.job_id, action.reasons))
             elif isinstance(action, ResizeJob):
                 fork.apply(JobResized(now_ms, action.job_id))
-        if len(stopped) == before or job_id not in fork.pending:
+        if not gives or job_id not in fork.pending:
             return None
     return None
 

@@ -107,7 +107,7 @@ def _within_quotas(govern: Govern, view: Fleet, after: Fleet, now_ms: Millis) ->
         hold(
             "quotas-are-kept",
             amount <= before.get((team, name), 0),
-            f"`{team or 'all'}` is {amount} of {name} beyond its limit at {now_ms} ms",
+            f"team `{team}` is {amount} of {name} beyond its limit at {now_ms} ms",
         )
 
 
@@ -211,7 +211,7 @@ def _broken_first(govern: Govern, view: Fleet, decision: Decision, now_ms: Milli
         for job_id, past in view.past.items()
         if past.cause in BROKEN and (job := view.pending.get(job_id)) is not None
     ]
-    if not broken or any(run.stopping for run in view.running.values()):
+    if not broken or any(run.stopping or run.becoming for run in view.running.values()):
         return
     first = min(broken, key=lambda job: (job.submitted_ms, job.seq))
     acted = {one.job_id for one in decision.actions if not isinstance(one, PromiseStart)}

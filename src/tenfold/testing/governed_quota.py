@@ -87,8 +87,10 @@ class Quotas:
                 if borrow is not None:
                     limit = self.quota(team, resource) + borrow
                     found[team, resource] = self._demand(held, team, resource) - limit
-            in_all = self._of_all(held, resource) - self.capacity.get(resource, 0)
-            found[ALL, resource] = in_all
+            granted = sum(self.quota(one, resource) for one in self._below[ALL])
+            # Where more is granted than there is, room is what limits all together.
+            limit = max(granted, self.capacity.get(resource, 0))
+            found[ALL, resource] = self._of_all(held, resource) - limit
         return {key: amount for key, amount in found.items() if amount > 0}
 
     def _stated(self, team: TeamId) -> Amounts:

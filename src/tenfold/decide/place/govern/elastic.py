@@ -59,28 +59,41 @@ def grow(walk: "Walk") -> None:
 
 
 def shrink(walk: "Walk", shape: Shape, option: "Option") -> Slots | None:
-    """Shrink elastic jobs until a shape finds room, and return that; None where none does."""
-    books = walk.books
-    shrunk: list[tuple[Run, Slots, Slots]] = []
+    """Shrink elastic jobs just until a shape finds room, and return that; None if none does."""
+    capacity = walk.books.capacity
+    shrunk: dict[Run, Slots] = {}
+    given: list[tuple[Slots, Shape]] = []
     found: Slots | None = None
-    for holding in _shrinkable(walk):
-        run = walk.view.running[holding.job.id]
-        slots = _least(run)
-        surplus = _difference(run.slots, slots)
-        books.capacity.give(surplus, run.job.shape)
-        shrunk.append((run, slots, surplus))
-        found = books.capacity.claim_in(shape, option.accelerator)
+    for run, slots in _steps(walk):
+        surplus = _difference(shrunk.get(run, run.slots), slots)
+        capacity.give(surplus, run.job.shape)
+        given.append((surplus, run.job.shape))
+        shrunk[run] = slots
+        found = capacity.claim_in(shape, option.accelerator)
         if found is not None:
-            books.capacity.give(found, shape)
+            capacity.give(found, shape)
             break
-    for run, _, surplus in shrunk:
-        books.capacity.take(surplus, run.job.shape)
+    for surplus, whose in given:
+        capacity.take(surplus, whose)
     if found is None:
         return None
-    for run, slots, _ in shrunk:
+    for run, slots in shrunk.items():
         why = Reason("shrunk", f"a waiting job needs {option.accelerator or 'its'} GPUs")
         walk.actions.append(ResizeJob(run.job.id, slots, why))
     return found
+
+
+def _steps(walk: "Walk") -> Iterator[tuple[Run, Slots]]:
+    """Yield elastic runs a step smaller each time, down to their least, the newest first."""
+    for holding in _shrinkable(walk):
+        run = walk.view.running[holding.job.id]
+        least = _least(run)
+        if len(run.slots) == 1:
+            for gpus in range(run.slots[0].gpus - 1, least[0].gpus - 1, -1):
+                yield run, (Slot(run.slots[0].node, gpus),)
+        else:
+            for members in range(len(run.slots) - 1, len(least) - 1, -1):
+                yield run, run.slots[:members]
 
 
 def _shrinkable(walk: "Walk") -> list[Holding]:
