@@ -50,6 +50,8 @@ class Holdings:
         self._tree = tree
         self.held: dict[JobId, Holding] = {}
         self.stopping: dict[JobId, Holding] = {}
+        self.on_terms = 0
+        """Holdings of jobs with terms: they may idle or grow."""
         self._by_team: dict[Team, dict[JobId, Holding]] = {}
         self._on: dict[NodeId, dict[JobId, Holding]] = {}
         self._priorities: dict[Team, dict[int, int]] = {}
@@ -67,6 +69,7 @@ class Holdings:
         self._tree.add(holding.team, holding.amounts, 1)
         for slot in holding.slots:
             self._on.setdefault(slot.node, {})[job.id] = holding
+        self.on_terms += job.terms is not None
         by = self._priorities.setdefault(holding.team, {})
         by[job.priority] = by.get(job.priority, 0) + 1
         if job.terms is None or job.terms.preemptible:
@@ -81,6 +84,7 @@ class Holdings:
         self._tree.add(holding.team, holding.amounts, -1)
         for slot in holding.slots:
             del self._on[slot.node][job_id]
+        self.on_terms -= holding.job.terms is not None
         by = self._priorities[holding.team]
         by[holding.job.priority] -= 1
         if not by[holding.job.priority]:

@@ -55,11 +55,9 @@ class Walk:
     def alone(self, job: Job) -> Decision | None:
         """Start the only job that could start now, without comparing it to anybody."""
         books, view = self.books, self.view
-        if (
-            not books.is_still(self.now_ms)
-            or job.terms is not None
-            or (view.past and job.id in view.past)
-        ):
+        if job.terms is not None or books.holdings.on_terms or books.govern.windows:
+            return None
+        if not books.is_still(self.now_ms) or (view.past and job.id in view.past):
             return None
         lines, shape = books.lines, job.shape
         team, options = books.tree.team(job.team), books.options(shape)
@@ -78,6 +76,8 @@ class Walk:
             lines.touch(team)
             books.reconsider(team)
         self.actions.append(StartJob(job.id, slots))
+        if lines.count:
+            Promising(self).make()
         return Decision(self.actions, self._wake_ms())
 
     def admit(self, fresh: Iterable[Job]) -> None:
