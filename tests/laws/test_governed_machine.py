@@ -208,5 +208,5 @@ GovernedFleet.TestCase.settings = settings(
 )
 TestGovernedFleet = pytest.mark.xfail(
     strict=False,
-    reason="not kept after every change of quotas yet: see docs/explanation/quota-and-preemption.md",
+    reason="not kept yet: see the end of docs/explanation/quota-and-preemption.md",
 )(GovernedFleet.TestCase)
