@@ -11,6 +11,7 @@ from planted_governed import GOVERNED_BUGS
 from tenfold.study.soak import soak_one
 
 WORLDS_MOST = 100
+UNTELLABLE = "gangs stand anywhere"
 
 SET_ORDER = """
 from tenfold.fleet.capacity import Capacity
@@ -44,11 +45,12 @@ def test_a_planted_bug_is_found(bug: Planted, monkeypatch: pytest.MonkeyPatch):
     assert law in bug.laws, f"in world {seed} under `{bug.policy}`"
 
 
-@pytest.mark.xfail(strict=False, reason="early worlds break a law without any bug planted")
 @pytest.mark.parametrize("bug", GOVERNED_BUGS, ids=lambda bug: bug.bug.replace(" ", "-"))
 def test_a_bug_planted_in_governed_placement_is_found(
     bug: Planted, monkeypatch: pytest.MonkeyPatch
 ):
+    if bug.bug == UNTELLABLE:
+        pytest.xfail("world 71 breaks another law before, without any bug planted")
     bug.patch(monkeypatch)
     seed, law = first_found(bug)
     assert law in bug.laws, f"in world {seed} under `{bug.policy}`"
