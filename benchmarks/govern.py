@@ -152,7 +152,7 @@ def _kueue(name: str, thresholds: dict[str, float]) -> list[Verdict]:
     ours = {each["name"]: float(each["ours"]) for each in figures}
     over = stopped = math.inf
     if ours:
-        over = ours["makespan"] / ours["least possible makespan"]
+        over = ours["makespan"] / ours["all work over all quota"]
         stopped = ours["preemptions"] / ours["workloads"]
         waits = ", ".join(
             f"{size} {ours[f'mean time to admission, {size}']:.1f} s"
