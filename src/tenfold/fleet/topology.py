@@ -44,7 +44,7 @@ class TopologyCapacity(Capacity):
         self._kept: dict[NodeId, int] = {}
         """Nodes that are hidden for other reasons, and for how many."""
         self._seats_of: dict[tuple[str, str], tuple[Seat, ...]] = {}
-        self._could: dict[str, bool] = {}
+        self._could: dict[tuple[str, ...], bool] = {}
         self._domains: dict[Level, dict[str, tuple[NodeId, ...]]] = {}
         self._whole: TopologyCapacity | None = None
 
@@ -101,11 +101,15 @@ class TopologyCapacity(Capacity):
             super().set_open(node_id, False)
         return has
 
-    def could_hold(self, shape: Shape) -> bool:
-        """Return whether the fleet could hold the shape if it were empty and whole."""
-        could = self._could.get(shape.key)
+    def could_hold(self, shape: Shape, without: Sequence[NodeId] = ()) -> bool:
+        """Return whether the fleet could hold the shape if it were empty, without some nodes."""
+        key = (shape.key, *without)
+        could = self._could.get(key)
         if could is None:
-            could = self._could[shape.key] = super().could_hold(shape) and self._tried(shape)
+            could = super().could_hold(shape)
+            if could and (without or self._racks or _is_choosy(shape)):
+                could = self._tried(shape, without)
+            self._could[key] = could
         return could
 
     def claim_in(self, shape: Shape, accelerator: str) -> Slots | None:
@@ -229,7 +233,7 @@ class TopologyCapacity(Capacity):
         self.take(slots, shape)
         return slots
 
-    def _tried(self, shape: Shape) -> bool:
+    def _tried(self, shape: Shape, without: Sequence[NodeId]) -> bool:
         """Return whether a fleet of the same nodes, with nothing on them, takes the shape."""
         if self._whole is None:
             empty = Fleet()
@@ -237,10 +241,20 @@ class TopologyCapacity(Capacity):
                 assert isinstance(bank, TopologyBank)
                 empty.apply(NodeJoined(Millis(0), bank.nodes[number]))
             self._whole = TopologyCapacity.of(empty)
+        for node_id in without:
+            self._whole.keep(node_id)
         slots = self._whole.claim(shape)
         if slots is not None:
             self._whole.give(slots, shape)
+        for node_id in without:
+            self._whole.unkeep(node_id)
         return slots is not None
+
+
+def _is_choosy(shape: Shape) -> bool:
+    """Return whether enough nodes with enough room may not be all that a gang asks for."""
+    where = shape.where
+    return where is not None and bool(where.within) and where.how in ("required", "balanced")
 
 
 def _bank(seat: Seat) -> TopologyBank:

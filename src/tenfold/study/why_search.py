@@ -8,15 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.books import Books
+from tenfold.decide.place.govern.givers import Givers
 from tenfold.decide.place.govern.holdings import PLAIN, Holding, lost_ms
 from tenfold.decide.place.govern.lines import Class, Option
-from tenfold.decide.place.govern.reclaim import Reclaim
+from tenfold.decide.place.govern.reclaim import Level, Reclaim, priced
 from tenfold.decide.place.govern.tree import Team
 from tenfold.decide.place.govern.why_settled import Settled
 from tenfold.fleet.capacity import Slots
-from tenfold.fleet.fleet import FleetView
 from tenfold.model.job import WHOLE, Job, Shape
 from tenfold.model.units import Millis
 from tenfold.study.why_changes import MoveJobs, NewSlots, StopJobs
@@ -33,24 +32,22 @@ class Overruling(Reclaim):
     def __init__(self, settled: Settled) -> None:
         books = settled.books
         at_once = replace(settled.govern, delay_ms=Millis(0))
-        super().__init__(at_once, books.tree, books.holdings, books.capacity)
+        super().__init__(
+            at_once, books.tree, books.holdings, books.capacity, settled.view, settled.now_ms
+        )
 
-    def movable(
-        self, view: FleetView, job: Job, option: Option, now_ms: Millis
-    ) -> list[Holding] | None:
+    def movable(self, job: Job, option: Option) -> list[Holding] | None:
         """Return small jobs without whom there would be room, cheapest first."""
-        found = [each for each in self._willing(view) if len(each.slots) == 1]
-        priced = sorted((self._price(each, now_ms), each.job.seq, each) for each in found)
-        return self._for_room(job.shape, option, [(price, each) for price, _, each in priced])
+        found = [each for each in self._willing() if len(each.slots) == 1]
+        givers = Givers(self._capacity, priced(self, found))
+        return givers.for_room(job.shape, option.accelerator)
 
-    def _may_go(
-        self, view: FleetView, job: Job, team: Team, amounts: Amounts, now_ms: Millis
-    ) -> Iterator[Holding]:
-        return self._willing(view)
+    def _may_go(self, job: Job, team: Team, levels: Iterable[Level]) -> Iterator[Holding]:
+        return self._willing()
 
-    def _willing(self, view: FleetView) -> Iterator[Holding]:
+    def _willing(self) -> Iterator[Holding]:
         for each in self._holdings.held.values():
-            run = view.running.get(each.job.id)
+            run = self._view.running.get(each.job.id)
             if run is None or run.becoming is not None or each.stopping:
                 continue
             if (each.job.terms or PLAIN).preemptible:
@@ -69,7 +66,7 @@ def stopping(settled: Settled, job: Job, cls: Class) -> StopJobs | None:
     """Return the cheapest jobs whose stops would make room and let quotas pass."""
     search = Overruling(settled)
     for option in _small(settled, cls):
-        found = search.victims(settled.view, job, cls.team, option, settled.now_ms)
+        found = search.victims(job, cls.team, option)
         if found:
             return StopJobs(tuple(each.job.id for each in found))
     return None
@@ -81,7 +78,7 @@ def moving(settled: Settled, job: Job, cls: Class) -> MoveJobs | None:
     for option in _small(settled, cls):
         if books.tree.obstacle(cls.team, option.amounts) is not None:
             continue
-        found = search.movable(settled.view, job, option, settled.now_ms)
+        found = search.movable(job, option)
         if found and len(found) <= MOVED_MOST:
             moves = _rehoused(books, job, option, found)
             if moves:

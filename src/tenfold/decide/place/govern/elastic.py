@@ -12,6 +12,7 @@ from tenfold.model.job import Run, Shape, Slot
 from tenfold.model.reason import Reason
 from tenfold.model.terms import Terms
 from tenfold.model.units import MINUTE
+from tenfold.model.where import Level
 
 if TYPE_CHECKING:
     from tenfold.decide.place.govern.books import Books
@@ -145,36 +146,40 @@ def _may_grow(run: Run, books: "Books") -> bool:
 
 def _grown(books: "Books", run: Run) -> Slots | None:
     """Return the slots of a run at its next size, taken; None where it cannot grow."""
-    terms, held = run.job.terms, books.holdings.held[run.job.id]
-    assert terms is not None
-    room = terms.most_gpus - gpus_of(run.slots)
-    first = run.slots[0]
-    bank, number = books.capacity.place[first.node]
-    if len(run.slots) == 1 and run.job.shape.gpus_per_node is None:
-        more = min(room, bank.free[number]) if bank.is_open[number] else 0
-        added: Slots = (Slot(first.node, more),) if more else ()
-        slots = (Slot(first.node, first.gpus + more),)
-    elif run.job.shape.gpus_per_node is None:
+    held = books.holdings.held[run.job.id]
+    added = _added(books, run)
+    if added is None or not books.capacity.has((added,), run.job.shape):
         return None
-    else:
-        per = max(slot.gpus for slot in run.slots)
-        key = f"{run.job.shape.key} and {per}"
-        shape = replace(run.job.shape, gpus=per, gpus_per_node=per, key=key)
-        accelerator = books.accelerator(first.node)
-        found = books.capacity.claim_in(shape, accelerator) if per <= room else None
-        if found is None:
-            return None
-        books.capacity.give(found, shape)
-        added = found if found[0].node not in {slot.node for slot in run.slots} else ()
-        slots = (*run.slots, *added)
-    if not added or not books.capacity.has(added, run.job.shape):
-        return None
-    amounts = books.amounts(added, books.accelerator(first.node))
+    amounts = books.amounts((added,), books.accelerator(added.node))
     if books.tree.obstacle(held.team, amounts) is not None:
         return None
-    books.capacity.take(added, run.job.shape)
+    books.capacity.take((added,), run.job.shape)
     books.tree.add(held.team, amounts, 1)
-    return slots
+    if run.slots[0].node == added.node:
+        return (Slot(added.node, run.slots[0].gpus + added.gpus),)
+    return (*run.slots, added)
+
+
+def _added(books: "Books", run: Run) -> Slot | None:
+    """Return what a run takes next: more of its only node, or one more member beside the others."""
+    terms, shape, first = run.job.terms, run.job.shape, run.slots[0]
+    assert terms is not None
+    room = terms.most_gpus - gpus_of(run.slots)
+    bank, number = books.capacity.place[first.node]
+    if shape.gpus_per_node is None:
+        more = min(room, bank.free[number]) if len(run.slots) == 1 else 0
+        return Slot(first.node, more) if more and bank.is_open[number] else None
+    per = max(slot.gpus for slot in run.slots)
+    where = shape.where
+    level: Level = where.within if where is not None and where.how == "required" else ""
+    domain_of = books.capacity.domain_of
+    domain = domain_of(first.node, level) if level else ""
+    mine = {slot.node for slot in run.slots}
+    for other in bank.each(per) if per <= room else ():
+        name = bank.names[other]
+        if name not in mine and (not level or domain_of(name, level) == domain):
+            return Slot(name, per)
+    return None
 
 
 def _started(run: Run) -> tuple[int, int, int]:

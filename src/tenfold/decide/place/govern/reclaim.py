@@ -3,198 +3,135 @@
 A job may displace another where it is within its quota and the other has borrowed, or
 where both are of one team and its priority is higher. A stop costs the work since the last
 checkpoint and a restart, for every GPU it holds. The search goes node by node, and where
-the members of a gang must stand together domain by domain; then everybody is let off
-without whom it works as well. Nobody is displaced in vain.
+the members of a gang must stand together domain by domain. What it finds is tried, and where
+CPUs, memory, shares of a device or the power of a rack made it wrong, more and more of those
+who may go are sent, cheapest first. Then everybody is let off without whom it works as well.
+Nobody is displaced in vain.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from tenfold.decide.place.govern.asks import Amounts
+from tenfold.decide.place.govern.givers import Givers, Priced
 from tenfold.decide.place.govern.holdings import PLAIN, Holding, Holdings, lost_ms
 from tenfold.decide.place.govern.lines import Option
 from tenfold.decide.place.govern.tree import Team, Tree
-from tenfold.fleet.capacity import Bank, Seat
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.govern import Govern
 from tenfold.model.job import Job, Shape
 from tenfold.model.units import Millis
-from tenfold.model.where import Level
+
+Level = tuple[Team, Team]
+"""A team that is within its quota, and the parent whose other teams owe it what they borrowed."""
 
 
 class Reclaim:
-    """The search for those who must give way."""
+    """The search for those who must give way, at one moment."""
 
     def __init__(
-        self, govern: Govern, tree: Tree, holdings: Holdings, capacity: TopologyCapacity
+        self,
+        govern: Govern,
+        tree: Tree,
+        holdings: Holdings,
+        capacity: TopologyCapacity,
+        view: FleetView,
+        now_ms: Millis,
     ) -> None:
         self._govern = govern
         self._tree = tree
         self._holdings = holdings
         self._capacity = capacity
+        self._view = view
+        self._now_ms = now_ms
+        self._borrowed: dict[Team, list[Holding]] = {}
+        """By team, those who borrowed and may be stopped; nobody joins them within a walk."""
+        self._givers: dict[object, Givers] = {}
 
-    def victims(
-        self, view: FleetView, job: Job, team: Team, option: Option, now_ms: Millis
-    ) -> list[Holding] | None:
+    def victims(self, job: Job, team: Team, option: Option) -> list[Holding] | None:
         """Return those whose going lets a job start, cheapest first; None where none do."""
-        if now_ms - job.submitted_ms < self._govern.delay_ms:
+        if self._now_ms - job.submitted_ms < self._govern.delay_ms:
             return None
-        priced = sorted(
-            (self._price(each, now_ms), -each.started_ms, -each.job.seq, each)
-            for each in self._may_go(view, job, team, option.amounts, now_ms)
-        )
-        candidates = [(price, each) for price, _, _, each in priced]
-        for_room = self._for_room(job.shape, option, candidates) if candidates else None
-        if for_room is None:
+        givers = self._who_may_go(job, team, option.amounts)
+        if not givers.priced:
             return None
-        trial = _Trial(self._tree, self._capacity, job.shape, team, option)
-        try:
-            return _chosen(trial, for_room, candidates)
-        finally:
-            trial.end()
+        trial = Trial(self._tree, self._capacity, job.shape, team, option)
+        return trial.fewest(givers)
 
-    def _may_go(
-        self, view: FleetView, job: Job, team: Team, amounts: Amounts, now_ms: Millis
-    ) -> Iterator[Holding]:
-        tree, holdings = self._tree, self._holdings
+    def gone(self, holding: Holding) -> None:
+        """Hear that somebody was told to go."""
+        for givers in self._givers.values():
+            givers.gone(holding)
+
+    def price(self, holding: Holding) -> int:
+        """Return what a stop costs: GPU time lost and spent again."""
+        lost = lost_ms(holding, self._now_ms)
+        return holding.gpus_milli * (lost + self._govern.restart_cost_ms)
+
+    def _who_may_go(self, job: Job, team: Team, amounts: Amounts) -> Givers:
+        """Return those whom a job may displace; the same for all who stand alike."""
+        levels = [
+            (mine, mine.parent)
+            for mine in team.path
+            if mine.parent is not None and self._tree.is_within(mine, amounts)
+        ]
+        has_lower = self._holdings.has_below(team, job.priority)
+        key = (
+            (team, job.priority) if has_lower else None,
+            tuple((above, mine if self._lent_by(mine) else None) for mine, above in levels),
+        )
+        givers = self._givers.get(key)
+        if givers is None:
+            found = self._may_go(job, team, levels)
+            givers = self._givers[key] = Givers(self._capacity, priced(self, found))
+        return givers
+
+    def _may_go(self, job: Job, team: Team, levels: Iterable[Level]) -> Iterator[Holding]:
         seen: dict[int, None] = {}
-        for each in holdings.of(team):
-            if each.job.priority < job.priority and self._is_free(view, each, now_ms):
+        for each in self._holdings.of(team):
+            if each.job.priority < job.priority and self._is_free(each):
                 seen[id(each)] = None
                 yield each
-        for mine in team.path:
-            above = mine.parent
-            if above is None or not tree.is_within(mine, amounts):
-                continue
+        for mine, above in levels:
             for other in above.children:
-                if other is mine or not tree.is_over(other):
-                    continue
-                for each in holdings.borrowed(other):
-                    if id(each) not in seen and self._is_free(view, each, now_ms):
+                for each in self._lent_by(other) if other is not mine else ():
+                    if id(each) not in seen:
                         seen[id(each)] = None
                         yield each
 
-    def _is_free(self, view: FleetView, holding: Holding, now_ms: Millis) -> bool:
+    def _lent_by(self, team: Team) -> list[Holding]:
+        """Return those of a team who borrowed and may be stopped now."""
+        found = self._borrowed.get(team)
+        if found is None:
+            found = self._borrowed[team] = (
+                [each for each in self._holdings.borrowed(team) if self._is_free(each)]
+                if self._tree.is_over(team)
+                else []
+            )
+        return found
+
+    def _is_free(self, holding: Holding) -> bool:
         """Return whether a holding may be stopped at all, now."""
         if holding.stopping or not (holding.job.terms or PLAIN).preemptible:
             return False
-        if now_ms < self._holdings.ripe_ms(holding):
+        if self._now_ms < self._holdings.ripe_ms(holding):
             return False
-        run = view.running.get(holding.job.id)
+        run = self._view.running.get(holding.job.id)
         if run is None or run.becoming is not None:
             return False
         most = self._govern.stops_per_job
-        return not most or view.past.get(holding.job.id, NEVER_RAN).runs < most
-
-    def _price(self, holding: Holding, now_ms: Millis) -> int:
-        return holding.gpus_milli * (lost_ms(holding, now_ms) + self._govern.restart_cost_ms)
-
-    def _for_room(
-        self, shape: Shape, option: Option, candidates: Sequence[tuple[int, Holding]]
-    ) -> list[Holding] | None:
-        """Return some candidates without whom the shape would find room, or None."""
-        fits = self._capacity.claim_in(shape, option.accelerator)
-        if fits is not None:
-            self._capacity.give(fits, shape)
-            return []
-        best: tuple[int, list[Holding]] | None = None
-        for seat in self._capacity.seats_in(shape, option.accelerator):
-            found = _NodeSearch(self._capacity, seat, shape, candidates).cheapest()
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
-        return None if best is None else best[1]
+        return not most or self._view.past.get(holding.job.id, NEVER_RAN).runs < most
 
 
-class _NodeSearch:
-    """Choose the nodes of a gang so that those on them who must go cost least."""
-
-    def __init__(
-        self,
-        capacity: TopologyCapacity,
-        seat: Seat,
-        shape: Shape,
-        candidates: Sequence[tuple[int, Holding]],
-    ) -> None:
-        self._capacity = capacity
-        self._bank: Bank = seat.bank
-        self._gpus = max(1, seat.gpus)
-        self._wanted = seat.members + (seat.rest > 0)
-        where = shape.where
-        self._level: Level = where.within if where is not None and where.how == "required" else ""
-        self._on: dict[int, list[tuple[int, int, Holding]]] = {}
-        """By node: (price, GPUs there, who), cheapest first."""
-        for price, each in candidates:
-            for slot in each.slots:
-                bank, number = capacity.place[slot.node]
-                if bank is self._bank and bank.is_open[number]:
-                    self._on.setdefault(number, []).append((price, max(1, slot.gpus), each))
-
-    def cheapest(self) -> tuple[int, list[Holding]] | None:
-        """Return (cost, who), or None where even all of them are not enough."""
-        best: tuple[int, list[Holding]] | None = None
-        for ready, numbers in self._domains():
-            found = self._in_domain(ready, numbers)
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
-        return best
-
-    def _domains(self) -> Iterator[tuple[int, list[int]]]:
-        """Yield for each domain that may do how many nodes have room, and who could make some."""
-        free, is_open, gpus = self._bank.free, self._bank.is_open, self._gpus
-        if not self._level:
-            numbers = [number for number in self._on if free[number] < gpus]
-            yield self._bank.with_room(gpus), numbers
-            return
-        ready: dict[str, int] = {}
-        makers: dict[str, list[int]] = {}
-        for number, name in enumerate(self._bank.names):
-            domain = self._capacity.domain_of(name, self._level)
-            if is_open[number] and free[number] >= gpus:
-                ready[domain] = ready.get(domain, 0) + 1
-            elif number in self._on:
-                makers.setdefault(domain, []).append(number)
-        for domain, numbers in makers.items():
-            yield ready.get(domain, 0), numbers
-
-    def _in_domain(self, ready: int, numbers: Iterable[int]) -> tuple[int, list[Holding]] | None:
-        wanted = self._wanted - ready
-        going: dict[int, Holding] = {}
-        left = list(numbers)
-        spent = 0
-        while wanted > 0:
-            best: tuple[int, int, list[Holding]] | None = None
-            for number in left:
-                found = self._on_node(number, going)
-                if found is not None and (best is None or (found[0], number) < best[:2]):
-                    best = (found[0], number, found[1])
-            if best is None:
-                return None
-            spent += best[0]
-            left.remove(best[1])
-            for each in best[2]:
-                going[id(each)] = each
-            wanted -= 1
-        return spent, list(going.values())
-
-    def _on_node(self, number: int, going: dict[int, Holding]) -> tuple[int, list[Holding]] | None:
-        """Return (cost, who) to make room on a node, beside those who go already."""
-        short = self._gpus - self._bank.free[number]
-        for _, gpus, each in self._on[number]:
-            if id(each) in going:
-                short -= gpus
-        spent = 0
-        chosen: list[Holding] = []
-        for price, gpus, each in self._on[number]:
-            if short <= 0:
-                break
-            if id(each) not in going:
-                chosen.append(each)
-                spent += price
-                short -= gpus
-        return (spent, chosen) if short <= 0 else None
+def priced(reclaim: Reclaim, holdings: Iterable[Holding]) -> list[Priced]:
+    """Return holdings with what their stops cost, cheapest first; of equals the newest."""
+    found = sorted(
+        (reclaim.price(each), -each.started_ms, -each.job.seq, each) for each in holdings
+    )
+    return [(price, each) for price, _, _, each in found]
 
 
-class _Trial:
+class Trial:
     """Who is away for a trial, on the index and in the tree; all come back in the end."""
 
     def __init__(
@@ -205,57 +142,95 @@ class _Trial:
         self._shape = shape
         self._team = team
         self._option = option
-        self.away: list[Holding] = []
+        self._away: dict[int, Holding] = {}
+        self._is_tight = False
+        """Whether it is known that nobody was sent in vain."""
 
-    def send(self, holding: Holding) -> None:
-        """Try it without one more."""
-        self.away.append(holding)
-        self._tree.add(holding.team, holding.amounts, -1)
-        self._capacity.give(holding.slots, holding.job.shape)
+    def fewest(self, givers: Givers) -> list[Holding] | None:
+        """Return a cheap few whose going lets the job start, none of them in vain."""
+        try:
+            if not self._send_enough(givers):
+                return None
+            if not self._is_tight:
+                self._let_off(sorted(self._away.values(), key=givers.rank, reverse=True))
+            return sorted(self._away.values(), key=givers.rank)
+        finally:
+            self._back(list(self._away.values()))
 
-    def within_limits(self) -> bool:
-        """Return whether quotas would let the job in."""
-        return self._tree.obstacle(self._team, self._option.amounts) is None
-
-    def works(self) -> bool:
-        """Return whether the job would start."""
-        if not self.within_limits():
+    def _send_enough(self, givers: Givers) -> bool:
+        """Send whoever must go for room, and then for quotas; False where that is no help."""
+        shape, accelerator = self._shape, self._option.accelerator
+        is_sure = givers.is_sure(shape, accelerator)
+        has_room = self._has_room()
+        for_room = [] if has_room else givers.for_room(shape, accelerator)
+        if for_room is not None:
+            self._send(for_room)
+            if has_room or self._has_room():
+                self._is_tight = is_sure and all(len(each.slots) == 1 for each in for_room)
+                return self._pass_limits(givers.priced)
+        if is_sure:
             return False
+        self._back(list(self._away.values()))
+        return self._send_more(givers.priced) and self._pass_limits(givers.priced)
+
+    def _send_more(self, candidates: Sequence[Priced]) -> bool:
+        """Send twice as many each time until there is room."""
+        sent = 0
+        while sent < len(candidates):
+            more = candidates[sent : max(1, 2 * sent)]
+            self._send([each for _, each in more if not each.stopping])
+            sent += len(more)
+            if self._has_room():
+                return True
+        return False
+
+    def _pass_limits(self, candidates: Sequence[Priced]) -> bool:
+        """Send the cheapest of those whose going brings a limit nearer that is in the way."""
+        below: dict[Team, Iterator[Holding]] = {}
+        while (obstacle := self._tree.obstacle(self._team, self._option.amounts)) is not None:
+            node = obstacle[0]
+            if node not in below:
+                below[node] = (each for _, each in candidates if node in each.team.path)
+            others = (
+                each for each in below[node] if id(each) not in self._away and not each.stopping
+            )
+            each = next(others, None)
+            if each is None:
+                return False
+            self._is_tight = False
+            self._send([each])
+        return True
+
+    def _let_off(self, those: Sequence[Holding]) -> None:
+        """Let off, dearest first, everybody without whom it works as well."""
+        self._back(those)
+        if self._works():
+            return
+        self._send(those)
+        if len(those) <= 1:
+            return
+        half = len(those) // 2
+        self._let_off(those[:half])
+        self._let_off(those[half:])
+
+    def _send(self, those: Iterable[Holding]) -> None:
+        for each in those:
+            self._away[id(each)] = each
+            self._tree.add(each.team, each.amounts, -1)
+            self._capacity.give(each.slots, each.job.shape)
+
+    def _back(self, those: Iterable[Holding]) -> None:
+        for each in those:
+            del self._away[id(each)]
+            self._capacity.take(each.slots, each.job.shape)
+            self._tree.add(each.team, each.amounts, 1)
+
+    def _works(self) -> bool:
+        obstacle = self._tree.obstacle(self._team, self._option.amounts)
+        return obstacle is None and self._has_room()
+
+    def _has_room(self) -> bool:
         slots = self._capacity.claim_in(self._shape, self._option.accelerator)
         if slots is not None:
             self._capacity.give(slots, self._shape)
         return slots is not None
-
-    def back(self, holding: Holding) -> None:
-        """Put one back."""
-        self.away.remove(holding)
-        self._capacity.take(holding.slots, holding.job.shape)
-        self._tree.add(holding.team, holding.amounts, 1)
-
-    def end(self) -> None:
-        """Put everybody back."""
-        for holding in list(self.away):
-            self.back(holding)
-
-
-def _chosen(
-    trial: _Trial, for_room: Sequence[Holding], candidates: Sequence[tuple[int, Holding]]
-) -> list[Holding] | None:
-    """Send those who must go for room, then the cheapest until quotas let the job in."""
-    for each in for_room:
-        trial.send(each)
-    if not trial.within_limits():
-        taken = {id(each) for each in for_room}
-        for _, each in candidates:
-            if id(each) not in taken:
-                trial.send(each)
-                if trial.within_limits():
-                    break
-    if not trial.works():
-        return None
-    # Let off, dearest first, everybody without whom it works as well.
-    for each in reversed(list(trial.away)):
-        trial.back(each)
-        if not trial.works():
-            trial.send(each)
-    return list(trial.away)

@@ -11,6 +11,7 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE
 
 if TYPE_CHECKING:
+    from tenfold.decide.place.govern.books import Books
     from tenfold.decide.place.govern.walk import Walk
 
 
@@ -42,6 +43,19 @@ def clear_windows(walk: "Walk") -> None:
                 books.holdings.stop(holding)
                 walk.actions.append(StopJob(holding.job.id, "preempted", why))
                 walk.stops += 1
+
+
+def never_between(books: "Books", job: Job) -> Reason | None:
+    """Return why windows never leave a job the time that it asks for, if they do not."""
+    closed = books.windows.never_for(job) if books.govern.windows else ()
+    if not closed or books.capacity.could_hold(job.shape, closed):
+        return None
+    assert job.limit_ms is not None
+    return Reason(
+        "never-between-windows",
+        f"it may not be stopped and runs up to {job.limit_ms / MINUTE:g} minutes: "
+        f"on {len(closed)} nodes windows leave less, and the others cannot hold it",
+    )
 
 
 def _may_stop(walk: "Walk", holding: Holding) -> bool:

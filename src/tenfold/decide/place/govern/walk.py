@@ -12,7 +12,7 @@ from tenfold.decide.place.govern.promises import SHORTEST_GUESS_MS
 from tenfold.decide.place.govern.promising import Promising
 from tenfold.decide.place.govern.reclaim import Reclaim
 from tenfold.decide.place.govern.tree import Obstacle, Team
-from tenfold.decide.place.govern.upkeep import claim, clear_windows, end_idle
+from tenfold.decide.place.govern.upkeep import claim, clear_windows, end_idle, never_between
 from tenfold.decide.place.misfit import never_fits
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
@@ -41,6 +41,7 @@ class Walk:
         self._met: list[Obstacle] = []
         """Limits that the class which is being tried has met."""
         self._coming: Coming | None = None
+        self._reclaim: Reclaim | None = None
         self._lent: list[Holding] = []
         self._reserved: list[tuple[Class, Job, Slots, Amounts, Promised | None]] = []
         self.stops = 0
@@ -87,7 +88,7 @@ class Walk:
             if not books.capacity.could_hold(job.shape):
                 self._refuse(job)
                 continue
-            if (never := books.never(job)) is not None:
+            if (never := books.never(job) or never_between(books, job)) is not None:
                 self.actions.append(RefuseJob(job.id, (never,)))
                 continue
             if job.terms is not None:
@@ -251,6 +252,8 @@ class Walk:
         """Order a stop, and count the room as coming."""
         self.books.holdings.stop(holding)
         self._lend(holding)
+        if self._reclaim is not None:
+            self._reclaim.gone(holding)
         self.actions.append(StopJob(holding.job.id, "preempted", reason))
         self.stops += 1
 
@@ -266,17 +269,20 @@ class Walk:
         barred = books.windows.coming_for(job, self.now_ms)
         for node_id in barred:
             books.capacity.keep(node_id)
-        seated = self._shrink(cls, job) or self._reclaim(cls, job)
+        seated = self._shrink(cls, job) or self._make_room(cls, job)
         for node_id in barred:
             books.capacity.unkeep(node_id)
         return seated
 
-    def _reclaim(self, cls: Class, job: Job) -> Seated | None:
+    def _make_room(self, cls: Class, job: Job) -> Seated | None:
         """Order the cheapest stops that make room for a job."""
-        books, view = self.books, self.view
-        reclaim = Reclaim(books.govern, books.tree, books.holdings, books.capacity)
+        books = self.books
+        if self._reclaim is None:
+            self._reclaim = Reclaim(
+                books.govern, books.tree, books.holdings, books.capacity, self.view, self.now_ms
+            )
         for option in cls.options:
-            victims = reclaim.victims(view, job, cls.team, option, self.now_ms)
+            victims = self._reclaim.victims(job, cls.team, option)
             if victims:
                 for holding in victims:
                     self.stop(holding, _why(job, holding))

@@ -2,10 +2,11 @@
 
 While one is open its nodes take no others' jobs, and what runs there is stopped if it may
 be. Before it opens, no job is started there that would still run then and could not be
-stopped.
+stopped. Where windows come again and again and leave no time for it, it never starts.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import lcm
 
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.topology import TopologyCapacity
@@ -19,6 +20,8 @@ from tenfold.model.units import DAY, Millis
 
 AHEAD_MS = DAY
 """How long before a window jobs are kept off that say nothing and may not be stopped."""
+TURNS = 64
+"""Turns of the rarest window that are looked at where windows never fall together again."""
 
 
 class Windows:
@@ -27,8 +30,9 @@ class Windows:
     def __init__(self, govern: Govern, nodes: Mapping[NodeId, Node], now_ms: Millis) -> None:
         self.open: dict[NodeId, str] = {}
         """Nodes of open windows, and the team that may use them (nobody if empty)."""
-        self._coming: dict[NodeId, list[tuple[int, str, int | None]]] = {}
-        """Nodes of windows to come: when, for whom, and the time between two of them."""
+        self._on: dict[NodeId, list[tuple[Window, int]]] = {}
+        """Windows of each node that are not over, and when each opens next, or did."""
+        self._gaps: dict[tuple[str, ...], int | None] = {}
         self.next_ms: int | None = None
         """When a window opens or closes next."""
         for window in govern.windows:
@@ -38,11 +42,10 @@ class Windows:
             edge_ms = start_ms if now_ms < start_ms else end_ms
             self.next_ms = edge_ms if self.next_ms is None else min(self.next_ms, edge_ms)
             for node_id in _named(window.nodes, nodes):
+                self._on.setdefault(node_id, []).append((window, start_ms))
                 if start_ms <= now_ms:
-                    self.open[node_id] = window.team
-                else:
-                    coming = self._coming.setdefault(node_id, [])
-                    coming.append((start_ms, window.team, _gap_ms(window)))
+                    same = self.open.get(node_id, window.team) == window.team
+                    self.open[node_id] = window.team if same else ""
 
     def close(self, capacity: TopologyCapacity) -> None:
         """Hide the nodes of open windows."""
@@ -54,47 +57,79 @@ class Windows:
         team = self.open.get(node_id)
         return team is not None and (not team or team != job.team)
 
-    def clashes(self, slots: Slots, job: Job, now_ms: Millis) -> list[NodeId]:
-        """Return nodes on which a job would still run when a window opens."""
-        if not self._coming:
-            return []
-        return [
-            slot.node
-            for slot in slots
-            for start_ms, team, gap_ms in self._coming.get(slot.node, ())
-            if team != job.team and start_ms < now_ms + _runs_ms(job, gap_ms)
-        ]
+    def clashes(self, slots: Slots, job: Job, now_ms: Millis) -> bool:
+        """Return whether a job would still be on these slots when a window opens there."""
+        return bool(self._on) and any(self._comes(slot.node, job, now_ms) for slot in slots)
 
     def coming_for(self, job: Job, now_ms: Millis) -> list[NodeId]:
         """Return all nodes that a job may not take because of what is coming."""
-        if not self._coming:
+        return [node_id for node_id in self._on if self._comes(node_id, job, now_ms)]
+
+    def never_for(self, job: Job) -> list[NodeId]:
+        """Return nodes on which a job has no time between two windows, now or later."""
+        if job.limit_ms is None or job.terms is None or job.terms.preemptible:
             return []
-        return [
-            node_id
-            for node_id, coming in self._coming.items()
-            if any(
-                team != job.team and start_ms < now_ms + _runs_ms(job, gap_ms)
-                for start_ms, team, gap_ms in coming
-            )
-        ]
+        return [node_id for node_id in self._on if self._is_too_long(node_id, job)]
+
+    def _comes(self, node_id: NodeId, job: Job, now_ms: Millis) -> bool:
+        """Return whether a window opens on a node before a job would be gone.
+
+        Who may be stopped and fits between no two windows is let in until one comes.
+        """
+        on = self._on.get(node_id)
+        if on is None:
+            return False
+        may_stop = job.terms is None or job.terms.preemptible
+        if job.limit_ms is None:
+            if may_stop:
+                return False
+            gap_ms = self._gap_ms(node_id, job.team)
+            runs_ms = AHEAD_MS if gap_ms is None else min(AHEAD_MS, gap_ms // 2)
+        elif may_stop and self._is_too_long(node_id, job):
+            return False
+        else:
+            runs_ms = job.limit_ms
+        return any(
+            start_ms < now_ms + runs_ms for window, start_ms in on if _bars(window, job.team)
+        )
+
+    def _is_too_long(self, node_id: NodeId, job: Job) -> bool:
+        """Return whether a job would meet a window on a node whenever it started."""
+        gap_ms = self._gap_ms(node_id, job.team)
+        return gap_ms is not None and job.limit_ms is not None and job.limit_ms > gap_ms
+
+    def _gap_ms(self, node_id: NodeId, team: str) -> int | None:
+        """Return the longest time that windows leave a team on a node; None for all time."""
+        barring = [window for window, _ in self._on[node_id] if _bars(window, team)]
+        key = tuple(window.id for window in barring)
+        if key not in self._gaps:
+            self._gaps[key] = _longest_gap_ms(barring)
+        return self._gaps[key]
 
 
-def _runs_ms(job: Job, gap_ms: int | None) -> int:
-    """Return how long a job has to be let alone before a window that leaves such gaps.
-
-    One that fits into no gap is kept off only for the later half of each.
-    """
-    if job.limit_ms is not None and (gap_ms is None or job.limit_ms <= gap_ms):
-        return job.limit_ms
-    if job.terms is None or job.terms.preemptible:
-        return 0
-    return AHEAD_MS if gap_ms is None else min(AHEAD_MS, gap_ms // 2)
+def _bars(window: Window, team: str) -> bool:
+    return not window.team or window.team != team
 
 
-def _gap_ms(window: Window) -> int | None:
-    """Return the time between two turns of a window; None where there is one only."""
-    length_ms = window.end_ms - window.start_ms
-    return None if window.every_ms is None else max(0, window.every_ms - length_ms)
+def _longest_gap_ms(windows: Sequence[Window]) -> int | None:
+    """Return the longest time between windows that come again and again; None if none do."""
+    again = [(window, window.every_ms) for window in windows if window.every_ms is not None]
+    if not again:
+        return None
+    from_ms = max(window.start_ms for window, _ in again)
+    until_ms = from_ms + min(lcm(*(every for _, every in again)), TURNS * max(e for _, e in again))
+    spans: list[tuple[int, int]] = []
+    for window, every_ms in again:
+        start_ms = window.start_ms + (from_ms - window.start_ms) // every_ms * every_ms
+        length_ms = window.end_ms - window.start_ms
+        while start_ms <= until_ms:
+            spans.append((start_ms, start_ms + length_ms))
+            start_ms += every_ms
+    longest, over_ms = 0, from_ms
+    for start_ms, end_ms in sorted(spans):
+        longest = max(longest, start_ms - over_ms)
+        over_ms = max(over_ms, end_ms)
+    return longest
 
 
 def _turn(window: Window, now_ms: Millis) -> tuple[int, int]:
