@@ -122,8 +122,17 @@ class Standing:
                 milli = job.shape.milli or most * WHOLE
                 yield kind, self._amounts(kind, milli)
 
-    def fits(self, job: Job, *, without: Iterable[JobId] = (), until_windows: bool = False) -> bool:
+    def fits(
+        self,
+        job: Job,
+        *,
+        without: Iterable[JobId] = (),
+        until_windows: bool = False,
+        of: str | None = None,
+    ) -> bool:
         """Return whether a waiting job would find room and quota if some others were gone.
+
+        `of` names the only type of accelerator that counts.
 
         Nodes that are kept for promises to others stay kept, and so does their quota; so do
         those of windows, unless it may start there and be stopped when they open.
@@ -144,6 +153,8 @@ class Standing:
             capacity.keep(node_id)
         before = self.quotas.excess(held)
         for kind, amounts in self.asks(job):
+            if of is not None and kind != of:
+                continue
             add_to(held, job.team, amounts)
             excess = self.quotas.excess(held)
             add_to(held, job.team, amounts, -1)

@@ -113,9 +113,9 @@ class StopLaws:
         for job in _heads(fleet) if ripe else ():
             if now_ms - job.submitted_ms < govern.delay_ms or _gone(decision, job):
                 continue
-            for _, amounts in standing.asks(job):
+            for kind, amounts in standing.asks(job):
                 going = [one.job.id for one in ripe if standing.may_displace(job, amounts, one)]
-                if going and standing.fits(job, without=going):
+                if going and standing.fits(job, without=going, of=kind):
                     hold(
                         "who-is-owed-room-gets-it",
                         False,

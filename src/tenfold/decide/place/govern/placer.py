@@ -52,6 +52,7 @@ class GovernedPlacer:
             or news is None
             or self._version + len(news) != view.version
             or (self._hours_ms is not None and now_ms >= self._hours_ms)
+            or books.resizing
             or not _hear(books, news, fresh)
         ):
             books = self._books = Books(self._govern, view, now_ms)

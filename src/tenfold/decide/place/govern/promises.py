@@ -6,12 +6,13 @@ be stopped when the promise comes due. A promise is a fact of the journal: a con
 starts again keeps it, and a gang keeps the place that it was promised.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
 from tenfold.fleet.capacity import Bank, Seat, Slots
 from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Job, Promise, Shape
 from tenfold.model.units import MINUTE, Millis
@@ -23,48 +24,96 @@ Ends = Mapping[NodeId, list[tuple[int, int]]]
 """By node: (when somebody is expected to end, GPUs that frees)."""
 
 
+class Leaving:
+    """Who is expected to leave, and when."""
+
+    def __init__(self, holdings: Iterable[Holding], now_ms: Millis) -> None:
+        self.now_ms = now_ms
+        self.in_order = sorted(
+            ((end_ms(each, now_ms), each) for each in holdings), key=lambda pair: pair[0]
+        )
+
+    @cached_property
+    def by_node(self) -> Ends:
+        """When whole GPUs are expected to be given back, node by node."""
+        ends: dict[NodeId, list[tuple[int, int]]] = {}
+        shared: dict[tuple[NodeId, int], int] = {}
+        for at_ms, holding in self.in_order:
+            for slot in holding.slots:
+                if slot.milli:
+                    # A device is free when the last of those who share it is gone.
+                    shared[slot.node, slot.device] = at_ms
+                elif slot.gpus:
+                    ends.setdefault(slot.node, []).append((at_ms, slot.gpus))
+        for (node_id, _), at_ms in shared.items():
+            ends.setdefault(node_id, []).append((at_ms, 1))
+        return ends
+
+    def first(self, capacity: TopologyCapacity, is_so: Callable[[], bool]) -> Millis | None:
+        """Return when something is so that needs room, as one after the other leaves."""
+        in_order = self.in_order
+        gone, low, high = 0, 0, len(in_order)
+        # Who has left is counted on the index itself: halving moves each of them about twice.
+        while low <= high:
+            middle = (low + high) // 2
+            gone = _move(capacity, in_order, gone, middle)
+            if is_so():
+                high = middle - 1
+            else:
+                low = middle + 1
+        _move(capacity, in_order, gone, 0)
+        if low > len(in_order):
+            return None
+        return Millis(in_order[low - 1][0]) if low else self.now_ms
+
+
+def _move(
+    capacity: TopologyCapacity, in_order: Sequence[tuple[int, Holding]], gone: int, to: int
+) -> int:
+    """Let the first so many be gone, and the others be back."""
+    for _, holding in in_order[gone:to]:
+        capacity.give(holding.slots, holding.job.shape)
+    for _, holding in in_order[to:gone]:
+        capacity.take(holding.slots, holding.job.shape)
+    return to
+
+
 def end_ms(holding: Holding, now_ms: Millis) -> int:
     """Return when a job is expected to end: by its limit, or after as long as it has run."""
+    if holding.stopping:
+        return now_ms
     limit = holding.job.limit_ms
     if limit is not None:
         return max(now_ms, holding.started_ms + limit)
     return now_ms + max(SHORTEST_GUESS_MS, now_ms - holding.started_ms)
 
 
-def expected_ends(holdings: Iterable[Holding], now_ms: Millis) -> Ends:
-    """Return when room is expected to be given back, node by node."""
-    ends: dict[NodeId, list[tuple[int, int]]] = {}
-    for holding in holdings:
-        at_ms = end_ms(holding, now_ms)
-        for slot in holding.slots:
-            ends.setdefault(slot.node, []).append((at_ms, max(1, slot.gpus)))
-    return ends
-
-
 def plan_promise(
     capacity: TopologyCapacity,
     shape: Shape,
-    ends: Ends,
+    accelerators: Iterable[str],
+    leaving: Leaving,
     busy: Mapping[NodeId, None],
-    now_ms: Millis,
 ) -> tuple[Slots, Millis] | None:
     """Return the slots that a gang is expected to get first, on nodes not busy, and when."""
-    best: tuple[int, Slots] | None = None
-    for seat in capacity.seats(shape):
-        found = _in_bank(capacity, seat, shape, _Times(ends, busy, now_ms))
-        if found is not None and (best is None or found[0] < best[0]):
-            best = found
-    return None if best is None else (best[1], Millis(best[0]))
+    best: tuple[Slots, Millis] | None = None
+    for accelerator in accelerators:
+        seats = capacity.seats_in(shape, accelerator)
+        if _is_plain(shape, seats):
+            plans = [_in_bank(capacity, seat, shape, leaving, busy) for seat in seats]
+        else:
+            plans = [_by_trial(capacity, shape, accelerator, leaving, busy)]
+        for plan in plans:
+            if plan is not None and (best is None or plan[1] < best[1]):
+                best = plan
+    return best
 
 
-def start_ms_of(capacity: TopologyCapacity, slots: Slots, ends: Ends, now_ms: Millis) -> Millis:
-    """Return when the slots of a promise are expected to be free."""
-    latest = int(now_ms)
-    for slot in slots:
-        bank, number = capacity.place[slot.node]
-        at_ms = _free_ms(bank.free[number], slot.gpus, ends.get(slot.node, ()), now_ms)
-        latest = max(latest, now_ms + SHORTEST_GUESS_MS if at_ms is None else at_ms)
-    return Millis(latest)
+def start_ms_of(
+    capacity: TopologyCapacity, slots: Slots, shape: Shape, leaving: Leaving
+) -> Millis | None:
+    """Return when the slots of a promise are expected to be free; None where they never are."""
+    return leaving.first(capacity, lambda: capacity.has_kept(slots, shape))
 
 
 def ends_in_time(job: Job, promise: Promise, now_ms: Millis, least_ms: int) -> bool:
@@ -79,23 +128,58 @@ def ends_in_time(job: Job, promise: Promise, now_ms: Millis, least_ms: int) -> b
     ).preemptible and promise.since_ms < now_ms <= promise.start_ms - least_ms
 
 
-class _Times(NamedTuple):
-    """What a promise is planned by."""
+def _is_plain(shape: Shape, seats: Iterable[Seat]) -> bool:
+    """Return whether nodes with enough GPUs are all that a gang needs."""
+    where = shape.where
+    return (
+        bool(shape.gpus)
+        and not (shape.cpus_milli or shape.memory_mib)
+        and not (where is not None and where.within and where.how == "balanced")
+        and not any(isinstance(seat.bank, TopologyBank) and seat.bank.racks for seat in seats)
+    )
 
-    ends: Ends
-    busy: Mapping[NodeId, None]
-    now_ms: Millis
+
+def _by_trial(
+    capacity: TopologyCapacity,
+    shape: Shape,
+    accelerator: str,
+    leaving: Leaving,
+    busy: Mapping[NodeId, None],
+) -> tuple[Slots, Millis] | None:
+    """Let one after the other leave until the gang finds room."""
+    found: list[Slots] = []
+
+    def fits() -> bool:
+        slots = capacity.claim_in(shape, accelerator)
+        if slots is None:
+            return False
+        capacity.give(slots, shape)
+        found.append(slots)
+        return True
+
+    for node_id in busy:
+        capacity.keep(node_id)
+    start_ms = leaving.first(capacity, fits)
+    for node_id in busy:
+        capacity.unkeep(node_id)
+    # The last time that it fitted is the earliest: halving goes on below each success.
+    return None if start_ms is None else (found[-1], start_ms)
 
 
 def _in_bank(
-    capacity: TopologyCapacity, seat: Seat, shape: Shape, by: _Times
-) -> tuple[int, Slots] | None:
+    capacity: TopologyCapacity,
+    seat: Seat,
+    shape: Shape,
+    leaving: Leaving,
+    busy: Mapping[NodeId, None],
+) -> tuple[Slots, Millis] | None:
     bank, wanted = seat.bank, seat.members + (seat.rest > 0)
+    ends, now_ms = leaving.by_node, leaving.now_ms
     times: list[tuple[int, int, int]] = []
     for number, name in enumerate(bank.names):
-        if not bank.is_open[number] or name in by.busy:
+        if not bank.is_open[number] or name in busy:
             continue
-        at_ms = _free_ms(bank.free[number], seat.gpus, by.ends.get(name, ()), by.now_ms)
+        at_ms = _free_ms(bank.free[number], seat.gpus, ends.get(name, ()), now_ms)
         if at_ms is not None:
             times.append((at_ms, -bank.free[number], number))
     times.sort()
@@ -108,7 +192,7 @@ def _in_bank(
     slots = [bank.slots(number, seat.gpus)[0] for _, _, number in best]
     if seat.rest:
         slots[-1] = bank.slots(best[-1][2], seat.rest)[0]
-    return best[-1][0], tuple(slots)
+    return tuple(slots), Millis(best[-1][0])
 
 
 def _groups(

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from tenfold.decide.place.govern.books import Promised
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
-from tenfold.decide.place.govern.lines import Class, Option
+from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.promises import (
     SHORTEST_GUESS_MS,
+    Leaving,
     ends_in_time,
-    expected_ends,
     plan_promise,
     start_ms_of,
 )
@@ -48,9 +48,8 @@ class Promising:
             ):
                 books.unpromise(promised)
                 books.enter(promised.job)
-                since_ms = promised.promise.since_ms
-                withdrawn = PromiseStart(promised.job.id, (), self._now_ms, since_ms)
-                self._walk.actions.append(withdrawn)
+                self._walk.actions.append(withdrawn(promised.job, promised.promise, self._now_ms))
+                books.lines.rouse_all()
                 continue
             is_due = self._now_ms >= promised.promise.start_ms
             if stirred or is_due:
@@ -63,7 +62,7 @@ class Promising:
             return
         ready: list[Class] = []
         for cls in books.lines.parked():
-            if cls.is_gang and self._is_owed(cls):
+            if cls.is_gang and self._owed_types(cls):
                 from_ms = cls.line[0][0] + govern.promise_after_ms
                 if from_ms <= now_ms:
                     ready.append(cls)
@@ -71,13 +70,14 @@ class Promising:
                     self._walk.wakes.append(from_ms)
         if not ready:
             return
-        ends = expected_ends(books.holdings.held.values(), now_ms)
+        leaving = Leaving(books.holdings.held.values(), now_ms)
         busy = self._being_started()
         for cls in sorted(ready, key=self._turn):
             if len(books.promised) >= govern.promises:
                 return
             coming = dict.fromkeys(books.windows.coming_for(cls.line[0][2], now_ms))
-            plan = plan_promise(books.capacity, cls.shape, ends, busy | coming, now_ms)
+            types = self._owed_types(cls)
+            plan = plan_promise(books.capacity, cls.shape, types, leaving, busy | coming)
             if plan is not None:
                 slots, start_ms = plan
                 job = books.lines.leave(cls)
@@ -149,21 +149,41 @@ class Promising:
                 first = self._swap(first, promised)
             self._walk.start(first.cls, first.job, slots, first.amounts, first)
             return
-        accelerator = self._view.nodes[slots[0].node].accelerator
-        found = claim(self._walk, job.shape, job, Option(accelerator, promised.amounts))
+        found = self._anywhere(promised)
         if found is not None:
             if first is not promised:
                 self.restore(promised)
                 books.unpromise(first)
-            amounts = books.amounts(found, accelerator)
+            amounts = books.amounts(found, books.accelerator(found[0].node))
             self._walk.start(first.cls, first.job, found, amounts, first)
         elif is_due:
-            ends = expected_ends(books.holdings.held.values(), self._now_ms)
-            start_ms = start_ms_of(capacity, slots, ends, self._now_ms)
-            start_ms = max(start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
-            self._promise(job, Promise(slots, start_ms, promised.promise.since_ms))
+            self._renew(promised)
         else:
             self.restore(promised)
+
+    def _anywhere(self, promised: Promised) -> Slots | None:
+        """Return room, taken, for a promised gang wherever there is some."""
+        tree, cls = self._books.tree, promised.cls
+        for option in cls.options:
+            if tree.obstacle(cls.team, option.amounts) is None:
+                slots = claim(self._walk, promised.job.shape, promised.job, option)
+                if slots is not None:
+                    return slots
+        return None
+
+    def _renew(self, promised: Promised) -> None:
+        """Put a promise off that could not be kept, or take it back if it never can be."""
+        books, job, promise = self._books, promised.job, promised.promise
+        leaving = Leaving(books.holdings.held.values(), self._now_ms)
+        start_ms = start_ms_of(books.capacity, promise.slots, job.shape, leaving)
+        if start_ms is None:
+            books.enter(job)
+            self._walk.actions.append(withdrawn(job, promise, self._now_ms))
+        else:
+            start_ms = max(start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
+            self._promise(job, Promise(promise.slots, start_ms, promise.since_ms))
+        # The hole before it has grown.
+        books.lines.rouse_all()
 
     def _first_alike(self, promised: Promised) -> Promised:
         """Return who came first of those with promises who are alike."""
@@ -236,13 +256,15 @@ class Promising:
             ):
                 yield holding
 
-    def _is_owed(self, cls: Class) -> bool:
+    def _owed_types(self, cls: Class) -> list[str]:
+        """Return the accelerator types of which a class would stay within its quota."""
         tree = self._books.tree
-        return any(
-            tree.obstacle(cls.team, amounts) is None
+        return [
+            accelerator
+            for accelerator, amounts in cls.options
+            if tree.obstacle(cls.team, amounts) is None
             and all(tree.is_within(node, amounts) for node in cls.team.path[:-1])
-            for _, amounts in cls.options
-        )
+        ]
 
     def _turn(self, cls: Class) -> tuple[object, ...]:
         submitted, seq, _ = cls.line[0]
@@ -254,6 +276,11 @@ class Promising:
         self._books.promise(job, promise, accelerator)
         order = PromiseStart(job.id, promise.slots, promise.start_ms, promise.since_ms)
         self._walk.actions.append(order)
+
+
+def withdrawn(job: Job, promise: Promise, now_ms: Millis) -> PromiseStart:
+    """Return the order that takes a promise back."""
+    return PromiseStart(job.id, (), now_ms, promise.since_ms)
 
 
 def _made(promised: Promised) -> tuple[int, int, int]:

@@ -1,5 +1,7 @@
 """What is done whoever waits: idle sessions end, windows are cleared, claims keep off them."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
@@ -73,22 +75,38 @@ def claim(walk: "Walk", shape: Shape, job: Job, option: Option) -> Slots | None:
     books, capacity = walk.books, walk.books.capacity
     if not books.govern.windows:
         return capacity.claim_in(shape, option.accelerator)
+    with open_to(walk, job):
+        slots = capacity.claim_in(shape, option.accelerator)
+        if slots is not None and books.windows.clashes(slots, job, walk.now_ms):
+            capacity.give(slots, shape)
+            with kept_from(walk, job):
+                slots = capacity.claim_in(shape, option.accelerator)
+    return slots
+
+
+@contextmanager
+def open_to(walk: "Walk", job: Job) -> Generator[None]:
+    """Offer the nodes of open windows that are for the team of a job."""
+    capacity, states = walk.books.capacity, walk.view.states
     own = [
         node_id
-        for node_id, team in books.windows.open.items()
-        if team and team == job.team and walk.view.states[node_id] == "up"
+        for node_id, team in walk.books.windows.open.items()
+        if team and team == job.team and states[node_id] == "up"
     ]
     for node_id in own:
         capacity.set_open(node_id, True)
-    slots = capacity.claim_in(shape, option.accelerator)
-    if slots is not None and books.windows.clashes(slots, job, walk.now_ms):
-        capacity.give(slots, shape)
-        barred = books.windows.coming_for(job, walk.now_ms)
-        for node_id in barred:
-            capacity.keep(node_id)
-        slots = capacity.claim_in(shape, option.accelerator)
-        for node_id in barred:
-            capacity.unkeep(node_id)
+    yield
     for node_id in own:
         capacity.set_open(node_id, False)
-    return slots
+
+
+@contextmanager
+def kept_from(walk: "Walk", job: Job) -> Generator[None]:
+    """Hide the nodes on which windows open before a job would be gone."""
+    capacity = walk.books.capacity
+    barred = walk.books.windows.coming_for(job, walk.now_ms)
+    for node_id in barred:
+        capacity.keep(node_id)
+    yield
+    for node_id in barred:
+        capacity.unkeep(node_id)

@@ -9,10 +9,17 @@ from tenfold.decide.place.govern.elastic import grow, shrink, sizes
 from tenfold.decide.place.govern.holdings import Holding
 from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.promises import SHORTEST_GUESS_MS
-from tenfold.decide.place.govern.promising import Promising
+from tenfold.decide.place.govern.promising import Promising, withdrawn
 from tenfold.decide.place.govern.reclaim import Reclaim
-from tenfold.decide.place.govern.tree import Obstacle, Team
-from tenfold.decide.place.govern.upkeep import claim, clear_windows, end_idle, never_between
+from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
+from tenfold.decide.place.govern.upkeep import (
+    claim,
+    clear_windows,
+    end_idle,
+    kept_from,
+    never_between,
+    open_to,
+)
 from tenfold.decide.place.misfit import never_fits
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
@@ -40,6 +47,8 @@ class Walk:
         self.actions: list[Action] = []
         self._met: list[Obstacle] = []
         """Limits that the class which is being tried has met."""
+        self._no_room = False
+        """Whether it found no room in a size that quotas would let in."""
         self._coming: Coming | None = None
         self._reclaim: Reclaim | None = None
         self._lent: list[Holding] = []
@@ -95,6 +104,9 @@ class Walk:
                 answer = books.admission.ask(self.view, job, job.terms, self.now_ms)
                 if isinstance(answer, Reason):
                     self.actions.append(RefuseJob(job.id, (answer,)))
+                elif answer is not True and job.id in promises:
+                    # Its hours are over: what was kept for it is free again.
+                    self.actions.append(withdrawn(job, promises[job.id], self.now_ms))
                 if answer is not True:
                     continue
             if promises and job.id in promises:
@@ -188,8 +200,7 @@ class Walk:
                 lines.leave(cls)
                 self.start(cls, job, *found)
             elif self._met or books.capacity.could_hold(cls.shape):
-                no_room = len(self._met) < len(cls.options)
-                lines.set_aside(cls, self._met, no_room=no_room)
+                lines.set_aside(cls, self._met, no_room=self._no_room)
             else:
                 lines.leave(cls)
                 self._refuse(job)
@@ -199,6 +210,7 @@ class Walk:
         """Return room for a job, taken, and what it takes from quotas."""
         books, met = self.books, self._met
         met.clear()
+        self._no_room = False
         found = self._seat_as(cls, job, cls.shape, cls.options)
         if found is None and job.terms is not None and job.terms.least_gpus:
             for smaller in sizes(cls.shape, job.terms):
@@ -222,6 +234,7 @@ class Walk:
                 slots = Promising(self).hole(job, option.accelerator)
             if slots is not None:
                 return slots, books.amounts(slots, option.accelerator), None
+            self._no_room = True
         return None
 
     def start(
@@ -241,6 +254,8 @@ class Walk:
         if self._coming is not None and self._leans_on_coming(cls.team, slots, job, amounts):
             books.count(cls.team, amounts, 1)
             self._reserved.append((cls, job, slots, amounts, promised))
+            if promised is not None:
+                books.keep(promised.promise.slots)
             return
         books.holdings.add(Holding(job, slots, self.now_ms, cls.team, amounts))
         self.actions.append(StartJob(job.id, slots))
@@ -266,13 +281,10 @@ class Walk:
         books.wanting[cls] = None
         if not self._may_stop_more():
             return None
-        barred = books.windows.coming_for(job, self.now_ms)
-        for node_id in barred:
-            books.capacity.keep(node_id)
-        seated = self._shrink(cls, job) or self._make_room(cls, job)
-        for node_id in barred:
-            books.capacity.unkeep(node_id)
-        return seated
+        if not books.govern.windows:
+            return self._shrink(cls, job) or self._make_room(cls, job)
+        with open_to(self, job), kept_from(self, job):
+            return self._shrink(cls, job) or self._make_room(cls, job)
 
     def _make_room(self, cls: Class, job: Job) -> Seated | None:
         """Order the cheapest stops that make room for a job."""
@@ -338,11 +350,13 @@ class Walk:
             capacity.share_power(slots, holding.slots) for holding in self._lent
         ):
             return True
-        for holding in self._lent:
-            tree.add(holding.team, holding.amounts, 1)
+        # What is really held: with those who leave, and without those who only wait.
+        away = [(holding.team, holding.amounts) for holding in self._lent]
+        yet = [(each.cls.team, each.amounts) for each in self.books.promised.values()]
+        yet += [(each[0].team, each[3]) for each in self._reserved]
+        _shift(tree, away, yet)
         beyond = tree.obstacle(team, amounts) is not None
-        for holding in self._lent:
-            tree.add(holding.team, holding.amounts, -1)
+        _shift(tree, yet, away)
         return beyond
 
     def _refuse(self, job: Job) -> None:
@@ -355,6 +369,7 @@ class Walk:
             books.capacity.give(slots, job.shape)
             books.count(cls.team, amounts, -1)
             if promised is not None:
+                books.unkeep(promised.promise.slots)
                 Promising(self).restore(promised)
             elif is_repair(self.view, job):
                 books.repairs.append(cls)
@@ -388,6 +403,17 @@ def is_repair(view: FleetView, job: Job) -> bool:
     """Return whether a job waits because something broke, and so goes before all others."""
     past = view.past.get(job.id)
     return past is not None and past.cause in REPAIRED
+
+
+def _shift(
+    tree: Tree,
+    more: Iterable[tuple[Team, Amounts]],
+    less: Iterable[tuple[Team, Amounts]],
+) -> None:
+    for team, amounts in more:
+        tree.add(team, amounts, 1)
+    for team, amounts in less:
+        tree.add(team, amounts, -1)
 
 
 def _head(cls: Class) -> tuple[int, int]:
