@@ -46,7 +46,7 @@ class Coming:
         for slot in leaving.slots:
             owed = self._owed.get(slot.node, (0, 0, 0))
             self._owed[slot.node] = (
-                owed[0] + max(1, slot.gpus),
+                owed[0] + (slot.gpus or int(slot.milli > 0)),
                 owed[1] + cpus,
                 owed[2] + memory,
             )

@@ -18,6 +18,7 @@ from tenfold.model.where import Level
 Priced = tuple[int, Holding]
 Found = tuple[int, list[Holding]]
 """What it costs, and who goes."""
+NEVER = 1 << 62
 _Here = tuple[int, int, Holding]
 """On one node: price, GPUs there, who."""
 
@@ -121,18 +122,14 @@ class _Makers:
         self._bank = bank
         self._gpus = gpus
         self._on = on
-        self._heap: list[tuple[int, int]] = []
-        """(Price, number), of all nodes; what holds no more is found out when it is used."""
-        for number in on:
-            found = self._price(number, {})
-            if found is not None:
-                self._heap.append((found[0], number))
+        self._heap = [(0 if self._has_room(n) else self._cost(n), n) for n in on]
+        """(No more than its price, number) of all nodes; prices are seen to when one is used."""
         heapify(self._heap)
 
     def renew(self, number: int) -> None:
         """Hear that somebody has left a node."""
-        if number in self._on and (found := self._price(number, {})) is not None:
-            heappush(self._heap, (found[0], number))
+        if number in self._on:
+            heappush(self._heap, (self._cost(number), number))
 
     def cheapest(self, wanted: int) -> Found | None:
         """Return who must go from the cheapest nodes so that so many have room."""
@@ -177,12 +174,19 @@ class _Makers:
         heap = self._heap
         while heap:
             price, number = heap[0]
-            found = self._price(number, {})
-            if found is not None and found[0] <= price:
+            if self._has_room(number) or (cost := self._cost(number)) <= price:
                 return
             heappop(heap)
-            if found is not None:
-                heappush(heap, (found[0], number))
+            if cost < NEVER:
+                heappush(heap, (cost, number))
+
+    def _has_room(self, number: int) -> bool:
+        """Return whether a node has room for a member as it is."""
+        return self._bank.shown.get(number, self._bank.free[number]) >= self._gpus
+
+    def _cost(self, number: int) -> int:
+        found = self._price(number, {})
+        return NEVER if found is None else found[0]
 
     def _price(self, number: int, going: dict[int, Holding]) -> Found | None:
         """Return (cost, who) to make room on a node beside those who go; None if it cannot be."""

@@ -29,9 +29,7 @@ class Leaving:
 
     def __init__(self, holdings: Iterable[Holding], now_ms: Millis) -> None:
         self.now_ms = now_ms
-        self.in_order = sorted(
-            ((end_ms(each, now_ms), each) for each in holdings), key=lambda pair: pair[0]
-        )
+        self.in_order = sorted(((end_ms(each, now_ms), each) for each in holdings), key=_leaves)
 
     @cached_property
     def by_node(self) -> Ends:
@@ -65,6 +63,11 @@ class Leaving:
         if low > len(in_order):
             return None
         return Millis(in_order[low - 1][0]) if low else self.now_ms
+
+
+def _leaves(pair: tuple[int, Holding]) -> tuple[int, int, int]:
+    at_ms, holding = pair
+    return at_ms, holding.job.submitted_ms, holding.job.seq
 
 
 def _move(

@@ -174,7 +174,9 @@ class Promising:
     def _renew(self, promised: Promised) -> None:
         """Put a promise off that could not be kept, or take it back if it never can be."""
         books, job, promise = self._books, promised.job, promised.promise
-        leaving = Leaving(books.holdings.held.values(), self._now_ms)
+        # The room of those who are being stopped counts as free already.
+        holders = (each for each in books.holdings.held.values() if not each.stopping)
+        leaving = Leaving(holders, self._now_ms)
         start_ms = start_ms_of(books.capacity, promise.slots, job.shape, leaving)
         if start_ms is None:
             books.enter(job)

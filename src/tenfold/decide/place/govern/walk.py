@@ -135,6 +135,9 @@ class Walk:
             promising = Promising(self)
             if books.promised:
                 promising.keep()
+                if books.repairs:
+                    # Nodes may be open to them that were kept for others.
+                    self._repair()
             self._take_turns()
             self._settle()
             promising.make()
@@ -343,12 +346,14 @@ class Walk:
 
     def _leans_on_coming(self, team: Team, slots: Slots, job: Job, amounts: Amounts) -> bool:
         """Return whether a start needs room or quota that is still being given up."""
-        tree = self.books.tree
         assert self._coming is not None
-        capacity = self.books.capacity
-        if self._coming.needed_by(slots, job.shape) or any(
-            capacity.share_power(slots, holding.slots) for holding in self._lent
-        ):
+        tree, capacity = self.books.tree, self.books.capacity
+        if job.shape.milli or any(capacity.share_power(slots, each.slots) for each in self._lent):
+            # Counts of free GPUs do not tell: it is tried with everybody still there.
+            if not self._fits_beside(slots, job.shape):
+                self._coming.needed_by(slots, job.shape)
+                return True
+        elif self._coming.needed_by(slots, job.shape):
             return True
         # What is really held: with those who leave, and without those who only wait.
         away = [(holding.team, holding.amounts) for holding in self._lent]
@@ -358,6 +363,21 @@ class Walk:
         beyond = tree.obstacle(team, amounts) is not None
         _shift(tree, yet, away)
         return beyond
+
+    def _fits_beside(self, slots: Slots, shape: Shape) -> bool:
+        """Return whether slots, just claimed, are free even while nobody has left yet."""
+        capacity = self.books.capacity
+        yet = [(slots, shape), *((each[2], each[1].shape) for each in self._reserved)]
+        for held, whose in yet:
+            capacity.give(held, whose)
+        for holding in self._lent:
+            capacity.take(holding.slots, holding.job.shape)
+        fits = capacity.has_kept(slots, shape)
+        for holding in self._lent:
+            capacity.give(holding.slots, holding.job.shape)
+        for held, whose in yet:
+            capacity.take(held, whose)
+        return fits
 
     def _refuse(self, job: Job) -> None:
         self.actions.append(RefuseJob(job.id, never_fits(self.books.capacity, job.shape)))

@@ -1,14 +1,17 @@
 """Why a waiting job does not start: the first constraint in its way, with counts.
 
 The order is that in which the decider asks: the job's own terms, whether it can ever be
-held, what was promised, quotas and limits, room, and whose turn it is. Answers are kept by
-team, priority and shape, so that a thousand jobs alike cost one.
+held, what was promised, quotas and limits, windows, room, and whose turn it is. Answers are
+kept by team, priority and shape, so that a thousand jobs alike cost one.
 """
+
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.books import Books, Promised
+from tenfold.decide.place.govern.books import Promised
+from tenfold.decide.place.govern.holdings import PLAIN
 from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.tree import is_off_peak
 from tenfold.decide.place.govern.why_held import (
@@ -24,19 +27,19 @@ from tenfold.decide.place.govern.why_quota import (
     open_types,
     quota_reason,
 )
-from tenfold.decide.place.govern.why_room import (
-    NOUNS,
-    Room,
-    anywhere,
-    room_of,
-    room_reason,
-    standing,
-)
+from tenfold.decide.place.govern.why_room import Room, room_of, room_reason
 from tenfold.decide.place.govern.why_settled import HeldBack, Kept, Never, Settled, Starts
+from tenfold.decide.place.govern.why_windows import (
+    hours_reason,
+    off_peak_from,
+    own_windows,
+    span,
+    window_reason,
+)
 from tenfold.fleet.capacity import Slots
-from tenfold.model.job import Job, Promise, Shape
+from tenfold.model.job import Job, Promise
 from tenfold.model.reason import Reason
-from tenfold.model.where import Where
+from tenfold.model.units import Millis
 
 STARTS = Reason("starts-now", "nothing is in its way")
 
@@ -55,6 +58,8 @@ class Blocked(Struct, frozen=True, kw_only=True):
     """Jobs of its team, priority and shape that go before it."""
     is_repair: bool = False
     """It was broken by a failure, and goes before all others."""
+    not_before_ms: Millis | None = None
+    """A window or its hours let it start no sooner, whatever is given back."""
 
 
 class Reasons:
@@ -63,7 +68,7 @@ class Reasons:
     def __init__(self, settled: Settled) -> None:
         self.settled = settled
         self._books = settled.books
-        self._known: dict[tuple[str, int, str], Blocked] = {}
+        self._known: dict[tuple[object, ...], Blocked] = {}
         self._census = Census(settled.books)
 
     def blocked(self, job: Job) -> Blocked:
@@ -73,30 +78,44 @@ class Reasons:
         if isinstance(fate, Starts):
             return Blocked(reason=STARTS, slots=fate.slots, standing=self._standing(job))
         if isinstance(fate, Never):
-            return Blocked(reason=self._never(job.shape, fate), standing=self._standing(job))
+            return Blocked(reason=_joined(fate.reasons), standing=self._standing(job))
         if isinstance(fate, HeldBack):
-            reason = Reason(self._terms_code(job), fate.sentence)
-            return Blocked(reason=reason, standing=self._standing(job))
+            return self._held_back(job, fate.sentence)
         if isinstance(fate, Kept):
             return self._promised(fate.promised)
-        key = (job.team, job.priority, job.shape.key)
+        key = self._key(job)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._in_line(fate.cls)
+            with own_windows(settled, job):
+                known = self._known[key] = self._in_line(fate.cls, job)
         if fate.is_repair:
             return replace(known, is_repair=True)
         return replace(known, ahead=settled.ahead(job)) if len(fate.cls.line) > 1 else known
 
-    def _in_line(self, cls: Class) -> Blocked:
+    def _key(self, job: Job) -> tuple[object, ...]:
+        """Return what tells a job's reason from those of others."""
+        key = (job.team, job.priority, job.shape.key)
+        if not self.settled.govern.windows:
+            return key
+        # Before a window it counts how long a job may run, and whether it can be stopped.
+        return (*key, job.limit_ms, (job.terms or PLAIN).preemptible)
+
+    def _in_line(self, cls: Class, job: Job) -> Blocked:
         books = self._books
         held = standings(books, cls)
         met = obstacles(books, cls)
         binding = next((each for each in met if not is_all_taken(books, each)), None)
         if binding is not None:
-            reason = quota_reason(books, cls, binding)
+            told = quota_reason(books, cls, binding)
+            reason = hours_reason(self.settled, cls, binding, told)
             return Blocked(reason=reason, holders=self._census.under(binding[0]), standing=held)
         types = open_types(books, cls) or [name for name, _ in cls.options]
         room = room_of(books, cls.shape, types)
+        window = window_reason(self.settled, job, types, room)
+        if window is not None:
+            return Blocked(
+                reason=window.reason, room=room, standing=held, not_before_ms=window.not_before_ms
+            )
         reason = room_reason(books, cls.shape, types, room)
         if reason.code == "others-first" and met:
             # Promises count as held before their gangs hold anything.
@@ -105,6 +124,17 @@ class Reasons:
             reason = replace(reason, sentence=f"{reason.sentence}: room is being made for others")
         return Blocked(
             reason=reason, room=room, holders=self._holding(cls, types, room), standing=held
+        )
+
+    def _held_back(self, job: Job, sentence: str) -> Blocked:
+        """Return which of its own terms holds a job back, and until when if that is known."""
+        code, from_ms = self._terms_code(job), None
+        if code == "off-peak":
+            from_ms = off_peak_from(self.settled.govern, self.settled.now_ms)
+        if from_ms is not None:
+            sentence += f", which begin in {span(from_ms - self.settled.now_ms)}"
+        return Blocked(
+            reason=Reason(code, sentence), standing=self._standing(job), not_before_ms=from_ms
         )
 
     def _holding(self, cls: Class, types: list[str], room: Room) -> Holders:
@@ -141,27 +171,7 @@ class Reasons:
             return "off-peak"
         return "array-full"
 
-    def _never(self, shape: Shape, fate: Never) -> Reason:
-        """Return the reason of a refusal; where places or tags make it, they are named."""
-        told = fate.reasons[0]
-        if told.code not in ("larger-than-a-node", "larger-than-the-fleet"):
-            return told
-        return place_reason(self._books, shape) or told
 
-
-def place_reason(books: Books, shape: Shape) -> Reason | None:
-    """Return what no fleet of these nodes could give a shape, if its places are the cause."""
-    where = shape.where
-    if where is None:
-        return None
-    capacity = books.capacity
-    if not capacity.seats(shape):
-        untagged = standing(shape, Where(within=where.within, how=where.how))
-        if not capacity.seats(untagged):
-            return None
-        tags = [f"`{tag}`" for tag in where.needs] + [f"no `{tag}`" for tag in where.avoids]
-        return Reason("no-node-with-tags", f"no node that could hold it bears {' and '.join(tags)}")
-    if where.within and not capacity.could_hold(shape) and capacity.could_hold(anywhere(shape)):
-        noun = NOUNS[where.within]
-        return Reason("larger-than-a-domain", f"no {noun} could hold it, even if all were free")
-    return None
+def _joined(reasons: Sequence[Reason]) -> Reason:
+    """Return the reasons of a refusal as one; several hold only together."""
+    return Reason(reasons[0].code, "; and ".join(each.sentence for each in reasons))

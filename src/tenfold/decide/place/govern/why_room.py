@@ -7,23 +7,16 @@ obstacle taken away after the other, and the first without which it fits is the 
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tenfold.decide.place.govern.books import Books
+from tenfold.decide.place.wishes import NOUNS, anywhere
 from tenfold.fleet.capacity import Seat
 from tenfold.fleet.topology import Nearest
 from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.model.ids import NodeId
 from tenfold.model.job import WHOLE, Shape, per_member
 from tenfold.model.reason import Reason
-from tenfold.model.where import Level, Where
-
-NOUNS: dict[Level, str] = {
-    "": "domain",
-    "scale-up": "scale-up domain",
-    "rack": "rack",
-    "leaf": "leaf",
-    "pod": "pod",
-}
+from tenfold.model.where import Where
 
 
 class Room(Struct, frozen=True, kw_only=True):
@@ -37,6 +30,8 @@ class Room(Struct, frozen=True, kw_only=True):
     nodes_away: int
     nodes_kept: int
     """Nodes that are kept for promises."""
+    nodes_in_window: int = 0
+    """Nodes that a window keeps from it now."""
     gpus_needed: float
     gpus_free: int
     """Whole GPUs free on open nodes of that kind."""
@@ -58,14 +53,19 @@ def room_of(books: Books, shape: Shape, accelerators: Sequence[str]) -> Room:
         for slot in each.promise.slots
         if books.capacity.place[slot.node][0] is bank
     }
+    in_window = sum(
+        node not in kept and books.capacity.place[node][0] is bank and _is_closed(books, node)
+        for node in books.windows.open
+    )
     nearest = _nearest(books, shape)
     return Room(
         nodes_needed=_members(seat),
         gpus_per_node=shape.milli / WHOLE if shape.milli else seat.gpus,
         nodes_with_room=_with_room(seat, shape),
         nodes_alike=len(bank.names),
-        nodes_away=bank.is_open.count(False) - len(kept),
+        nodes_away=bank.is_open.count(False) - len(kept) - in_window,
         nodes_kept=len(kept),
+        nodes_in_window=in_window,
         gpus_needed=shape.milli / WHOLE or shape.gpus,
         gpus_free=sum(free * count for free, count in enumerate(bank.counts)),
         domain=nearest.domain if nearest else "",
@@ -81,7 +81,7 @@ def room_reason(books: Books, shape: Shape, accelerators: Sequence[str], room: R
     if books.promised and _fits_unkept(books, shape, accelerators):
         return _kept_reason(books, room)
     where = shape.where
-    needs = f"it needs {_nodes(room)}"
+    needs = f"it needs {nodes_of(room)}"
     if room.nodes_with_room < room.nodes_needed:
         if where is not None and where.how == "required" and where.within:
             needs += f" in one {NOUNS[where.within]}"
@@ -104,27 +104,13 @@ def fits(books: Books, shape: Shape, accelerators: Sequence[str]) -> bool:
     return False
 
 
-def anywhere(shape: Shape) -> Shape:
-    """Return a shape whose members need not stand near each other; tags stay."""
-    if shape.where is None:
-        return shape
-    return standing(shape, replace(shape.where, within="", how="preferred"))
-
-
-def standing(shape: Shape, where: Where | None) -> Shape:
-    """Return a shape with other wishes about places."""
-    if where is not None and not where.key:
-        where = None
-    old = shape.where.key if shape.where else ""
-    stem = shape.key.removesuffix(old).rstrip() if old else shape.key
-    return replace(shape, key=f"{stem} {where.key}" if where else stem, where=where)
-
-
 def _short(
     books: Books, shape: Shape, accelerators: Sequence[str], room: Room, needs: str
 ) -> Reason:
     """Return why too few nodes have room."""
-    away = f" ({room.nodes_away:,} away)" if room.nodes_away else ""
+    gone = [f"{room.nodes_away:,} away"] if room.nodes_away else []
+    gone += [f"{room.nodes_in_window:,} in a window"] if room.nodes_in_window else []
+    away = f" ({', '.join(gone)})" if gone else ""
     had = f"{room.nodes_with_room:,} of {room.nodes_alike:,} nodes have room{away}"
     if _draws(books, shape, accelerators) and _unfed(books, shape, accelerators):
         return Reason("rack-power", f"{needs}: {had}; others have GPUs that racks cannot feed")
@@ -154,7 +140,7 @@ def _kept_reason(books: Books, room: Room) -> Reason:
     others = f" and {more} more" if more else ""
     return Reason(
         "kept-for-a-promise",
-        f"it needs {_nodes(room)}: there would be room, but {nodes} kept "
+        f"it needs {nodes_of(room)}: there would be room, but {nodes} kept "
         f"for job `{first.job.id}`{others}",
     )
 
@@ -170,11 +156,17 @@ def _fits_unkept(books: Books, shape: Shape, accelerators: Sequence[str]) -> boo
     return found
 
 
-def _nodes(room: Room) -> str:
+def nodes_of(room: Room) -> str:
+    """Return the nodes that a shape needs, in words."""
     each = f"{room.gpus_per_node:g} free GPUs" if room.gpus_per_node != 1 else "a free GPU"
     if room.nodes_needed == 1:
         return f"a node with {each}" if room.gpus_per_node else "a node"
     return f"{room.nodes_needed:,} nodes with {each}"
+
+
+def _is_closed(books: Books, node_id: NodeId) -> bool:
+    bank, number = books.capacity.place[node_id]
+    return not bank.is_open[number]
 
 
 def _nearest(books: Books, shape: Shape) -> Nearest | None:

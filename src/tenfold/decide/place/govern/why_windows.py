@@ -1,0 +1,214 @@
+"""Windows and hours that hold a waiting job back: which, and when they let it go.
+
+A window is to blame where the job would find room without it. It is asked as the decider
+asks: nodes of a window for the job's own team are open to it, and nodes of one that opens
+before the job is over are not.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.books import Books
+from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.tree import Obstacle, Tree, is_off_peak, next_hours_ms
+from tenfold.decide.place.govern.why_quota import amount_of
+from tenfold.decide.place.govern.why_room import Room, fits, nodes_of
+from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.govern.windows import Windows
+from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.topology import TopologyCapacity
+from tenfold.model.events import NodeJoined
+from tenfold.model.govern import Govern
+from tenfold.model.ids import NodeId
+from tenfold.model.job import Job
+from tenfold.model.reason import Reason
+from tenfold.model.terms import Window
+from tenfold.model.units import DAY, HOUR, MINUTE, SECOND, Millis
+
+EDGES_MOST = 96
+"""Changes of quotas or hours that are looked at, one after the other, for one that helps."""
+
+
+class Held(Struct, frozen=True):
+    """What a window does to a job."""
+
+    reason: Reason
+    not_before_ms: Millis | None = None
+    """The job starts no sooner: nodes outside of windows could never hold it."""
+
+
+class _Turn(Struct, frozen=True):
+    """A window that is in the way of a job, now or soon."""
+
+    window: Window
+    nodes: tuple[NodeId, ...]
+    start_ms: int
+    end_ms: int
+
+
+def window_reason(settled: Settled, job: Job, types: Sequence[str], room: Room) -> Held | None:
+    """Return the window without which a job would find room, if there is one."""
+    books, now_ms = settled.books, settled.now_ms
+    if not books.govern.windows:
+        return None
+    turns = list(_turns(settled, job))
+    coming = [turn for turn in turns if turn.start_ms > now_ms]
+    barred = _nodes(coming)
+    with _kept(books, barred):
+        if not turns or fits(books, job.shape, types):
+            return None
+    if fits(books, job.shape, types):
+        return Held(_coming_reason(settled, job, coming, room), _not_before(settled, job, turns))
+    there = [turn for turn in turns if turn.start_ms <= now_ms]
+    with _opened(settled, _nodes(there)):
+        if not there or not fits(books, job.shape, types):
+            return None
+    return Held(_open_reason(settled, there, room), _not_before(settled, job, turns))
+
+
+@contextmanager
+def own_windows(settled: Settled, job: Job) -> Generator[None]:
+    """Offer the nodes of windows that are open for a job's own team, as the decider does."""
+    own = [node for node, team in settled.books.windows.open.items() if team and team == job.team]
+    with _opened(settled, own):
+        yield
+
+
+def openings(settled: Settled, job: Job) -> list[Millis]:
+    """Return when windows open that a job may not run into."""
+    return [
+        Millis(turn.start_ms) for turn in _turns(settled, job) if turn.start_ms > settled.now_ms
+    ]
+
+
+def off_peak_from(govern: Govern, now_ms: Millis) -> Millis | None:
+    """Return when off-peak hours begin next; None where they never do."""
+    at_ms: int | None = now_ms
+    for _ in range(EDGES_MOST):
+        at_ms = next_hours_ms(govern, Millis(at_ms))
+        if at_ms is None or at_ms > now_ms + DAY:
+            return None
+        if is_off_peak(govern, Millis(at_ms)):
+            return Millis(at_ms)
+    return None
+
+
+def hours_reason(settled: Settled, cls: Class, met: Obstacle, told: Reason) -> Reason:
+    """Return a reason that also says when quotas of the day would let a class in, if they do."""
+    govern, now_ms = settled.govern, settled.now_ms
+    if not any(team.hours for team in govern.teams):
+        return told
+    at_ms: int | None = now_ms
+    for _ in range(EDGES_MOST):
+        at_ms = next_hours_ms(govern, Millis(at_ms))
+        if at_ms is None or at_ms > now_ms + DAY:
+            break
+        tree = _tree_at(settled, Millis(at_ms))
+        team = tree.team(cls.team.id)
+        if any(tree.obstacle(team, option.amounts) is None for option in cls.options):
+            said = f"quotas change in {span(at_ms - now_ms)} and would let it in"
+            node, number, _ = met
+            if node.parent is not None:
+                quota = tree.team(node.id).path[-2].effective[number]
+                amount = amount_of(quota, tree.resources.names[number])
+                said = f"in {span(at_ms - now_ms)} that is {amount}, which would let it in"
+            return Reason("quota-hours", f"{told.sentence}; {said}")
+    return told
+
+
+def _tree_at(settled: Settled, at_ms: Millis) -> Tree:
+    """Return what teams may hold at another time, with what they hold now."""
+    books = settled.books
+    tree = Tree(settled.govern, books.tree.resources, at_ms)
+    for held in (*books.holdings.held.values(), *books.promised.values()):
+        tree.add(tree.team(held.job.team), held.amounts, 1)
+    return tree
+
+
+def _turns(settled: Settled, job: Job) -> Iterator[_Turn]:
+    """Yield windows whose nodes a job may not take, now or because of what is coming."""
+    nodes, now_ms = settled.view.nodes, settled.now_ms
+    for window in settled.govern.windows:
+        alone = replace(settled.govern, windows=(window,))
+        found = Windows(alone, nodes, now_ms)
+        edge_ms = found.next_ms
+        if edge_ms is None:
+            continue
+        if found.open:
+            barred = tuple(node for node in found.open if found.bars(node, job))
+            turn = _Turn(window, barred, now_ms, edge_ms)
+        else:
+            barred = tuple(found.coming_for(job, now_ms))
+            end_ms = Windows(alone, nodes, Millis(edge_ms)).next_ms or edge_ms
+            turn = _Turn(window, barred, edge_ms, end_ms)
+        if barred:
+            yield turn
+
+
+def _nodes(turns: Sequence[_Turn]) -> list[NodeId]:
+    return list(dict.fromkeys(node for turn in turns for node in turn.nodes))
+
+
+@contextmanager
+def _kept(books: Books, nodes: Sequence[NodeId]) -> Generator[None]:
+    for node in nodes:
+        books.capacity.keep(node)
+    yield
+    for node in nodes:
+        books.capacity.unkeep(node)
+
+
+@contextmanager
+def _opened(settled: Settled, nodes: Sequence[NodeId]) -> Generator[None]:
+    capacity = settled.books.capacity
+    closed = [node for node in nodes if settled.view.states[node] == "up"]
+    for node in closed:
+        capacity.set_open(node, True)
+    yield
+    for node in closed:
+        capacity.set_open(node, False)
+
+
+def _not_before(settled: Settled, job: Job, turns: Sequence[_Turn]) -> Millis | None:
+    """Return the soonest end of a window, where no start is possible without its nodes."""
+    barred = dict.fromkeys(_nodes(turns))
+    rest = Fleet()
+    for node in settled.view.nodes.values():
+        if node.id not in barred:
+            rest.apply(NodeJoined(settled.now_ms, node))
+    if TopologyCapacity.of(rest).could_hold(job.shape):
+        return None
+    return Millis(min(turn.end_ms for turn in turns))
+
+
+def _open_reason(settled: Settled, turns: Sequence[_Turn], room: Room) -> Reason:
+    turn = max(turns, key=lambda each: (len(each.nodes), -each.end_ms))
+    whom = f"for team `{turn.window.team}`" if turn.window.team else "from all jobs"
+    left = span(turn.end_ms - settled.now_ms)
+    keeps = f"window `{turn.window.id}` keeps {_count(turn.nodes)} {whom} for another {left}"
+    return Reason("window", f"it needs {nodes_of(room)}: there would be room, but {keeps}")
+
+
+def _coming_reason(settled: Settled, job: Job, turns: Sequence[_Turn], room: Room) -> Reason:
+    turn = min(turns, key=lambda each: (each.start_ms, -len(each.nodes)))
+    runs = "may not be stopped then"
+    if job.limit_ms is not None:
+        runs = f"may run for {span(job.limit_ms)}"
+    opens, over = span(turn.start_ms - settled.now_ms), span(turn.end_ms - settled.now_ms)
+    takes = f"window `{turn.window.id}` takes {_count(turn.nodes)} in {opens} and ends in {over}"
+    return Reason("window", f"it needs {nodes_of(room)} and {runs}: there is room, but {takes}")
+
+
+def _count(nodes: Sequence[NodeId]) -> str:
+    return f"node `{nodes[0]}`" if len(nodes) == 1 else f"{len(nodes):,} nodes"
+
+
+def span(ms: int) -> str:
+    """Return a length of time in the unit that people would say it in."""
+    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if ms >= 2 * size:
+            return f"{ms / size:,.1f} {unit}"
+    return f"{ms / SECOND:,.1f} s"
