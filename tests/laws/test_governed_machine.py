@@ -7,7 +7,6 @@ state must be sound, a fresh decider must decide as the warm one, and every law 
 
 from random import Random
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -206,7 +205,4 @@ GovernedFleet.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-TestGovernedFleet = pytest.mark.xfail(
-    strict=False,
-    reason="not kept yet: see the end of docs/explanation/quota-and-preemption.md",
-)(GovernedFleet.TestCase)
+TestGovernedFleet = GovernedFleet.TestCase

@@ -11,7 +11,6 @@ from planted_governed import GOVERNED_BUGS
 from tenfold.study.soak import soak_one
 
 WORLDS_MOST = 100
-UNTELLABLE = "gangs stand anywhere"
 
 SET_ORDER = """
 from tenfold.fleet.capacity import Capacity
@@ -49,8 +48,6 @@ def test_a_planted_bug_is_found(bug: Planted, monkeypatch: pytest.MonkeyPatch):
 def test_a_bug_planted_in_governed_placement_is_found(
     bug: Planted, monkeypatch: pytest.MonkeyPatch
 ):
-    if bug.bug == UNTELLABLE:
-        pytest.xfail("world 71 breaks another law before, without any bug planted")
     bug.patch(monkeypatch)
     seed, law = first_found(bug)
     assert law in bug.laws, f"in world {seed} under `{bug.policy}`"

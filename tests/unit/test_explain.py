@@ -2,11 +2,14 @@
 
 from functools import partial
 
+from msgspec.structs import replace
+
 from replay_builders import ask, job, node
 from tenfold.compose.policies import placing_decider
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.explain import Story, explain
-from tenfold.engine.obstacle import jobs_ahead, obstacle_of
+from tenfold.engine.obstacle import obstacle_of
+from tenfold.engine.obstacle_line import jobs_ahead
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
@@ -20,9 +23,10 @@ from tenfold.model.events import (
 )
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot
+from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.policy import POLICIES, Policy
 from tenfold.model.units import MINUTE, SECOND, Millis
+from tenfold.model.where import Where
 from tenfold.sim.world import SimSettings
 
 
@@ -147,6 +151,46 @@ def test_a_job_with_room_waits_for_its_turn():
 def test_a_shape_that_no_nodes_hold_is_told_so():
     huge = job("huge", 64)
     assert obstacle_of(fleet_with(huge), huge, Millis(0)).reason.code == "never-fits"
+
+
+def test_a_refusal_is_told_in_the_words_of_the_decider_that_would_make_it():
+    huge = job("huge", 64)
+    fleet = fleet_with(huge)
+    found = obstacle_of(fleet, huge, Millis(0), placing_decider(Policy(name="fifo")))
+    assert (found.never, found.reason.code) == (True, "larger-than-the-fleet")
+    elsewhere = replace(job("eu"), shape=shape_of(8, where=Where(needs=("eu",))))
+    fleet = fleet_with(elsewhere)
+    found = obstacle_of(fleet, elsewhere, Millis(0), placing_decider(Policy(name="governed")))
+    assert (found.never, found.reason.code) == (True, "no-node-with-tags")
+
+
+def test_a_gang_that_must_share_a_rack_is_told_so_by_the_policy_that_heeds_it():
+    gang = replace(job("gang"), shape=shape_of(16, where=Where(within="rack", how="required")))
+    fleet = fleet_with(gang)
+    fleet.apply(JobSubmitted(Millis(0), job("far", 8, seq=1)))
+    fleet.apply(NodeJoined(Millis(0), replace(node("n2"), rack="r")))
+    fleet.apply(NodeJoined(Millis(0), replace(node("n3"), rack="r")))
+    fleet.apply(ActionOrdered(Millis(0), StartJob(JobId("far"), (Slot(NodeId("n3"), 8),))))
+    governed = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="governed")))
+    assert governed.reason.code == "wrong-domain"
+    said = "it needs 2 nodes in one rack: the best, `n0`, had 1 of 1"
+    assert governed.reason.sentence == said
+    plain = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="fifo")))
+    assert plain.reason.code == "others-first"
+
+
+def test_racks_that_cannot_feed_a_job_are_told_from_nodes_that_are_full():
+    watts = {"rack": "r", "watts_per_gpu": 100, "rack_watts": 1_000}
+    fleet = Fleet()
+    members = [replace(node(name), **watts) for name in ("n0", "n1")]
+    fleet.apply_all([NodeJoined(Millis(0), each) for each in members])
+    fleet.apply(JobSubmitted(Millis(0), job("first", 8)))
+    fleet.apply(ActionOrdered(Millis(0), StartJob(JobId("first"), (Slot(NodeId("n0"), 8),))))
+    second = job("second", 8, seq=1)
+    fleet.apply(JobSubmitted(Millis(0), second))
+    found = obstacle_of(fleet, second, Millis(0), placing_decider(Policy(name="governed")))
+    assert found.reason.code == "rack-power"
+    assert found.reason.sentence == "1 of 2 nodes had room, but racks could not feed 1 more"
 
 
 def test_jobs_ahead_are_counted_as_the_policy_would_start_them():

@@ -16,6 +16,7 @@ from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 from tenfold.model.where import Level, Togetherness, Where
 from tenfold.study.why import Why, why
 from tenfold.study.why_changes import AskFor, Grant, MoveJobs, Raise, RentNodes, ShrinkJobs
+from tenfold.study.why_remedies import Sought
 from tenfold.testing.builders import in_domains, nodes
 
 NOW = Millis(HOUR)
@@ -55,9 +56,9 @@ def held(members: Sequence[Node], *runs: tuple[Job, str, int]) -> Fleet:
     return fleet
 
 
-def answer(fleet: Fleet, job: Job, govern: Govern = PLAIN) -> Why:
+def answer(fleet: Fleet, job: Job, govern: Govern = PLAIN, seek: Sought = "cheapest") -> Why:
     fleet.apply(JobSubmitted(Millis(0), job))
-    return why(fleet, govern, job, NOW)
+    return why(fleet, govern, job, NOW, seek)
 
 
 def together(level: Level, how: Togetherness = "required") -> Where:
@@ -162,8 +163,9 @@ def test_an_elastic_job_is_asked_to_shrink_by_no_more_than_is_needed():
 def test_rent_is_priced_as_the_policy_says():
     govern = replace(PLAIN, usd_micros_per_gpu_hour={"A": UsdMicros(2_500_000)})
     stays = asked("a", 8, terms=Terms(preemptible=False))
-    found = answer(held(nodes(1, accelerator="A"), (stays, "n0", 8)), asked("whole", 8), govern)
-    burst = next(one for one in found.remedies if one.kind == "burst")
+    fleet = held(nodes(1, accelerator="A"), (stays, "n0", 8))
+    burst = answer(fleet, asked("whole", 8), govern).cheapest
+    assert burst is not None
     assert burst.change == RentNodes(NodeId("n0"), 1)
     assert (burst.rented_gpu_ms, burst.usd_micros) == (8 * HOUR, 20_000_000)
 
@@ -172,7 +174,7 @@ def test_the_largest_size_that_starts_now_is_found():
     stays = Terms(preemptible=False)
     runs = [(asked("a", 3, terms=stays), "n0", 3), (asked("b", 6, terms=stays), "n1", 6)]
     fleet = held(nodes(2), *runs)
-    found = answer(fleet, asked("whole", 8))
+    found = answer(fleet, asked("whole", 8), seek="every")
     sizes = [one.change for one in found.remedies if one.kind == "size"]
     assert sizes == [AskFor(gpus=5)]
 

@@ -72,6 +72,18 @@ def test_a_waiting_job_is_told_why_under_any_policy(run: Path, capsys: pytest.Ca
     assert "held by: `language` 18, `vision` 12 GPUs" in text
 
 
+def test_the_cheapest_remedy_comes_first_and_the_others_where_all_are_asked_for(
+    run: Path, capsys: pytest.CaptureFixture[str]
+):
+    words = ["why", "wide", "--state", str(run), "--at", "1h", "--json"]
+    cheapest = json.loads(said(capsys, *words))["why"]
+    every = json.loads(said(capsys, *words, "--all"))["why"]
+    assert cheapest["cheapest"] == every["cheapest"]
+    assert len(cheapest["remedies"]) <= len(every["remedies"])
+    assert main(["job", *words, "--all", "--quick"]) == 2
+    assert "--quick and --all ask" in capsys.readouterr().err
+
+
 def test_a_job_that_is_over_is_told_what_became_of_it(
     run: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -11,8 +11,9 @@ from tenfold.cli.output import print_json
 from tenfold.cli.quantities import seconds
 from tenfold.files.job_file import read_job_file
 from tenfold.files.replay_bundle import read_bundle
-from tenfold.model.errors import Unreachable
+from tenfold.model.errors import InputError, Unreachable
 from tenfold.model.units import SECOND, Millis
+from tenfold.study.why_remedies import Sought
 from tenfold.study.why_saved import Saved, ask, dry_run, saved_at
 
 app = App(
@@ -32,6 +33,9 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")
 Quick = Annotated[
     bool, Parameter(negative="", help="Give the reason alone: no remedies, no forecast.")
 ]
+Every = Annotated[
+    bool, Parameter(name="--all", negative="", help="Try every remedy, not only the cheapest.")
+]
 
 
 @app.command(name="why")
@@ -41,13 +45,14 @@ def why_command(
     state: State,
     at: At = None,
     quick: Quick = False,
+    every: Every = False,
     as_json: Json = False,
 ) -> None:
     """Say why a job waits, and the cheapest change that would let it start now.
 
     A job that runs or is over gets its story: why it waited, was stopped or refused.
     """
-    answer = ask(_saved(state, at), job, quick=quick)
+    answer = ask(_saved(state, at), job, _sought(quick, every))
     print_json(answer) if as_json else show_answer(answer)
 
 
@@ -79,6 +84,7 @@ def submit_command(
     ] = None,
     at: At = None,
     quick: Quick = False,
+    every: Every = False,
     as_json: Json = False,
 ) -> None:
     """Try a submission: would the job start now and where, or why not, and when.
@@ -92,10 +98,20 @@ def submit_command(
             f"job `{job.id}` cannot be submitted: no control plane is running",
             "`--dry-run --state run.jsonl.gz` tries it on a recorded run",
         )
-    found = dry_run(_saved(state, at), job, quick=quick)
+    found = dry_run(_saved(state, at), job, _sought(quick, every))
     print_json(found) if as_json else show_dry_run(found)
     if found.state == "never":
         raise Done(EXIT_NO)
+
+
+def _sought(quick: bool, every: bool) -> Sought:
+    if quick and every:
+        raise InputError(
+            "two-questions",
+            "--quick and --all ask for no remedies and for all of them",
+            "ask one after the other",
+        )
+    return "none" if quick else "every" if every else "cheapest"
 
 
 def _saved(state: Path, at: str | None) -> Saved:

@@ -43,7 +43,7 @@ def list_json(saved: Saved, *, team: str | None, state: str | None) -> list[JobL
     lines: list[JobLine] = []
     for job in sorted(fleet.pending.values(), key=_arrival):
         if state != "running" and team in (None, job.team):
-            reason = asker.why(job, with_remedies=False).reason.code if asker else ""
+            reason = asker.why(job, "none").reason.code if asker else ""
             lines.append(_line(job, "pending", job.submitted_ms, saved.at_ms, reason))
     for run in sorted(fleet.running.values(), key=lambda each: _arrival(each.job)):
         if state != "pending" and team in (None, run.job.team):
@@ -103,6 +103,8 @@ def _show_why(found: Why) -> None:
     if found.promise is not None:
         within = hours(max(0, found.promise.start_ms - found.at_ms) / SECOND)
         show(f"promised: a start within {within} on {_on(found.promise.slots)}")
+    if found.not_before_ms is not None:
+        show(f"not before: {hours((found.not_before_ms - found.at_ms) / SECOND)} from now")
     if found.eta is not None:
         half, most = found.eta.p50_ms - found.at_ms, found.eta.p90_ms - found.at_ms
         bounds = f"within {hours(half / SECOND)} (P50) to {hours(most / SECOND)} (P90)"

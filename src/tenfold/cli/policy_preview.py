@@ -6,22 +6,29 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter, validators
+from cyclopts import Parameter
 from rich.text import Text
 
 from tenfold.cli.errors import Done
 from tenfold.cli.output import print_json, show, table
 from tenfold.cli.progress import progress
+from tenfold.cli.sim_options import (
+    Facts,
+    Failures,
+    FleetFile,
+    JobsFile,
+    Json,
+    RestartCost,
+    Seed,
+    Workers,
+    world_settings,
+)
 from tenfold.cli.sim_show import hours
 from tenfold.compose.sim_inputs import SimFiles, policy_of
-from tenfold.model.units import SECOND, Millis
 from tenfold.report.figures import share
-from tenfold.sim.world import SimSettings
 from tenfold.study.parallel import process_map, usable_cpus
 from tenfold.study.preview import Preview, Side, TeamSide, preview
 
-AT_LEAST_ONE = validators.Number(gte=1, lte=10_000)
-NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
 EXIT_NO = 1
 ARROW = "\u2192"
 
@@ -29,21 +36,15 @@ ARROW = "\u2192"
 def preview_command(
     policy: Annotated[str, Parameter(help="The new policy: a file, a name or a slurm.conf.")],
     *,
-    fleet: Annotated[Path, Parameter(help="A fleet file.")],
-    jobs: Annotated[Path, Parameter(help="Jobs: CSV or Parquet, or a public trace.")],
+    fleet: FleetFile,
+    jobs: JobsFile,
     against: Annotated[str, Parameter(help="The policy of today; tenfold.")] = "tenfold",
-    failures: Annotated[
-        str, Parameter(help="none, rsc-1, rsc-2, llama-3, infinitehbd, or a trace of faults.")
-    ] = "none",
-    seed: Annotated[int, Parameter(help="Seed of failures.")] = 0,
-    restart_cost_s: Annotated[
-        float, Parameter(help="Seconds that each resumed run pays first.", validator=NOT_NEGATIVE)
-    ] = 0.0,
-    workers: Annotated[
-        int | None, Parameter(help="Processes; one a processor.", validator=AT_LEAST_ONE)
-    ] = None,
-    facts: Annotated[Path | None, Parameter(help="Folder of your own facts.")] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    failures: Failures = "none",
+    seed: Seed = 0,
+    restart_cost_s: RestartCost = 0.0,
+    workers: Workers = None,
+    facts: Facts = None,
+    as_json: Json = False,
 ) -> None:
     """Run the same jobs under today's policy and a new one, and say who gains and who loses.
 
@@ -57,7 +58,7 @@ def preview_command(
         jobs=jobs,
         failures=failures,
         facts=facts,
-        settings=SimSettings(restart_cost_ms=Millis(round(restart_cost_s * SECOND)), seed=seed),
+        settings=world_settings(restart_cost_s, seed),
     )
     with progress("runs over", 2) as done:
         run = partial(process_map, workers=workers or usable_cpus())

@@ -6,45 +6,46 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter, validators
+from cyclopts import Parameter
 
 from tenfold.cli.errors import Done
 from tenfold.cli.output import print_json
 from tenfold.cli.progress import progress
 from tenfold.cli.sim_govern_show import governance_page, show_governance
+from tenfold.cli.sim_options import (
+    Facts,
+    Failures,
+    FleetFile,
+    JobsFile,
+    Json,
+    RestartCost,
+    Seed,
+    Workers,
+    world_settings,
+)
 from tenfold.compose.sim_inputs import SimFiles
 from tenfold.files.write import open_new_file
-from tenfold.model.units import SECOND, Millis
-from tenfold.sim.world import SimSettings
 from tenfold.study.governance import WAYS, governance
 from tenfold.study.parallel import process_map, usable_cpus
 
-AT_LEAST_ONE = validators.Number(gte=1, lte=10_000)
-NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
 EXIT_NO = 1
 
 
 def govern_command(
     *,
-    fleet: Annotated[Path, Parameter(help="A fleet file.")],
-    jobs: Annotated[Path, Parameter(help="Jobs: CSV or Parquet, or a public trace.")],
+    fleet: FleetFile,
+    jobs: JobsFile,
     policy: Annotated[
         str, Parameter(help="A policy file, or governed: teams and quotas of the fleet.")
     ] = "governed",
-    failures: Annotated[
-        str, Parameter(help="none, rsc-1, rsc-2, llama-3, infinitehbd, or a trace of faults.")
-    ] = "none",
-    seed: Annotated[int, Parameter(help="Seed of failures.")] = 0,
-    restart_cost_s: Annotated[
-        float, Parameter(help="Seconds that each resumed run pays first.", validator=NOT_NEGATIVE)
-    ] = 0.0,
-    workers: Annotated[
-        int | None, Parameter(help="Processes; one a processor.", validator=AT_LEAST_ONE)
-    ] = None,
+    failures: Failures = "none",
+    seed: Seed = 0,
+    restart_cost_s: RestartCost = 0.0,
+    workers: Workers = None,
     html: Annotated[Path | None, Parameter(help="Also write a report to this file.")] = None,
     force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
-    facts: Annotated[Path | None, Parameter(help="Folder of your own facts.")] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    facts: Facts = None,
+    as_json: Json = False,
 ) -> None:
     """Run the same jobs without rules, partitioned, by weight and governed, side by side.
 
@@ -57,7 +58,7 @@ def govern_command(
         policy=policy,
         failures=failures,
         facts=facts,
-        settings=SimSettings(restart_cost_ms=Millis(round(restart_cost_s * SECOND)), seed=seed),
+        settings=world_settings(restart_cost_s, seed),
     )
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:

@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from tenfold import __version__
 from tenfold.compose.policies import placing_decider
+from tenfold.compose.residency import shadow_decider
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
 from tenfold.engine.digest import fleet_digest, nodes_digest
 from tenfold.engine.explain import Story, explain
@@ -54,7 +55,7 @@ def simulate_watched(
     def around(live: Decider) -> Decider:
         if shadow is None:
             return live
-        shadowed = Shadowed(live, placing_decider(shadow, ask.settings.restart_cost_ms))
+        shadowed = Shadowed(live, shadow_decider(shadow, ask.settings.restart_cost_ms))
         shadows.append(shadowed)
         return shadowed
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.replaying import fleet_in, nodes_in, settings_of
+from tenfold.compose.residency import bound_jobs
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.recording import Recording, events_of
 from tenfold.files.replay_bundle import Bundle
@@ -27,7 +28,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job
+from tenfold.model.job import Job, JobStatus
 from tenfold.model.policy import Policy
 from tenfold.model.units import Millis
 
@@ -68,11 +69,12 @@ def ask_of(bundle: Bundle, events: Sequence[Event], policy: Policy) -> tuple[Sim
     notes += _unlike(events)
     ask = SimAsk(
         nodes=nodes_in(bundle),
-        jobs=jobs,
+        jobs=bound_jobs(jobs, policy),
         policy=policy,
         settings=settings,
         faults=faults,
         release_ms=work.release_ms,
+        ends=work.ends,
     )
     return ask, notes
 
@@ -89,6 +91,8 @@ class _Work:
         self._cancelled: dict[JobId, None] = {}
         self.release_ms: dict[JobId, Millis] = {}
         """When jobs came that had been held back."""
+        self.ends: dict[JobId, JobStatus] = {}
+        """How jobs ended that did not complete."""
 
     def hear(self, event: Event) -> None:
         """Follow the jobs through one more fact."""
@@ -104,6 +108,8 @@ class _Work:
         elif isinstance(event, JobEnded):
             self._took[event.job_id] = self._so_far(event.job_id, event.at_ms)
             del self._started[event.job_id]
+            if event.status != "completed":
+                self.ends[event.job_id] = event.status
         elif isinstance(event, JobCancelled):
             self._cancelled[event.job_id] = None
 

@@ -22,7 +22,8 @@ from tenfold.model.errors import InputError
 from tenfold.model.fact import spelling
 from tenfold.model.fault import Fault
 from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.job import Job, Shape
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job, JobStatus, Shape
 from tenfold.model.node import Node
 from tenfold.model.policy import POLICIES, Placement, Policy
 from tenfold.model.units import Millis
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
 
 UNREAD_FACTS = ("stacks", "corrections", "engines", "workloads")
 """What a simulation never looks up."""
+FAILED: dict[str, JobStatus] = {
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "timeout": "timeout",
+}
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
@@ -96,8 +102,14 @@ def prepare(files: SimFiles) -> Prepared:
         faults=faults,
         neighbours=neighbours,
         release_ms=release_ms,
+        ends=_ends(trace.statuses),
     )
     return Prepared(ask=ask, spec=spec, layout=layout, notes=tuple(notes), grid=grid)
+
+
+def _ends(statuses: Mapping[JobId, str]) -> dict[JobId, JobStatus]:
+    """Return how jobs end that do not complete; a source's own words are not known to anybody."""
+    return {job: status for job, word in statuses.items() if (status := FAILED.get(word))}
 
 
 def job_trace(path: Path, *, fill: bool = False) -> JobTrace:

@@ -1,7 +1,7 @@
 """Wire a simulation: the one place that joins jobs, a policy, faults and the loop."""
 
 import gc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job import Job, JobStatus
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
 from tenfold.model.units import DAY, Millis
@@ -36,6 +36,8 @@ class SimAsk(Struct, frozen=True, kw_only=True):
     neighbours: "Neighbourhood | None" = None
     release_ms: dict[JobId, Millis] = {}
     """When jobs come that are held back; the others come when they are submitted."""
+    ends: Mapping[JobId, JobStatus] = {}
+    """How jobs end that do not complete."""
 
     @property
     def gpus(self) -> int:
@@ -70,6 +72,7 @@ def simulate(
         neighbours=ask.neighbours,
         release_ms=ask.release_ms,
     )
+    world.ends = ask.ends
     fleet = Fleet()
     shapes = {job.shape.key: job.shape for job in ask.jobs}.values()
     decider = placing_decider(ask.policy, ask.settings.restart_cost_ms, shapes=shapes)

@@ -11,6 +11,14 @@ from tenfold.model.node import Node
 
 def fleet_digest(fleet: Fleet) -> str:
     """Return the digest of everything a fleet holds, the order of its records included."""
+    seldom = {
+        "promises": fleet.promises,
+        "idle": fleet.idle,
+        "evictions": list(fleet.evictions),
+        "fates": fleet.fates,
+    }
+    # What is empty is left out, so that records from before it was counted still verify.
+    held = {name: value for name, value in seldom.items() if value}
     return _digest(
         (
             fleet.version,
@@ -26,6 +34,7 @@ def fleet_digest(fleet: Fleet) -> str:
             fleet.running,
             fleet.past,
             list(fleet.history),
+            *([held] if held else []),
         )
     )
 

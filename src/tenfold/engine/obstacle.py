@@ -1,23 +1,23 @@
 """Why does a job wait? What it needs, what is free, and who goes before it.
 
-Who goes before is asked of the decider itself, on a copy of the fleet in which everything
-that runs is gone: it starts what it would start, those leave, and so on until the job's turn.
+Whether it is its turn, or could ever be, is asked of the decider; what is short is counted on
+the index that knows domains and the power of racks.
 """
+
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.engine.loop import Decider
-from tenfold.fleet.capacity import Capacity, Seat
+from tenfold.engine.obstacle_line import Alone, alone, jobs_ahead
+from tenfold.fleet.capacity import Seat
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import RefuseJob, StartJob
-from tenfold.model.ids import JobId
+from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.model.job import WHOLE, Job, per_member
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
-
-ROUNDS_MOST = 1_000
-"""Times that a copy of the fleet is filled before the line is called too long to count."""
 
 
 class Obstacle(Struct, frozen=True, kw_only=True):
@@ -35,100 +35,126 @@ class Obstacle(Struct, frozen=True, kw_only=True):
     """Whole GPUs free on nodes of that kind."""
     ahead: int | None = None
     """Jobs that would start before it if all nodes were free; None where nobody could say."""
+    never: bool = False
+    """Whether it can never start."""
 
 
 def obstacle_of(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None = None) -> Obstacle:
     """Return why a pending job does not run now; `decider` is a fresh one."""
-    capacity = Capacity.of(fleet)
+    capacity = TopologyCapacity.of(fleet)
     seats = capacity.seats(job.shape)
-    fits = capacity.could_hold(job.shape)
-    ahead = jobs_ahead(fleet, job.id, now_ms, decider) if fits and decider else None
-    if not fits:
-        sentence = f"no nodes alike could hold shape `{job.shape.key}`, even if all were free"
-        return Obstacle(
-            reason=Reason("never-fits", sentence),
-            nodes_needed=0,
-            gpus_per_node=0,
-            nodes_with_room=0,
-            nodes_alike=0,
-            nodes_away=0,
-            gpus_needed=_asked(job),
-            gpus_free=sum(fleet.gpus_free.values()),
-            ahead=ahead,
-        )
-    seat = max(seats, key=lambda each: _with_room(each, job) / _members(each))
-    bank, members = seat.bank, _members(seat)
+    asked = None if decider is None else alone(fleet, job, now_ms, decider)
+    refused = () if asked is None else asked.refused
+    if not seats or refused or (asked is None and not capacity.could_hold(job.shape)):
+        return _never(fleet, job, refused)
+    seat = max(seats, key=lambda each: len(_with_room(each, job)) / _members(each))
+    bank, with_room = seat.bank, _with_room(seat, job)
     free = sum(gpus for gpus, is_open in zip(bank.free, bank.is_open, strict=True) if is_open)
     found = Obstacle(
         reason=Reason("", ""),
-        nodes_needed=members,
+        nodes_needed=_members(seat),
         gpus_per_node=job.shape.milli / WHOLE if job.shape.milli else seat.gpus,
-        nodes_with_room=_with_room(seat, job),
+        nodes_with_room=len(with_room),
         nodes_alike=len(bank.names),
         nodes_away=bank.is_open.count(False),
         gpus_needed=_asked(job),
         gpus_free=free,
-        ahead=ahead,
+        ahead=None if decider is None else jobs_ahead(fleet, job.id, now_ms, decider),
     )
-    return _with_reason(found)
+    reason = _short(found) or _unplaced(capacity, job, seat, with_room, asked)
+    return _with_ahead(replace(found, reason=reason or _turn(found, asked)))
 
 
-def _with_reason(found: Obstacle) -> Obstacle:
-    each = f"{found.gpus_per_node:g} GPUs" if found.gpus_per_node != 1 else "1 GPU"
-    nodes = "a node" if found.nodes_needed == 1 else f"{found.nodes_needed:,} nodes"
-    away = f" ({found.nodes_away:,} away)" if found.nodes_away else ""
-    had = f"{found.nodes_with_room:,} of {found.nodes_alike:,} nodes had room{away}"
-    free = "1 GPU was free" if found.gpus_free == 1 else f"{found.gpus_free:,} GPUs were free"
+def _never(fleet: Fleet, job: Job, refused: Sequence[Reason]) -> Obstacle:
+    """Return the obstacle of a job that can never start, in the decider's words if it has any."""
+    reason = Reason(
+        "never-fits", f"no nodes alike could hold shape `{job.shape.key}`, even if all were free"
+    )
+    if refused:
+        said = "; and ".join(each.sentence for each in refused)
+        reason = Reason(refused[0].code, said)
+    return Obstacle(
+        reason=reason,
+        nodes_needed=0,
+        gpus_per_node=0,
+        nodes_with_room=0,
+        nodes_alike=0,
+        nodes_away=0,
+        gpus_needed=_asked(job),
+        gpus_free=sum(fleet.gpus_free.values()),
+        never=True,
+    )
+
+
+def _short(found: Obstacle) -> Reason | None:
+    """Return that too few nodes have room, if so it is."""
     if found.nodes_with_room >= found.nodes_needed:
-        code, sentence = "others-first", f"there was room, and its turn had not come: {had}"
-    elif found.gpus_free >= found.gpus_needed:
-        code = "room-scattered"
-        sentence = f"it needs {nodes} with {each} free: {had}, though {free}"
-    else:
-        code = "too-few-free"
-        sentence = f"it needs {nodes} with {each} free: {had}, {free}"
-    if found.ahead:
-        noun = "job" if found.ahead == 1 else "jobs"
-        sentence += f"; {found.ahead:,} {noun} ahead of it"
-    return replace(found, reason=Reason(code, sentence))
+        return None
+    free = "1 GPU was free" if found.gpus_free == 1 else f"{found.gpus_free:,} GPUs were free"
+    needs = f"it needs {_nodes(found)} free: {_had(found)}"
+    if found.gpus_free >= found.gpus_needed:
+        return Reason("room-scattered", f"{needs}, though {free}")
+    return Reason("too-few-free", f"{needs}, {free}")
 
 
-def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) -> int | None:
-    """Return how many waiting jobs a decider would start before one, were all nodes free."""
-    ahead = 0
-    left = _emptied(fleet)
-    for _ in range(ROUNDS_MOST):
-        decision = decider.decide(left, now_ms, None)
-        gone = [one for one in decision.actions if isinstance(one, StartJob | RefuseJob)]
-        for action in gone:
-            if action.job_id == job_id:
-                return ahead
-            ahead += isinstance(action, StartJob)
-            del left.pending[action.job_id]
-            left.past.pop(action.job_id, None)
-            left.promises.pop(action.job_id, None)
-        # A promise brings nobody nearer to a start than waiting does.
-        if not gone:
-            if decision.wake_at_ms is None or decision.wake_at_ms <= now_ms:
-                return None
-            now_ms = decision.wake_at_ms
-        left.version += 1
+def _unplaced(
+    capacity: TopologyCapacity, job: Job, seat: Seat, with_room: Sequence[int], asked: Alone | None
+) -> Reason | None:
+    """Return what keeps a gang off nodes that have room: its domain, or the power of racks."""
+    if asked is not None and asked.starts:
+        return None
+    slots = capacity.claim_from((seat,), job.shape)
+    if slots is not None:
+        capacity.give(slots, job.shape)
+        return None
+    bank, where, needed = seat.bank, job.shape.where, _members(seat)
+    assert isinstance(bank, TopologyBank), "an index that knows places has such banks"
+    if where is not None and where.how == "required" and where.within:
+        groups = bank.groups(where.within)
+        counts = [0] * len(groups.names)
+        for number in with_room:
+            counts[groups.of[number]] += 1
+        best = counts.index(max(counts))
+        if counts[best] < needed:
+            said = (
+                f"the best, `{groups.names[best]}`, had {counts[best]:,} of {groups.sizes[best]:,}"
+            )
+            return Reason(
+                "wrong-domain", f"it needs {needed:,} nodes in one {where.within}: {said}"
+            )
+    room = f"{len(with_room):,} of {len(bank.names):,} nodes had room"
+    if bank.racks:
+        return Reason("rack-power", f"{room}, but racks could not feed {needed:,} more")
+    if where is not None and where.within:
+        said = f"{room}, but {needed:,} nodes could not stand {where.how} by {where.within}"
+        return Reason("wrong-domain", said)
     return None
 
 
-def _emptied(fleet: Fleet) -> Fleet:
-    """Return a copy in which nothing runs; what waits, and what is away, stays."""
-    empty = fleet.fork()
-    empty.running.clear()
-    empty.orders.clear()
-    empty.idle.clear()
-    empty.shares.clear()
-    for node_id, node in empty.nodes.items():
-        empty.gpus_free[node_id] = node.gpus
-        empty.cpus_milli_free[node_id] = node.cpus_milli
-        empty.memory_mib_free[node_id] = node.memory_mib
-    empty.past = {job_id: past for job_id, past in empty.past.items() if job_id in empty.pending}
-    return empty
+def _turn(found: Obstacle, asked: Alone | None) -> Reason:
+    """Return that there was room: others go first, or the policy would not start it at all."""
+    if asked is None or asked.starts:
+        return Reason("others-first", f"there was room, and its turn had not come: {_had(found)}")
+    return Reason("held-back", f"there was room, and the policy held it back: {_had(found)}")
+
+
+def _with_ahead(found: Obstacle) -> Obstacle:
+    if not found.ahead:
+        return found
+    noun = "job" if found.ahead == 1 else "jobs"
+    said = f"{found.reason.sentence}; {found.ahead:,} {noun} ahead of it"
+    return replace(found, reason=Reason(found.reason.code, said))
+
+
+def _nodes(found: Obstacle) -> str:
+    each = f"{found.gpus_per_node:g} GPUs" if found.gpus_per_node != 1 else "1 GPU"
+    nodes = "a node" if found.nodes_needed == 1 else f"{found.nodes_needed:,} nodes"
+    return f"{nodes} with {each}"
+
+
+def _had(found: Obstacle) -> str:
+    away = f" ({found.nodes_away:,} away)" if found.nodes_away else ""
+    return f"{found.nodes_with_room:,} of {found.nodes_alike:,} nodes had room{away}"
 
 
 def _members(seat: Seat) -> int:
@@ -139,11 +165,11 @@ def _asked(job: Job) -> float:
     return job.shape.milli / WHOLE or job.shape.gpus
 
 
-def _with_room(seat: Seat, job: Job) -> int:
-    """Count open nodes of a bank that could take one member now."""
+def _with_room(seat: Seat, job: Job) -> list[int]:
+    """Return the open nodes of a bank that could take one member now, were they fed."""
     bank, shape = seat.bank, job.shape
     cpus, memory = per_member(shape, _members(seat))
-    room = 0
+    room: list[int] = []
     for number, is_open in enumerate(bank.is_open):
         if not is_open or bank.free[number] < (0 if shape.milli else seat.gpus):
             continue
@@ -155,5 +181,5 @@ def _with_room(seat: Seat, job: Job) -> int:
             continue
         if bank.counts_memory and bank.memory[number] < memory:
             continue
-        room += 1
+        room.append(number)
     return room

@@ -11,6 +11,7 @@ from typing import cast
 import tomli
 
 from tenfold.files import toml_lines
+from tenfold.files.unread import in_a_sentence, unread
 from tenfold.model import finding
 from tenfold.model.errors import InputError
 
@@ -55,12 +56,7 @@ def read_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
     file = str(path)
     try:
         if path.is_dir():
-            raise InputError(
-                "is-a-directory",
-                f"`{file}` is a directory",
-                "name the file inside it",
-                file=file,
-            )
+            raise IsADirectoryError
         size = path.stat().st_size
         if size > size_max_bytes:
             raise InputError(
@@ -71,24 +67,8 @@ def read_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
             )
         with path.open("rb") as stream:
             return stream.read(size_max_bytes + 1)
-    except FileNotFoundError:
-        raise InputError(
-            "no-such-file", f"there is no file `{file}`", "check the path", file=file
-        ) from None
-    except PermissionError:
-        raise InputError(
-            "no-permission",
-            f"`{file}` may not be read by this user",
-            f"`ls -l {file}` shows who may",
-            file=file,
-        ) from None
     except OSError as error:
-        raise InputError(
-            "unreadable-file",
-            f"`{file}` cannot be read: {error.strerror or error}",
-            "check the path and the disk",
-            file=file,
-        ) from None
+        raise unread(file, error) from None
 
 
 def decode(content: bytes, path: Path) -> str:
@@ -111,7 +91,7 @@ def _toml(path: Path, text: str) -> Document:
     except tomli.TOMLDecodeError as error:
         raise InputError(
             "syntax",
-            f"`{path}` is not TOML: {_lower(error.msg)}",
+            f"`{path}` is not TOML: {in_a_sentence(error.msg)}",
             "mend this first: nothing after it could be read",
             file=str(path),
             line=error.lineno,
@@ -151,7 +131,3 @@ def _too_deep(path: Path) -> InputError:
     return InputError(
         "nested-too-deep", f"`{path}` is nested too deep", "flatten the file", file=str(path)
     )
-
-
-def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:]

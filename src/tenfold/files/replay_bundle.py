@@ -20,6 +20,7 @@ from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Line
+from tenfold.files.unread import in_a_sentence, unread
 from tenfold.files.write import open_new_file
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import Action
@@ -139,7 +140,7 @@ def read_bundle(path: Path) -> Bundle:
         except (msgspec.DecodeError, RecursionError) as error:
             if not row.endswith(b"\n"):
                 raise _cut_short(file, number) from None
-            said = f"it is neither a fact nor a cycle: {_lower(error)}"
+            said = f"it is neither a fact nor a cycle: {in_a_sentence(error)}"
             raise _fault("wrong-line", said, file, number) from None
         if isinstance(line, BundleEnd):
             end = line
@@ -174,21 +175,8 @@ def _rows(path: Path) -> Iterator[bytes]:
             "fetch it again, or unpack it yourself and name it .jsonl",
             file=file,
         ) from None
-    except FileNotFoundError:
-        raise InputError(
-            "no-such-file", f"there is no file `{file}`", "check the path", file=file
-        ) from None
-    except IsADirectoryError:
-        raise InputError(
-            "is-a-directory", f"`{file}` is a directory", "name the file inside it", file=file
-        ) from None
     except OSError as error:
-        raise InputError(
-            "unreadable-file",
-            f"`{file}` cannot be read: {error.strerror or error}",
-            "check the path and the disk",
-            file=file,
-        ) from None
+        raise unread(file, error) from None
 
 
 class _AnyHeader(Struct):
@@ -220,7 +208,9 @@ def _header(row: bytes, file: str) -> BundleHeader:
     try:
         return msgspec.json.decode(row, type=BundleHeader)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _fault("wrong-line", f"the header is wrong: {_lower(error)}", file, 1) from None
+        raise _fault(
+            "wrong-line", f"the header is wrong: {in_a_sentence(error)}", file, 1
+        ) from None
 
 
 def _check_suffix(path: Path) -> None:
@@ -257,8 +247,3 @@ def _cut_short(file: str, number: int) -> InputError:
 def _fault(code: str, said: str, file: str, number: int) -> InputError:
     hint = "a bundle is written by tenfold and not meant to be changed by hand"
     return InputError(code, f"line {number:,}: {said}", hint, file=file, line=number)
-
-
-def _lower(error: Exception) -> str:
-    text = str(error)
-    return text[:1].lower() + text[1:]

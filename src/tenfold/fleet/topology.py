@@ -91,6 +91,15 @@ class TopologyCapacity(Capacity):
             del self._kept[node_id]
             super().set_open(node_id, node_id not in self._away)
 
+    def around(self, slots: Slots) -> list[NodeId]:
+        """Return the nodes of slots, and those that could take the power from them."""
+        nodes = dict.fromkeys(slot.node for slot in slots)
+        if self._racks:
+            for slot in slots:
+                if rack := self._rack_of(slot):
+                    nodes.update(dict.fromkeys(rack.rivals()))
+        return list(nodes)
+
     def has_kept(self, slots: Slots, shape: Shape) -> bool:
         """Return whether these very slots are free, on nodes that may be hidden but are up."""
         hidden = [slot.node for slot in slots if slot.node in self._kept]

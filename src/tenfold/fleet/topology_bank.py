@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from tenfold.fleet.capacity import Bank
 from tenfold.fleet.topology_domains import Groups, Tally, Words
+from tenfold.model.ids import NodeId
 from tenfold.model.node import Node
 from tenfold.model.where import Level
 
@@ -22,15 +23,22 @@ class Rack:
     def __init__(self, watts: int) -> None:
         self.left = watts
         """Watts until the limit; below 0 where something took more than it may."""
+        self._spare = watts
+        """Watts until the limit if all GPUs were busy."""
         self._homes: list[tuple[TopologyBank, int]] = []
 
     def join(self, bank: "TopologyBank", number: int, node: Node) -> None:
         """Count a node: what it draws in any case, and for what is held of it."""
         self._homes.append((bank, number))
         self.left -= node.watts_idle
+        self._spare -= node.watts_idle + node.gpus * node.watts_per_gpu
         bank.racks[number] = self
         bank.shown[number] = bank.free[number]
         self.draw((node.gpus - bank.free[number]) * node.watts_per_gpu)
+
+    def rivals(self) -> list[NodeId]:
+        """Return its nodes, if not all of them can be busy at once."""
+        return [bank.names[number] for bank, number in self._homes] if self._spare < 0 else []
 
     def draw(self, watts: int) -> None:
         """Draw so many watts more, or fewer, and tell every node what it may show."""

@@ -1,9 +1,7 @@
 """The book of waits: follows a run, and learns how far its own forecasts may be trusted.
 
-Each wait that is followed gets a P50 and a P90 when it begins. Once it is known whether the
-job started by then, the share of waits that P50 or P90 is read at moves a step: up where the
-job was late, down where it was not, in such proportion that steps cancel out when half, or
-nine in ten, start in time. So the shares hold in the long run whatever the policy does.
+Each wait that is followed gets a P50 and a P90 when it begins, read from what jobs like it
+have waited. `Levels` says at which shares: they move with every forecast that is judged.
 
 Nothing here is known before it happened, and nothing costs a run without a book. A wait
 begins when a moment is over and the job is still pending: one that displaces others starts
@@ -23,27 +21,20 @@ from tenfold.model.decision import Decision
 from tenfold.model.ids import JobId
 from tenfold.model.job import WHOLE, Job
 from tenfold.model.units import HOUR, MINUTE, Millis
-from tenfold.study.eta_waits import SHORTEST_MS, Traits, Waits
+from tenfold.study.eta_levels import Levels
+from tenfold.study.eta_waits import SHORTEST_MS, Alike, Traits, Waits
+from tenfold.study.eta_work import Work
 
-SHARES = (0.5, 0.9)
-STEPS = (0.05, 0.12)
-"""Halvings by which one late start moves the bound, less what those in time take back."""
-STEADY, SMALLEST_STEP = 3_000, 0.25
-"""After so many bounds were judged, steps shrink with their number, to this part at least:
-the longer the record, the less a burst of waits that share one fate should say."""
-LEAST_BITS, MOST_BITS = 0.02, (4.0, 12.0)
-"""Many bounds may pass unmet before the first is judged; steps must end somewhere."""
 COLD = (-1.0, 2.0)
-"""Before anything was seen: half the pace of the queue, and four times it."""
+"""Before anything was seen: half the work in the queue, and four times it."""
 FARTHEST = log2(100 * 365 * 24 * HOUR)
-AGAIN = 2.0
-"""A job that was displaced is as far from one that never ran as four times its size."""
-STARTS = 1_024
-FEWEST_STARTS, MOST_STARTS = 20, 1_000
 FOLLOWED = 10_000
 """Waits followed at once; the next ones are let go."""
 SLACK = 1_000
-UNFOLLOWED = -1
+
+Mark = tuple[bool, int]
+"""A wait: whether the job had run before, and the wait's number among those of its kind."""
+UNFOLLOWED: Mark = (False, -1)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -67,29 +58,31 @@ class _Followed(Struct, frozen=True):
 
 
 class EtaBook:
-    """Follows a run as a witness. `every` thins out the waits that are followed."""
+    """Follows a run as a witness. `every` thins out the waits that are followed.
+
+    Jobs that never ran and jobs that were displaced are two kinds of waits, each with its
+    own memory: where one is rare, the other would soon crowd it out.
+    """
 
     def __init__(self, *, every: int = 1, outcomes: int = 1_000) -> None:
         self.outcomes: deque[Outcome] = deque(maxlen=outcomes)
         """The latest waits that ended in a start."""
         self._every = every
         self._met = 0
-        self._judged = {False: 0, True: 0}
-        self._waits = Waits()
-        self._bits = {again: [-log2(1 - share) for share in SHARES] for again in (False, True)}
-        """Halvings at which P50 and P90 are read, for jobs that never ran and for others."""
-        self._starts: deque[int] = deque(maxlen=STARTS)
+        self._waits = {again: Waits() for again in (False, True)}
+        self._levels = {again: Levels() for again in (False, True)}
+        self._work = Work()
         self._kinds: dict[tuple[str, int], int] = {}
-        self._waiting: dict[JobId, int] | None = None
-        """Every job that waits, with the number of its wait; None before the first cycle."""
-        self._followed: dict[int, _Followed] = {}
-        self._due: list[tuple[int, int, int]] = []
-        """Bounds to come: (ms, number of the wait, place in `SHARES`)."""
+        self._waiting: dict[JobId, Mark] | None = None
+        """Every job that waits, with the mark of its wait; None before the first cycle."""
+        self._followed: dict[Mark, _Followed] = {}
+        self._due: list[tuple[int, Mark, int]] = []
+        """Bounds to come: (ms, mark of the wait, 0 for P50 and 1 for P90)."""
 
     @property
     def known(self) -> int:
         """Waits that forecasts now rest on."""
-        return self._waits.known
+        return sum(waits.known for waits in self._waits.values())
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
         """Take note of starts, of bounds that passed, and of new waits."""
@@ -101,7 +94,6 @@ class EtaBook:
                 if action.job_id in pending:
                     back[action.job_id] = None
                 else:
-                    self._starts.append(now_ms)
                     self._leave(action.job_id, now_ms, started=True)
             elif isinstance(action, RefuseJob):
                 self._leave(action.job_id, now_ms, started=False)
@@ -118,45 +110,45 @@ class EtaBook:
 
     def forecast(self, view: FleetView, job: Job, now_ms: Millis) -> tuple[int, int]:
         """Return P50 and P90 of the moment at which a waiting job starts."""
-        number = (self._waiting or {}).get(job.id, UNFOLLOWED)
-        followed = self._followed.get(number)
+        mark = (self._waiting or {}).get(job.id, UNFOLLOWED)
+        followed = self._followed.get(mark)
         if followed is not None:
-            return self._bounds(followed.traits, followed.began_ms, now_ms)
+            return self._bounds(followed.traits, followed.began_ms, now_ms, again=mark[0])
         past = view.past.get(job.id)
-        began_ms = past.stopped_ms if past else job.submitted_ms
-        return self._bounds(self._traits(view, job), min(began_ms, now_ms), now_ms)
+        began_ms = min(past.stopped_ms if past else job.submitted_ms, now_ms)
+        traits = self._traits(view, job, now_ms)
+        return self._bounds(traits, began_ms, now_ms, again=past is not None)
 
-    def _bounds(self, traits: Traits, began_ms: int, now_ms: int) -> tuple[int, int]:
-        curve = self._waits.curve(traits, now_ms)
+    def _bounds(
+        self, traits: Traits, began_ms: int, now_ms: int, *, again: bool
+    ) -> tuple[int, int]:
+        alike = self._alike(traits, now_ms, again=again)
         waited_ms = now_ms - began_ms
-        if curve is None:
-            logs = [max(traits.pace, log2(max(1, waited_ms))) + step for step in COLD]
+        if alike is None:
+            logs = [max(traits.drain, log2(max(1, waited_ms))) + step for step in COLD]
         else:
-            logs = [curve.wait(bits, waited_ms) for bits in self._bits[traits.again > 0]]
+            halvings = self._levels[again].halvings(alike)
+            logs = [alike.curve.wait(bits, waited_ms) for bits in halvings]
         p50, p90 = (began_ms + round(2 ** min(log, FARTHEST)) for log in logs)
         p50 = max(p50, now_ms)
         return p50, max(p50, p90)
 
-    def _traits(self, view: FleetView, job: Job) -> Traits:
-        shape, pending = job.shape, max(1, len(view.pending))
+    def _alike(self, traits: Traits, now_ms: int, *, again: bool) -> Alike | None:
+        """Return waits of the same kind, or of the other where too few of this one are known."""
+        same, other = self._waits[again], self._waits[not again]
+        return same.alike(traits, now_ms) or other.alike(traits, now_ms)
+
+    def _traits(self, view: FleetView, job: Job, now_ms: Millis) -> Traits:
+        shape = job.shape
         past = view.past.get(job.id, NEVER_RAN)
         kin = self._kinds.setdefault((job.team, job.priority), len(self._kinds))
         return Traits(
             gpus=log2(max(shape.gpus, shape.milli / WHOLE, 1 / 8)),
-            again=AGAIN if past.runs else 0.0,
             ran=log2(1 + past.ran_ms / MINUTE),
-            pending=log2(pending),
-            pace=log2(self._pace_ms(pending)),
+            pending=log2(max(1, len(view.pending))),
+            drain=log2(max(SHORTEST_MS, self._work.drain_ms(view, now_ms))),
             kin=kin,
         )
-
-    def _pace_ms(self, pending: int) -> float:
-        """Return how long starting as many as wait takes, as starts went of late."""
-        count = min(len(self._starts), max(FEWEST_STARTS, min(pending, MOST_STARTS)))
-        if not count:
-            return float(HOUR)
-        took_ms = self._starts[-1] - self._starts[-count]
-        return max(SHORTEST_MS, pending * took_ms / count)
 
     def _newly(self, fleet: Fleet, back: dict[JobId, None]) -> list[Job]:
         """Return who began to wait: the last of those pending, for they are kept in order."""
@@ -175,28 +167,30 @@ class EtaBook:
         if self._met % self._every or len(self._followed) >= FOLLOWED:
             self._waiting[job.id] = UNFOLLOWED
             return
-        traits = self._traits(view, job)
-        bounds = self._bounds(traits, now_ms, now_ms)
-        number = self._waiting[job.id] = self._waits.begin(traits, now_ms)
-        self._followed[number] = _Followed(job, job.id not in view.past, now_ms, traits, bounds)
+        again = job.id in view.past
+        traits = self._traits(view, job, now_ms)
+        bounds = self._bounds(traits, now_ms, now_ms, again=again)
+        mark = self._waiting[job.id] = again, self._waits[again].begin(traits, now_ms, bounds)
+        self._followed[mark] = _Followed(job, not again, now_ms, traits, bounds)
         for place, bound in enumerate(bounds):
-            heappush(self._due, (bound, number, place))
+            heappush(self._due, (bound, mark, place))
         if len(self._due) > 4 * len(self._followed) + SLACK:
             # Bounds of jobs that started long before them would pile up.
             self._due = [due for due in self._due if due[1] in self._followed]
             heapify(self._due)
 
     def _leave(self, job_id: JobId, now_ms: Millis, *, started: bool) -> None:
-        number = (self._waiting or {}).pop(job_id, UNFOLLOWED)
-        followed = self._followed.pop(number, None)
+        mark = (self._waiting or {}).pop(job_id, UNFOLLOWED)
+        followed = self._followed.pop(mark, None)
         if followed is None:
             return
-        self._waits.end(number, now_ms, started=started)
+        again, number = mark
+        self._waits[again].end(number, now_ms, started=started)
         if not started or now_ms == followed.began_ms:
             return
         for place, bound in enumerate(followed.bounds):
             if now_ms <= bound:
-                self._learn(followed, place, late=False)
+                self._levels[again].learn(place, late=False)
         p50_ms, p90_ms = followed.bounds
         self.outcomes.append(
             Outcome(
@@ -213,17 +207,9 @@ class EtaBook:
         """Count those late who still wait after their bound."""
         due = self._due
         while due and due[0][0] < now_ms:
-            _, number, place = heappop(due)
-            if (followed := self._followed.get(number)) is not None:
-                self._learn(followed, place, late=True)
-
-    def _learn(self, followed: _Followed, place: int, *, late: bool) -> None:
-        again = not followed.first
-        self._judged[again] += 1
-        part = max(SMALLEST_STEP, min(1.0, STEADY / self._judged[again]))
-        step = STEPS[place] * part * (late - (1 - SHARES[place]))
-        bits = self._bits[again]
-        bits[place] = min(max(bits[place] + step, LEAST_BITS), MOST_BITS[place])
+            _, mark, place = heappop(due)
+            if mark in self._followed:
+                self._levels[mark[0]].learn(place, late=True)
 
     def _reconcile(self, view: FleetView, now_ms: Millis) -> None:
         """Let go of jobs that were taken back, and meet those that were overlooked."""

@@ -5,6 +5,10 @@ each counts the less the further it is. How many of them still waited after so l
 product over those that started (Kaplan and Meier): a job that still waits says that waits
 are at least this long, and leaving it out would make every forecast in a growing queue too
 early. Times are log2 of ms throughout, for waits differ by factors.
+
+Jobs that wait at the same time share one fate: a thousand of them tell of one long wait,
+not of a thousand. So the share that a curve may speak of is bounded by how often the waits
+that it rests on would follow each other in the time that they span.
 """
 
 from math import log2
@@ -17,12 +21,14 @@ from tenfold.physics.arrays import Floats
 
 WINDOW = 1_000
 """Waits that are remembered: enough of each kind, and so few that old times fade."""
-NEAREST = 100
+NEAREST = 200
 ENOUGH = 8
-"""With fewer waits than this the queue alone is asked."""
+"""With fewer waits than this the work in the queue alone is asked."""
 TREND = 0.5
-"""Waits are compared after division by the pace of the queue to this power: 1 would trust
-the pace alone, 0 would never go beyond what has been seen in a queue that grows."""
+"""Waits are compared after division by the work in the queue to this power: 1 would trust
+that work alone, 0 would never go beyond what has been seen in a queue that grows."""
+DOUBT = 20.0
+"""How many forecasts that held as they should are believed in before any is seen."""
 SHORTEST_MS = 1_000.0
 STILL_WAITS = np.inf
 
@@ -34,14 +40,12 @@ class Traits(NamedTuple):
     """What a wait is known by when it begins; numbers a doubling apart differ by one."""
 
     gpus: float
-    again: float
-    """Above 0 where the job has run before and was stopped."""
     ran: float
     """Minutes of service that the job has had before."""
     pending: float
     """Jobs that wait, this one included."""
-    pace: float
-    """ms in which as many jobs as wait now were started of late."""
+    drain: float
+    """ms for which the jobs that wait would keep all GPUs busy."""
     kin: float
     """A number for the team and the priority: the same or not."""
 
@@ -66,9 +70,38 @@ class Curve(NamedTuple):
         # Beyond what anybody has seen, each halving is believed to double the wait.
         return last + bits - float(self.bits[-1])
 
+    def halvings(self, times: Floats) -> Floats:
+        """Return how many halvings lie before each of some times."""
+        last = float(self.times[-1])
+        behind = np.searchsorted(self.times, times, side="right")
+        seen = np.where(behind > 0, self.bits[np.maximum(behind - 1, 0)], 0.0)
+        return np.where(times > last, self.bits[-1] + times - last, seen)
+
+
+class Alike(NamedTuple):
+    """The waits nearest to one: their curve, and what had been forecast of them."""
+
+    curve: Curve
+    weights: Floats
+    times: Floats
+    """log2 of each wait so far, brought to the work in this one's queue."""
+    started: Flags
+    bounds: Floats
+    """log2 of P50 and P90 as they were forecast, brought there as well."""
+
+    def kept(self, place: int, share: float) -> float:
+        """Return which share starts by P50 or P90; of those that still wait, as the curve says."""
+        bounds = self.bounds[:, place]
+        before = self.curve.halvings(bounds) - self.curve.halvings(self.times)
+        hopeful = 1 - np.exp2(-np.maximum(before, 0.0))
+        kept = np.where(self.started, 1.0, hopeful)
+        kept[bounds < self.times] = 0.0
+        weight = float(self.weights.sum()) + DOUBT
+        return (float(self.weights @ kept) + DOUBT * share) / weight
+
 
 class Waits:
-    """The latest waits, a ring of arrays so that all can be compared at once."""
+    """The latest waits of one kind, a ring of arrays so that all can be compared at once."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -77,19 +110,21 @@ class Waits:
         self._began = np.zeros(WINDOW)
         self._ended = np.full(WINDOW, STILL_WAITS)
         self._started = np.zeros(WINDOW, dtype=np.bool_)
+        self._bounds = np.zeros((WINDOW, 2))
 
     @property
     def known(self) -> int:
         """Waits that are remembered."""
         return min(self.count, WINDOW)
 
-    def begin(self, traits: Traits, now_ms: int) -> int:
-        """Remember a wait, forget the oldest, and return its number."""
+    def begin(self, traits: Traits, now_ms: int, bounds: tuple[int, int]) -> int:
+        """Remember a wait and its forecast, forget the oldest, and return its number."""
         number, place = self.count, self.count % WINDOW
         self._traits[place] = traits
         self._began[place] = now_ms
         self._ended[place] = STILL_WAITS
         self._started[place] = False
+        self._bounds[place] = bounds
         self.count += 1
         return number
 
@@ -99,12 +134,11 @@ class Waits:
             self._ended[number % WINDOW] = now_ms
             self._started[number % WINDOW] = started
 
-    def curve(self, traits: Traits, now_ms: int) -> Curve | None:
-        """Return how many of the nearest still wait after a time; None where too few are known."""
+    def alike(self, traits: Traits, now_ms: int) -> Alike | None:
+        """Return the nearest waits; None where too few are known."""
         known = self.known
-        began = self._began[:known]
         # What began at this moment has told nothing yet.
-        before = np.flatnonzero(began < now_ms)
+        before = np.flatnonzero(self._began[:known] < now_ms)
         if len(before) < ENOUGH:
             return None
         apart = self._traits[before] - np.array(traits)
@@ -114,13 +148,23 @@ class Waits:
             near = np.argpartition(far, NEAREST)[:NEAREST]
             before, far = before[near], far[near]
         weights = np.exp(far / (-2 * max(1.0, float(np.median(far)))))
-        ended = np.minimum(self._ended[before], now_ms)
-        times = np.log2(np.maximum(ended - began[before], SHORTEST_MS))
-        times += TREND * (traits.pace - self._traits[before, Traits._fields.index("pace")])
-        return _product_limit(times, self._started[before], weights)
+        began, ended = self._began[before], np.minimum(self._ended[before], now_ms)
+        shift = TREND * (traits.drain - self._traits[before, Traits._fields.index("drain")])
+        times = np.log2(np.maximum(ended - began, SHORTEST_MS)) + shift
+        started = self._started[before]
+        waited_ms = float(weights @ (ended - began)) / float(weights.sum())
+        fates = (float(ended.max()) - float(began.min())) / max(SHORTEST_MS, waited_ms)
+        bounds = np.maximum(self._bounds[before] - began[:, None], SHORTEST_MS)
+        return Alike(
+            curve=_product_limit(times, started, weights, fates),
+            weights=weights,
+            times=times,
+            started=started,
+            bounds=np.log2(bounds) + shift[:, None],
+        )
 
 
-def _product_limit(times: Floats, started: Flags, weights: Floats) -> Curve:
+def _product_limit(times: Floats, started: Flags, weights: Floats, fates: float) -> Curve:
     """Return the curve of those who still wait; at one time, starts come before the rest."""
     order = np.lexsort((~started, times))
     times, started, weights = times[order], started[order], weights[order]
@@ -128,5 +172,5 @@ def _product_limit(times: Floats, started: Flags, weights: Floats) -> Curve:
     stays = np.where(started, np.maximum(1 - weights / at_risk, 0), 1.0)
     bits = -np.log2(np.maximum(stays.cumprod(), 1e-9))
     # So many waits cannot tell of a share smaller than one more among them would be.
-    tellable = log2(float(weights.sum() ** 2 / np.square(weights).sum()) + 1)
-    return Curve(times, np.minimum(bits, tellable))
+    tellable = min(float(weights.sum() ** 2 / np.square(weights).sum()), fates)
+    return Curve(times, np.minimum(bits, log2(1 + tellable)))

@@ -2,13 +2,14 @@
 
 `Asker` answers for many jobs of one moment: the books are built once, and reasons are kept
 by team, priority and shape. Remedies are tried on forks, one fresh decider each, and cost
-accordingly; leave them out where only the reason is wanted.
+accordingly; seek none where only the reason is wanted, and every one only where they are.
 """
 
 from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.decide.place.govern.why import Blocked, Reasons
 from tenfold.decide.place.govern.why_held import Holders, Standing
@@ -25,7 +26,8 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.study.eta import Eta, eta_of
 from tenfold.study.why_holders import holders_in
-from tenfold.study.why_remedies import Remedy, cheapest_of, remedies
+from tenfold.study.why_remedies import Remedy, Sought, cheapest_of, remedies
+from tenfold.study.why_trial import Trials
 
 Waits = Literal["starts", "waits", "never"]
 
@@ -50,27 +52,29 @@ class Why(Struct, frozen=True, kw_only=True):
     slots: tuple[Slot, ...] = ()
     """Where it starts, if it does."""
     remedies: tuple[Remedy, ...] = ()
-    """What would let it start now, cheapest first; each was tried."""
+    """What would let it start now, cheapest first; each was tried, and all that were sought."""
     cheapest: Remedy | None = None
     eta: Eta | None = None
+    not_before_ms: Millis | None = None
+    """A window or its hours let it start no sooner, whatever others give back."""
 
 
 class Asker:
     """Answers for the jobs that wait at one moment under the governed policy."""
 
     def __init__(self, fleet: Fleet, govern: Govern, now_ms: Millis) -> None:
-        self._fleet = fleet
         self._now_ms = now_ms
         self._settled = Settled(fleet, govern, now_ms)
         self._reasons = Reasons(self._settled)
+        self._trials = Trials(fleet, self._settled)
 
-    def why(self, job: Job, *, with_remedies: bool = True) -> Why:
+    def why(self, job: Job, seek: Sought = "cheapest") -> Why:
         """Return why a pending job does not run, and what would let it."""
         blocked = self._reasons.blocked(job)
         found: tuple[Remedy, ...] = ()
-        if with_remedies and not blocked.slots:
-            cls = self._settled.class_of(job)
-            found = remedies(self._fleet, self._settled, job, cls, blocked)
+        if seek != "none" and not blocked.slots:
+            cls, every = self._settled.class_of(job), seek == "every"
+            found = remedies(self._trials, job, cls, blocked, every=every)
         return self._answer(job, blocked, found)
 
     def _answer(self, job: Job, blocked: Blocked, found: tuple[Remedy, ...]) -> Why:
@@ -89,12 +93,13 @@ class Asker:
             slots=blocked.slots,
             remedies=found,
             cheapest=cheapest_of(found),
+            not_before_ms=blocked.not_before_ms,
         )
 
 
-def why(fleet: Fleet, govern: Govern, job: Job, now_ms: Millis) -> Why:
+def why(fleet: Fleet, govern: Govern, job: Job, now_ms: Millis, seek: Sought = "cheapest") -> Why:
     """Return why one pending job does not run, and what would let it; see `Asker` for many."""
-    return Asker(fleet, govern, now_ms).why(job)
+    return Asker(fleet, govern, now_ms).why(job, seek)
 
 
 def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], Decider]) -> Why:
@@ -115,7 +120,7 @@ def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], D
         job_id=job.id,
         team=job.team,
         at_ms=now_ms,
-        state="never" if found.reason.code == "never-fits" else "waits",
+        state="never" if found.never else "waits",
         reason=found.reason,
         ahead=found.ahead,
         room=_room(found),
@@ -129,7 +134,11 @@ def eta_for(
     """Return when a job that waits is expected to start; it runs the fleet ahead a few times."""
     if answer.state != "waits" or answer.job_id not in fleet.pending:
         return None
-    return eta_of(fleet, answer.job_id, now_ms, decider_of)
+    found, bound_ms = eta_of(fleet, answer.job_id, now_ms, decider_of), answer.not_before_ms
+    if bound_ms is None or found.p50_ms >= bound_ms:
+        return found
+    # A run ahead that was given up may not have come to the end of a window.
+    return replace(found, p50_ms=bound_ms, p90_ms=max(found.p90_ms, bound_ms))
 
 
 def _state(blocked: Blocked, settled: Settled, job: Job) -> Waits:

@@ -1,4 +1,8 @@
-"""Changes that might let a waiting job start; each is tried before anybody hears of it."""
+"""Changes that might let a waiting job start; each is tried before anybody hears of it.
+
+They come in three parts: what nobody pays for, what costs GPU time, and what makes less of the
+job. A part that cannot help, as for a job that its own terms hold back, is left out.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Literal
@@ -6,24 +10,17 @@ from typing import Literal
 from msgspec.structs import replace
 
 from tenfold.decide.place.govern.lines import Class
-from tenfold.decide.place.govern.tree import UNLIMITED, Team, is_off_peak
+from tenfold.decide.place.govern.tree import is_off_peak
 from tenfold.decide.place.govern.why import Blocked
-from tenfold.decide.place.govern.why_quota import missing, open_types
+from tenfold.decide.place.govern.why_quota import open_types
 from tenfold.decide.place.govern.why_room import fits
 from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.govern.why_windows import openings
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.units import Millis
-from tenfold.study.why_changes import (
-    AskFor,
-    Change,
-    Grant,
-    Raise,
-    RentNodes,
-    Several,
-    Step,
-    sized,
-)
+from tenfold.study.why_changes import AskFor, Change, RentNodes, Several, Step, sized
+from tenfold.study.why_grants import grants
 from tenfold.study.why_search import moving, stopping
 from tenfold.study.why_shrink import shrinking
 
@@ -43,48 +40,76 @@ Kind = Literal[
     "size",
     "several",
 ]
+"""In this order where two cost the same."""
+LESS: tuple[Kind, ...] = ("terms", "tags", "size", "several")
+"""What makes less of the job than was asked for."""
 Candidate = tuple[Kind, Change]
 HOLES = 4
-"""Promises before which a place is sought."""
+"""Promises and windows before which a place is sought."""
 TYPES = 4
 RENTED = (1, 2, 8)
 """Times the nodes that are missing: others may take those that come first."""
 
 
-def candidates(settled: Settled, job: Job, cls: Class, blocked: Blocked) -> Iterator[Candidate]:
-    """Yield changes that are worth trying, kind by kind."""
-    yield from _holes(settled, job)
-    found = shrinking(settled, cls)
-    if found is not None:
-        yield "shrink", found
-    yield from _requests(settled, job, cls)
-    yield from _grants(settled, job, cls)
+def unpaid(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
+    """Yield changes that nobody pays for, kind by kind in order."""
+    if job.id in settled.held_back:
+        # Its own terms are asked before anything else.
+        return
+    can_be_held = not settled.is_refused(job)
+    if can_be_held:
+        yield from _holes(settled, job)
+        found = shrinking(settled, cls)
+        if found is not None:
+            yield "shrink", found
+    yield from _requests(settled, job)
+    if can_be_held:
+        yield from _priorities(settled, job, cls)
+    for grant in grants(settled, job, cls):
+        yield "quota", grant
+
+
+def paid(settled: Settled, job: Job, cls: Class, blocked: Blocked) -> Iterator[Candidate]:
+    """Yield changes that cost GPU time, rented or lost to others."""
+    if job.id in settled.held_back:
+        return
+    in_line = not settled.is_refused(job)
     if blocked.room is not None or blocked.promise is not None:
         yield from _rents(settled, job, [name for name, _ in cls.options])
-        moves = moving(settled, job, cls)
+        moves = moving(settled, job, cls) if in_line else None
         if moves is not None:
             yield "defragment", moves
-    stops = stopping(settled, job, cls)
+    stops = stopping(settled, job, cls) if in_line else None
     if stops is not None:
         yield "preempt", stops
+
+
+def lessened(settled: Settled, job: Job) -> Iterator[Candidate]:
+    """Yield changes that make less of the job than was asked for."""
     terms = _terms(settled, job)
     if terms is not None:
         yield "terms", terms
+    if job.id in settled.held_back:
+        return
+    where = job.shape.where
+    if where is not None and (where.needs or where.avoids):
+        yield "tags", AskFor(needs=(), avoids=())
     yield from _sizes(settled, job)
 
 
 def _holes(settled: Settled, job: Job) -> Iterator[Candidate]:
-    """Yield limits that would let a job end before nodes are needed that are kept."""
+    """Yield limits that would let a job end before its nodes are needed, the longest first."""
     promised = settled.books.promised.values()
-    starts = {each.promise.start_ms for each in promised if each.job.id != job.id}
-    for start_ms in sorted(starts, reverse=True)[:HOLES]:
+    starts = [each.promise.start_ms for each in promised if each.job.id != job.id]
+    starts += openings(settled, job)
+    for start_ms in sorted(dict.fromkeys(starts), reverse=True)[:HOLES]:
         span_ms = Millis(start_ms - settled.now_ms)
         if span_ms > 0 and (job.limit_ms is None or span_ms < job.limit_ms):
             yield "hole", AskFor(limit_ms=span_ms)
 
 
-def _requests(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
-    """Yield other places, types, priorities and tags to ask for."""
+def _requests(settled: Settled, job: Job) -> Iterator[Candidate]:
+    """Yield other places and types to ask for."""
     where, shape, books = job.shape.where, job.shape, settled.books
     if where is not None and where.within and where.how != "preferred":
         yield "place", AskFor(how="preferred")
@@ -93,75 +118,17 @@ def _requests(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
         others = [name for name in known if name not in shape.accelerators]
         for name in others[:TYPES]:
             yield "type", AskFor(accelerators=(name,))
+
+
+def _priorities(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
+    """Yield priorities with which a job would go before its team, or displace some of it."""
+    books = settled.books
     ahead = [each.priority for each in books.lines if each.team is cls.team]
     if (most := max(ahead, default=job.priority)) > job.priority or len(cls.line) > 1:
         yield "priority", AskFor(priority=most + 1)
     own = books.holdings
     if own.has_below(cls.team, job.priority + 1) and not own.has_below(cls.team, job.priority):
         yield "priority", AskFor(priority=job.priority + 1)
-    if where is not None and (where.needs or where.avoids):
-        yield "tags", AskFor(needs=(), avoids=())
-
-
-def _grants(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
-    """Yield quotas and limits that would let a job in, type by type."""
-    named = settled.books.tree.named
-    if job.team not in named:
-        return
-    for option in range(len(cls.options)):
-        limits = _limits_raised(settled, cls, option)
-        if limits:
-            yield "quota", Grant(tuple(limits))
-        quota = _quota_raised(settled, cls, option)
-        if quota:
-            yield "quota", Grant(tuple(quota))
-        if limits and quota:
-            yield "quota", Grant((*limits, *quota))
-
-
-def _limits_raised(settled: Settled, cls: Class, option: int) -> list[Raise]:
-    """Return how far limits must move before no limit is in the way."""
-    tree = settled.books.tree
-    amounts = cls.options[option].amounts
-    moved: list[tuple[Team, int, int]] = []
-    raises: list[Raise] = []
-    while (met := tree.obstacle(cls.team, amounts)) is not None:
-        lacks = missing(settled.books, met)
-        node, number = lacks.team, lacks.number
-        name = tree.resources.names[number]
-        if node.parent is None:
-            raises += _lent(tree.root, number, name, lacks.by)
-        elif node.borrow[number] < UNLIMITED and node.id in tree.named:
-            raises.append(Raise(node.id, "borrow", name, lacks.by))
-        node.borrow[number] += lacks.by
-        moved.append((node, number, lacks.by))
-    for node, number, by in moved:
-        node.borrow[number] -= by
-    return raises
-
-
-def _lent(root: Team, number: int, name: str, by: int) -> list[Raise]:
-    """Return who could lend what they keep and do not use."""
-    found: list[Raise] = []
-    left = list(root.children)
-    for team in left:
-        idle = min(by, team.guaranteed[number] - team.usage[number])
-        if idle > 0:
-            found.append(Raise(team.id, "lend", name, idle))
-            by -= idle
-        left += team.children
-    return found if by <= 0 else []
-
-
-def _quota_raised(settled: Settled, cls: Class, option: int) -> list[Raise]:
-    """Return the quota with which a job, and all that its team holds, would be at home."""
-    tree, team = settled.books.tree, cls.team
-    return [
-        Raise(team.id, "quota", tree.resources.names[number], short)
-        for number, amount in cls.options[option].amounts
-        if tree.resources.governed[number]
-        and (short := team.held[number] + amount - team.effective[number]) > 0
-    ]
 
 
 def _rents(settled: Settled, job: Job, types: Iterable[str]) -> Iterator[Candidate]:
@@ -218,8 +185,7 @@ def several(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
     terms = _terms(settled, job)
     if terms is not None:
         steps.append(terms)
-    for _, grant in _grants(settled, job, cls):
-        assert isinstance(grant, Grant), "grants are what was asked for"
+    for grant in grants(settled, job, cls):
         steps.append(grant)
         if len(steps) > 1:
             yield "several", Several(tuple(steps))

@@ -1,7 +1,6 @@
-"""Changes that may let a waiting job start, and what the decider makes of them.
+"""Changes that may let a waiting job start.
 
-A change is data: it can be stored, sent and applied to a fork of the fleet. Whether it
-helps is never argued, but tried: a fresh decider is asked about the changed fork.
+A change is data: it can be stored, sent and applied to a fork of the fleet.
 """
 
 from collections.abc import Iterable
@@ -10,13 +9,11 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.placer import GovernedPlacer
-from tenfold.decide.place.govern.why_room import standing
+from tenfold.decide.place.wishes import standing
 from tenfold.fleet.fleet import NEVER_RAN, Fleet
-from tenfold.model.actions import RefuseJob, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
-    JobRefused,
     JobResized,
     JobStarted,
     JobStopped,
@@ -31,8 +28,6 @@ from tenfold.model.units import Millis
 from tenfold.model.where import Togetherness
 
 ADVISED = Reason("advised", "so that another job can start")
-CYCLES = 2
-"""Stops that a cycle orders are facts in the next."""
 Slots = tuple[Slot, ...]
 
 
@@ -115,14 +110,6 @@ class Several(Struct, frozen=True, tag="several"):
 Change = Step | Several
 
 
-class Started(Struct, frozen=True, kw_only=True):
-    """A job that starts, and who was stopped for it on the way."""
-
-    slots: Slots
-    stopped: tuple[JobId, ...] = ()
-    """Those whom the decider stopped; none means that it starts at once."""
-
-
 def apply_change(
     fleet: Fleet, govern: Govern, job_id: JobId, change: Change, now_ms: Millis
 ) -> tuple[Fleet, Govern]:
@@ -159,30 +146,6 @@ def _apply_step(fork: Fleet, govern: Govern, job_id: JobId, change: Step, now_ms
                 fork.apply(ActionOrdered(now_ms, StartJob(each.job_id, each.slots)))
                 fork.apply(JobStarted(now_ms, each.job_id))
     return govern
-
-
-def starts(fleet: Fleet, govern: Govern, job_id: JobId, now_ms: Millis) -> Started | None:
-    """Return where a fresh decider starts a job, now or once the stops it orders are facts."""
-    fork = fleet.fork()
-    stopped: list[JobId] = []
-    for _ in range(CYCLES):
-        decision = GovernedPlacer(govern).decide(fork, now_ms, None)
-        for action in decision.actions:
-            if isinstance(action, StartJob) and action.job_id == job_id:
-                return Started(slots=action.slots, stopped=tuple(stopped))
-        gives = any(isinstance(action, StopJob | ResizeJob) for action in decision.actions)
-        for action in decision.actions:
-            fork.apply(ActionOrdered(now_ms, action))
-            if isinstance(action, StopJob):
-                stopped.append(action.job_id)
-                fork.apply(JobStopped(now_ms, action.job_id, action.cause, Millis(0)))
-            elif isinstance(action, RefuseJob):
-                fork.apply(JobRefused(now_ms, action.job_id, action.reasons))
-            elif isinstance(action, ResizeJob):
-                fork.apply(JobResized(now_ms, action.job_id))
-        if not gives or job_id not in fork.pending:
-            return None
-    return None
 
 
 def asked_for(job: Job, change: AskFor) -> Job:

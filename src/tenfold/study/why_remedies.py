@@ -6,17 +6,16 @@ What nobody pays for comes first; what makes less of the job than was asked come
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
 
 from msgspec import Struct
 
 from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.why import Blocked
-from tenfold.decide.place.govern.why_settled import Settled
-from tenfold.fleet.fleet import Fleet
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.units import HOUR, UsdMicros
-from tenfold.study.why_candidates import Candidate, Kind, candidates, several
+from tenfold.study.why_candidates import LESS, Candidate, Kind, lessened, paid, several, unpaid
 from tenfold.study.why_changes import (
     Change,
     MoveJobs,
@@ -24,32 +23,15 @@ from tenfold.study.why_changes import (
     RentNodes,
     Several,
     Slots,
-    Started,
     StopJobs,
-    apply_change,
-    starts,
 )
 from tenfold.study.why_search import lost_gpu_ms
+from tenfold.study.why_trial import Started, Trials
 from tenfold.study.why_words import sentence_of
 
-ORDER: tuple[Kind, ...] = (
-    "free",
-    "hole",
-    "shrink",
-    "place",
-    "type",
-    "priority",
-    "quota",
-    "burst",
-    "defragment",
-    "preempt",
-    "terms",
-    "tags",
-    "size",
-    "several",
-)
-LESS: tuple[Kind, ...] = ("terms", "tags", "size", "several")
-"""What makes less of the job than was asked for."""
+ORDER: tuple[Kind, ...] = get_args(Kind)
+Sought = Literal["none", "cheapest", "every"]
+"""Which remedies are looked for; the search for the cheapest ends where no other can beat it."""
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
@@ -70,50 +52,91 @@ class Remedy(Struct, frozen=True, kw_only=True):
 
 
 def remedies(
-    fleet: Fleet, settled: Settled, job: Job, cls: Class, blocked: Blocked
+    trials: Trials, job: Job, cls: Class, blocked: Blocked, *, every: bool = False
 ) -> tuple[Remedy, ...]:
     """Return what would let a job start, cheapest first; nothing that was not seen to work."""
-    trials = _Trials(fleet, settled, job, cls)
-    free = trials.tried("free", Nothing())
-    if free is not None and not free.stopped:
+    settled, tries = trials.settled, _Tries(trials, job, cls)
+    free = tries.tried("free", Nothing())
+    if free is not None and (not every or not free.stopped):
         return (free,)
-    found: list[Remedy] = [] if free is None else [free]
-    done: dict[Kind, None] = dict.fromkeys(each.kind for each in found)
-    for kind, change in candidates(settled, job, cls, blocked):
-        if kind in done:
-            continue
-        remedy = trials.tried(kind, change)
+    search = _Search(tries, [] if free is None else [free], every=every)
+    search.free_of_cost(unpaid(settled, job, cls))
+    search.for_a_price(paid(settled, job, cls, blocked))
+    if every or not search.found:
+        search.free_of_cost(lessened(settled, job))
+    if not search.found:
+        search.free_of_cost(several(settled, job, cls))
+    return _in_order(search.found)
+
+
+class _Search:
+    """Tries changes until the cheapest is known, or all of them."""
+
+    def __init__(self, tries: "_Tries", found: list[Remedy], *, every: bool) -> None:
+        self.found = found
+        self._tries = tries
+        self._every = every
+        self._done: dict[Kind, None] = dict.fromkeys(each.kind for each in found)
+        self._over = False
+
+    def free_of_cost(self, candidates: Iterable[Candidate]) -> None:
+        """Try changes in order; one that costs nobody anything ends the search."""
+        for kind, change in candidates if not self._over else ():
+            if kind not in self._done:
+                self._try(kind, change)
+            if self._over:
+                return
+
+    def for_a_price(self, candidates: Iterable[Candidate]) -> None:
+        """Try changes by the least that they cost, while that is less than what is found."""
+        if self._over:
+            return
+        tries = self._tries
+        bounds = [(tries.least_gpu_ms(each[1]), each) for each in candidates]
+        for least, (kind, change) in sorted(bounds, key=lambda each: each[0]):
+            if not self._every and self.found and tries.is_beaten(least, self.found):
+                return
+            if kind not in self._done:
+                self._try(kind, change)
+
+    def _try(self, kind: Kind, change: Change) -> None:
+        remedy = self._tries.tried(kind, change)
         if remedy is not None:
-            found.append(remedy)
-            done[kind] = None
-    if not found:
-        found = trials.first(several(settled, job, cls))
-    return _in_order(found)
+            self.found.append(remedy)
+            self._done[kind] = None
+            costs = remedy.lost_gpu_ms + remedy.rented_gpu_ms
+            self._over = not self._every and not (costs or remedy.stopped)
 
 
-class _Trials:
-    """Tries changes for one job."""
+class _Tries:
+    """Tries changes for one job, and prices those that work."""
 
-    def __init__(self, fleet: Fleet, settled: Settled, job: Job, cls: Class) -> None:
-        self._fleet = fleet
-        self._settled = settled
+    def __init__(self, trials: Trials, job: Job, cls: Class) -> None:
+        self._trials = trials
+        self._fleet = trials.fleet
+        self._settled = trials.settled
         self._job = job
         self._cls = cls
 
     def tried(self, kind: Kind, change: Change) -> Remedy | None:
         """Return the remedy that a change is, if the decider then starts the job."""
-        settled, job = self._settled, self._job
-        fork, govern = apply_change(self._fleet, settled.govern, job.id, change, settled.now_ms)
-        started = starts(fork, govern, job.id, settled.now_ms)
+        started = self._trials.started(self._job.id, change)
         return None if started is None else self._priced((kind, change), started)
 
-    def first(self, tries: Iterable[Candidate]) -> list[Remedy]:
-        """Return the first of these that works, alone in a list."""
-        for kind, change in tries:
-            remedy = self.tried(kind, change)
-            if remedy is not None:
-                return [remedy]
-        return []
+    def least_gpu_ms(self, change: Change) -> int:
+        """Return what a change costs by itself, whoever the decider then stops."""
+        held = self._settled.books.holdings.held
+        lost = lost_gpu_ms(self._settled, (held[each] for each in _disturbed(change)))
+        return lost + self._rented_gpu_ms(change)
+
+    def is_beaten(self, least: int, found: Sequence[Remedy]) -> bool:
+        """Return whether something that was found costs less than this can."""
+        prices = self._settled.govern.usd_micros_per_gpu_hour
+        types = dict.fromkeys(node.accelerator for node in self._fleet.nodes.values())
+        if prices and len(types) > 1:
+            # GPU time of one type may be dearer than that of another.
+            return False
+        return min(each.lost_gpu_ms + each.rented_gpu_ms for each in found) < least
 
     def _priced(self, candidate: Candidate, started: Started) -> Remedy:
         kind, change = candidate

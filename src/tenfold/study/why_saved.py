@@ -23,6 +23,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.units import SECOND, Millis
 from tenfold.study.why import Asker, Why, eta_for, why_under
+from tenfold.study.why_remedies import Sought
 
 JobState = Literal["pending", "starting", "running", "ended", "refused", "cancelled"]
 
@@ -73,8 +74,8 @@ def saved_at(bundle: Bundle, at_ms: Millis | None = None) -> Saved:
     )
 
 
-def ask(saved: Saved, job_id: str, *, quick: bool = False) -> Answer:
-    """Return why a job waits, or what became of it; `quick` leaves out remedies and ETA."""
+def ask(saved: Saved, job_id: str, seek: Sought = "cheapest") -> Answer:
+    """Return why a job waits, or what became of it; to seek nothing leaves the ETA out too."""
     story = explain(saved.lines, JobId(job_id))
     if story is None:
         raise InputError(
@@ -88,7 +89,7 @@ def ask(saved: Saved, job_id: str, *, quick: bool = False) -> Answer:
     why = None
     job = saved.fleet.pending.get(JobId(job_id))
     if job is not None:
-        why = why_at(saved, job, quick=quick)
+        why = why_at(saved, job, seek)
     return Answer(job_id=JobId(job_id), state=story.state, at_ms=saved.at_ms, why=why, story=story)
 
 
@@ -102,19 +103,19 @@ def _until(saved: Saved, story: Story) -> Story:
     return story
 
 
-def why_at(saved: Saved, job: Job, *, quick: bool = False) -> Why:
+def why_at(saved: Saved, job: Job, seek: Sought = "cheapest") -> Why:
     """Return why a pending job does not run, what would let it, and when it will."""
     fleet, now_ms = saved.fleet, saved.at_ms
     if saved.govern is None:
         found = why_under(fleet, job, now_ms, saved.decider_of)
     else:
-        found = Asker(fleet, saved.govern, now_ms).why(job, with_remedies=not quick)
-    if quick:
+        found = Asker(fleet, saved.govern, now_ms).why(job, seek)
+    if seek == "none":
         return found
     return replace(found, eta=eta_for(fleet, found, now_ms, saved.decider_of))
 
 
-def dry_run(saved: Saved, job: Job, *, quick: bool = False) -> Why:
+def dry_run(saved: Saved, job: Job, seek: Sought = "cheapest") -> Why:
     """Return what would become of a job that is submitted at this moment."""
     fleet = saved.fleet.fork()
     known = (fleet.pending, fleet.orders, fleet.running)
@@ -129,7 +130,7 @@ def dry_run(saved: Saved, job: Job, *, quick: bool = False) -> Why:
     seq = 1 + max((one.seq for one in admitted), default=0)
     new = replace(_bound(saved, job), submitted_ms=saved.at_ms, seq=seq)
     fleet.apply(JobSubmitted(saved.at_ms, new))
-    return why_at(replace(saved, fleet=fleet), new, quick=quick)
+    return why_at(replace(saved, fleet=fleet), new, seek)
 
 
 def _bound(saved: Saved, job: Job) -> Job:

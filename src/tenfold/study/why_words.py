@@ -6,9 +6,9 @@ from msgspec import UNSET
 
 from tenfold.decide.place.govern.why_quota import amount_of
 from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.govern.why_windows import span
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
-from tenfold.model.units import DAY, HOUR, MINUTE, SECOND
 from tenfold.study.why_changes import (
     AskFor,
     Change,
@@ -19,9 +19,9 @@ from tenfold.study.why_changes import (
     RentNodes,
     Several,
     ShrinkJobs,
-    Started,
     StopJobs,
 )
+from tenfold.study.why_trial import Started
 
 NAMED = 3
 """Jobs that are named before the rest is counted."""
@@ -62,7 +62,8 @@ def _request(job: Job, change: AskFor) -> str:
     if change.accelerators is not UNSET:
         return f"ask for {' or '.join(change.accelerators)}"
     if change.limit_ms is not UNSET:
-        return f"set its limit to {span(change.limit_ms)}: it would fit before a promised start"
+        over = "it would be over before its nodes are needed"
+        return f"set its limit to {span(change.limit_ms)}: {over}"
     if change.priority is not UNSET:
         return f"raise its priority from {job.priority} to {change.priority}"
     if change.how is not UNSET and where is not None:
@@ -114,11 +115,3 @@ def jobs_of(jobs: Sequence[JobId]) -> str:
     if more > 0:
         return f"{', '.join(names)} and {more:,} more"
     return " and ".join(names) if len(names) < 3 else f"{names[0]}, {names[1]} and {names[2]}"
-
-
-def span(ms: int) -> str:
-    """Return a length of time in the unit that people would say it in."""
-    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
-        if ms >= 2 * size:
-            return f"{ms / size:,.1f} {unit}"
-    return f"{ms / SECOND:,.1f} s"

@@ -146,8 +146,8 @@ class Standing:
             promise = after.promises[job.id]
             add_to(held, job.team, amounts_of(self.govern, after.nodes, promise.slots), -1)
         for other, promise in after.promises.items():
-            for slot in promise.slots if other != job.id else ():
-                capacity.keep(slot.node)
+            for node_id in capacity.around(promise.slots) if other != job.id else ():
+                capacity.keep(node_id)
         barred = barred_now if until_windows else barred_soon
         for node_id in barred(self.govern, after, job, self.now_ms):
             capacity.keep(node_id)

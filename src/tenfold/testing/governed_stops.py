@@ -181,7 +181,8 @@ def _all_needed(
         helps = now.fits(job, without=[*leave, *gone], until_windows=True)
     hold("nobody-is-stopped-in-vain", helps, words)
     for stays in gone:
-        others = [*leave, *(one for one in gone if one != stays)]
+        # What others leave of themselves may be for somebody whose turn came before.
+        others = [one for one in gone if one != stays]
         fits = now.promise_fits if is_due else now.fits
         hold("nobody-is-stopped-in-vain", not fits(job, without=others), f"{words}: not `{stays}`")
 

@@ -196,13 +196,13 @@ class Books:
 
     def keep(self, slots: Slots) -> None:
         """Hide nodes from all but those they are kept for."""
-        for slot in slots:
-            self.capacity.keep(slot.node)
+        for node_id in self.capacity.around(slots):
+            self.capacity.keep(node_id)
 
     def unkeep(self, slots: Slots) -> None:
         """Offer nodes again that were kept."""
-        for slot in slots:
-            self.capacity.unkeep(slot.node)
+        for node_id in self.capacity.around(slots):
+            self.capacity.unkeep(node_id)
 
     def promise(self, job: Job, promise: Promise, accelerator: str) -> None:
         """Note a promise: its nodes are hidden and its amounts count as held."""

@@ -106,6 +106,9 @@ class Lines:
         heappush(cls.line, place)
         self.count += 1
         if cls.line[0] is place:
+            if cls.state != "active":
+                # Another head may find room where the last one found none.
+                self._set(cls, "active")
             self._refresh(cls.team)
 
     def best(self) -> Class | None:
@@ -129,6 +132,8 @@ class Lines:
         if not cls.line:
             del self._classes[cls.team][cls.priority, cls.shape.key]
             cls.stamp += 1
+        elif cls.state != "active":
+            self._set(cls, "active")
         self._refresh(cls.team)
         return job
 

@@ -38,6 +38,7 @@ class Promising:
         """Start promised gangs whose room is there, and mend promises that cannot be kept."""
         books, view = self._books, self._view
         stirred = self._walk.stirred or self._walk.ripened or bool(books.holdings.stopping)
+        self._pass_on()
         for promised in self._in_order():
             slots = promised.promise.slots
             if books.promised.get(promised.job.id) is not promised:
@@ -54,6 +55,21 @@ class Promising:
             is_due = self._now_ms >= promised.promise.start_ms
             if stirred or is_due:
                 self._try(promised, is_due=is_due)
+
+    def _pass_on(self) -> None:
+        """Let those alike who came before have the promises of those who came later."""
+        books = self._books
+        for promised in self._in_order():
+            job, promise = promised.job, promised.promise
+            cls = books.lines.get(promised.cls.team, job.priority, job.shape)
+            if cls is None or cls.line[0][:2] > (job.submitted_ms, job.seq):
+                continue
+            if books.windows.clashes(promise.slots, cls.line[0][2], self._now_ms):
+                continue
+            books.unpromise(promised)
+            self._walk.actions.append(withdrawn(job, promise, self._now_ms))
+            self._promise(books.lines.leave(cls), promise)
+            books.enter(job)
 
     def make(self) -> None:
         """Promise a start to the first gangs that found no room."""
@@ -102,13 +118,14 @@ class Promising:
             # Who was stopped once is not let in where it may have to go again.
             return None
         closed: dict[NodeId, None] = {}
+        around = self._books.capacity.around
         for promised in self._in_order():
             if not self._may_fill(job, promised):
-                closed.update((slot.node, None) for slot in promised.promise.slots)
+                closed.update(dict.fromkeys(around(promised.promise.slots)))
         for promised in self._in_order():
-            for slot in promised.promise.slots:
-                if slot.node not in closed:
-                    found = self._on_kept(job, slot, accelerator)
+            for node_id in around(promised.promise.slots):
+                if node_id not in closed:
+                    found = self._on_kept(job, node_id, accelerator)
                     if found is not None:
                         return found
         return None
@@ -121,14 +138,14 @@ class Promising:
         least_ms = max(SHORTEST_GUESS_MS, self._books.govern.min_run_ms)
         return ends_in_time(job, promised.promise, self._now_ms, least_ms)
 
-    def _on_kept(self, job: Job, slot: Slot, accelerator: str) -> Slots | None:
+    def _on_kept(self, job: Job, node_id: NodeId, accelerator: str) -> Slots | None:
         """Return room, taken, for a job on one node that is kept."""
         capacity = self._books.capacity
-        bank, number = capacity.place[slot.node]
+        bank, number = capacity.place[node_id]
         for seat in capacity.seats_in(job.shape, accelerator):
             alone = seat.members == 1 and not seat.rest
             if alone and seat.bank is bank and bank.free[number] >= seat.gpus:
-                slots = (Slot(slot.node, seat.gpus),)
+                slots = (Slot(node_id, seat.gpus),)
                 clashes = self._books.windows.clashes(slots, job, self._now_ms)
                 if not clashes and capacity.has_kept(slots, job.shape):
                     capacity.take(slots, job.shape)

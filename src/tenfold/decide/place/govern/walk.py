@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 
-from tenfold.decide.place.coming import Coming
 from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.books import Books, Promised
 from tenfold.decide.place.govern.elastic import grow, shrink, sizes
 from tenfold.decide.place.govern.holdings import Holding
+from tenfold.decide.place.govern.lent import Lent
 from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.promises import SHORTEST_GUESS_MS
 from tenfold.decide.place.govern.promising import Promising, withdrawn
 from tenfold.decide.place.govern.reclaim import Reclaim
-from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
+from tenfold.decide.place.govern.tree import Obstacle
 from tenfold.decide.place.govern.upkeep import (
     claim,
     clear_windows,
@@ -49,10 +49,8 @@ class Walk:
         """Limits that the class which is being tried has met."""
         self._no_room = False
         """Whether it found no room in a size that quotas would let in."""
-        self._coming: Coming | None = None
+        self._leaving = Lent(books)
         self._reclaim: Reclaim | None = None
-        self._lent: list[Holding] = []
-        self._reserved: list[tuple[Class, Job, Slots, Amounts, Promised | None]] = []
         self.stops = 0
         """Orders whose outcome gives room back: they call for another look at once."""
         self.stirred = books.stirred
@@ -129,7 +127,7 @@ class Walk:
         if lines.count or books.repairs or books.promised:
             self._rouse()
             for holding in stopping.values():
-                self._lend(holding)
+                self._leaving.lend(holding)
             if books.repairs:
                 self._repair()
             promising = Promising(self)
@@ -254,11 +252,8 @@ class Walk:
             kept = promised.promise.slots
             books.promise(job, promised.promise, books.accelerator(kept[0].node))
             return
-        if self._coming is not None and self._leans_on_coming(cls.team, slots, job, amounts):
-            books.count(cls.team, amounts, 1)
-            self._reserved.append((cls, job, slots, amounts, promised))
-            if promised is not None:
-                books.keep(promised.promise.slots)
+        if self._leaving.is_needed_by(cls.team, slots, job, amounts):
+            self._leaving.reserve((cls, job, slots, amounts, promised))
             return
         books.holdings.add(Holding(job, slots, self.now_ms, cls.team, amounts))
         self.actions.append(StartJob(job.id, slots))
@@ -269,7 +264,7 @@ class Walk:
     def stop(self, holding: Holding, reason: Reason) -> None:
         """Order a stop, and count the room as coming."""
         self.books.holdings.stop(holding)
-        self._lend(holding)
+        self._leaving.lend(holding)
         if self._reclaim is not None:
             self._reclaim.gone(holding)
         self.actions.append(StopJob(holding.job.id, "preempted", reason))
@@ -335,70 +330,19 @@ class Walk:
         recent = sum(1 for at_ms in self.view.evictions if at_ms > since)
         return recent + self.stops < most
 
-    def _lend(self, holding: Holding) -> None:
-        """Count what a leaving job holds as free, until the walk is over."""
-        if self._coming is None:
-            self._coming = Coming(self.books.capacity, ())
-        self._coming.lend(holding)
-        self._lent.append(holding)
-        self.books.count(holding.team, holding.amounts, -1)
-        self.books.lines.open_gates()
-
-    def _leans_on_coming(self, team: Team, slots: Slots, job: Job, amounts: Amounts) -> bool:
-        """Return whether a start needs room or quota that is still being given up."""
-        assert self._coming is not None
-        tree, capacity = self.books.tree, self.books.capacity
-        if job.shape.milli or any(capacity.share_power(slots, each.slots) for each in self._lent):
-            # Counts of free GPUs do not tell: it is tried with everybody still there.
-            if not self._fits_beside(slots, job.shape):
-                self._coming.needed_by(slots, job.shape)
-                return True
-        elif self._coming.needed_by(slots, job.shape):
-            return True
-        # What is really held: with those who leave, and without those who only wait.
-        away = [(holding.team, holding.amounts) for holding in self._lent]
-        yet = [(each.cls.team, each.amounts) for each in self.books.promised.values()]
-        yet += [(each[0].team, each[3]) for each in self._reserved]
-        _shift(tree, away, yet)
-        beyond = tree.obstacle(team, amounts) is not None
-        _shift(tree, yet, away)
-        return beyond
-
-    def _fits_beside(self, slots: Slots, shape: Shape) -> bool:
-        """Return whether slots, just claimed, are free even while nobody has left yet."""
-        capacity = self.books.capacity
-        yet = [(slots, shape), *((each[2], each[1].shape) for each in self._reserved)]
-        for held, whose in yet:
-            capacity.give(held, whose)
-        for holding in self._lent:
-            capacity.take(holding.slots, holding.job.shape)
-        fits = capacity.has_kept(slots, shape)
-        for holding in self._lent:
-            capacity.give(holding.slots, holding.job.shape)
-        for held, whose in yet:
-            capacity.take(held, whose)
-        return fits
-
     def _refuse(self, job: Job) -> None:
         self.actions.append(RefuseJob(job.id, never_fits(self.books.capacity, job.shape)))
 
     def _settle(self) -> None:
         """Stop counting what is not free yet; those who need it come back to the lines."""
         books = self.books
-        for cls, job, slots, amounts, promised in self._reserved:
-            books.capacity.give(slots, job.shape)
-            books.count(cls.team, amounts, -1)
+        for cls, job, _, _, promised in self._leaving.settle():
             if promised is not None:
-                books.unkeep(promised.promise.slots)
                 Promising(self).restore(promised)
             elif is_repair(self.view, job):
                 books.repairs.append(cls)
             else:
                 books.enter(job)
-        if self._coming is not None:
-            self._coming.take_back()
-            for holding in self._lent:
-                books.count(holding.team, holding.amounts, 1)
 
     def _wake_ms(self) -> Millis | None:
         """Return when time alone may change the decision."""
@@ -423,17 +367,6 @@ def is_repair(view: FleetView, job: Job) -> bool:
     """Return whether a job waits because something broke, and so goes before all others."""
     past = view.past.get(job.id)
     return past is not None and past.cause in REPAIRED
-
-
-def _shift(
-    tree: Tree,
-    more: Iterable[tuple[Team, Amounts]],
-    less: Iterable[tuple[Team, Amounts]],
-) -> None:
-    for team, amounts in more:
-        tree.add(team, amounts, 1)
-    for team, amounts in less:
-        tree.add(team, amounts, -1)
 
 
 def _head(cls: Class) -> tuple[int, int]:

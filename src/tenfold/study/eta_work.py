@@ -1,0 +1,77 @@
+"""How long what waits will keep the fleet busy: the work in the queue over all GPUs.
+
+How long a job lasts is not known before it ends. It is taken as the time that jobs of its
+size have run so far over how many of them ended, those that still run included: without
+them, jobs would seem as short as those that are quickest to end. Of few jobs of one size
+all others have a say. True durations are never read.
+"""
+
+from tenfold.fleet.fleet import HISTORY, NEVER_RAN, FleetView
+from tenfold.model.job import WHOLE, Job
+from tenfold.model.units import HOUR, Millis
+
+TRUST = 8
+"""So many ends of one size weigh as much as what all sizes together say."""
+
+
+class Work:
+    """Run times and ends by doubling of size, gathered while a run goes on."""
+
+    def __init__(self) -> None:
+        self._ran: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        self._seen = 0
+        self._gpus = (0, 0)
+        """(nodes, GPUs of all of them)."""
+
+    def drain_ms(self, view: FleetView, now_ms: Millis) -> float:
+        """Return how long all GPUs together would be busy with the jobs that wait."""
+        self._gather(view)
+        lasts = self._lasts(view, now_ms)
+        usual = lasts[None]
+        work = 0.0
+        for job in view.pending.values():
+            work += _gpus(job) * lasts.get(_size(job), usual)
+        return work / max(1, self._all_gpus(view))
+
+    def _gather(self, view: FleetView) -> None:
+        """Take note of what ended since the last time."""
+        new = min(view.ended - self._seen, HISTORY, len(view.history))
+        self._seen = view.ended
+        for back in range(new, 0, -1):
+            ended = view.history[-back]
+            size = _size(ended.job)
+            self._ran[size] = self._ran.get(size, 0) + ended.ran_ms
+            self._ends[size] = self._ends.get(size, 0) + 1
+
+    def _lasts(self, view: FleetView, now_ms: Millis) -> "dict[int | None, float]":
+        """Return how long a job lasts by size, and under None whatever its size."""
+        ran, past = dict(self._ran), view.past
+        for job_id, run in view.running.items():
+            size = _size(run.job)
+            before_ms = past[job_id].ran_ms if job_id in past else 0
+            ran[size] = ran.get(size, 0) + before_ms + now_ms - run.started_ms
+        for job_id in past:
+            if (job := view.pending.get(job_id)) is not None:
+                size = _size(job)
+                ran[size] = ran.get(size, 0) + past.get(job_id, NEVER_RAN).ran_ms
+        usual = (sum(ran.values()) + HOUR) / (sum(self._ends.values()) + 1)
+        lasts: dict[int | None, float] = {
+            size: (ran_ms + TRUST * usual) / (self._ends.get(size, 0) + TRUST)
+            for size, ran_ms in ran.items()
+        }
+        lasts[None] = usual
+        return lasts
+
+    def _all_gpus(self, view: FleetView) -> int:
+        if self._gpus[0] != len(view.nodes):
+            self._gpus = len(view.nodes), sum(node.gpus for node in view.nodes.values())
+        return self._gpus[1]
+
+
+def _size(job: Job) -> int:
+    return job.shape.gpus.bit_length()
+
+
+def _gpus(job: Job) -> float:
+    return job.shape.gpus or job.shape.milli / WHOLE
