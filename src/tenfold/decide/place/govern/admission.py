@@ -70,6 +70,14 @@ class Admission:
                 again.append(heappop(line)[2])
         return again
 
+    def is_waited_for(self, job_id: JobId) -> bool:
+        """Return whether others come after a job."""
+        return job_id in self._after
+
+    def refused(self, job_id: JobId) -> list[Job]:
+        """Return those who may ask again now that a job is refused."""
+        return list(self._after.pop(job_id, {}).values())
+
     def hours_changed(self, now_ms: Millis) -> list[Job]:
         """Return those who may ask again because off-peak hours have come."""
         if not self._off_peak or not is_off_peak(self._govern, now_ms):

@@ -104,6 +104,8 @@ class Lines:
         """Put a job into its class."""
         place = (job.submitted_ms, job.seq, job)
         heappush(cls.line, place)
+        if job.terms is not None and job.terms.least_gpus:
+            cls.least = min(cls.least, 1)
         self.count += 1
         if cls.line[0] is place:
             if cls.state != "active":
@@ -181,7 +183,7 @@ class Lines:
         """Let the shapes try again that a node with so many free GPUs can hold."""
         for key in list(self._parked):
             classes = self._parked[key]
-            if next(iter(classes)).least <= gpus:
+            if any(cls.least <= gpus for cls in classes):
                 self.unpark(key)
 
     def unpark(self, shape_key: str) -> None:

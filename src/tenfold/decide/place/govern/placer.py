@@ -14,7 +14,7 @@ from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.tree import next_hours_ms
 from tenfold.decide.place.govern.walk import Walk
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.actions import Action, ResizeJob, StartJob
+from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import (
     ActionOrdered,
@@ -77,8 +77,11 @@ def _hear(books: Books, news: Sequence[Event], fresh: list[Job]) -> bool:
     """Bring the books up to date; False where only a rebuild can."""
     for event in news:
         if isinstance(event, JobStarted):
-            if books.holdings.held[event.job_id].started_ms != event.at_ms:
+            holding = books.holdings.held[event.job_id]
+            if holding.started_ms != event.at_ms:
                 return False
+            # An elastic job can shrink from now on.
+            books.stirred |= holding.job.terms is not None
         elif isinstance(event, JobSubmitted):
             fresh.append(event.job)
         elif isinstance(event, JobEnded):
@@ -88,7 +91,7 @@ def _hear(books: Books, news: Sequence[Event], fresh: list[Job]) -> bool:
                 return False
             fresh += again
         elif isinstance(event, ActionOrdered):
-            if not _is_known(event.action, books):
+            if not _is_known(event.action, books, fresh):
                 return False
         elif not _is_small(event, books, fresh):
             return False
@@ -104,10 +107,12 @@ def _is_small(event: Event, books: Books, fresh: list[Job]) -> bool:
     return isinstance(event, JobIdled | JobBusy)
 
 
-def _is_known(action: Action, books: Books) -> bool:
+def _is_known(action: Action, books: Books, fresh: list[Job]) -> bool:
     """Return whether the books already tell of an order; it was their own."""
     if isinstance(action, StartJob):
         return action.job_id in books.holdings.held
+    if isinstance(action, RefuseJob):
+        fresh += books.admission.refused(action.job_id)
     return not isinstance(action, ResizeJob)
 
 

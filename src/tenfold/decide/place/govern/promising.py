@@ -15,6 +15,7 @@ from tenfold.decide.place.govern.promises import (
 )
 from tenfold.decide.place.govern.upkeep import claim
 from tenfold.fleet.capacity import Slots
+from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import PromiseStart, StartJob
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Job, Promise, Slot
@@ -23,6 +24,10 @@ from tenfold.model.units import Millis
 
 if TYPE_CHECKING:
     from tenfold.decide.place.govern.walk import Walk
+
+
+REPAIRED = ("node-lost", "moved", "start-failed")
+"""Jobs that were stopped by these go before all others."""
 
 
 class Promising:
@@ -63,6 +68,8 @@ class Promising:
             job, promise = promised.job, promised.promise
             cls = books.lines.get(promised.cls.team, job.priority, job.shape)
             if cls is None or cls.line[0][:2] > (job.submitted_ms, job.seq):
+                continue
+            if is_repair(self._view, job):
                 continue
             if books.windows.clashes(promise.slots, cls.line[0][2], self._now_ms):
                 continue
@@ -158,7 +165,7 @@ class Promising:
     def _try(self, promised: Promised, *, is_due: bool) -> None:
         """Start a promised gang where it was promised, or wherever there is room."""
         books, job, slots = self._books, promised.job, promised.promise.slots
-        capacity, first = books.capacity, self._first_alike(promised)
+        capacity, first = books.capacity, self._first_alike(promised, slots)
         books.unpromise(promised)
         if capacity.has_kept(slots, job.shape) or self._cleared(promised, is_due=is_due):
             capacity.take(slots, job.shape)
@@ -168,9 +175,9 @@ class Promising:
             return
         found = self._anywhere(promised)
         if found is not None:
-            if first is not promised:
-                self.restore(promised)
-                books.unpromise(first)
+            self.restore(promised)
+            first = self._first_alike(books.promised[job.id], found)
+            books.unpromise(first)
             amounts = books.amounts(found, books.accelerator(found[0].node))
             self._walk.start(first.cls, first.job, found, amounts, first)
         elif is_due:
@@ -204,9 +211,15 @@ class Promising:
         # The hole before it has grown.
         books.lines.rouse_all()
 
-    def _first_alike(self, promised: Promised) -> Promised:
-        """Return who came first of those with promises who are alike."""
-        alike = (each for each in self._books.promised.values() if _is_alike(each, promised))
+    def _first_alike(self, promised: Promised, slots: Slots) -> Promised:
+        """Return who came first of those with promises who are alike and may take these slots."""
+        windows = self._books.windows
+        alike = (
+            each
+            for each in self._books.promised.values()
+            if each is promised
+            or (_is_alike(each, promised) and not windows.clashes(slots, each.job, self._now_ms))
+        )
         return min(alike, key=_arrival)
 
     def _swap(self, first: Promised, promised: Promised) -> Promised:
@@ -295,6 +308,12 @@ class Promising:
         self._books.promise(job, promise, accelerator)
         order = PromiseStart(job.id, promise.slots, promise.start_ms, promise.since_ms)
         self._walk.actions.append(order)
+
+
+def is_repair(view: FleetView, job: Job) -> bool:
+    """Return whether a job waits because something broke, and so goes before all others."""
+    past = view.past.get(job.id)
+    return past is not None and past.cause in REPAIRED
 
 
 def withdrawn(job: Job, promise: Promise, now_ms: Millis) -> PromiseStart:

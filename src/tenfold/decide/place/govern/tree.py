@@ -272,6 +272,15 @@ def is_off_peak(govern: Govern, now_ms: Millis) -> bool:
     )
 
 
+def next_off_peak_ms(govern: Govern, at_ms: int) -> int:
+    """Return the first moment from one on at which off-peak jobs may start."""
+    edges = {hours.from_ms % DAY for hours in govern.off_peak}
+    if is_off_peak(govern, Millis(at_ms)):
+        return at_ms
+    of_day = (at_ms + govern.timezone_ms) % DAY
+    return at_ms + min((edge - of_day) % DAY for edge in edges)
+
+
 def _leaves_first(team: Team) -> Iterator[Team]:
     for child in team.children:
         yield from _leaves_first(child)

@@ -9,7 +9,7 @@ from tenfold.decide.place.govern.holdings import Holding
 from tenfold.decide.place.govern.lent import Lent
 from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.promises import SHORTEST_GUESS_MS
-from tenfold.decide.place.govern.promising import Promising, withdrawn
+from tenfold.decide.place.govern.promising import Promising, is_repair, withdrawn
 from tenfold.decide.place.govern.reclaim import Reclaim
 from tenfold.decide.place.govern.tree import Obstacle
 from tenfold.decide.place.govern.upkeep import (
@@ -28,10 +28,6 @@ from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.job import Job, Promise, Shape
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, Millis
-
-REPAIRED = ("node-lost", "moved", "start-failed")
-"""Jobs that were stopped by these go before all others."""
-
 
 Seated = tuple[Slots, Amounts, Promised | None]
 """Room, what it takes from quotas, and the promise of it where it is still to come."""
@@ -255,6 +251,7 @@ class Walk:
         if self._leaving.is_needed_by(cls.team, slots, job, amounts):
             self._leaving.reserve((cls, job, slots, amounts, promised))
             return
+        books.wanting.pop(cls, None)
         books.holdings.add(Holding(job, slots, self.now_ms, cls.team, amounts))
         self.actions.append(StartJob(job.id, slots))
         if books.lines.count:
@@ -347,7 +344,10 @@ class Walk:
     def _wake_ms(self) -> Millis | None:
         """Return when time alone may change the decision."""
         books, now_ms = self.books, self.now_ms
-        if self.stops:
+        if self.stops or any(
+            isinstance(one, RefuseJob) and books.admission.is_waited_for(one.job_id)
+            for one in self.actions
+        ):
             return now_ms
         if not (books.wanting or books.promised or self.wakes):
             return None
@@ -361,12 +361,6 @@ class Walk:
         if wanting and (most := books.govern.stops_per_hour):
             times += [at_ms + HOUR for at_ms in list(self.view.evictions)[-most:]]
         return Millis(min((at_ms for at_ms in times if at_ms > now_ms), default=0)) or None
-
-
-def is_repair(view: FleetView, job: Job) -> bool:
-    """Return whether a job waits because something broke, and so goes before all others."""
-    past = view.past.get(job.id)
-    return past is not None and past.cause in REPAIRED
 
 
 def _head(cls: Class) -> tuple[int, int]:

@@ -8,6 +8,7 @@ stopped. Where windows come again and again and leave no time for it, it never s
 from collections.abc import Iterable, Mapping, Sequence
 from math import lcm
 
+from tenfold.decide.place.govern.tree import next_off_peak_ms
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model import hostlist
@@ -32,7 +33,8 @@ class Windows:
         """Nodes of open windows, and the team that may use them (nobody if empty)."""
         self._on: dict[NodeId, list[tuple[Window, int]]] = {}
         """Windows of each node that are not over, and when each opens next, or did."""
-        self._gaps: dict[tuple[str, ...], int | None] = {}
+        self._gaps: dict[tuple[object, ...], int | None] = {}
+        self._off_peak = govern if govern.off_peak else None
         self.next_ms: int | None = None
         """When a window opens or closes next."""
         for window in govern.windows:
@@ -83,7 +85,7 @@ class Windows:
         if job.limit_ms is None:
             if may_stop:
                 return False
-            gap_ms = self._gap_ms(node_id, job.team)
+            gap_ms = self._gap_ms(node_id, job)
             runs_ms = AHEAD_MS if gap_ms is None else min(AHEAD_MS, gap_ms // 2)
         elif may_stop and self._is_too_long(node_id, job):
             return False
@@ -95,15 +97,16 @@ class Windows:
 
     def _is_too_long(self, node_id: NodeId, job: Job) -> bool:
         """Return whether a job would meet a window on a node whenever it started."""
-        gap_ms = self._gap_ms(node_id, job.team)
+        gap_ms = self._gap_ms(node_id, job)
         return gap_ms is not None and job.limit_ms is not None and job.limit_ms > gap_ms
 
-    def _gap_ms(self, node_id: NodeId, team: str) -> int | None:
-        """Return the longest time that windows leave a team on a node; None for all time."""
-        barring = [window for window, _ in self._on[node_id] if _bars(window, team)]
-        key = tuple(window.id for window in barring)
+    def _gap_ms(self, node_id: NodeId, job: Job) -> int | None:
+        """Return the longest time that windows leave a job on a node; None for all time."""
+        barring = [window for window, _ in self._on[node_id] if _bars(window, job.team)]
+        hours = self._off_peak if job.terms is not None and job.terms.off_peak else None
+        key = (hours is not None, *(window.id for window in barring))
         if key not in self._gaps:
-            self._gaps[key] = _longest_gap_ms(barring)
+            self._gaps[key] = _longest_gap_ms(barring, hours)
         return self._gaps[key]
 
 
@@ -111,13 +114,17 @@ def _bars(window: Window, team: str) -> bool:
     return not window.team or window.team != team
 
 
-def _longest_gap_ms(windows: Sequence[Window]) -> int | None:
-    """Return the longest time between windows that come again and again; None if none do."""
+def _longest_gap_ms(windows: Sequence[Window], hours: Govern | None) -> int | None:
+    """Return the longest time between windows that come again and again; None if none do.
+
+    With off-peak hours a gap counts from the first moment in it at which they are.
+    """
     again = [(window, window.every_ms) for window in windows if window.every_ms is not None]
     if not again:
         return None
     from_ms = max(window.start_ms for window, _ in again)
-    until_ms = from_ms + min(lcm(*(every for _, every in again)), TURNS * max(e for _, e in again))
+    turns = [every for _, every in again] + ([int(DAY)] if hours is not None else [])
+    until_ms = from_ms + min(lcm(*turns), TURNS * max(turns))
     spans: list[tuple[int, int]] = []
     for window, every_ms in again:
         start_ms = window.start_ms + (from_ms - window.start_ms) // every_ms * every_ms
@@ -127,6 +134,8 @@ def _longest_gap_ms(windows: Sequence[Window]) -> int | None:
             start_ms += every_ms
     longest, over_ms = 0, from_ms
     for start_ms, end_ms in sorted(spans):
+        if hours is not None:
+            over_ms = next_off_peak_ms(hours, over_ms)
         longest = max(longest, start_ms - over_ms)
         over_ms = max(over_ms, end_ms)
     return longest
