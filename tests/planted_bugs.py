@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from tenfold.decide.place import slurm_select
+from tenfold.decide.place import misfit, slurm_select
 from tenfold.decide.place.ranking import Holder
 from tenfold.decide.place.rankings import Plain
 from tenfold.decide.place.waiting import Waiting
@@ -119,6 +119,7 @@ def ties_go_to_the_last(patch: pytest.MonkeyPatch) -> None:
 
 def what_does_not_fit_now_is_refused(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Capacity, "could_hold", lambda *_: False)
+    patch.setattr(misfit, "_fits_without", lambda *_: False)
 
 
 def a_fork_shares_the_queue(patch: pytest.MonkeyPatch) -> None:

@@ -43,25 +43,25 @@ def borrowing_is_not_limited(patch: pytest.MonkeyPatch) -> None:
 def anybody_may_be_stopped(patch: pytest.MonkeyPatch) -> None:
     is_free = Reclaim._is_free
 
-    def wrong(self: Any, view: Any, holding: Holding, now_ms: Any) -> bool:
+    def wrong(self: Any, holding: Holding) -> bool:
         terms = holding.job.terms
         if terms is None or terms.preemptible:
-            return is_free(self, view, holding, now_ms)
-        ripe = now_ms >= self._holdings.ripe_ms(holding)
-        return ripe and not holding.stopping and holding.job.id in view.running
+            return is_free(self, holding)
+        ripe = self._now_ms >= self._holdings.ripe_ms(holding)
+        return ripe and not holding.stopping and holding.job.id in self._view.running
 
     patch.setattr(Reclaim, "_is_free", wrong)
 
 
 def one_too_many_is_stopped(patch: pytest.MonkeyPatch) -> None:
-    chosen = reclaim._chosen
+    fewest = reclaim.Trial.fewest
 
-    def wrong(trial: Any, for_room: Any, candidates: Any) -> Any:
-        found = chosen(trial, for_room, candidates)
-        more = [each for _, each in candidates if found and each not in found]
-        return found and [*found, *more[:1]]
+    def wrong(self: Any, givers: Any) -> Any:
+        found = fewest(self, givers)
+        more = [each for _, each in givers.priced if found and each not in found]
+        return found and [*found, *(each for each in more[:1] if not each.stopping)]
 
-    patch.setattr(reclaim, "_chosen", wrong)
+    patch.setattr(reclaim.Trial, "fewest", wrong)
 
 
 def holes_are_open_to_all(patch: pytest.MonkeyPatch) -> None:

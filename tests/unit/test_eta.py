@@ -8,21 +8,33 @@ import pytest
 from tenfold.compose.policies import placing_decider
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.loop import Decider
+from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import PromiseStart
+from tenfold.model.actions import PromiseStart, StartJob
 from tenfold.model.decision import Decision
-from tenfold.model.events import ActionOrdered, JobCancelled, JobSubmitted, NodeJoined
+from tenfold.model.events import (
+    ActionOrdered,
+    JobCancelled,
+    JobEnded,
+    JobStarted,
+    JobSubmitted,
+    NodeJoined,
+)
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, Millis
-from tenfold.study.eta import Eta, eta, eta_of
+from tenfold.study.eta import JUDGED, Eta, eta, eta_of
 from tenfold.study.eta_book import EtaBook
 from tenfold.study.eta_lengths import Lengths
+from tenfold.study.eta_levels import Levels
+from tenfold.study.eta_recorded import book_of
 from tenfold.study.eta_waits import Traits, Waits
+from tenfold.study.eta_work import Work
 from tenfold.testing.builders import nodes
 
-NOWHERE = Traits(gpus=0.0, again=0.0, ran=0.0, pending=0.0, pace=20.0, kin=0.0)
+NOWHERE = Traits(gpus=0.0, ran=0.0, pending=0.0, drain=20.0, kin=0.0)
+UNSAID = (0, 0)
 
 
 def busy_jobs(count: int, seed: int = 1) -> list[Job]:
@@ -124,19 +136,21 @@ def test_an_answer_lies_ahead_and_says_what_it_rests_on():
     for answer in (by_book, by_state):
         assert asking.asked_ms <= answer.p50_ms <= answer.p90_ms
     assert "started by P50 and" in by_book.basis
-    assert "not calibrated" in by_state.basis
+    assert by_book.calibrated
+    assert "uncalibrated" in by_state.basis
+    assert not by_state.calibrated
     assert by_state == again
 
 
 def test_a_wait_that_goes_on_moves_its_forecast_on():
     waits = Waits()
     for number in range(200):
-        waits.begin(NOWHERE, number)
+        waits.begin(NOWHERE, number, UNSAID)
         waits.end(number, number + MINUTE * (1 + number), started=True)
     now_ms = 1_000 * HOUR
-    curve = waits.curve(NOWHERE, now_ms)
-    assert curve is not None
-    bounds = [curve.wait(1.0, waited * MINUTE) for waited in (0, 60, 120, 180, 1_000)]
+    alike = waits.alike(NOWHERE, now_ms)
+    assert alike is not None
+    bounds = [alike.curve.wait(1.0, waited * MINUTE) for waited in (0, 60, 120, 180, 1_000)]
     assert all(earlier < later for earlier, later in pairwise(bounds))
     assert 2 ** bounds[0] == pytest.approx(100 * MINUTE, rel=0.5)
     assert 2 ** bounds[-1] > 1_000 * MINUTE
@@ -146,15 +160,15 @@ def test_those_who_still_wait_make_a_forecast_later():
     started, waiting = Waits(), Waits()
     for number in range(40):
         for waits in (started, waiting):
-            waits.begin(NOWHERE, number)
+            waits.begin(NOWHERE, number, UNSAID)
         started.end(number, number + HOUR, started=True)
         if number % 2:
             waiting.end(number, number + HOUR, started=True)
     now_ms = 10 * HOUR
-    short, long = started.curve(NOWHERE, now_ms), waiting.curve(NOWHERE, now_ms)
+    short, long = started.alike(NOWHERE, now_ms), waiting.alike(NOWHERE, now_ms)
     assert short is not None
     assert long is not None
-    assert long.wait(3.0) > short.wait(3.0)
+    assert long.curve.wait(3.0) > short.curve.wait(3.0)
 
 
 def test_too_few_waits_say_nothing_and_the_basis_admits_it():
@@ -164,7 +178,8 @@ def test_too_few_waits_say_nothing_and_the_basis_admits_it():
     fleet.apply(JobSubmitted(Millis(0), job))
     answer = eta(fleet, job, Millis(MINUTE), book)
     assert MINUTE <= answer.p50_ms <= answer.p90_ms
-    assert "not calibrated" in answer.basis
+    assert "uncalibrated" in answer.basis
+    assert not answer.calibrated
 
 
 def test_a_promise_bounds_the_answer():
@@ -202,3 +217,83 @@ def test_a_length_that_is_drawn_lies_beyond_what_was_served():
         drawn = [lengths.draw(job, served, chance / 10) for chance in range(10)]
         assert all(each > served for each in drawn)
         assert drawn == sorted(drawn)
+
+
+def test_a_record_gives_the_book_that_was_kept_while_it_was_written():
+    kept, record = EtaBook(), Recording()
+    ask = SimAsk(nodes=nodes(2), jobs=busy_jobs(600))
+    simulate(ask, journal=record, witnesses=[kept, record])
+    again = book_of(record.lines)
+    assert len(kept.outcomes) > JUDGED
+    assert list(again.outcomes) == list(kept.outcomes)
+
+
+def test_of_a_long_record_only_a_part_of_the_waits_is_followed(monkeypatch: pytest.MonkeyPatch):
+    record = Recording()
+    ask = SimAsk(nodes=nodes(2), jobs=busy_jobs(600), policy=Policy(name="fifo"))
+    simulate(ask, journal=record, witnesses=[record])
+    whole = book_of(record.lines)
+    monkeypatch.setattr("tenfold.study.eta_recorded.MOST", whole.known // 3)
+    assert whole.known // 5 < book_of(record.lines).known < whole.known // 2
+
+
+def test_what_waits_keeps_the_fleet_busy_for_as_long_as_jobs_of_its_size_have_run():
+    fleet, work = Fleet(), Work()
+    fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
+    assert work.drain_ms(fleet, Millis(0)) == 0
+    [node_id] = fleet.nodes
+    for number in range(400):
+        job = Job(id=JobId(f"{number}"), shape=shape_of(8), submitted_ms=Millis(0), seq=number)
+        now_ms = Millis(number * HOUR)
+        order = StartJob(job.id, (Slot(node_id, 8),))
+        ends_ms = Millis(now_ms + HOUR)
+        fleet.apply_all([JobSubmitted(now_ms, job), ActionOrdered(now_ms, order)])
+        fleet.apply_all([JobStarted(now_ms, job.id), JobEnded(ends_ms, job.id)])
+    for number in range(3):
+        job = Job(id=JobId(f"new-{number}"), shape=shape_of(8), submitted_ms=Millis(0))
+        fleet.apply(JobSubmitted(Millis(0), job))
+    assert work.drain_ms(fleet, Millis(400 * HOUR)) == pytest.approx(3 * HOUR, rel=0.02)
+
+
+def test_waits_at_one_time_share_a_fate_and_tell_less_than_waits_that_follow_each_other():
+    together, apart = Waits(), Waits()
+    for number in range(40):
+        for waits, began in ((together, number), (apart, number * HOUR)):
+            waits.begin(NOWHERE, began, UNSAID)
+            waits.end(number, began + HOUR + number, started=True)
+    now_ms = 100 * HOUR
+    one, many = together.alike(NOWHERE, now_ms), apart.alike(NOWHERE, now_ms)
+    assert one is not None
+    assert many is not None
+    assert one.curve.wait(1.0) == pytest.approx(many.curve.wait(1.0), abs=0.01)
+    assert one.curve.wait(3.3) > many.curve.wait(3.3) + 1
+
+
+def test_open_forecasts_count_as_far_as_the_curve_believes_in_them():
+    waits = Waits()
+    for number in range(100):
+        began = number * HOUR
+        early, late = began + MINUTE, began + 1_000 * HOUR
+        waits.begin(NOWHERE, began, (early, late))
+        if number < 90:
+            waits.end(number, began + HOUR, started=True)
+    alike = waits.alike(NOWHERE, 99 * HOUR + MINUTE // 2)
+    assert alike is not None
+    assert alike.kept(0, 0.5) < 0.2
+    assert alike.kept(1, 0.9) > 0.95
+
+
+def test_a_level_rises_with_those_who_are_late_and_ends_somewhere():
+    waits, levels = Waits(), Levels()
+    for number in range(40):
+        waits.begin(NOWHERE, number * HOUR, (number * HOUR + HOUR, number * HOUR + 2 * HOUR))
+        waits.end(number, number * HOUR + HOUR, started=True)
+    alike = waits.alike(NOWHERE, 100 * HOUR)
+    assert alike is not None
+    before = levels.halvings(alike)
+    for _ in range(10_000):
+        levels.learn(0, late=True)
+    after = levels.halvings(alike)
+    assert after[0] > before[0] + 1
+    assert after[1] == before[1]
+    assert after[0] < 10

@@ -139,3 +139,21 @@ def test_a_name_that_is_taken_or_unknown_is_refused(run: Path, capsys: pytest.Ca
     assert "waits or runs already" in capsys.readouterr().err
     assert main(["job", "why", "nobody", *at]) == 2
     assert "no job of" in capsys.readouterr().err
+
+
+def test_a_forecast_says_that_nobody_has_checked_it_or_how_often_its_like_held(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "fleet.toml").write_text(FLEET.replace("nodes = 4", "nodes = 1"))
+    rows = [f"job-{number},{number * 600},{900 + number % 7 * 60},8" for number in range(120)]
+    (tmp_path / "jobs.csv").write_text("\n".join(["job_id,submit_s,duration_s,gpus", *rows]))
+    bundle = tmp_path / "run.jsonl"
+    files = ["--fleet", str(tmp_path / "fleet.toml"), "--jobs", str(tmp_path / "jobs.csv")]
+    assert main(["sim", "run", *files, "--policy", "fifo", "--bundle", str(bundle)]) == 0
+    capsys.readouterr()
+    early = said(capsys, "why", "job-5", "--state", str(bundle), "--at", "1h", "--json")
+    asked = json.loads(early)["why"]["eta"]
+    assert not asked["calibrated"]
+    assert "uncalibrated" in asked["basis"]
+    late = said(capsys, "why", "job-110", "--state", str(bundle), "--at", "19h", "--json")
+    assert "of the last" in json.loads(late)["why"]["eta"]["basis"]

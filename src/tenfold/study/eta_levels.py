@@ -18,9 +18,10 @@ STEPS = (0.1, 0.15)
 STEADY, SMALLEST_STEP = 3_000, 0.25
 """After so many bounds were judged, steps shrink with their number, to this part at least:
 the longer the record, the less a burst of waits that share one fate should say."""
-PULL = 3.0
-"""What is believed of open forecasts counts as if each of them were made anew so often."""
-FARTHEST = 6.0
+PULLS = (3.0, 2.0)
+"""How strongly a level is pulled back by what is believed of forecasts for jobs alike. That
+nearly all of them hold says little about one in ten, so P90 is pulled less."""
+FARTHEST = (6.0, 9.0)
 """Many bounds may pass unmet before the first is judged; steps must end somewhere."""
 
 
@@ -37,8 +38,8 @@ class Levels:
         for place, share in enumerate(SHARES):
             odds = share / (1 - share)
             missing = (share - alike.kept(place, share)) / (share * (1 - share))
-            level = log(odds) + self._moved[place] + PULL * missing
-            found.append(log2(1 + exp(_within(level))))
+            level = log(odds) + self._moved[place] + PULLS[place] * missing
+            found.append(log2(1 + exp(_within(level, place))))
         return found
 
     def learn(self, place: int, *, late: bool) -> None:
@@ -46,8 +47,8 @@ class Levels:
         self._judged += 1
         part = max(SMALLEST_STEP, min(1.0, STEADY / self._judged))
         step = STEPS[place] * part * (late - (1 - SHARES[place]))
-        self._moved[place] = _within(self._moved[place] + step)
+        self._moved[place] = _within(self._moved[place] + step, place)
 
 
-def _within(level: float) -> float:
-    return min(max(level, -FARTHEST), FARTHEST)
+def _within(level: float, place: int) -> float:
+    return min(max(level, -FARTHEST[place]), FARTHEST[place])

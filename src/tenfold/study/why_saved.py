@@ -1,6 +1,7 @@
 """A recorded run as a saved state: the fleet at one moment, and questions about its jobs."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Literal
 
 from msgspec import Struct
@@ -22,6 +23,9 @@ from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.units import SECOND, Millis
+from tenfold.study.eta import JUDGED, Eta, eta, no_earlier
+from tenfold.study.eta_book import EtaBook
+from tenfold.study.eta_recorded import book_of
 from tenfold.study.why import Asker, Why, eta_for, why_under
 from tenfold.study.why_remedies import Sought
 
@@ -39,6 +43,8 @@ class Saved(Struct, frozen=True, kw_only=True):
     govern: Govern | None
     """The rules, where the run was governed."""
     decider_of: Callable[[], Decider]
+    book_of: Callable[[], EtaBook]
+    """Follows the waits in the record, the first time it is asked."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -71,6 +77,7 @@ def saved_at(bundle: Bundle, at_ms: Millis | None = None) -> Saved:
         lines=lines,
         govern=(policy.govern or Govern()) if policy.name == "governed" else None,
         decider_of=decider_of(bundle),
+        book_of=cache(lambda: book_of(lines)),
     )
 
 
@@ -112,7 +119,21 @@ def why_at(saved: Saved, job: Job, seek: Sought = "cheapest") -> Why:
         found = Asker(fleet, saved.govern, now_ms).why(job, seek)
     if seek == "none":
         return found
-    return replace(found, eta=eta_for(fleet, found, now_ms, saved.decider_of))
+    return replace(found, eta=_eta(saved, job, found))
+
+
+def _eta(saved: Saved, job: Job, found: Why) -> Eta | None:
+    """Return when a job that waits will start: by the waits in the record, if they tell enough.
+
+    A record too short to judge forecasts by leaves runs ahead, which look at the fleet itself.
+    """
+    fleet, now_ms = saved.fleet, saved.at_ms
+    if found.state != "waits":
+        return None
+    book = saved.book_of()
+    if len(book.outcomes) < JUDGED:
+        return eta_for(fleet, found, now_ms, saved.decider_of)
+    return no_earlier(eta(fleet, job, now_ms, book), found.not_before_ms)
 
 
 def dry_run(saved: Saved, job: Job, seek: Sought = "cheapest") -> Why:

@@ -14,7 +14,7 @@ from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.govern import Govern
-from tenfold.model.ids import JobId
+from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Promise
 from tenfold.model.units import DAY, Millis
 from tenfold.testing.broken import hold
@@ -142,9 +142,9 @@ def _gone_in_time(
     for start in starts if kept else ():
         job = view.pending[start.job_id]
         for slot in start.slots:
-            until_ms = kept.get(slot.node)
-            if until_ms is None:
+            if slot.node not in kept or _stays_whole(after, slot.node):
                 continue
+            until_ms = kept[slot.node]
             if job.limit_ms is not None:
                 is_gone = now_ms + job.limit_ms <= until_ms
             else:
@@ -154,6 +154,16 @@ def _gone_in_time(
                 is_gone,
                 f"`{job.id}` starts at {now_ms} ms on `{slot.node}`, kept until {until_ms} ms",
             )
+
+
+def _stays_whole(after: FleetView, node_id: NodeId) -> bool:
+    """Return whether a node has what it is kept for beside all who stay on it."""
+    node = after.nodes[node_id]
+    stay = [run for run in after.running.values() if not run.stopping]
+    here = [*stay, *after.orders.values(), *after.promises.values()]
+    slots = [slot for one in here for slot in one.slots if slot.node == node_id]
+    shared = {slot.device for slot in slots if slot.milli}
+    return sum(slot.gpus for slot in slots) + len(shared) <= node.gpus and not node.rack_watts
 
 
 def _out_of_windows(
@@ -212,6 +222,9 @@ def _broken_first(govern: Govern, view: Fleet, decision: Decision, now_ms: Milli
         if past.cause in BROKEN and (job := view.pending.get(job_id)) is not None
     ]
     if not broken or any(run.stopping or run.becoming for run in view.running.values()):
+        return
+    if any(isinstance(one, StopJob) for one in decision.actions):
+        # It may have been given what others leave.
         return
     first = min(broken, key=lambda job: (job.submitted_ms, job.seq))
     acted = {one.job_id for one in decision.actions if not isinstance(one, PromiseStart)}

@@ -8,6 +8,7 @@ with what a fresh one makes of the view, so no cache can be wrong for long.
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from tenfold.decide.place.misfit import CODES
 from tenfold.engine.loop import Decider
 from tenfold.fleet.capacity import Bank, Capacity
 from tenfold.fleet.check import check
@@ -24,9 +25,6 @@ from tenfold.testing.room import admits, bound_to, fits_ever, fits_now, gang_on
 Leaves = Literal["nobody", "all-but-the-first", "all-but-one", "all"]
 """Who may wait although there is room: nobody, those behind a head that waits, all while
 somebody holds room or a time to wake is set, or all."""
-
-OF_ROOM = ("no-such-accelerator", "larger-than-a-node", "larger-than-the-fleet")
-"""Refusals that say that a shape never fits; others have reasons that are not of room."""
 
 TURNS_MOST, CYCLES_MOST = 400, 100_000
 """Cycles of one moment, and of a small world, after which the loop is said to stand still."""
@@ -180,9 +178,15 @@ def _lawful(view: FleetView, action: object) -> None:
         hold("an-order-is-not-repeated", job is not None, f"`{action.job_id}` does not wait")
         codes = {reason.code for reason in action.reasons}
         is_true = bool(codes)
-        if job is not None and not codes.isdisjoint(OF_ROOM):
+        if job is not None and not codes.isdisjoint(CODES) and not _is_balanced(job):
             is_true = not fits_ever(view, job.shape)
         hold("a-refusal-is-true", is_true, f"`{action.job_id}` would fit: {action}")
+
+
+def _is_balanced(job: Job) -> bool:
+    """Return whether a gang asks for equal parts, which `fits_ever` does not look at."""
+    where = job.shape.where
+    return where is not None and bool(where.within) and where.how == "balanced"
 
 
 def _whole_gang(view: FleetView, job: Job, action: StartJob) -> None:

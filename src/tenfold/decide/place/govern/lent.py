@@ -39,20 +39,16 @@ class Lent:
 
     def reserve(self, reserved: Reserved) -> None:
         """Keep room that was claimed until it is really free."""
-        cls, _, _, amounts, promised = reserved
+        cls, _, _, amounts, _ = reserved
         self._books.count(cls.team, amounts, 1)
         self._reserved.append(reserved)
-        if promised is not None:
-            self._books.keep(promised.promise.slots)
 
     def settle(self) -> list[Reserved]:
         """Stop counting what is not free yet, and return those who have to wait for it."""
         books = self._books
-        for cls, job, slots, amounts, promised in self._reserved:
+        for cls, job, slots, amounts, _ in self._reserved:
             books.capacity.give(slots, job.shape)
             books.count(cls.team, amounts, -1)
-            if promised is not None:
-                books.unkeep(promised.promise.slots)
         if self._coming is not None:
             self._coming.take_back()
             for holding in self._lent:

@@ -58,7 +58,9 @@ class GovernedPlacer:
             books = self._books = Books(self._govern, view, now_ms)
             edges = (next_hours_ms(self._govern, now_ms), books.windows.next_ms)
             self._hours_ms = min((at_ms for at_ms in edges if at_ms is not None), default=None)
-            fresh = sorted(view.pending.values(), key=_arrival)
+            fresh = list(view.pending.values())
+        if len(fresh) > 1:
+            fresh.sort(key=_arrival)
         self._version = view.version
         walk = Walk(books, view, now_ms)
         decision = walk.alone(fresh[0]) if len(fresh) == 1 else None

@@ -13,7 +13,7 @@ from tenfold.decide.place.govern.promises import (
     plan_promise,
     start_ms_of,
 )
-from tenfold.decide.place.govern.upkeep import claim
+from tenfold.decide.place.govern.upkeep import claim, open_to
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import PromiseStart, StartJob
@@ -164,6 +164,10 @@ class Promising:
 
     def _try(self, promised: Promised, *, is_due: bool) -> None:
         """Start a promised gang where it was promised, or wherever there is room."""
+        with open_to(self._walk, promised.job):
+            self._start(promised, is_due=is_due)
+
+    def _start(self, promised: Promised, *, is_due: bool) -> None:
         books, job, slots = self._books, promised.job, promised.promise.slots
         capacity, first = books.capacity, self._first_alike(promised, slots)
         books.unpromise(promised)
