@@ -59,6 +59,13 @@ class Admission:
             return False
         return self._may_enter(job, terms)
 
+    def is_plain(self, job: Job) -> bool:
+        """Return whether nothing but room decides when a job that was stopped starts again."""
+        terms = job.terms
+        return terms is None or not (
+            terms.after or terms.off_peak or terms.array_most or terms.least_gpus
+        )
+
     def ended(self, job: Job) -> list[Job]:
         """Return those who may ask again now that a job is over or gave up its room."""
         again = list(self._after.pop(job.id, {}).values())

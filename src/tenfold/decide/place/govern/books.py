@@ -4,6 +4,7 @@ from tenfold.decide.place.govern.admission import Admission
 from tenfold.decide.place.govern.asks import Amounts, Resources, milli_of
 from tenfold.decide.place.govern.holdings import Holding, Holdings, made_holding
 from tenfold.decide.place.govern.lines import Class, Lines, Option
+from tenfold.decide.place.govern.owing import Owing
 from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
 from tenfold.decide.place.govern.windows import Windows
 from tenfold.fleet.capacity import Seat, Slots
@@ -37,12 +38,13 @@ class Books:
         self.tree = Tree(govern, Resources(govern, view.nodes), now_ms)
         self.capacity = TopologyCapacity.of(view)
         self.holdings = Holdings(govern, self.tree)
-        self.lines = Lines(self.tree)
+        self.owing = Owing(self.tree, self.holdings, preempts=govern.preempts)
+        self.lines = Lines(self.tree, self.owing)
         self.admission = Admission(govern)
         self.repairs: list[Class] = []
         """Gangs that were broken, each in a class of its own, in order of arrival."""
         self.promised: dict[JobId, Promised] = {}
-        self.wanting: dict[Class, None] = {}
+        self.wanting = self.lines.wanting
         """Classes that may displace others and found nobody whose going would help."""
         self.stirred = True
         """Whether those who want to displace others may find more than they did."""
@@ -68,11 +70,7 @@ class Books:
 
     def elastic(self) -> list[Holding]:
         """Return the holdings of elastic jobs."""
-        return [
-            holding
-            for holding in self.holdings.held.values()
-            if holding.job.terms is not None and holding.job.terms.least_gpus
-        ]
+        return list(self.holdings.elastic.values())
 
     def is_still(self, now_ms: Millis) -> bool:
         """Return whether nothing has happened since the last walk that lets anybody start."""
@@ -82,7 +80,7 @@ class Books:
             or self.repairs
             or self.holdings.stopping
             or self.lines.is_dirty
-            or (self.wanting and (self._is_timed or self.holdings.has_ripened(now_ms)))
+            or (self.wanting.members and (self._is_timed or self.holdings.has_ripened(now_ms)))
         )
 
     def options(self, shape: Shape) -> tuple[Option, ...]:
@@ -159,31 +157,25 @@ class Books:
         if lines.count:
             lines.offer(max(map(self.capacity.offered_by, holding.slots)))
             lines.gave_back(holding.team)
-            self.reconsider(holding.team)
         self.stirred = True
         return holding
 
+    @property
+    def resizing(self) -> bool:
+        """Whether a job is being resized: nobody is displaced until it is done."""
+        return self.owing.resizing
+
+    @resizing.setter
+    def resizing(self, resizing: bool) -> None:
+        self.owing.resizing = resizing
+
     def is_owed(self, cls: Class) -> bool:
         """Return whether a class may displace anybody at all, if there is somebody to displace."""
-        if self.holdings.has_below(cls.team, cls.priority):
-            return True
-        within = self.tree.is_within
-        return any(
-            node.parent is not None and within(node, option.amounts)
-            for option in cls.options
-            for node in cls.team.path
-        )
+        return self.owing.is_owed(cls)
 
     def reconsider(self, team: Team) -> None:
-        """Note who was set aside and is owed room, or not any more, as a team holds another."""
-        if not self.govern.preempts or self.resizing:
-            return
-        for cls in self.lines.below(team.path[-2]):
-            if cls.state != "active":
-                if self.is_owed(cls):
-                    self.wanting[cls] = None
-                else:
-                    self.wanting.pop(cls, None)
+        """Note that a team holds another than before: its classes may be owed room, or not."""
+        self.lines.touch(team)
 
     def count(self, team: Team, amounts: Amounts, sign: int) -> None:
         """Count that a team holds more (1) or less (-1), which changes its turn."""

@@ -52,10 +52,12 @@ class Holdings:
         self.stopping: dict[JobId, Holding] = {}
         self.on_terms = 0
         """Holdings of jobs with terms: they may idle or grow."""
+        self.elastic: dict[JobId, Holding] = {}
+        """Those of them that may shrink and grow."""
         self._by_team: dict[Team, dict[JobId, Holding]] = {}
         self._on: dict[NodeId, dict[JobId, Holding]] = {}
-        self._priorities: dict[Team, dict[int, int]] = {}
-        """Holdings of a team by priority."""
+        self._priorities: dict[Team, dict[int, list[int]]] = {}
+        """By team and priority: what its holdings take of each resource, and their number."""
         self._ripening: list[tuple[int, int, int, Holding]] = []
         """When holdings may be displaced for the first time."""
         self._unseen = False
@@ -66,12 +68,14 @@ class Holdings:
         job = holding.job
         self.held[job.id] = holding
         self._by_team.setdefault(holding.team, {})[job.id] = holding
-        self._tree.add(holding.team, holding.amounts, 1)
+        self._tree.take(holding.team, holding.amounts, 1)
         for slot in holding.slots:
             self._on.setdefault(slot.node, {})[job.id] = holding
-        self.on_terms += job.terms is not None
-        by = self._priorities.setdefault(holding.team, {})
-        by[job.priority] = by.get(job.priority, 0) + 1
+        if job.terms is not None:
+            self.on_terms += 1
+            if job.terms.least_gpus:
+                self.elastic[job.id] = holding
+        self._count(holding, 1)
         if job.terms is None or job.terms.preemptible:
             ripe_ms = self.ripe_ms(holding)
             heappush(self._ripening, (ripe_ms, job.submitted_ms, job.seq, holding))
@@ -81,15 +85,26 @@ class Holdings:
         holding = self.held.pop(job_id)
         del self._by_team[holding.team][job_id]
         self.stopping.pop(job_id, None)
-        self._tree.add(holding.team, holding.amounts, -1)
+        self._tree.take(holding.team, holding.amounts, -1)
         for slot in holding.slots:
             del self._on[slot.node][job_id]
         self.on_terms -= holding.job.terms is not None
-        by = self._priorities[holding.team]
-        by[holding.job.priority] -= 1
-        if not by[holding.job.priority]:
-            del by[holding.job.priority]
+        self.elastic.pop(job_id, None)
+        self._count(holding, -1)
         return holding
+
+    def _count(self, holding: Holding, sign: int) -> None:
+        """Count a holding under its team and priority."""
+        by = self._priorities.setdefault(holding.team, {})
+        priority = holding.job.priority
+        sums = by.get(priority)
+        if sums is None:
+            sums = by[priority] = [0] * (len(self._tree.resources.names) + 1)
+        for number, amount in holding.amounts:
+            sums[number] += amount * sign
+        sums[-1] += sign
+        if not sums[-1]:
+            del by[priority]
 
     def stop(self, holding: Holding) -> None:
         """Note that a stop is ordered."""
@@ -128,6 +143,14 @@ class Holdings:
     def has_below(self, team: Team, priority: int) -> bool:
         """Return whether a team has holdings of a lower priority."""
         return any(each < priority for each in self._priorities.get(team, ()))
+
+    def below(self, team: Team, priority: int, number: int) -> int:
+        """Return what a team's holdings of lower priorities take of a resource."""
+        found = 0
+        for each, sums in self._priorities.get(team, {}).items():
+            if each < priority:
+                found += sums[number]
+        return found
 
     def next_ripe_ms(self, now_ms: int) -> int | None:
         """Return the next moment after now at which a holding may be displaced."""

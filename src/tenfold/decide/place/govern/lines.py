@@ -1,104 +1,50 @@
-"""Those who wait, team by team, and whose turn it is.
+"""Those who wait, and for what.
 
-Jobs of one team, priority and shape wait in one class. The turn of a team is that of its
-first job, whether that can start or not; when it comes, the team's classes that are worth
-trying are tried in order. Teams meet level by level up the tree, so that a change in one of
-them costs a few steps of its own branch and nothing elsewhere.
-
-A class that found no room is parked until room of its kind is freed. A class that a quota
-stopped waits at the gate of the team whose limit it met, until that team gives something back.
+Jobs of one team, priority and shape wait in one class. A class that found no room is parked
+until room of its kind is freed. A class that a quota stopped waits behind the limit it met,
+and one that might displace somebody until those it might displace are others. Whatever a
+class waits for, nobody looks at it before that has changed.
 """
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
-from typing import Any, Literal, NamedTuple
+from heapq import heappop, heappush
 
-from tenfold.decide.place.govern.asks import Amounts
-from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
+from tenfold.decide.place.govern.owing import Owing, Wanting
+from tenfold.decide.place.govern.tree import Hurdle, Obstacle, Team, Tree
+from tenfold.decide.place.govern.turns import Turns
+from tenfold.decide.place.govern.waiting import Class, Option, State
 from tenfold.model.job import Job, Shape
 
-STALE_MOST = 4_096
-"""Places kept before those that hold no more are cleared away."""
-State = Literal["active", "parked", "gated"]
-
-
-class Option(NamedTuple):
-    """An accelerator type that will do, and what it would take from quotas."""
-
-    accelerator: str
-    amounts: Amounts
-
-
-class Class:
-    """Waiting jobs of one team, priority and shape."""
-
-    __slots__ = (
-        "amounts",
-        "is_gang",
-        "least",
-        "line",
-        "options",
-        "priority",
-        "shape",
-        "stamp",
-        "state",
-        "team",
-    )
-
-    def __init__(
-        self, team: Team, shape: Shape, priority: int, options: tuple[Option, ...]
-    ) -> None:
-        self.team = team
-        self.shape = shape
-        self.priority = priority
-        self.options = options
-        self.amounts = options[0].amounts
-        """What its head takes from quotas, of the type that it is offered first."""
-        self.line: list[tuple[int, int, Job]] = []
-        self.state: State = "active"
-        self.stamp = 0
-        """Renewed at each change of state, so that stale places at gates are known."""
-        self.is_gang = False
-        """Whether it asks for whole nodes, so that small jobs could starve it."""
-        self.least = 0
-        """A node with fewer free GPUs cannot be what a parked class waits for."""
+__all__ = ["Class", "Lines", "Option"]
 
 
 class Lines:
     """All waiting jobs under a tree of teams."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, owing: Owing) -> None:
         self._tree = tree
+        self._owing = owing
+        self._turns = Turns(tree)
         self.count = 0
-        self._classes: dict[Team, dict[tuple[int, str], Class]] = {}
+        self.wanting = Wanting(self._renew)
         self._parked: dict[str, dict[Class, None]] = {}
         """Classes that found no room, by shape."""
-        self._dirty: dict[Team, None] = {}
-        """Teams with gates that gave something back."""
+        self._touched: dict[Team, bool] = {}
+        """Teams that hold another than when last looked at, and whether it was ever less."""
+        self.is_dirty = False
+        """Whether anybody gave something back since all were last set aside."""
 
     def __iter__(self) -> Iterator[Class]:
-        for classes in self._classes.values():
-            yield from classes.values()
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether a team with somebody at its gate gave something back."""
-        return bool(self._dirty)
-
-    def below(self, team: Team) -> Iterator[Class]:
-        """Yield the classes of a team and of all below it."""
-        yield from self._classes.get(team, {}).values()
-        for child in team.children:
-            yield from self.below(child)
+        for team in self._tree.teams.values():
+            yield from team.classes.values()
 
     def get(self, team: Team, priority: int, shape: Shape) -> Class | None:
         """Return a class, where anybody waits in it."""
-        classes = self._classes.get(team)
-        return None if classes is None else classes.get((priority, shape.key))
+        return team.classes.get((priority, shape.key))
 
     def enter(self, new: Class) -> None:
         """Add a class that nobody waits in yet."""
-        self._classes.setdefault(new.team, {})[new.priority, new.shape.key] = new
+        new.team.classes[new.priority, new.shape.key] = new
 
     def add(self, cls: Class, job: Job) -> None:
         """Put a job into its class."""
@@ -108,185 +54,196 @@ class Lines:
             cls.least = min(cls.least, 1)
         self.count += 1
         if cls.line[0] is place:
-            if cls.state != "active":
-                # Another head may find room where the last one found none.
-                self._set(cls, "active")
-            self._refresh(cls.team)
+            # Another head may find room where the last one found none.
+            self._set(cls, "active")
+            self._turns.changed(cls.team)
 
     def best(self) -> Class | None:
         """Return the class whose head has the first turn of all that are worth trying."""
-        node = self._tree.root
-        while node.tries:
-            tries = node.tries
-            while tries and tries[0][5] != tries[0][6].stamp:
-                heappop(tries)
-            if not tries:
-                return None
-            node = tries[0][6]
-            if not node.children:
-                return self._first_active(node)
-        return None
+        if self._touched:
+            self._look_again()
+        best = self._turns.best()
+        if best is None:
+            self._renew()
+            self.is_dirty = False
+        return best
 
     def leave(self, cls: Class) -> Job:
         """Take out the head of a class."""
         job = heappop(cls.line)[2]
         self.count -= 1
+        self._set(cls, "active")
         if not cls.line:
-            del self._classes[cls.team][cls.priority, cls.shape.key]
-            cls.stamp += 1
-        elif cls.state != "active":
-            self._set(cls, "active")
-        self._refresh(cls.team)
+            del cls.team.classes[cls.priority, cls.shape.key]
+            self.wanting.pop(cls)
+        self._turns.changed(cls.team)
         return job
 
     def touch(self, team: Team) -> None:
         """Hear that what a team holds has changed, and with it its turn."""
-        self._refresh(team)
+        self._touched.setdefault(team, False)
+        self._turns.changed(team)
 
     def gave_back(self, team: Team) -> None:
-        """Hear that a team holds less than before; those at gates above it may pass."""
-        within = self._tree.is_within
-        for node in team.path:
-            if node.gates:
-                self._dirty[node] = None
-            if node.children and node.parent is not None:
-                self._rouse_owed(node)
-        for cls in self._classes.get(team, {}).values():
-            if cls.state == "parked" and within(team, cls.amounts):
-                self._set(cls, "active")
-        self.touch(team)
-
-    def _rouse_owed(self, node: Team) -> None:
-        """Let those below a parent try again that are owed room now that it holds less."""
-        for child in node.children:
-            if child.children:
-                self._rouse_owed(child)
-            for cls in self._classes.get(child, {}).values():
-                self.rouse(cls)
+        """Hear that a team holds less than before; others may pass limits, or be owed room."""
+        self.is_dirty = True
+        self._touched[team] = True
+        self._turns.changed(team)
+        for cls in list(team.path[-2].idle):
+            self.rouse(cls)
+        for node in team.path[1:-1]:
+            if any(node.guaranteed):
+                # How much of a job reaches the limits above depends on what it holds.
+                for cls in list(_below(node)):
+                    self.rouse(cls)
 
     def set_aside(self, cls: Class, met: list[Obstacle], *, no_room: bool) -> None:
-        """Set a class aside until a limit that it met is further away, or room is freed."""
+        """Set a class aside until a limit in its way is further away, or room is freed."""
         self._set(cls, "parked" if no_room else "gated")
         if no_room:
             self._parked.setdefault(cls.shape.key, {})[cls] = None
-        for node, number, amount in dict.fromkeys(met):
-            node.gates.setdefault((number, amount), []).append((cls, cls.stamp))
-        self._refresh(cls.team)
+        hurdles: list[Hurdle] | None = None
+        if self._owing.is_on and cls not in self.wanting.members:
+            hurdles = self._owing.hurdles(cls)
+        if hurdles is None or _is_elastic(cls):
+            limits = [Hurdle(*obstacle) for obstacle in met if obstacle[0] is not cls.team]
+            hurdles = limits + (hurdles or [])
+        self._keep(cls, hurdles)
 
     def rouse(self, cls: Class) -> None:
         """Let a class try again that was set aside."""
         if cls.line and cls.state != "active":
             self._set(cls, "active")
-            self._refresh(cls.team)
+            self._turns.changed(cls.team)
 
     def offer(self, gpus: int) -> None:
         """Let the shapes try again that a node with so many free GPUs can hold."""
         for key in list(self._parked):
-            classes = self._parked[key]
-            if any(cls.least <= gpus for cls in classes):
+            if any(cls.least <= gpus for cls in self._parked[key]):
                 self.unpark(key)
 
     def unpark(self, shape_key: str) -> None:
         """Let a shape try again."""
-        for cls in self._parked.pop(shape_key, {}):
-            if cls.line and cls.state == "parked":
-                self._set(cls, "active")
-                self._refresh(cls.team)
-
-    def rouse_all(self) -> None:
-        """Let everybody try again."""
-        for cls in list(self):
+        for cls in list(self._parked.get(shape_key, ())):
             self.rouse(cls)
 
+    def rouse_all(self) -> None:
+        """Let everybody try again, and see anew who wants to displace others."""
+        for cls in list(self):
+            self.rouse(cls)
+        self.wanting.clear()
+
     def open_gates(self) -> None:
-        """Let those in who may pass the gates of teams that gave something back."""
-        dirty, self._dirty = self._dirty, {}
-        for node in dirty:
-            for bucket in list(node.gates):
-                number, amount = bucket
-                room = self._tree.room(node, number)
-                if room >= amount:
-                    self._let_in(node, bucket)
+        """Let those in who may pass; nothing has to be done for that."""
 
     def parked(self) -> Iterator[Class]:
         """Yield every class that found no room."""
+        if self._touched:
+            self._look_again()
         for classes in self._parked.values():
-            for cls in classes:
-                if cls.line and cls.state == "parked":
-                    yield cls
+            yield from classes
 
-    def _let_in(self, node: Team, bucket: tuple[int, int]) -> None:
-        """Let in all who wait at a gate for so much: their turns may have changed meanwhile."""
-        for cls, stamp in node.gates.pop(bucket):
-            if cls.stamp == stamp and cls.line:
-                self._set(cls, "active")
-                self._refresh(cls.team)
+    def _renew(self) -> None:
+        """Bring up to date who may displace others and has not found whom."""
+        if self._touched:
+            self._look_again()
+        wanting, owing = self.wanting, self._owing
+        for cls in list(wanting.members):
+            if cls.state != "active" and owing.is_on and not owing.is_firm(cls):
+                self._judge(cls)
+
+    def _look_again(self) -> None:
+        """Look again at those who were set aside in teams that hold another than before."""
+        touched, self._touched = self._touched, {}
+        for team, gave in touched.items():
+            for cls in list(team.classes.values()):
+                if cls.state != "active":
+                    if gave and self._is_nearer(cls):
+                        self.rouse(cls)
+                    else:
+                        self._judge(cls)
+
+    def _is_nearer(self, cls: Class) -> bool:
+        """Return whether a class is worth trying now that its own team holds less."""
+        owing = self._owing
+        if cls.state == "parked" and self._tree.is_within(cls.team, cls.amounts):
+            return True
+        if _is_elastic(cls) or self._may_pass(cls):
+            return True
+        return owing.is_on and cls not in self.wanting.members and owing.is_owed(cls)
+
+    def _judge(self, cls: Class) -> None:
+        """Note whether a class that is set aside is owed room, and what it waits for."""
+        if self._is_cleared(cls):
+            self.rouse(cls)
+            return
+        hurdles = self._owing.hurdles(cls) if self._owing.is_on else self._limits(cls)
+        if hurdles is not None:
+            self.wanting.pop(cls)
+        elif cls in self.wanting.members:
+            return
+        else:
+            self.wanting[cls] = None
+            hurdles = self._limits(cls)
+        # Limits that smaller sizes met are not looked at again.
+        self._keep(cls, hurdles + list(cls.hurdles) if _is_elastic(cls) else hurdles)
+
+    def _may_pass(self, cls: Class) -> bool:
+        """Return whether no limit is in the way of a class any more that one stopped."""
+        if cls.state == "parked" and len(cls.options) == 1:
+            return False
+        return any(self._tree.obstacle(cls.team, option.amounts) is None for option in cls.options)
+
+    def _is_cleared(self, cls: Class) -> bool:
+        """Return whether a class could be tried, were it its turn."""
+        left = self._tree.left
+        return any(
+            left(node, number, of_quota) >= amount for node, number, amount, of_quota in cls.hurdles
+        )
+
+    def _limits(self, cls: Class) -> list[Hurdle]:
+        """Return the limits in the way of a class that may displace others."""
+        met = (self._tree.obstacle(cls.team, option.amounts) for option in cls.options)
+        return [Hurdle(*each) for each in met if each is not None and each[0] is not cls.team]
+
+    def _keep(self, cls: Class, hurdles: list[Hurdle]) -> None:
+        """Keep a class behind hurdles, the lowest of each kind."""
+        if len(hurdles) > 1:
+            lowest: dict[tuple[Team, int, bool], Hurdle] = {}
+            for each in sorted(hurdles, key=_amount):
+                lowest.setdefault((each.node, each.number, each.of_quota), each)
+            hurdles = list(lowest.values())
+        cls.hurdles = tuple(hurdles)
+        branch = cls.team.path[-2]
+        if branch is not cls.team:
+            branch.idle.pop(cls, None)
+            if cls.state == "parked" or cls in self.wanting.members:
+                branch.idle[cls] = None
+        self._turns.changed(cls.team)
 
     def _set(self, cls: Class, state: State) -> None:
         if cls.state == "parked":
-            parked = self._parked.get(cls.shape.key)
-            if parked is not None:
-                parked.pop(cls, None)
-                if not parked:
-                    del self._parked[cls.shape.key]
+            parked = self._parked[cls.shape.key]
+            del parked[cls]
+            if not parked:
+                del self._parked[cls.shape.key]
+        if state == "active":
+            cls.hurdles = ()
+            cls.team.path[-2].idle.pop(cls, None)
         cls.state = state
-        cls.stamp += 1
-
-    def _refresh(self, team: Team) -> None:
-        """Bring the places of a team, and of those above it, up to date."""
-        head, is_active = self._head(team)
-        turn_of = self._tree.turn_of
-        for node in team.path:
-            parent = node.parent
-            node.head = head
-            if parent is None:
-                return
-            node.stamp += 1
-            if head is not None:
-                submitted, seq, _ = head.line[0]
-                within, share = turn_of(node, head.amounts)
-                entry = (within, share, -head.priority, submitted, seq, node.stamp, node)
-                if is_active:
-                    heappush(parent.tries, entry)
-                if parent.parent is not None:
-                    heappush(parent.heads, entry)
-            if parent.parent is None:
-                return
-            first, is_active = _top(parent.heads), _top(parent.tries) is not None
-            head = None if first is None else first.head
-
-    def _head(self, team: Team) -> tuple[Class | None, bool]:
-        """Return the first class of a team, and whether any of them is worth trying."""
-        head: Class | None = None
-        is_active = False
-        classes = self._classes.get(team)
-        if classes:
-            for cls in classes.values():
-                is_active = is_active or cls.state == "active"
-                if head is None or _before(cls, head):
-                    head = cls
-        return head, is_active
-
-    def _first_active(self, team: Team) -> Class | None:
-        """Return the first class of a team that is worth trying."""
-        first: Class | None = None
-        for cls in self._classes.get(team, {}).values():
-            if cls.state == "active" and (first is None or _before(cls, first)):
-                first = cls
-        return first
 
 
-def _before(cls: Class, other: Class) -> bool:
-    if cls.priority != other.priority:
-        return cls.priority > other.priority
-    return cls.line[0][:2] < other.line[0][:2]
+def _below(team: Team) -> Iterator[Class]:
+    """Yield the classes of a team and of all below it."""
+    yield from team.classes.values()
+    for child in team.children:
+        yield from _below(child)
 
 
-def _top(places: list[Any]) -> Team | None:
-    """Return the first team of a heap, clearing away places that hold no more."""
-    while places and places[0][5] != places[0][6].stamp:
-        heappop(places)
-    if len(places) > STALE_MOST and places[0][6].parent is not None:
-        places[:] = [place for place in places if place[5] == place[6].stamp]
-        heapify(places)
-    return places[0][6] if places else None
+def _is_elastic(cls: Class) -> bool:
+    terms = cls.line[0][2].terms
+    return terms is not None and bool(terms.least_gpus)
+
+
+def _amount(hurdle: Hurdle) -> int:
+    return hurdle.amount

@@ -9,7 +9,7 @@ not put off for ever because its next job is large.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold.decide.place.govern.asks import Amounts, Resources
 from tenfold.model.govern import ANY, Govern, TeamTerms
@@ -24,12 +24,23 @@ Obstacle = tuple["Team", int, int]
 """(Whose limit is in the way, number of the resource, how much would flow there)."""
 
 
+class Hurdle(NamedTuple):
+    """What must be free at a team before somebody is worth trying."""
+
+    node: "Team"
+    number: int
+    amount: int
+    of_quota: bool = False
+    """Whether its quota must have so much left, or its limit."""
+
+
 class Team:
     """One team, or a parent of teams. Amounts are lists by number of resource."""
 
     __slots__ = (
         "borrow",
         "children",
+        "classes",
         "effective",
         "gates",
         "guaranteed",
@@ -37,13 +48,15 @@ class Team:
         "heads",
         "held",
         "id",
+        "idle",
         "parent",
         "path",
         "pool",
         "stamp",
+        "taken",
         "terms",
-        "tries",
         "usage",
+        "waits",
         "weight",
     )
 
@@ -59,6 +72,8 @@ class Team:
         """All that its jobs and those below it hold."""
         self.usage = [0] * size
         """What it takes of its pool: what those below hold beyond what they do not lend."""
+        self.taken = [0] * size
+        """What it takes of its pool by holdings alone, without promises and with all who leave."""
         self.effective = [0] * size
         """Its quota, and at least those of all below it."""
         self.guaranteed = [0] * size
@@ -66,14 +81,19 @@ class Team:
         self.pool = [0] * size
         """Its quota less what those below it do not lend."""
         self.borrow = [UNLIMITED] * size
+        self.classes: dict[tuple[int, str], Any] = {}
+        """Those who wait in it; kept by `lines`, as are the next."""
+        self.idle: dict[Any, None] = {}
+        """Classes in a whole branch that found no room, or nobody to displace."""
         self.head: Any = None
-        """The first class that waits in or below it; kept by `lines`, as are the next four."""
+        """The first class that waits in or below it; kept by `turns`, as are the next four."""
         self.heads: list[Any] = []
         """Teams right below it in which anybody waits, by turn."""
-        self.tries: list[Any] = []
-        """Those of them in which anybody is worth trying."""
+        self.waits: dict[Hurdle | None, list[Any]] = {}
+        """Those of them with somebody behind a hurdle, or (None) with somebody worth trying."""
+        self.gates: dict[tuple[int, bool], list[int]] = {}
+        """The amounts of the hurdles at this team, in order."""
         self.stamp = 0
-        self.gates: dict[tuple[int, int], list[Any]] = {}
 
 
 class Tree:
@@ -109,17 +129,41 @@ class Tree:
         return team
 
     def add(self, team: Team, amounts: Amounts, sign: int) -> None:
-        """Count what a job of a team takes (1) or gives back (-1)."""
+        """Count that so much more (1) or less (-1) is held or spoken for."""
+        for number, amount in amounts:
+            flow = held = amount * sign
+            for node in team.path:
+                node.held[number] += held
+                before = node.usage[number]
+                node.usage[number] = after = before + flow
+                if kept := node.guaranteed[number]:
+                    flow = max(0, after - kept) - max(0, before - kept)
+
+    def take(self, team: Team, amounts: Amounts, sign: int) -> None:
+        """Count that a job of a team really takes so much (1) or gives it back (-1)."""
+        self.add(team, amounts, sign)
         for number, amount in amounts:
             flow = amount * sign
             for node in team.path:
-                node.held[number] += amount * sign
-                before = node.usage[number]
-                after = before + flow
-                node.usage[number] = after
-                kept = node.guaranteed[number]
-                if kept:
+                before = node.taken[number]
+                node.taken[number] = after = before + flow
+                if kept := node.guaranteed[number]:
                     flow = max(0, after - kept) - max(0, before - kept)
+
+    def is_beyond(self, team: Team, amounts: Amounts) -> bool:
+        """Return whether so much more would pass a limit while all who leave are still there."""
+        governed = self.resources.governed
+        for number, amount in amounts:
+            flow = amount
+            for node in team.path if governed[number] else ():
+                before = node.taken[number]
+                if before + flow > node.pool[number] + node.borrow[number]:
+                    return True
+                if kept := node.guaranteed[number]:
+                    flow = max(0, before + flow - kept) - max(0, before - kept)
+                if not flow:
+                    break
+        return False
 
     def obstacle(self, team: Team, amounts: Amounts) -> Obstacle | None:
         """Return the first limit that so much more would pass."""
@@ -156,6 +200,12 @@ class Tree:
     def room(self, node: Team, number: int) -> int:
         """Return how much more may flow into a team before its limit is reached."""
         return node.pool[number] + node.borrow[number] - node.usage[number]
+
+    def left(self, node: Team, number: int, of_quota: bool) -> int:
+        """Return how much of a team's quota, or below its limit, is left."""
+        if of_quota:
+            return node.effective[number] - node.held[number]
+        return self.room(node, number)
 
     def is_within(self, team: Team, amounts: Amounts) -> bool:
         """Return whether a team would hold no more than its quota with so much more."""
@@ -285,14 +335,3 @@ def _leaves_first(team: Team) -> Iterator[Team]:
     for child in team.children:
         yield from _leaves_first(child)
     yield team
-
-
-def lowest_common(first: Team, second: Team) -> tuple[Team, Team, Team]:
-    """Return the lowest team above both, and the child of it above each."""
-    above = {id(node): place for place, node in enumerate(first.path)}
-    for place, node in enumerate(second.path):
-        if (there := above.get(id(node))) is not None:
-            mine = first.path[there - 1] if there else first
-            theirs = second.path[place - 1] if place else second
-            return node, mine, theirs
-    raise AssertionError("all teams stand under one root")
