@@ -12,11 +12,12 @@ from tenfold.engine.obstacle import obstacle_of
 from tenfold.engine.obstacle_line import jobs_ahead
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import StartJob
+from tenfold.model.actions import StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     JobCancelled,
     JobStarted,
+    JobStopped,
     JobSubmitted,
     NodeJoined,
     NodeLost,
@@ -25,6 +26,7 @@ from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.policy import POLICIES, Policy
+from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
 from tenfold.model.where import Where
 from tenfold.sim.world import SimSettings
@@ -204,3 +206,14 @@ def test_jobs_ahead_are_counted_as_the_policy_would_start_them():
     for name in POLICIES:
         decider = placing_decider(Policy(name=name))
         assert jobs_ahead(fleet, last, Millis(0), decider) in range(5)
+
+
+def test_displaced_jobs_that_wait_do_not_hide_why_another_does():
+    late = job("late", 16)
+    fleet = fleet_with(late, runs=job("first", 4))
+    why = Reason("outranked", "another goes first")
+    fleet.apply(ActionOrdered(Millis(1), StopJob(JobId("first"), "preempted", why)))
+    fleet.apply(JobStopped(Millis(1), JobId("first"), "preempted", Millis(0)))
+    fleet.apply(NodeLost(Millis(2), NodeId("n0")))
+    decider = placing_decider(Policy(name="tenfold"))
+    assert obstacle_of(fleet, late, Millis(3), decider).reason.code

@@ -30,6 +30,8 @@ def alone(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> Alone:
     left = fleet.fork()
     left.pending = {job.id: job}
     left.promises.pop(job.id, None)
+    held = left.running.keys() | left.orders.keys() | {job.id}
+    left.past = {job_id: past for job_id, past in left.past.items() if job_id in held}
     left.version += 1
     for action in decider.decide(left, now_ms, None).actions:
         if isinstance(action, StartJob) and action.job_id == job.id:
