@@ -163,7 +163,8 @@ class Fleet:
 
     def _job_started(self, event: JobStarted) -> None:
         order = self.orders.pop(event.job_id)
-        self.running[event.job_id] = Run(order.job, order.slots, event.at_ms)
+        run = Run(order.job, order.slots, event.at_ms, False, None, order.ordered_ms)
+        self.running[event.job_id] = run
 
     def _job_ended(self, event: JobEnded) -> None:
         run = self.running.pop(event.job_id)

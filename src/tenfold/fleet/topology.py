@@ -172,6 +172,11 @@ class TopologyCapacity(Capacity):
                     return False
         return True
 
+    @property
+    def limits_power(self) -> bool:
+        """Whether the limit of any rack binds."""
+        return bool(self._racks)
+
     def share_power(self, slots: Slots, others: Slots) -> bool:
         """Return whether any of these stand in racks whose limit binds, with any of the others."""
         if not self._racks:

@@ -89,6 +89,8 @@ class Run(Struct, frozen=True, gc=False):
     stopping: bool = False
     becoming: tuple[Slot, ...] | None = None
     """The slots that it will hold once a resize that was ordered is done."""
+    since_ms: Millis = Millis(0)
+    """When its start was ordered: from then on it has held its room."""
 
 
 class Promise(Struct, frozen=True, gc=False):

@@ -193,5 +193,5 @@ class Standing:
 
 
 def _start(one: Run | Order) -> tuple[int, int, int]:
-    at_ms = one.started_ms if isinstance(one, Run) else one.ordered_ms
+    at_ms = one.since_ms if isinstance(one, Run) else one.ordered_ms
     return at_ms, one.job.submitted_ms, one.job.seq

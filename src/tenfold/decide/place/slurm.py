@@ -3,7 +3,8 @@
 The main pass goes down the queue and stops, for a partition and for its nodes, at the first
 job that cannot start. Backfill then looks behind that job. Both happen on the beat of their
 periods, counted from time zero, as Slurm's own loop batches what happens between: so a
-decider that was started anew decides as one that has run for days.
+decider that was started anew decides as one that has run for days. Where main passes must
+keep apart (`sched_min_interval`), one that is due waits for the next multiple of that time.
 """
 
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ class SlurmPlacer:
         # The controller's own loop turns once a second, whatever is configured.
         self._main_ms = max(SECOND, _seconds(policy, "batch_sched_delay", 3) * SECOND)
         self._full_ms = max(SECOND, policy.interval_ms)
+        self._apart_ms = _apart_ms(policy)
         self._backfill_ms = 0
         if policy.scheduler == "backfill":
             self._backfill_ms = max(SECOND, policy.backfill.interval_ms)
@@ -69,8 +71,8 @@ class SlurmPlacer:
         if not never and not self._any_fits():
             return NOTHING
         actions: list[Action] = []
-        is_full = now_ms % self._full_ms == 0
-        is_main = is_full or now_ms % self._main_ms == 0
+        is_full = self._is_due(now_ms, self._full_ms)
+        is_main = is_full or self._is_due(now_ms, self._main_ms)
         is_backfill = bool(self._backfill_ms) and now_ms % self._backfill_ms == 0
         if is_main or is_backfill:
             line = self._line(view, now_ms)
@@ -85,12 +87,23 @@ class SlurmPlacer:
 
     def _next_pass(self, now_ms: Millis, *, is_main: bool) -> Millis:
         """Return the next beat; right after a main pass only time can bring something new."""
-        periods = [self._full_ms]
+        passes = [self._next_due(now_ms, self._full_ms)]
         if not is_main:
-            periods.append(self._main_ms)
+            passes.append(self._next_due(now_ms, self._main_ms))
         if self._backfill_ms:
-            periods.append(self._backfill_ms)
-        return Millis(min((now_ms // period + 1) * period for period in periods))
+            passes.append((now_ms // self._backfill_ms + 1) * self._backfill_ms)
+        return Millis(min(passes))
+
+    def _is_due(self, now_ms: Millis, period_ms: int) -> bool:
+        """Return whether a main pass of this period, held back to keep apart, falls on now."""
+        return now_ms % self._apart_ms == 0 and now_ms % period_ms < self._apart_ms
+
+    def _next_due(self, now_ms: Millis, period_ms: int) -> int:
+        last_ms = now_ms // period_ms * period_ms
+        held_ms = _rounded_up(last_ms, self._apart_ms)
+        if held_ms > now_ms:
+            return held_ms
+        return _rounded_up(last_ms + period_ms, self._apart_ms)
 
     def _line(self, view: FleetView, now_ms: Millis) -> list[Waiting]:
         priorities = Priorities(self._policy, self._accounts, view, self._capacity, now_ms)
@@ -277,6 +290,16 @@ def _tested(line: list[Waiting], habits: Backfill) -> list[Waiting]:
 
 def _full(counts: dict[str, int], name: str, most: int) -> bool:
     return most > 0 and counts.get(name, 0) >= most
+
+
+def _apart_ms(policy: SlurmPolicy) -> int:
+    """Return the least time between main passes; up to a second the loop keeps it by itself."""
+    apart_ms = -(-policy.interval_min_us // 1_000)
+    return _rounded_up(apart_ms, SECOND) if apart_ms > SECOND else 1
+
+
+def _rounded_up(time_ms: int, step_ms: int) -> int:
+    return -(-time_ms // step_ms) * step_ms
 
 
 def _seconds(policy: SlurmPolicy, parameter: str, default: int) -> int:

@@ -56,9 +56,9 @@ class Books:
         self._options: dict[str, tuple[Option, ...]] = {}
         self._traits: dict[str, tuple[int, bool]] = {}
         self._never: dict[tuple[TeamId, str], Reason | None] = {}
-        for job, slots, started_ms, stopping in sorted(_holders(view), key=_start_order):
+        for job, slots, started_ms, since_ms, stopping in sorted(_holders(view), key=_order):
             accelerator = view.nodes[slots[0].node].accelerator
-            holding = made_holding(self.tree, job, slots, started_ms, accelerator)
+            holding = made_holding(self.tree, job, slots, started_ms, since_ms, accelerator)
             self.holdings.add(holding)
             if stopping:
                 self.holdings.stop(holding)
@@ -223,15 +223,17 @@ def _amount(amount: int, unit: str) -> str:
     return f"{amount / WHOLE:g} GPUs" if unit == ANY else f"{amount / WHOLE:g} {unit}"
 
 
-Held = tuple[Job, tuple[Slot, ...], Millis, bool]
+Held = tuple[Job, tuple[Slot, ...], Millis, Millis, bool]
 
 
 def _holders(view: FleetView) -> list[Held]:
     found: list[Held] = [
-        (order.job, order.slots, order.ordered_ms, False) for order in view.orders.values()
+        (order.job, order.slots, order.ordered_ms, order.ordered_ms, False)
+        for order in view.orders.values()
     ]
     found += [
-        (run.job, _widest(run), run.started_ms, run.stopping) for run in view.running.values()
+        (run.job, _widest(run), run.started_ms, run.since_ms, run.stopping)
+        for run in view.running.values()
     ]
     return found
 
@@ -246,6 +248,6 @@ def _widest(run: Run) -> tuple[Slot, ...]:
     return tuple(Slot(node, count) for node, count in gpus.items())
 
 
-def _start_order(held: Held) -> tuple[int, int, int]:
-    job, _, started_ms, _ = held
-    return started_ms, job.submitted_ms, job.seq
+def _order(held: Held) -> tuple[int, int, int]:
+    job, _, _, since_ms, _ = held
+    return since_ms, job.submitted_ms, job.seq

@@ -23,7 +23,7 @@ PLAIN = Terms()
 class Holding:
     """One job that holds room."""
 
-    __slots__ = ("amounts", "job", "slots", "started_ms", "stopping", "team")
+    __slots__ = ("amounts", "job", "since_ms", "slots", "started_ms", "stopping", "team")
 
     def __init__(
         self, job: Job, slots: Slots, started_ms: int, team: Team, amounts: Amounts
@@ -31,6 +31,8 @@ class Holding:
         self.job = job
         self.slots = slots
         self.started_ms = started_ms
+        self.since_ms = started_ms
+        """When its start was ordered: who came first is at home."""
         self.team = team
         self.amounts = amounts
         """What it takes from quotas."""
@@ -62,6 +64,8 @@ class Holdings:
         """When holdings may be displaced for the first time."""
         self._unseen = False
         """Whether somebody has become so whom nobody was told of."""
+        self._tallies: dict[Team, _Tally | None] = {}
+        """Who is at home and who has borrowed; None where that must be worked out anew."""
 
     def add(self, holding: Holding) -> None:
         """Count a job that holds room from now on."""
@@ -76,9 +80,20 @@ class Holdings:
             if job.terms.least_gpus:
                 self.elastic[job.id] = holding
         self._count(holding, 1)
+        for node in holding.team.path:
+            if node not in self._tallies:
+                self._tallies[node] = _Tally(self._tree.resources.governed, node)
+            tally = self._tallies[node]
+            if tally is not None and not tally.add(holding):
+                self._tallies[node] = None
         if job.terms is None or job.terms.preemptible:
             ripe_ms = self.ripe_ms(holding)
-            heappush(self._ripening, (ripe_ms, job.submitted_ms, job.seq, holding))
+            if ripe_ms > holding.started_ms:
+                heappush(self._ripening, (ripe_ms, job.submitted_ms, job.seq, holding))
+                # Those who have become so are let go little by little.
+                self._pass(holding.started_ms)
+            else:
+                self._unseen = True
 
     def remove(self, job_id: JobId) -> Holding:
         """Let a holding go, and return it."""
@@ -91,6 +106,11 @@ class Holdings:
         self.on_terms -= holding.job.terms is not None
         self.elastic.pop(job_id, None)
         self._count(holding, -1)
+        for node in holding.team.path:
+            tally = self._tallies[node]
+            if tally is not None and tally.borrowed.pop(job_id, None) is None:
+                # One was at home: who borrowed may be at home now.
+                self._tallies[node] = None
         return holding
 
     def _count(self, holding: Holding, sign: int) -> None:
@@ -163,26 +183,52 @@ class Holdings:
         for child in team.children:
             yield from self.of(child)
 
-    def borrowed(self, team: Team) -> Iterator[Holding]:
-        """Yield the holdings of a team and those below it that go beyond its quota."""
-        governed = self._tree.resources.governed
-        left = team.effective.copy()
-        for holding in sorted(self.of(team), key=_started):
-            if all(not governed[n] or left[n] >= amount for n, amount in holding.amounts):
-                for number, amount in holding.amounts:
-                    left[number] -= amount
-            else:
-                yield holding
+    def borrowed(self, team: Team) -> Iterable[Holding]:
+        """Return the holdings of a team and those below it that go beyond its quota."""
+        tally = self._tallies.get(team)
+        if tally is None:
+            tally = self._tallies[team] = _Tally(self._tree.resources.governed, team)
+            for holding in sorted(self.of(team), key=_since):
+                tally.add(holding)
+        return tally.borrowed.values()
 
 
-def made_holding(tree: Tree, job: Job, slots: Slots, started_ms: int, accelerator: str) -> Holding:
+class _Tally:
+    """Who of a team is at home, in order of start, and who has borrowed."""
+
+    def __init__(self, governed: list[bool], team: Team) -> None:
+        self._governed = governed
+        self._left = team.effective.copy()
+        self._last = (-1, -1, -1)
+        self.borrowed: dict[JobId, Holding] = {}
+
+    def add(self, holding: Holding) -> bool:
+        """Count one more who started after all the others; False where it did not."""
+        since = _since(holding)
+        if since < self._last:
+            return False
+        self._last = since
+        left, governed = self._left, self._governed
+        if all(not governed[n] or left[n] >= amount for n, amount in holding.amounts):
+            for number, amount in holding.amounts:
+                left[number] -= amount
+        else:
+            self.borrowed[holding.job.id] = holding
+        return True
+
+
+def made_holding(
+    tree: Tree, job: Job, slots: Slots, started_ms: int, since_ms: int, accelerator: str
+) -> Holding:
     """Return the holding of a job on slots of one accelerator type."""
     amounts = tree.resources.ask(milli_of(slots), accelerator)
-    return Holding(job, slots, started_ms, tree.team(job.team), amounts)
+    holding = Holding(job, slots, started_ms, tree.team(job.team), amounts)
+    holding.since_ms = since_ms
+    return holding
 
 
-def _started(holding: Holding) -> tuple[int, int, int]:
-    return holding.started_ms, holding.job.submitted_ms, holding.job.seq
+def _since(holding: Holding) -> tuple[int, int, int]:
+    return holding.since_ms, holding.job.submitted_ms, holding.job.seq
 
 
 def lost_ms(holding: Holding, now_ms: Millis) -> int:

@@ -4,14 +4,13 @@ Whoever does is kept until the stops are facts: the room stays his, and nobody e
 to go for him meanwhile.
 """
 
-from collections.abc import Iterable
 
 from tenfold.decide.place.coming import Coming
 from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.books import Books, Promised
 from tenfold.decide.place.govern.holdings import Holding
 from tenfold.decide.place.govern.lines import Class
-from tenfold.decide.place.govern.tree import Team, Tree
+from tenfold.decide.place.govern.tree import Team
 from tenfold.fleet.capacity import Slots
 from tenfold.model.job import Job, Shape
 
@@ -59,22 +58,18 @@ class Lent:
         """Return whether a start needs room or quota that is still being given up."""
         if self._coming is None:
             return False
-        tree, capacity = self._books.tree, self._books.capacity
-        if job.shape.milli or any(capacity.share_power(slots, each.slots) for each in self._lent):
+        capacity = self._books.capacity
+        if job.shape.milli or (
+            capacity.limits_power
+            and any(capacity.share_power(slots, each.slots) for each in self._lent)
+        ):
             # Counts of free GPUs do not tell: it is tried with everybody still there.
             if not self._fits_beside(slots, job.shape):
                 self._coming.needed_by(slots, job.shape)
                 return True
         elif self._coming.needed_by(slots, job.shape):
             return True
-        # What is really held: with those who leave, and without those who only wait.
-        away = [(holding.team, holding.amounts) for holding in self._lent]
-        yet = [(each.cls.team, each.amounts) for each in self._books.promised.values()]
-        yet += [(each[0].team, each[3]) for each in self._reserved]
-        _shift(tree, away, yet)
-        beyond = tree.obstacle(team, amounts) is not None
-        _shift(tree, yet, away)
-        return beyond
+        return self._books.tree.is_beyond(team, amounts)
 
     def _fits_beside(self, slots: Slots, shape: Shape) -> bool:
         """Return whether slots, just claimed, are free even while nobody has left yet."""
@@ -90,14 +85,3 @@ class Lent:
         for held, whose in yet:
             capacity.take(held, whose)
         return fits
-
-
-def _shift(
-    tree: Tree,
-    more: Iterable[tuple[Team, Amounts]],
-    less: Iterable[tuple[Team, Amounts]],
-) -> None:
-    for team, amounts in more:
-        tree.add(team, amounts, 1)
-    for team, amounts in less:
-        tree.add(team, amounts, -1)

@@ -72,10 +72,12 @@ class Lines:
         """Take out the head of a class."""
         job = heappop(cls.line)[2]
         self.count -= 1
-        self._set(cls, "active")
         if not cls.line:
             del cls.team.classes[cls.priority, cls.shape.key]
             self.wanting.pop(cls)
+        if cls.state == "parked" or cls in self.wanting.members or not _is_next_alike(cls, job):
+            # The next head may find room where this one found none.
+            self._set(cls, "active")
         self._turns.changed(cls.team)
         return job
 
@@ -105,10 +107,11 @@ class Lines:
         hurdles: list[Hurdle] | None = None
         if self._owing.is_on and cls not in self.wanting.members:
             hurdles = self._owing.hurdles(cls)
+        is_lowered = hurdles is not None
         if hurdles is None or _is_elastic(cls):
             limits = [Hurdle(*obstacle) for obstacle in met if obstacle[0] is not cls.team]
             hurdles = limits + (hurdles or [])
-        self._keep(cls, hurdles)
+        self._keep(cls, hurdles, is_lowered=is_lowered)
 
     def rouse(self, cls: Class) -> None:
         """Let a class try again that was set aside."""
@@ -157,11 +160,26 @@ class Lines:
         touched, self._touched = self._touched, {}
         for team, gave in touched.items():
             for cls in list(team.classes.values()):
-                if cls.state != "active":
-                    if gave and self._is_nearer(cls):
-                        self.rouse(cls)
-                    else:
-                        self._judge(cls)
+                if cls.state == "active" or self._is_next(cls):
+                    continue
+                if gave and self._is_nearer(cls):
+                    self.rouse(cls)
+                else:
+                    self._judge(cls)
+
+    def _is_next(self, cls: Class) -> bool:
+        """Return whether a class is past its hurdle and waits for its turn alone."""
+        lower, team, owing = cls.lower, cls.team, self._owing
+        if lower is None or not self._is_cleared(cls) or any(team.guaranteed):
+            return False
+        if len(cls.options) > 1 or _is_elastic(cls) or (owing.is_on and owing.is_firm(cls)):
+            return False
+        now = owing.lower(cls, cls.hurdles)
+        if now != lower:
+            moved = zip(cls.hurdles, now, lower, strict=True)
+            hurdles = [each._replace(amount=each.amount - new + old) for each, new, old in moved]
+            self._keep(cls, hurdles, is_lowered=True)
+        return self._is_cleared(cls)
 
     def _is_nearer(self, cls: Class) -> bool:
         """Return whether a class is worth trying now that its own team holds less."""
@@ -178,6 +196,7 @@ class Lines:
             self.rouse(cls)
             return
         hurdles = self._owing.hurdles(cls) if self._owing.is_on else self._limits(cls)
+        is_lowered = self._owing.is_on and hurdles is not None
         if hurdles is not None:
             self.wanting.pop(cls)
         elif cls in self.wanting.members:
@@ -186,7 +205,8 @@ class Lines:
             self.wanting[cls] = None
             hurdles = self._limits(cls)
         # Limits that smaller sizes met are not looked at again.
-        self._keep(cls, hurdles + list(cls.hurdles) if _is_elastic(cls) else hurdles)
+        hurdles += cls.hurdles if _is_elastic(cls) else ()
+        self._keep(cls, hurdles, is_lowered=is_lowered)
 
     def _may_pass(self, cls: Class) -> bool:
         """Return whether no limit is in the way of a class any more that one stopped."""
@@ -206,7 +226,7 @@ class Lines:
         met = (self._tree.obstacle(cls.team, option.amounts) for option in cls.options)
         return [Hurdle(*each) for each in met if each is not None and each[0] is not cls.team]
 
-    def _keep(self, cls: Class, hurdles: list[Hurdle]) -> None:
+    def _keep(self, cls: Class, hurdles: list[Hurdle], *, is_lowered: bool) -> None:
         """Keep a class behind hurdles, the lowest of each kind."""
         if len(hurdles) > 1:
             lowest: dict[tuple[Team, int, bool], Hurdle] = {}
@@ -214,6 +234,7 @@ class Lines:
                 lowest.setdefault((each.node, each.number, each.of_quota), each)
             hurdles = list(lowest.values())
         cls.hurdles = tuple(hurdles)
+        cls.lower = self._owing.lower(cls, hurdles) if is_lowered and hurdles else None
         branch = cls.team.path[-2]
         if branch is not cls.team:
             branch.idle.pop(cls, None)
@@ -238,6 +259,14 @@ def _below(team: Team) -> Iterator[Class]:
     yield from team.classes.values()
     for child in team.children:
         yield from _below(child)
+
+
+def _is_next_alike(cls: Class, job: Job) -> bool:
+    """Return whether what stops a job stops the next of its class as well."""
+    if not cls.line:
+        return False
+    head = cls.line[0][2]
+    return head.terms == job.terms and head.limit_ms == job.limit_ms
 
 
 def _is_elastic(cls: Class) -> bool:

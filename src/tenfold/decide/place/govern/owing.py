@@ -6,7 +6,7 @@ towards it: own jobs do everywhere, what a sibling borrowed does at limits above
 neither would help is owed nothing, and waits until the limit in its way is further away.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.holdings import Holdings
@@ -51,6 +51,13 @@ class Owing:
             if blocked is not False:
                 found += self._ways_past(cls.team, option.amounts, blocked)
         return found
+
+    def lower(self, cls: Class, hurdles: Sequence[Hurdle]) -> tuple[int, ...]:
+        """Return by hurdle what a class could do itself about it: its team's lower priorities."""
+        below = self._holdings.below
+        return tuple(
+            0 if each.of_quota else below(cls.team, cls.priority, each.number) for each in hurdles
+        )
 
     def _blocked(self, cls: Class, amounts: Amounts) -> Hurdle | bool:
         """Return the first limit that nobody's going would help against, or whether any is met.

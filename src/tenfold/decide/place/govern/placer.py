@@ -105,7 +105,7 @@ def _is_small(event: Event, books: Books, fresh: list[Job]) -> bool:
     if isinstance(event, JobStopped) and event.cause == "preempted":
         holding = books.release(event.job_id)
         fresh.append(holding.job)
-        return holding.job.terms is None
+        return books.admission.is_plain(holding.job)
     return isinstance(event, JobIdled | JobBusy)
 
 

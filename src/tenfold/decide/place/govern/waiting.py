@@ -25,6 +25,7 @@ class Class:
         "is_gang",
         "least",
         "line",
+        "lower",
         "options",
         "priority",
         "shape",
@@ -45,6 +46,8 @@ class Class:
         self.state: State = "active"
         self.hurdles: tuple[Hurdle, ...] = ()
         """Any of them that is cleared makes it worth trying again."""
+        self.lower: tuple[int, ...] | None = None
+        """By hurdle: what its team's lower priorities held, which lowers it; None: nothing does."""
         self.is_gang = False
         """Whether it asks for whole nodes, so that small jobs could starve it."""
         self.least = 0
