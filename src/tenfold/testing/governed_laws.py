@@ -142,7 +142,9 @@ def _gone_in_time(
     for start in starts if kept else ():
         job = view.pending[start.job_id]
         for slot in start.slots:
-            if slot.node not in kept or _stays_whole(after, slot.node):
+            if slot.node not in kept or not (slot.gpus or slot.milli):
+                continue
+            if _stays_whole(after, slot.node):
                 continue
             until_ms = kept[slot.node]
             if job.limit_ms is not None:

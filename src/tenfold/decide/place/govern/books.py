@@ -6,6 +6,7 @@ from tenfold.decide.place.govern.holdings import Holding, Holdings, made_holding
 from tenfold.decide.place.govern.lines import Class, Lines, Option
 from tenfold.decide.place.govern.owing import Owing
 from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
+from tenfold.decide.place.govern.waiting import Trait
 from tenfold.decide.place.govern.windows import Windows
 from tenfold.fleet.capacity import Seat, Slots
 from tenfold.fleet.fleet import FleetView
@@ -52,6 +53,7 @@ class Books:
         self.windows = Windows(govern, view.nodes, now_ms)
         self.windows.close(self.capacity)
         self._nodes = view.nodes
+        self._is_timely = bool(govern.windows or (govern.promises and govern.backfill))
         self._is_timed = bool(govern.delay_ms or govern.stops_per_hour)
         self._options: dict[str, tuple[Option, ...]] = {}
         self._traits: dict[str, tuple[int, bool]] = {}
@@ -104,7 +106,8 @@ class Books:
     def class_of(self, job: Job) -> Class:
         """Return a class for a job, which is not in the lines yet."""
         shape = job.shape
-        cls = Class(self.tree.team(job.team), shape, job.priority, self.options(shape))
+        team, options = self.tree.team(job.team), self.options(shape)
+        cls = Class(team, shape, job.priority, options, self.trait(job))
         traits = self._traits.get(shape.key)
         if traits is None:
             seats = self.capacity.seats(shape)
@@ -115,6 +118,19 @@ class Books:
             traits = self._traits[shape.key] = (least, is_gang)
         cls.least, cls.is_gang = traits
         return cls
+
+    def trait(self, job: Job) -> Trait:
+        """Return what tells jobs of one shape apart that may not take the same room.
+
+        Limits count where there are windows to keep off, or holes to be gone from in time.
+        """
+        terms = job.terms
+        if terms is None:
+            return (job.limit_ms,) if self._is_timely else ()
+        sizes = (terms.least_gpus, terms.most_gpus) if terms.least_gpus else ()
+        if not self._is_timely:
+            return sizes
+        return (job.limit_ms, terms.preemptible, terms.off_peak, *sizes)
 
     def never(self, job: Job) -> Reason | None:
         """Return why quotas will never let a job in, whatever others give back."""
@@ -143,7 +159,7 @@ class Books:
     def enter(self, job: Job) -> None:
         """Put a job into the lines."""
         team = self.tree.team(job.team)
-        cls = self.lines.get(team, job.priority, job.shape)
+        cls = self.lines.get(team, job.priority, job.shape, self.trait(job))
         if cls is None:
             cls = self.class_of(job)
             self.lines.enter(cls)

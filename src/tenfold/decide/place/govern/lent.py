@@ -4,7 +4,6 @@ Whoever does is kept until the stops are facts: the room stays his, and nobody e
 to go for him meanwhile.
 """
 
-
 from tenfold.decide.place.coming import Coming
 from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.books import Books, Promised

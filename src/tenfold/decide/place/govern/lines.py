@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from tenfold.decide.place.govern.owing import Owing, Wanting
 from tenfold.decide.place.govern.tree import Hurdle, Obstacle, Team, Tree
 from tenfold.decide.place.govern.turns import Turns
-from tenfold.decide.place.govern.waiting import Class, Option, State
+from tenfold.decide.place.govern.waiting import Class, Option, State, Trait
 from tenfold.model.job import Job, Shape
 
 __all__ = ["Class", "Lines", "Option"]
@@ -38,13 +38,13 @@ class Lines:
         for team in self._tree.teams.values():
             yield from team.classes.values()
 
-    def get(self, team: Team, priority: int, shape: Shape) -> Class | None:
+    def get(self, team: Team, priority: int, shape: Shape, trait: Trait = ()) -> Class | None:
         """Return a class, where anybody waits in it."""
-        return team.classes.get((priority, shape.key))
+        return team.classes.get((priority, shape.key, trait))
 
     def enter(self, new: Class) -> None:
         """Add a class that nobody waits in yet."""
-        new.team.classes[new.priority, new.shape.key] = new
+        new.team.classes[new.key] = new
 
     def add(self, cls: Class, job: Job) -> None:
         """Put a job into its class."""
@@ -73,7 +73,7 @@ class Lines:
         job = heappop(cls.line)[2]
         self.count -= 1
         if not cls.line:
-            del cls.team.classes[cls.priority, cls.shape.key]
+            del cls.team.classes[cls.key]
             self.wanting.pop(cls)
         if cls.state == "parked" or cls in self.wanting.members or not _is_next_alike(cls, job):
             # The next head may find room where this one found none.
@@ -199,8 +199,6 @@ class Lines:
         is_lowered = self._owing.is_on and hurdles is not None
         if hurdles is not None:
             self.wanting.pop(cls)
-        elif cls in self.wanting.members:
-            return
         else:
             self.wanting[cls] = None
             hurdles = self._limits(cls)

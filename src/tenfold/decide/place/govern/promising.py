@@ -66,7 +66,8 @@ class Promising:
         books = self._books
         for promised in self._in_order():
             job, promise = promised.job, promised.promise
-            cls = books.lines.get(promised.cls.team, job.priority, job.shape)
+            team, trait = promised.cls.team, books.trait(job)
+            cls = books.lines.get(team, job.priority, job.shape, trait)
             if cls is None or cls.line[0][:2] > (job.submitted_ms, job.seq):
                 continue
             if is_repair(self._view, job):

@@ -81,7 +81,7 @@ class Team:
         self.pool = [0] * size
         """Its quota less what those below it do not lend."""
         self.borrow = [UNLIMITED] * size
-        self.classes: dict[tuple[int, str], Any] = {}
+        self.classes: dict[Any, Any] = {}
         """Those who wait in it; kept by `lines`, as are the next."""
         self.idle: dict[Any, None] = {}
         """Classes in a whole branch that found no room, or nobody to displace."""

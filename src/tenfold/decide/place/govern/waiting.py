@@ -1,4 +1,4 @@
-"""Classes of waiting jobs: one team, priority and shape."""
+"""Classes of waiting jobs: one team, priority and shape, and alike in what else places them."""
 
 from typing import Literal, NamedTuple
 
@@ -7,6 +7,10 @@ from tenfold.decide.place.govern.tree import Hurdle, Team
 from tenfold.model.job import Job, Shape
 
 State = Literal["active", "parked", "gated"]
+Trait = tuple[int | None, ...]
+"""What beside the shape tells where a job may go: its limit where time counts, its sizes."""
+Key = tuple[int, str, Trait]
+"""Priority, shape and trait: one class of a team."""
 
 
 class Option(NamedTuple):
@@ -23,6 +27,7 @@ class Class:
         "amounts",
         "hurdles",
         "is_gang",
+        "key",
         "least",
         "line",
         "lower",
@@ -34,9 +39,15 @@ class Class:
     )
 
     def __init__(
-        self, team: Team, shape: Shape, priority: int, options: tuple[Option, ...]
+        self,
+        team: Team,
+        shape: Shape,
+        priority: int,
+        options: tuple[Option, ...],
+        trait: Trait = (),
     ) -> None:
         self.team = team
+        self.key: Key = (priority, shape.key, trait)
         self.shape = shape
         self.priority = priority
         self.options = options

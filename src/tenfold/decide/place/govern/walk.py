@@ -65,7 +65,9 @@ class Walk:
             return None
         lines, shape = books.lines, job.shape
         team, options = books.tree.team(job.team), books.options(shape)
-        if len(options) > 1 or (lines.count and lines.get(team, job.priority, shape) is not None):
+        if len(options) > 1:
+            return None
+        if lines.count and lines.get(team, job.priority, shape, books.trait(job)) is not None:
             return None
         accelerator, amounts = next(iter(options))
         if books.tree.obstacle(team, amounts) is not None:

@@ -106,7 +106,8 @@ class Settled:
         """Return the class that a job waits in, or would."""
         books = self.books
         team = books.tree.team(job.team)
-        return books.lines.get(team, job.priority, job.shape) or books.class_of(job)
+        cls = books.lines.get(team, job.priority, job.shape, books.trait(job))
+        return cls or books.class_of(job)
 
     def ahead(self, job: Job) -> int:
         """Return how many jobs of its own class go before a job."""
