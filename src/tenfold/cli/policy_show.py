@@ -79,7 +79,6 @@ def rules_of(govern: Govern) -> dict[str, object]:
     return {
         "fair_share": govern.fair_share,
         "half_life_h": govern.half_life_ms / HOUR,
-        "order": govern.order,
         "promises": govern.promises,
         "promise_after_min": govern.promise_after_ms / MINUTE,
         "backfill": govern.backfill,

@@ -58,7 +58,6 @@ def read_govern(values: Table, findings: list[Finding]) -> GovernTables:
         teams=tuple(teams.values()),
         fair_share=row.fair_share,
         half_life_ms=millis(row.half_life_h, HOUR),
-        order=row.order,
         promises=row.promises,
         promise_after_ms=millis(row.promise_after_min, MINUTE),
         backfill=row.backfill,

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from tenfold.files.fleet_rows import Name, Row
-from tenfold.model.govern import FairShare, Govern, Order
+from tenfold.model.govern import FairShare, Govern
 from tenfold.model.units import HOUR, MINUTE
 
 USUAL = Govern()
@@ -24,7 +24,6 @@ class GovernRow(Row, frozen=True, kw_only=True):
 
     fair_share: FairShare = USUAL.fair_share
     half_life_h: Annotated[float, Meta(gt=0, le=100_000)] = USUAL.half_life_ms / HOUR
-    order: Order = USUAL.order
     promises: Count = USUAL.promises
     promise_after_min: Minutes = USUAL.promise_after_ms / MINUTE
     backfill: bool = USUAL.backfill

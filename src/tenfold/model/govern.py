@@ -22,7 +22,6 @@ Amounts = dict[str, int]
 """Thousandths of a GPU by accelerator type or `ANY`; micro-USD an hour under `USD`."""
 FairShare = Literal["held", "decayed"]
 """`held` looks at what teams hold now; `decayed` also at what they used of late."""
-Order = Literal["arrival", "learned"]
 
 
 class TeamTerms(Struct, frozen=True, kw_only=True):
@@ -52,8 +51,6 @@ class Govern(Struct, frozen=True, kw_only=True):
     fair_share: FairShare = "held"
     half_life_ms: Millis = Millis(24 * HOUR)
     """After so long, use counts half as much under `decayed`."""
-    order: Order = "arrival"
-    """How jobs of one team and priority follow each other."""
     promises: int = 4
     """Blocked gangs that are promised a start at a time; 0 turns promises off."""
     promise_after_ms: Millis = Millis(30 * MINUTE)

@@ -3,6 +3,7 @@
 from tenfold.decide.place.govern.admission import Admission
 from tenfold.decide.place.govern.asks import Amounts, Resources, milli_of
 from tenfold.decide.place.govern.holdings import Holding, Holdings, made_holding
+from tenfold.decide.place.govern.lately import lately
 from tenfold.decide.place.govern.lines import Class, Lines, Option
 from tenfold.decide.place.govern.owing import Owing
 from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
@@ -37,6 +38,8 @@ class Books:
     def __init__(self, govern: Govern, view: FleetView, now_ms: Millis) -> None:
         self.govern = govern
         self.tree = Tree(govern, Resources(govern, view.nodes), now_ms)
+        if govern.fair_share == "decayed":
+            self.tree.remember(lately(view, govern.half_life_ms))
         self.capacity = TopologyCapacity.of(view)
         self.holdings = Holdings(govern, self.tree)
         self.owing = Owing(self.tree, self.holdings, preempts=govern.preempts)

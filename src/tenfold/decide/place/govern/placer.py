@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tenfold.decide.place.govern.books import Books
+from tenfold.decide.place.govern.lately import epoch
 from tenfold.decide.place.govern.tree import next_hours_ms
 from tenfold.decide.place.govern.walk import Walk
 from tenfold.fleet.fleet import FleetView
@@ -42,6 +43,9 @@ class GovernedPlacer:
         self._hours_ms: int | None = None
         """When quotas, off-peak hours or windows change next."""
         self._books: Books | None = None
+        self._is_decayed = govern.fair_share == "decayed"
+        self._epoch = 0
+        """The count of finished jobs at which the use of late was taken."""
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return starts, stops, promises and resizes, and when to be asked again."""
@@ -53,9 +57,11 @@ class GovernedPlacer:
             or self._version + len(news) != view.version
             or (self._hours_ms is not None and now_ms >= self._hours_ms)
             or books.resizing
+            or (self._is_decayed and self._epoch != epoch(view.ended))
             or not _hear(books, news, fresh)
         ):
             books = self._books = Books(self._govern, view, now_ms)
+            self._epoch = epoch(view.ended)
             edges = (next_hours_ms(self._govern, now_ms), books.windows.next_ms)
             self._hours_ms = min((at_ms for at_ms in edges if at_ms is not None), default=None)
             fresh = list(view.pending.values())

@@ -1,9 +1,10 @@
 """The part of a walk that keeps promises, makes new ones, and fills the holes before them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tenfold.decide.place.govern.books import Promised
+from tenfold.decide.place.govern.defragment import moves_for
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
 from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.promises import (
@@ -16,7 +17,7 @@ from tenfold.decide.place.govern.promises import (
 from tenfold.decide.place.govern.upkeep import claim, open_to
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.actions import PromiseStart, StartJob
+from tenfold.model.actions import PromiseStart, StartJob, StopJob
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Job, Promise, Slot
 from tenfold.model.reason import Reason
@@ -102,11 +103,25 @@ class Promising:
             coming = dict.fromkeys(books.windows.coming_for(cls.line[0][2], now_ms))
             types = self._owed_types(cls)
             plan = plan_promise(books.capacity, cls.shape, types, leaving, busy | coming)
-            if plan is not None:
-                slots, start_ms = plan
-                job = books.lines.leave(cls)
-                start_ms = max(start_ms, Millis(now_ms + 1))
-                self._promise(job, Promise(slots, start_ms, now_ms))
+            if plan is None:
+                continue
+            slots, start_ms = plan
+            moves = moves_for(self._walk, cls, start_ms) if govern.defragment else None
+            job = books.lines.leave(cls)
+            if moves is not None:
+                self._move(job, moves.movers)
+                slots, start_ms = moves.slots, Millis(now_ms + SHORTEST_GUESS_MS)
+            start_ms = max(start_ms, Millis(now_ms + 1))
+            self._promise(job, Promise(slots, start_ms, now_ms))
+
+    def _move(self, job: Job, movers: Iterable[Holding]) -> None:
+        """Stop those who make room for a gang and go on elsewhere."""
+        for holding in movers:
+            self._books.holdings.stop(holding)
+            why = f"job `{job.id}` needs whole nodes, and there is room for it elsewhere"
+            stop = StopJob(holding.job.id, "moved", Reason("defragmented", why))
+            self._walk.actions.append(stop)
+            self._walk.stops += 1
 
     def _being_started(self) -> dict[NodeId, None]:
         """Return nodes of starts under way: who starts later than a promise fills its hole."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tenfold.decide.place.govern.asks import Amounts, Resources
+from tenfold.decide.place.govern.lately import Used
 from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import TeamId
 from tenfold.model.units import DAY, Millis
@@ -49,6 +50,7 @@ class Team:
         "held",
         "id",
         "idle",
+        "lately",
         "parent",
         "path",
         "pool",
@@ -74,6 +76,8 @@ class Team:
         """What it takes of its pool: what those below hold beyond what they do not lend."""
         self.taken = [0] * size
         """What it takes of its pool by holdings alone, without promises and with all who leave."""
+        self.lately = [0] * size
+        """What is counted on top of that for the use of late, where shares look at it."""
         self.effective = [0] * size
         """Its quota, and at least those of all below it."""
         self.guaranteed = [0] * size
@@ -218,16 +222,30 @@ class Tree:
     def share(self, team: Team, amounts: Amounts) -> float:
         """Return the dominant share that a team would hold with so much more, by weight."""
         capacity, types, held = self.resources.capacity, self.resources.types, team.held
-        most = 0.0
+        lately, most = team.lately, 0.0
         for number, amount in amounts:
             if number < types and (total := capacity[number]):
-                share = (held[number] + amount) / total
+                share = (held[number] + lately[number] + amount) / total
                 most = max(most, share)
         if types > 1:
             for number in range(types):
                 if total := capacity[number]:
-                    most = max(most, held[number] / total)
+                    most = max(most, (held[number] + lately[number]) / total)
         return most / team.weight
+
+    def remember(self, used: Used) -> None:
+        """Count on top of what teams hold what they used of late."""
+        resources = self.resources
+        for (team_id, accelerator), milli in used.items():
+            numbers: list[int] = (
+                [resources.number[accelerator]] if accelerator in resources.number else []
+            )
+            if not numbers:
+                numbers = list(range(resources.types))
+            whole = sum(resources.capacity[number] for number in numbers) or 1
+            for node in self.team(team_id).path:
+                for number in numbers:
+                    node.lately[number] += milli * resources.capacity[number] // whole
 
     def turn_of(self, team: Team, amounts: Amounts) -> tuple[int, float]:
         """Return the turn of a team with so much more: those within their quota go first."""

@@ -283,15 +283,26 @@ class Walk:
         with open_to(self, job), kept_from(self, job):
             return self._shrink(cls, job) or self._make_room(cls, job)
 
-    def _make_room(self, cls: Class, job: Job) -> Seated | None:
-        """Order the cheapest stops that make room for a job."""
-        books = self.books
+    @property
+    def reclaim(self) -> Reclaim:
+        """The search for those who must give way, begun when somebody first asks."""
         if self._reclaim is None:
+            books = self.books
             self._reclaim = Reclaim(
                 books.govern, books.tree, books.holdings, books.capacity, self.view, self.now_ms
             )
+        return self._reclaim
+
+    def may_displace(self) -> bool:
+        """Return whether anybody may be told to stop for another now."""
+        books = self.books
+        return books.govern.preempts and not books.resizing and self._may_stop_more()
+
+    def _make_room(self, cls: Class, job: Job) -> Seated | None:
+        """Order the cheapest stops that make room for a job."""
+        books = self.books
         for option in cls.options:
-            victims = self._reclaim.victims(job, cls.team, option)
+            victims = self.reclaim.victims(job, cls.team, option)
             if victims:
                 for holding in victims:
                     self.stop(holding, _why(job, holding))
