@@ -53,10 +53,8 @@ def soak_one(seed: int, name: PolicyName | None = None, *, every: int = 1) -> So
     return run_world(world, name, every=every)
 
 
-def policy_of(seed: int, *, governed: bool = False) -> PolicyName:
-    """Return whose turn a seed is; with `governed`, every third world is governed."""
-    if not governed:
-        return PLAIN[seed % len(PLAIN)]
+def policy_of(seed: int) -> PolicyName:
+    """Return whose turn a seed is: every third world is governed."""
     if seed % GOVERNED_EVERY == 0:
         return "governed"
     return PLAIN[(seed - seed // GOVERNED_EVERY - 1) % len(PLAIN)]
