@@ -21,6 +21,7 @@ from benchmarks import (
     startup,
     workload_fit,
 )
+from benchmarks.grow import measured as grow_measured
 from benchmarks.planner import fresh as planner_fresh
 from benchmarks.planner import serving as planner_serving
 from benchmarks.planner import training as planner_training
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "planner-serving": planner_serving.run,
     "planner-training": planner_training.run,
     "planner-fresh": planner_fresh.run,
+    "grow-measured": grow_measured.run,
 }
 
 

@@ -148,10 +148,13 @@ class Promised:
             **{one: run.job for one, run in fleet.running.items()},
             **fleet.pending,
         }
-        has_it = alike in [_alike(jobs[one.job_id]) for one in others]
-        assert has_it, f"`{job_id}` was promised a start, and nobody has it"
-        del self._told[job_id]
-        self._due[alike].remove(max(self._due[alike]))
+        heirs = [
+            one.job_id
+            for one in others
+            if _alike(jobs[one.job_id]) == alike and one.job_id not in self._told
+        ]
+        assert heirs, f"`{job_id}` was promised a start, and nobody has it"
+        self._told[heirs[0]] = self._told.pop(job_id)
 
     def _started(self, fleet: Fleet, job_id: JobId, now_ms: Millis) -> None:
         held = fleet.running.get(job_id) or fleet.orders.get(job_id)

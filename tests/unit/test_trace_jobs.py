@@ -66,8 +66,8 @@ def test_jobs_that_ask_alike_share_one_shape(tmp_path: Path):
 
 
 def test_a_column_that_is_not_understood_is_noted(tmp_path: Path):
-    path = table(tmp_path, "0,5,1,x,7", header="submit_s,duration_s,gpus,model,start_s")
-    note = "the columns `model`, `start_s` are not understood and ignored"
+    path = table(tmp_path, "0,5,1,x,7", header="submit_s,duration_s,gpus,model,node")
+    note = "the columns `model`, `node` are not understood and ignored"
     assert read_jobs(path).notes == [note]
 
 

@@ -24,6 +24,7 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
+app.command("tenfold.cli.grow:app", name="grow", help="Name what breaks first at 2x, 5x, 10x.")
 app.command("tenfold.cli.facts:app", name="facts", help="Figures about hardware, prices, models.")
 app.command(
     "tenfold.cli.estimate:app", name="estimate", help="Estimate what training and serving take."

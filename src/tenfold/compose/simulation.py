@@ -38,6 +38,8 @@ class SimAsk(Struct, frozen=True, kw_only=True):
     """When jobs come that are held back; the others come when they are submitted."""
     ends: Mapping[JobId, JobStatus] = {}
     """How jobs end that do not complete."""
+    until_ms: Millis | None = None
+    """The last moment that is simulated; None lets every job come to its end."""
 
     @property
     def gpus(self) -> int:
@@ -53,6 +55,8 @@ class SimResult(Struct, frozen=True, kw_only=True):
     events: int
     meters: Meters
     fleet: Fleet
+    work_ms: Mapping[JobId, float] = {}
+    """Work that jobs which run at the last moment have behind them."""
 
 
 def simulate(
@@ -62,7 +66,10 @@ def simulate(
     witnesses: Sequence[Witness] = (),
     around: Callable[[Decider], Decider] | None = None,
 ) -> SimResult:
-    """Run a simulation to its end; `around` may put something between loop and decider."""
+    """Run a simulation to its end, or to the last moment that is asked for.
+
+    `around` may put something between loop and decider.
+    """
     start = Millis(min(0, ask.jobs[0].submitted_ms)) if ask.jobs else Millis(0)
     world = SimWorld(
         ask.jobs,
@@ -73,6 +80,8 @@ def simulate(
         release_ms=ask.release_ms,
     )
     world.ends = ask.ends
+    if ask.until_ms is not None:
+        world.last_ms = ask.until_ms
     fleet = Fleet()
     shapes = {job.shape.key: job.shape for job in ask.jobs}.values()
     decider = placing_decider(ask.policy, ask.settings.restart_cost_ms, shapes=shapes)
@@ -93,6 +102,7 @@ def simulate(
         events=fleet.version,
         meters=world.meters,
         fleet=fleet,
+        work_ms={} if ask.until_ms is None else world.work_ms(ask.until_ms),
     )
 
 

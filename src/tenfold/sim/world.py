@@ -27,7 +27,7 @@ from tenfold.model.job import Job, JobStatus
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.sim.chance import fraction
-from tenfold.sim.running import NEVER, arrivals, uses
+from tenfold.sim.running import NEVER, arrivals, uses, work_at
 from tenfold.sim.runs import Happening, Runs
 from tenfold.sim.settings import SimSettings
 
@@ -54,6 +54,8 @@ class SimWorld(Runs):
         super().__init__(jobs, settings, neighbours)
         self.ends: Mapping[JobId, JobStatus] = {}
         """How jobs end that do not complete; a world may be told before it begins."""
+        self.last_ms: int = NEVER - 1
+        """The last moment that there is; a world may be told before it begins."""
         self._jobs, self._times = arrivals(jobs, release_ms)
         self._next = 0
         self._next_ms: int = self._times[0]
@@ -79,8 +81,8 @@ class SimWorld(Runs):
             if self._neighbours is not None:
                 now = self._advance(now, until_ms)
             if until_ms is not None and until_ms < now:
-                return until_ms, ()
-            if now == NEVER:
+                return (until_ms, ()) if until_ms <= self.last_ms else None
+            if now > self.last_ms:
                 return None
             moment: Millis = now  # pyright: ignore[reportAssignmentType]
             facts = self._facts(moment)
@@ -135,13 +137,17 @@ class SimWorld(Runs):
                 outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
         return outcomes
 
+    def work_ms(self, now_ms: Millis) -> dict[JobId, float]:
+        """Return how much of its work each job that runs has behind it."""
+        return {job_id: work_at(run, now_ms) for job_id, run in self._runs.items()}
+
     def _advance(self, now: int, until_ms: Millis | None) -> int:
         """Let saves begin and end before the next fact; they move the ends of jobs."""
         assert self._neighbours is not None
         while True:
             due_ms = self._neighbours.due_ms()
             limit_ms = now if until_ms is None else min(now, until_ms)
-            if due_ms >= limit_ms:
+            if due_ms >= limit_ms or due_ms > self.last_ms:
                 return now
             self._retime(self._neighbours.advance(due_ms), due_ms)
             now = min(self._next_ms, self._heap[0][0] if self._heap else NEVER)

@@ -114,6 +114,8 @@ class _Job:
             memory_gib=self.memory_gib,
             user=self.user,
             status=self.status,
+            # Without the table of jobs the first start stands in for the submission.
+            start_s=None if self.submit_s is None else self.start_s,
         )
 
 

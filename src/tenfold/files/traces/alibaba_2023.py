@@ -89,4 +89,5 @@ def _pod(row: NamedRow) -> TraceRow | None:
         memory_gib=memory_mib / 1_024,
         qos=row.text("qos"),
         status=row.text("pod_phase"),
+        start_s=started_s,
     )

@@ -132,6 +132,7 @@ def _amounts(columns: JobColumns) -> dict[str, Cells[int] | Cells[float]]:
         "duration_s": columns.duration_ms,
         "limit_s": columns.limit_ms,
         "deadline_s": columns.deadline_ms,
+        "start_s": columns.start_ms,
         "cpus": columns.cpus,
         "mem_gib": columns.memory_gib,
     }

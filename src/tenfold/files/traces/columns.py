@@ -28,7 +28,7 @@ COLUMNS = (
     "mem_gib",
     "limit_s",
 )
-OPTIONAL = ("priority", "deadline_s", "profile")
+OPTIONAL = ("priority", "deadline_s", "profile", "start_s")
 POD_COLUMNS = ("pod", "name", "num_gpu", "gpu_milli", "gpu_spec", "cpu_milli", "memory_mib")
 UNDERSTOOD = (*COLUMNS, *OPTIONAL, *TERMS, *POD_COLUMNS)
 TRACE_NAMES = ("trace", "workload")
@@ -54,6 +54,7 @@ class JobColumns(NamedTuple):
     priority_milli: Cells[int] | None
     deadline_ms: Cells[int] | None
     profile: Cells[str] | None
+    start_ms: Cells[int] | None
     terms: TermColumns | None
 
 
@@ -87,6 +88,7 @@ def job_columns(table: Table, *, fill: bool) -> JobColumns:
         priority_milli=table.milli("priority"),
         deadline_ms=table.milli("deadline_s"),
         profile=table.texts("profile"),
+        start_ms=None if fill else table.milli("start_s"),
         terms=term_columns(table),
     )
 

@@ -58,6 +58,7 @@ def _row(row: NamedRow) -> TraceRow | None:
         user=row.text("user"),
         qos=row.text("type"),
         status=row.text("state"),
+        start_s=row.time_s("start_time"),
     )
 
 

@@ -16,7 +16,7 @@ from tenfold.files.traces.checks import refuse, shape_problem, terms_are_sound
 from tenfold.files.traces.columns import UNDERSTOOD, JobColumns, as_known, column_notes, job_columns
 from tenfold.files.traces.tables import read_table
 from tenfold.files.traces.terms import array_sizes, members, with_terms
-from tenfold.files.traces.trace import JobTrace, status_word
+from tenfold.files.traces.trace import JobTrace, possible_starts, status_word
 from tenfold.model.errors import InputError
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import WHOLE, Job, Shape, shape_of
@@ -44,11 +44,12 @@ def read_jobs(path: Path, *, default_team: str = "", fill: bool = False) -> JobT
     if shapes is None or not _is_sound(columns, ids, fill=fill):
         refuse(table, columns, ids, fill=fill)
     jobs = _jobs(columns, ids, shapes, default_team)
-    statuses = _statuses(columns, ids)
+    statuses, starts = _statuses(columns, ids), _starts(columns, ids)
     if columns.terms is not None:
         jobs = with_terms(jobs, columns.terms, ids)
-        statuses = _of_members(statuses, array_sizes(columns.terms, ids))
-    return JobTrace(jobs, notes, statuses)
+        sizes = array_sizes(columns.terms, ids)
+        statuses, starts = _of_members(statuses, sizes), _of_members(starts, sizes)
+    return JobTrace(jobs, notes, statuses, possible_starts(jobs, starts, notes))
 
 
 def _ids(columns: JobColumns, rows: int) -> Sequence[str]:
@@ -84,6 +85,7 @@ def _is_sound(columns: JobColumns, ids: Sequence[str], *, fill: bool) -> bool:
         columns.duration_ms,
         columns.limit_ms,
         columns.deadline_ms,
+        columns.start_ms,
         columns.cpus,
         columns.memory_gib,
     )
@@ -248,12 +250,19 @@ def _statuses(columns: JobColumns, ids: Sequence[str]) -> dict[JobId, str]:
     return {JobId(job): words[status] for job, status in pairs if status}
 
 
-def _of_members(statuses: dict[JobId, str], sizes: dict[str, int]) -> dict[JobId, str]:
-    """Return statuses in which the members of an array ended as their row says."""
+def _starts(columns: JobColumns, ids: Sequence[str]) -> dict[JobId, Millis]:
+    if columns.start_ms is None:
+        return {}
+    pairs = zip(ids, columns.start_ms.values, strict=True)
+    return {JobId(job): Millis(start) for job, start in pairs if start is not None}
+
+
+def _of_members(told: dict[JobId, T], sizes: dict[str, int]) -> dict[JobId, T]:
+    """Return what rows tell of jobs, for each member of an array what its row says."""
     if not sizes:
-        return statuses
-    found: dict[JobId, str] = {}
-    for job, status in statuses.items():
+        return told
+    found: dict[JobId, T] = {}
+    for job, value in told.items():
         for one in members(job, sizes[job]) if job in sizes else (job,):
-            found[one] = status
+            found[one] = value
     return found

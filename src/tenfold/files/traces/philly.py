@@ -69,6 +69,7 @@ def read_philly(path: Path) -> JobTrace:
                     team=entry.vc,
                     user=entry.user or "",
                     status=entry.status,
+                    start_s=_first_start(entry),
                 )
             )
     faults.stop()
@@ -103,6 +104,12 @@ def _duration(attempt: _Attempt, number: int, faults: Faults) -> float | None:
     start_s = _moment(attempt.start_time, number, "start_time", faults)
     end_s = _moment(attempt.end_time, number, "end_time", faults)
     return None if start_s is None or end_s is None else max(0.0, end_s - start_s)
+
+
+def _first_start(entry: _Entry) -> float | None:
+    """Return when the first attempt began: what came before it was the wait."""
+    text = entry.attempts[0].start_time
+    return None if text is None else seconds_of(" ".join(text.split()[:2]))
 
 
 def _moment(text: str | None, number: int, field: str, faults: Faults) -> float | None:

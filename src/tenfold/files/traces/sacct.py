@@ -76,6 +76,7 @@ def _row(row: NamedRow, job_id: str) -> TraceRow | None:
         status=row.text("State").partition(" ")[0],
         limit_s=limit_s,
         priority=int(priority),
+        start_s=row.time_s("Start"),
     )
 
 

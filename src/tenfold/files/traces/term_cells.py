@@ -60,11 +60,13 @@ def _members_at(trace: JobTrace, at: int) -> int | None:
     array = first.terms.array if first.terms is not None else ""
     if not array or first.id != f"{array}[0]":
         return None
-    status = trace.statuses.get(first.id)
+    status, start_ms = trace.statuses.get(first.id), trace.starts_ms.get(first.id)
     size = 1
     while at + size < len(jobs):
         job = jobs[at + size]
         is_next = job.id == f"{array}[{size}]" and trace.statuses.get(job.id) == status
+        if trace.starts_ms.get(job.id) != start_ms:
+            break
         if not is_next or replace(job, id=first.id, seq=first.seq) != first:
             break
         size += 1

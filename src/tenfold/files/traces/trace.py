@@ -4,7 +4,7 @@ Readers of public formats describe each job as a `TraceRow` in human units; here
 become jobs, with the first submission at time 0 and one `Shape` for each distinct request.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -28,17 +28,21 @@ _STATUS_WORDS = {
     "deadline": "timeout",
 }
 
+NO_STARTS: Mapping[JobId, Millis] = {}
+
 
 class JobTrace(NamedTuple):
     """Jobs by time of submission, and what their reader should know.
 
     `statuses` says how jobs ended where the source tells: `completed`, `failed`,
-    `cancelled`, `timeout`, or the source's own word in lower case.
+    `cancelled`, `timeout`, or the source's own word in lower case. `starts_ms` says when
+    jobs first started, where it tells; what happened is what a replay is measured against.
     """
 
     jobs: list[Job]
     notes: list[str]
     statuses: dict[JobId, str]
+    starts_ms: Mapping[JobId, Millis] = NO_STARTS
 
 
 class TraceRow(NamedTuple):
@@ -58,6 +62,7 @@ class TraceRow(NamedTuple):
     status: str = ""
     limit_s: float | None = None
     priority: int = 0
+    start_s: float | None = None
 
 
 def trace_of(rows: Sequence[TraceRow], notes: list[str], file: str) -> JobTrace:
@@ -75,13 +80,33 @@ def trace_of(rows: Sequence[TraceRow], notes: list[str], file: str) -> JobTrace:
     in_order = sorted(rows, key=attrgetter("submit_s"))
     jobs = [_job(row, seq, origin_s, shapes) for seq, row in enumerate(in_order)]
     statuses = {JobId(row.job_id): status_word(row.status) for row in rows if row.status}
-    return JobTrace(jobs, notes, statuses)
+    starts = {
+        JobId(row.job_id): _millis(row.start_s - origin_s)
+        for row in rows
+        if row.start_s is not None
+    }
+    return JobTrace(jobs, notes, statuses, possible_starts(jobs, starts, notes))
 
 
 def status_word(text: str) -> str:
     """Return our word for how a job ended, or the source's own in lower case."""
     plain = text.strip().lower()
     return _STATUS_WORDS.get(plain, plain)
+
+
+def possible_starts(
+    jobs: Sequence[Job], starts_ms: dict[JobId, Millis], notes: list[str]
+) -> dict[JobId, Millis]:
+    """Return the starts that lie at or after their submission; the others are not known."""
+    if not starts_ms:
+        return {}
+    early = [job.id for job in jobs if job.id in starts_ms and starts_ms[job.id] < job.submitted_ms]
+    for job_id in early:
+        del starts_ms[job_id]
+    if early:
+        jobs_start = "1 job starts" if len(early) == 1 else f"{len(early):,} jobs start"
+        notes.append(f"{jobs_start} before being submitted; when is taken as not known")
+    return starts_ms
 
 
 def even_split(gpus: float, nodes: float) -> int | None:

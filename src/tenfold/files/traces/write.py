@@ -20,6 +20,8 @@ from tenfold.model.units import SECOND
 _TERM_TEXTS = ("kind", "preemptible", "after", "off_peak", "within", "how", "needs", "avoids")
 _TEXTS = ("job_id", "team", "user", "gpu_type", "status", "qos", "profile", *_TERM_TEXTS)
 _WHOLE_NUMBERS = ("gpus_per_node", "priority", "least_gpus", "most_gpus", "array", "array_most")
+_ZERO_COUNTS = (*TERMS, "start_s")
+"""Columns in which a zero says something; a zero of the others is as good as empty."""
 
 
 def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
@@ -43,11 +45,11 @@ def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
 
 def _columns(trace: JobTrace) -> dict[str, list[Value]]:
     named = (*COLUMNS, *OPTIONAL)
-    rows = [_row(job, trace.statuses.get(job.id)) for job in trace.jobs]
+    rows = [_row(job, trace) for job in trace.jobs]
     if any(job.terms is not None or job.shape.where is not None for job in trace.jobs):
         named = (*named, *TERMS)
         rows = [
-            (name, *_row(job, trace.statuses.get(job.id))[1:], *term_cells(job, size))
+            (name, *_row(job, trace)[1:], *term_cells(job, size))
             for job, name, size in folded(trace)
         ]
     columns: dict[str, list[Value]] = {
@@ -56,11 +58,12 @@ def _columns(trace: JobTrace) -> dict[str, list[Value]]:
     return {
         name: values
         for name, values in columns.items()
-        if name in COLUMNS or any(value is not None if name in TERMS else value for value in values)
+        if name in COLUMNS
+        or any(value is not None if name in _ZERO_COUNTS else value for value in values)
     }
 
 
-def _row(job: Job, status: str | None) -> tuple[Value, ...]:
+def _row(job: Job, trace: JobTrace) -> tuple[Value, ...]:
     shape = job.shape
     return (
         job.id,
@@ -71,7 +74,7 @@ def _row(job: Job, status: str | None) -> tuple[Value, ...]:
         shape.gpus + shape.milli / WHOLE,
         shape.gpus_per_node,
         "|".join(shape.accelerators) or None,
-        status,
+        trace.statuses.get(job.id),
         job.qos or None,
         shape.cpus_milli / 1_000 or None,
         shape.memory_mib / 1_024 or None,
@@ -79,6 +82,7 @@ def _row(job: Job, status: str | None) -> tuple[Value, ...]:
         job.priority,
         _seconds(job.deadline_ms),
         job.profile or None,
+        _seconds(trace.starts_ms.get(job.id)),
     )
 
 
