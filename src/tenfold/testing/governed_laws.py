@@ -16,6 +16,7 @@ from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Promise
+from tenfold.model.node import Node
 from tenfold.model.units import DAY, Millis
 from tenfold.testing.broken import hold
 from tenfold.testing.governed_quota import Quotas, held_by_teams, is_in
@@ -127,7 +128,7 @@ def _watts_over(view: FleetView) -> dict[tuple[str, str], int]:
     over: dict[tuple[str, str], int] = {}
     for node in view.nodes.values():
         if node.rack_watts:
-            rack = (str(node.site), node.rack or node.id)
+            rack = _rack(node)
             busy = node.gpus - view.gpus_free[node.id]
             drawn = node.watts_idle + busy * node.watts_per_gpu
             over[rack] = over.get(rack, -node.rack_watts) + drawn
@@ -159,13 +160,28 @@ def _gone_in_time(
 
 
 def _stays_whole(after: FleetView, node_id: NodeId) -> bool:
-    """Return whether a node has what it is kept for beside all who stay on it."""
-    node = after.nodes[node_id]
+    """Return whether a node has what it is kept for beside all who stay on it, and is fed."""
+    kept = after.nodes[node_id]
+    if _wanted(after, node_id) > kept.gpus:
+        return False
+    if not kept.rack_watts:
+        return True
+    rack = [node for node in after.nodes.values() if _rack(node) == _rack(kept)]
+    drawn = sum(node.watts_idle + _wanted(after, node.id) * node.watts_per_gpu for node in rack)
+    return drawn <= kept.rack_watts
+
+
+def _wanted(after: FleetView, node_id: NodeId) -> int:
+    """Return the GPUs of a node that are held by who stays, or kept for who is promised them."""
     stay = [run for run in after.running.values() if not run.stopping]
     here = [*stay, *after.orders.values(), *after.promises.values()]
     slots = [slot for one in here for slot in one.slots if slot.node == node_id]
     shared = {slot.device for slot in slots if slot.milli}
-    return sum(slot.gpus for slot in slots) + len(shared) <= node.gpus and not node.rack_watts
+    return sum(slot.gpus for slot in slots) + len(shared)
+
+
+def _rack(node: Node) -> tuple[str, str]:
+    return str(node.site), node.rack or node.id
 
 
 def _out_of_windows(

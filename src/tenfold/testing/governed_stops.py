@@ -172,16 +172,17 @@ def _all_needed(
     job = fleet.pending[asker]
     now = standing.before(decision, stops[0])
     is_due = stops[0].reason.code == "promise-due"
-    leave = [one.job_id for one in actions if isinstance(one, StopJob) and not _for_others(one)]
+    if any(isinstance(one, StopJob) and not _for_others(one) for one in actions):
+        # What others leave of themselves may be for somebody whose turn came before.
+        return
     gone = [one.job_id for one in stops]
     words = f"{gone} for `{asker}` at {standing.now_ms} ms"
     if is_due:
-        helps = now.promise_fits(job, without=[*leave, *gone])
+        helps = now.promise_fits(job, without=gone)
     else:
-        helps = now.fits(job, without=[*leave, *gone], until_windows=True)
+        helps = now.fits(job, without=gone, until_windows=True)
     hold("nobody-is-stopped-in-vain", helps, words)
     for stays in gone:
-        # What others leave of themselves may be for somebody whose turn came before.
         others = [one for one in gone if one != stays]
         fits = now.promise_fits if is_due else now.fits
         hold("nobody-is-stopped-in-vain", not fits(job, without=others), f"{words}: not `{stays}`")

@@ -60,8 +60,9 @@ class Holdings:
         self._on: dict[NodeId, dict[JobId, Holding]] = {}
         self._priorities: dict[Team, dict[int, list[int]]] = {}
         """By team and priority: what its holdings take of each resource, and their number."""
-        self._ripening: list[tuple[int, int, int, Holding]] = []
+        self._ripening: list[tuple[int, int, Holding]] = []
         """When holdings may be displaced for the first time."""
+        self._count_added = 0
         self._unseen = False
         """Whether somebody has become so whom nobody was told of."""
         self._tallies: dict[Team, _Tally | None] = {}
@@ -89,7 +90,8 @@ class Holdings:
         if job.terms is None or job.terms.preemptible:
             ripe_ms = self.ripe_ms(holding)
             if ripe_ms > holding.started_ms:
-                heappush(self._ripening, (ripe_ms, job.submitted_ms, job.seq, holding))
+                self._count_added += 1
+                heappush(self._ripening, (ripe_ms, self._count_added, holding))
                 # Those who have become so are let go little by little.
                 self._pass(holding.started_ms)
             else:
@@ -151,9 +153,9 @@ class Holdings:
         """Take note of those who have run long enough by now."""
         ripening = self._ripening
         while ripening and (
-            ripening[0][0] <= now_ms or self.held.get(ripening[0][3].job.id) is not ripening[0][3]
+            ripening[0][0] <= now_ms or self.held.get(ripening[0][2].job.id) is not ripening[0][2]
         ):
-            holding = heappop(ripening)[3]
+            holding = heappop(ripening)[2]
             self._unseen |= self.held.get(holding.job.id) is holding
 
     def on(self, node_id: NodeId) -> Iterable[Holding]:
