@@ -1,0 +1,1 @@
+"""What `tenfold grow` says breaks first, against what is planted, measured and published."""

@@ -1,0 +1,127 @@
+"""`tenfold grow`: what breaks first when demand or the fleet grows, and what to do about it."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter, validators
+
+from tenfold.cli.errors import Done
+from tenfold.cli.grow_json import document, stood
+from tenfold.cli.grow_show import show_grow
+from tenfold.cli.output import print_json
+from tenfold.compose.grow_inputs import MIX_LOAD, GrowFiles, grow_inputs
+from tenfold.files.measured_rows import read_measured
+from tenfold.model.errors import InputError
+from tenfold.model.growth import Axis
+from tenfold.study.grow.ladder import climb
+from tenfold.study.grow.question import GrowQuestion, check_question
+
+app = App(name="grow", help_format="plaintext", default_parameter=Parameter(show_default=False))
+
+FleetFile = Annotated[Path, Parameter(help="A fleet file.")]
+Jobs = Annotated[Path | None, Parameter(help="The history: a job table or a public trace.")]
+Mix = Annotated[str, Parameter(help="A workload of the facts, where there is no history.")]
+Load = Annotated[
+    float,
+    Parameter(
+        help="Share of the fleet that the mix fills today, 0.6.",
+        validator=validators.Number(gt=0, lte=100),
+    ),
+]
+Ran = Annotated[str, Parameter(help="What the history ran under: a policy or a slurm.conf.")]
+Profiles = Annotated[Path | None, Parameter(help="What jobs draw: `[profile.NAME]` tables.")]
+Measured = Annotated[Path | None, Parameter(help="A table of measured usage by factor.")]
+Along = Annotated[Axis, Parameter(help="What grows; all.")]
+To = Annotated[str, Parameter(help="Factors of interest, 2,5,10; the ladder ends at the largest.")]
+Require = Annotated[
+    str | None, Parameter(help="Status 1 unless the fleet as it is stands this factor, as 2x.")
+]
+Failures = Annotated[
+    str | None, Parameter(help="Failures of runs and saves: a preset or a fault trace.")
+]
+CountAssumed = Annotated[
+    bool, Parameter(negative="", help="Let layers that rest on an assumption break, too.")
+]
+Seeds = Annotated[
+    int,
+    Parameter(
+        help="Courses of luck that runs are made with, 5.",
+        validator=validators.Number(gte=1, lte=100),
+    ),
+]
+Seed = Annotated[int, Parameter(help="The same seed gives the same answer.")]
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+@app.default
+def grow_command(
+    fleet: FleetFile,
+    *,
+    jobs: Jobs = None,
+    mix: Mix = "",
+    load: Load = MIX_LOAD,
+    policy: Ran = "tenfold",
+    profiles: Profiles = None,
+    measured: Measured = None,
+    axis: Along = "all",
+    to: To = "2,5,10",
+    require: Require = None,
+    failures: Failures = None,
+    count_assumed: CountAssumed = False,
+    seed: Seed = 0,
+    seeds: Seeds = 5,
+    facts: Facts = None,
+    as_json: Json = False,
+) -> None:
+    """Name the layer that breaks first as a fleet grows, what relieves it, and what breaks next.
+
+    jobs: arrivals. job-size: GPUs of each job. data: bytes stored, read and saved. traffic:
+    requests. teams: more queues of the same kinds. nodes: the fleet by its own pattern, with
+    work for it, on the shared layers there are. all: nodes, data, traffic and teams.
+    """
+    question = GrowQuestion(
+        axis=axis,
+        to=tuple(_factor(word, "--to") for word in to.split(",")),
+        seed=seed,
+        seeds=seeds,
+        failures=failures,
+        require=None if require is None else _factor(require, "--require"),
+        count_assumed=count_assumed,
+    )
+    files = GrowFiles(
+        fleet=fleet,
+        jobs=jobs,
+        mix=mix,
+        load=load,
+        policy=policy,
+        failures=failures or "none",
+        profiles=profiles,
+        facts=facts,
+        seed=seed,
+    )
+    _answer(check_question(question), files, measured, as_json)
+
+
+def _answer(question: GrowQuestion, files: GrowFiles, measured: Path | None, as_json: bool) -> None:
+    points = () if measured is None else read_measured(measured)
+    answer = climb(grow_inputs(files, measured=points), question)
+    if as_json:
+        print_json(document(answer, question))
+    else:
+        show_grow(answer, question)
+    if not stood(answer, question):
+        raise Done(1)
+
+
+def _factor(word: str, option: str) -> float:
+    """Return a factor as people write it: `2`, `2x`, `1.5`."""
+    text = word.strip().lower()
+    try:
+        return float(text[:-1] if text.endswith("x") else text)
+    except ValueError:
+        raise InputError(
+            "not-a-factor",
+            f"`{option}` is given `{word}`, which is not a factor",
+            "write it as `2x` or `2`; several as `2,5,10`",
+        ) from None

@@ -1,0 +1,42 @@
+"""The answer of `tenfold grow` as a document, with what was required of it.
+
+Nothing in it comes from the clock or the machine: the same question gives the same bytes.
+"""
+
+from msgspec import Struct
+
+from tenfold.study.grow.answer import GrowAnswer
+from tenfold.study.grow.question import GrowQuestion
+
+
+class Required(Struct, frozen=True, kw_only=True):
+    """A factor that the fleet must stand as it is, and whether it does."""
+
+    factor: float
+    met: bool
+
+
+class GrowDocument(Struct, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    question: GrowQuestion
+    required: Required | None
+    answer: GrowAnswer
+
+
+def document(answer: GrowAnswer, question: GrowQuestion) -> GrowDocument:
+    """Return an answer with its question."""
+    factor = question.require
+    required = None if factor is None else Required(factor=factor, met=stood(answer, question))
+    return GrowDocument(question=question, required=required, answer=answer)
+
+
+def stood(answer: GrowAnswer, question: GrowQuestion) -> bool:
+    """Return whether the fleet stands what is required of it, without any relief.
+
+    What could not be judged raises no alarm.
+    """
+    first = answer.first
+    if question.require is None or first is None or first.k is None:
+        return True
+    return first.k >= question.require

@@ -1,0 +1,129 @@
+"""What growth is asked with, from files and names to a fleet, its history and its limits."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.failures import FailureSource, failure_source
+from tenfold.compose.fleet import OpenFleet, load_facts
+from tenfold.compose.governing import govern_of
+from tenfold.compose.sim_inputs import SimFiles, job_trace, policy_of, prepare
+from tenfold.compose.workload import WorkAsk, generate_work
+from tenfold.files.fleet import load_fleet
+from tenfold.files.work_profiles import read_work_profiles
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
+from tenfold.model.failure_law import NO_FAILURES
+from tenfold.model.growth import GrowSpec
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job, JobStatus
+from tenfold.model.measured import UsagePoint
+from tenfold.model.policy import Policy
+from tenfold.model.traffic import WorkProfile
+from tenfold.model.units import Millis
+from tenfold.physics.layout import lay_out
+
+MIX_DAYS = 14.0
+MIX_LOAD = 0.6
+"""Share of the fleet that a mix fills today where there is no history; an assumption."""
+
+
+class GrowFiles(Struct, frozen=True, kw_only=True):
+    """The files and names that a user gives."""
+
+    fleet: Path
+    jobs: Path | None = None
+    mix: str = ""
+    load: float = MIX_LOAD
+    policy: str = "tenfold"
+    failures: str = "none"
+    profiles: Path | None = None
+    facts: Path | None = None
+    seed: int = 0
+
+
+class GrowInputs(Struct, frozen=True, kw_only=True):
+    """All that growth is judged with, as values."""
+
+    fleet: OpenFleet
+    jobs: Sequence[Job] = ()
+    starts_ms: Mapping[JobId, Millis] = {}
+    """When jobs of the history really started, where it tells."""
+    ends: Mapping[JobId, JobStatus] = {}
+    """How jobs ended that did not complete."""
+    mix: str = ""
+    policy: Policy = Policy()
+    failures: FailureSource = NO_FAILURES
+    grow: GrowSpec = GrowSpec()
+    measured: Sequence[UsagePoint] = ()
+    profiles: Mapping[str, WorkProfile] = {}
+    notes: Sequence[str] = ()
+
+
+def grow_inputs(
+    files: GrowFiles, *, grow: GrowSpec | None = None, measured: Sequence[UsagePoint] = ()
+) -> GrowInputs:
+    """Read everything that growth is judged with; a fleet alone is enough to begin with."""
+    if files.jobs is not None and files.mix:
+        raise InputError(
+            "jobs-and-mix",
+            "both a history and a mix are given, and only one can be grown",
+            "leave out `--jobs` or `--mix`",
+        )
+    catalogue = load_facts(files.facts)
+    found = _work(files, catalogue)
+    return replace(
+        found,
+        failures=failure_source(files.failures, catalogue),
+        grow=grow or GrowSpec(),
+        measured=tuple(measured),
+        profiles=_profiles(files, found.fleet),
+    )
+
+
+def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
+    """Return the fleet with its history, or with jobs drawn from a mix; else with none."""
+    if files.jobs is not None:
+        return _history(files, files.jobs, catalogue)
+    spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
+    fleet = OpenFleet(spec=spec, layout=lay_out(spec), catalogue=catalogue)
+    policy = policy_of(files.policy)
+    if not files.mix:
+        said = "no history and no mix is given: layers that need one are unknown"
+        return GrowInputs(fleet=fleet, policy=policy, notes=(said,))
+    ask = WorkAsk(
+        fleet=files.fleet,
+        mixes=[files.mix],
+        loads=[files.load],
+        days=MIX_DAYS,
+        seed=files.seed,
+        facts=files.facts,
+    )
+    work = generate_work(ask)
+    said = f"no history: {MIX_DAYS:g} days are drawn from `{files.mix}` at load {work.load:.0%}"
+    jobs = work.trace.jobs
+    if policy.name == "governed":
+        policy = replace(policy, govern=govern_of(policy, spec, catalogue))
+    return GrowInputs(fleet=fleet, policy=policy, mix=files.mix, jobs=jobs, notes=(said,))
+
+
+def _history(files: GrowFiles, jobs: Path, catalogue: Catalogue) -> GrowInputs:
+    asked = SimFiles(fleet=files.fleet, jobs=jobs, policy=files.policy, facts=files.facts)
+    prepared = prepare(asked)
+    ask = prepared.ask
+    return GrowInputs(
+        fleet=OpenFleet(spec=prepared.spec, layout=prepared.layout, catalogue=catalogue),
+        jobs=ask.jobs,
+        starts_ms=job_trace(jobs).starts_ms,
+        ends=ask.ends,
+        policy=ask.policy,
+        notes=prepared.notes,
+    )
+
+
+def _profiles(files: GrowFiles, fleet: OpenFleet) -> Mapping[str, WorkProfile]:
+    if files.profiles is None:
+        return {}
+    return read_work_profiles(files.profiles, [str(tier.id) for tier in fleet.spec.tiers])

@@ -1,0 +1,221 @@
+"""One run of a grown fleet: from the history and a factor to the figures of the window.
+
+The function and its task pickle, so that runs may go on in other processes. What a run reads of
+a fleet is a part of its file; two fleets alike in that part share their runs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.failures import FailureSource, faults_of
+from tenfold.compose.grown_fleet import grown_fleet, grown_govern
+from tenfold.compose.nodes import nodes_of
+from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.model.failure_law import NO_FAILURES
+from tenfold.model.fault import Fault
+from tenfold.model.fleet_spec import Expectation, FleetSpec, LintPolicy, Pool, Site, Tier
+from tenfold.model.growth import Axis, grown_by
+from tenfold.model.ids import JobId
+from tenfold.model.job import WHOLE, Job, JobStatus
+from tenfold.model.node import Node
+from tenfold.model.policy import Policy
+from tenfold.model.traffic import WorkProfile
+from tenfold.model.units import DAY, HOUR, Bytes, Millis, UsdMicros
+from tenfold.physics.layout import Layout, lay_out
+from tenfold.physics.shared_layers import shared_layers
+from tenfold.sim.grown_work import copy_sign, grown, origin
+from tenfold.sim.neighbourhood import Neighbourhood
+from tenfold.sim.sharing import Neighbours
+from tenfold.sim.stranded import stranded_share
+from tenfold.sim.timeline import Span
+from tenfold.sim.window_figures import (
+    Window,
+    allocated_milli_ms,
+    runs_until,
+    stays,
+    window_figures,
+    window_of,
+)
+from tenfold.sim.window_losses import evenness, lost_milli_ms, nodes_down_p99
+from tenfold.sim.world import SimSettings
+
+
+class GrowTask(Struct, frozen=True, kw_only=True):
+    """A history, the fleet that it runs on, and how far to grow along which axis."""
+
+    spec: FleetSpec
+    jobs: Sequence[Job]
+    policy: Policy = Policy()
+    axis: Axis = "jobs"
+    factor: float = 1.0
+    seed: int = 0
+    profiles: Mapping[str, WorkProfile] = {}
+    ends: Mapping[JobId, JobStatus] = {}
+    failures: FailureSource = NO_FAILURES
+    settings: SimSettings = SimSettings()
+
+
+class RunFigures(Struct, frozen=True, kw_only=True):
+    """What laws read of a run. All of it is of the window, after the warm-up."""
+
+    jobs: int
+    load: float
+    """GPU time asked for over GPU time there."""
+    wait_s_p90_gpu: float
+    """Nine tenths of the GPU time asked for waits no longer."""
+    wait_s_p90_worst: float
+    """Nine of ten jobs of the team or size that waits longest wait no longer."""
+    worst_class: str
+    utilisation: float
+    stranded: float
+    """Share of all GPUs that lay idle where no waiting job could use them."""
+    jain_deserved: float
+    goodput: float
+    """Share of the GPU time held that was progress."""
+    lost_gpu_h_per_day: dict[str, float]
+    """GPU time held in vain, by cause."""
+    admissions_per_s: float
+    down_nodes_p99: float
+
+
+class Ran(Struct, frozen=True, kw_only=True):
+    """A run with all that its figures are made of."""
+
+    nodes: Sequence[Node]
+    jobs: Sequence[Job]
+    window: Window
+    result: SimResult
+    runs: list[Span]
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the fleet that ran."""
+        return sum(node.gpus for node in self.nodes)
+
+
+def run_once(task: GrowTask) -> RunFigures:
+    """Return the figures of one run."""
+    ran = carry_out(task)
+    meters, fleet, window = ran.result.meters, ran.result.fleet, ran.window
+    found = stays(ran.jobs, ran.runs, meters, window)
+    node_gpus = max((node.gpus for node in ran.nodes), default=1)
+    seen = window_figures(found, ran.runs, window, ran.gpus, node_gpus)
+    lost = lost_milli_ms(ran.runs, meters, fleet.past, ran.result.work_ms, window)
+    held = allocated_milli_ms(ran.runs, window)
+    days = window.length_ms / DAY
+    weights = {str(team.id): team.weight for team in task.spec.teams}
+    return RunFigures(
+        jobs=seen.jobs,
+        load=seen.load,
+        wait_s_p90_gpu=seen.wait_s_p90_gpu,
+        wait_s_p90_worst=seen.wait_s_p90_worst,
+        worst_class=seen.worst_class,
+        utilisation=seen.utilisation,
+        stranded=stranded_share(ran.nodes, ran.jobs, ran.runs, meters, window),
+        jain_deserved=evenness(found, ran.runs, window, ran.gpus, weights),
+        goodput=max(0.0, 1 - sum(lost.values()) / held) if held else 1.0,
+        lost_gpu_h_per_day={name: one / WHOLE / HOUR / days for name, one in lost.items()},
+        admissions_per_s=seen.starts_per_s,
+        down_nodes_p99=float(nodes_down_p99(meters, window)),
+    )
+
+
+def carry_out(task: GrowTask) -> Ran:
+    """Run a task up to the end of its window; the window is that of the history."""
+    spec = grown_fleet(task.spec, grown_by(task.axis, "nodes", task.factor))
+    layout = lay_out(spec)
+    nodes = list(nodes_of(spec, layout))
+    window = window_of(task.jobs)
+    until_ms = Millis(window.until_ms)
+    scaling = {name: profile.scaling for name, profile in task.profiles.items()}
+    jobs = grown(task.jobs, task.axis, task.factor, task.seed, scaling=scaling)
+    sign = copy_sign(task.jobs)
+    ask = SimAsk(
+        nodes=nodes,
+        jobs=jobs,
+        policy=_policy(task.policy, jobs, sign),
+        settings=replace(task.settings, seed=task.seed),
+        faults=_faults(task, nodes, until_ms),
+        neighbours=_neighbours(task, layout),
+        ends=_ends(task.ends, jobs, sign),
+        until_ms=until_ms,
+    )
+    result = simulate(ask)
+    runs = list(runs_until(result.meters, result.fleet.running, until_ms))
+    return Ran(nodes=nodes, jobs=jobs, window=window, result=result, runs=runs)
+
+
+def run_digest(spec: FleetSpec, policy: Policy, failures: str = "") -> str:
+    """Return a name for all that a run reads of a fleet and its policy.
+
+    The power of sites, prices, capacities of tiers and links between sites are not looked at.
+    """
+    read = replace(
+        spec,
+        name="",
+        sites=tuple(_site(site) for site in spec.sites),
+        pools=tuple(_pool(pool) for pool in spec.pools),
+        tiers=tuple(_tier(tier) for tier in spec.tiers),
+        links=(),
+        expects=Expectation(),
+        lint=LintPolicy(),
+    )
+    return blake2b(msgspec.json.encode((read, policy, failures)), digest_size=16).hexdigest()
+
+
+def _site(site: Site) -> Site:
+    return replace(site, power_kw_limit=None, pue=1.0, usd_per_kwh=0.0, co2_g_per_kwh=0.0)
+
+
+def _pool(pool: Pool) -> Pool:
+    return replace(pool, price=None, labels={})
+
+
+def _tier(tier: Tier) -> Tier:
+    return replace(tier, capacity=Bytes(0), usd_micros_per_tb_month=UsdMicros(0), power_w=0)
+
+
+def _policy(policy: Policy, jobs: Iterable[Job], sign: str) -> Policy:
+    """Return the policy with queues for copies of teams, where it has queues."""
+    if policy.govern is None:
+        return policy
+    teams = dict.fromkeys(job.team for job in jobs)
+    return replace(policy, govern=grown_govern(policy.govern, teams, sign))
+
+
+def _faults(task: GrowTask, nodes: Sequence[Node], until_ms: Millis) -> Iterable[Fault]:
+    if task.failures is NO_FAILURES or task.failures == NO_FAILURES:
+        return ()
+    return faults_of(task.failures, nodes, until_ms, task.seed)[0]
+
+
+def _neighbours(task: GrowTask, layout: Layout) -> Neighbourhood | None:
+    """Return what is shared; on an axis of data every job reads and saves so much more."""
+    if not task.profiles:
+        return None
+    more = grown_by(task.axis, "data", task.factor)
+    profiles = {name: _heavier(one, more) for name, one in task.profiles.items()}
+    return Neighbourhood(Neighbours(shared_layers(layout)), profiles)
+
+
+def _heavier(profile: WorkProfile, factor: float) -> WorkProfile:
+    traffic = profile.traffic
+    heavier = replace(
+        traffic,
+        read_bytes_per_s_per_gpu=traffic.read_bytes_per_s_per_gpu * factor,
+        checkpoint_bytes=Bytes(round(traffic.checkpoint_bytes * factor)),
+    )
+    return replace(profile, traffic=heavier)
+
+
+def _ends(
+    ends: Mapping[JobId, JobStatus], jobs: Iterable[Job], sign: str
+) -> Mapping[JobId, JobStatus]:
+    """Return how jobs end that do not complete; a copy ends as its model did."""
+    if not ends:
+        return ends
+    return {job.id: ends[model] for job in jobs if (model := origin(job.id, sign)) in ends}

@@ -1,0 +1,1 @@
+"""What growth does to a layer: laws of strain, and where they break."""

@@ -1,0 +1,156 @@
+"""How a measured usage grows with its factor: a straight line from a base, or a power of it.
+
+A limit cannot be seen at a small scale, but how much each further unit takes can. The law is
+`base + slope * k ** power`. The base is never below nothing, and the power is 1 unless the
+points themselves say otherwise: with few of them or over a short span a bent line would only
+follow their noise, and what it says at a far larger factor would be worth nothing.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tenfold.model.measured import UsagePoint
+
+FACTORS_TO_BEND = 4
+SPAN_TO_BEND = 4.0
+BENDS_BELOW = 0.5
+"""Share of the straight line's squared error that a bent one must stay below."""
+REACH = 4.0
+"""Beyond the largest factor seen, how far a law is meant to be followed."""
+POWERS = tuple(tenths / 20 for tenths in range(6, 41))
+ALONE_LOW = 0.5
+"""A lone point does not tell base from slope: as much as half of it may be base."""
+
+
+class Usage(NamedTuple):
+    """A usage law, with the slope's interval over what each single point contributes."""
+
+    base: float
+    slope: float
+    power: float
+    slope_low: float
+    slope_high: float
+
+
+class _Line(NamedTuple):
+    base: float
+    slope: float
+
+
+_Pairs = Sequence[tuple[float, float]]
+
+
+def fit_usage(points: Sequence[UsagePoint]) -> Usage:
+    """Return the law of least squares through the points of one resource.
+
+    The interval is twice the jackknife's deviation of the slope to either side. That of a bent
+    line reaches as far as what the straight one says at a few times the largest factor.
+    """
+    assert points, "a usage is fitted to at least one point"
+    pairs = [(point.factor, point.usage) for point in points]
+    power = _power(pairs)
+    line = _line(pairs, power)
+    if len(_factors(pairs)) == 1:
+        return Usage(line.base, line.slope, power, ALONE_LOW * line.slope, line.slope)
+    reach = 2.0 * _deviation(pairs, power)
+    straight = line.slope if power == 1.0 else _unbent(pairs, line, power)
+    low = max(0.0, min(line.slope - reach, straight))
+    return Usage(line.base, line.slope, power, low, max(line.slope + reach, straight))
+
+
+def usage_at(usage: Usage, factor: float) -> float:
+    """Return what is used at this factor."""
+    return usage.base + usage.slope * factor**usage.power
+
+
+def spread_of(usage: Usage) -> float:
+    """Return half the slope's interval as a share of the slope."""
+    if usage.slope <= 0.0:
+        return 0.0
+    return (usage.slope_high - usage.slope_low) / (2.0 * usage.slope)
+
+
+def factor_at(usage: Usage, limit: float) -> float:
+    """Return the factor at which the usage meets its limit; infinite where it never does."""
+    room = limit - usage.base
+    if room <= 0.0:
+        return 0.0
+    if usage.slope <= 0.0:
+        return math.inf
+    return (room / usage.slope) ** (1.0 / usage.power)
+
+
+def factor_range(usage: Usage, limit: float) -> tuple[float, float]:
+    """Return the factors at which the limit is met by the steepest and by the flattest slope."""
+    steep = usage._replace(slope=usage.slope_high)
+    flat = usage._replace(slope=usage.slope_low)
+    return factor_at(steep, limit), factor_at(flat, limit)
+
+
+def straight_line(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return base and slope of the line of least squares through pairs, neither below nothing."""
+    return _line(pairs, 1.0)
+
+
+def _line(pairs: _Pairs, power: float) -> _Line:
+    """Fit base and slope; where one would be negative it is nothing, and the other alone fits."""
+    across = [factor**power for factor, _ in pairs]
+    up = [used for _, used in pairs]
+    across_mean, up_mean = sum(across) / len(pairs), sum(up) / len(pairs)
+    if len(_factors(pairs)) > 1:
+        wide = sum((x - across_mean) ** 2 for x in across)
+        both = sum((x - across_mean) * (y - up_mean) for x, y in zip(across, up, strict=True))
+        slope = both / wide
+        base = up_mean - slope * across_mean
+        if slope < 0.0:
+            return _Line(up_mean, 0.0)
+        if base >= 0.0:
+            return _Line(base, slope)
+    squares = sum(x * x for x in across)
+    return _Line(0.0, sum(x * y for x, y in zip(across, up, strict=True)) / squares)
+
+
+def _power(pairs: _Pairs) -> float:
+    """Return 1, or the power that foretells left-out factors far better than a line does."""
+    factors = _factors(pairs)
+    if len(factors) < FACTORS_TO_BEND or factors[-1] < SPAN_TO_BEND * factors[0]:
+        return 1.0
+    errors = {power: _left_out_error(pairs, factors, power) for power in POWERS}
+    best = min(POWERS, key=errors.__getitem__)
+    return best if errors[best] < BENDS_BELOW * errors[1.0] else 1.0
+
+
+def _unbent(pairs: _Pairs, bent: _Line, power: float) -> float:
+    """Return the slope with which a bent line would meet the straight one beyond all points."""
+    beyond = REACH * max(factor for factor, _ in pairs)
+    straight = _line(pairs, 1.0)
+    used = straight.base + straight.slope * beyond
+    return max(0.0, used - bent.base) / beyond**power
+
+
+def _left_out_error(pairs: _Pairs, factors: Sequence[float], power: float) -> float:
+    """Return the squared error at each factor of the law that was fitted without it."""
+    error = 0.0
+    for left_out in factors:
+        line = _line([pair for pair in pairs if pair[0] != left_out], power)
+        said = line.base + line.slope * left_out**power
+        error += sum((used - said) ** 2 for factor, used in pairs if factor == left_out)
+    return error
+
+
+def _deviation(pairs: _Pairs, power: float) -> float:
+    """Return the jackknife's standard deviation of the slope."""
+    return jackknife(pairs, lambda kept: _line(kept, power).slope)
+
+
+def jackknife(pairs: _Pairs, figure: Callable[[_Pairs], float]) -> float:
+    """Return the standard deviation of a figure, by leaving out one pair at a time."""
+    count = len(pairs)
+    figures = [figure([*pairs[:place], *pairs[place + 1 :]]) for place in range(count)]
+    mean = sum(figures) / count
+    return math.sqrt((count - 1) / count * sum((one - mean) ** 2 for one in figures))
+
+
+def _factors(pairs: _Pairs) -> list[float]:
+    return sorted(dict.fromkeys(factor for factor, _ in pairs))

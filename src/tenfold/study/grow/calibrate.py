@@ -1,0 +1,183 @@
+"""The truth at 1x: does the unchanged policy on the recorded history do what really happened?
+
+Growth is judged by runs, and runs are worth as much as their likeness to what was. The history
+is run once as it is, without faults, for what it recorded holds them already; then waits, use
+and order are laid beside the real ones. Where any is off by more than 15 percent, or nobody
+wrote down when jobs started, what runs say of growth is an assumption.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, cast
+
+from msgspec import Struct
+
+from tenfold.compose.grow_inputs import GrowInputs
+from tenfold.compose.grow_run import GrowTask, Ran, carry_out
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job
+from tenfold.model.units import SECOND
+from tenfold.sim.meters import asked_milli
+from tenfold.sim.window_figures import Window, slots_milli, within, work_of
+from tenfold.study.grow.answer import CalibrationShown
+
+ERROR_MOST = 0.15
+IDLE_WAIT_S = 60.0
+"""Waits that are shorter on both sides are alike: nobody waited."""
+JOBS_LEAST = 20
+"""Fewer jobs with a known start prove nothing."""
+
+
+class Calibration(Struct, frozen=True, kw_only=True):
+    """How far a run of the history is from the history. Errors are relative."""
+
+    jobs: int
+    """Jobs of the window whose real start is known and which the fleet described can run."""
+    unfit_share: float = 0.0
+    """Part of the GPU time that really ran, and that fits no node of the fleet described."""
+    wait_error: float | None = None
+    """Of the mean wait over jobs or over GPU-hours, whichever is worse."""
+    utilisation_error: float | None = None
+    order_tau: float | None = None
+    """Kendall's tau-b of the two orders of starting: 1 is the same order."""
+    calibrated: bool = False
+    sentence: str = ""
+
+
+class _Pair(Struct, frozen=True, gc=False):
+    """A job with its real and its simulated start, neither later than the window's end."""
+
+    job: Job
+    real_ms: int
+    simulated_ms: int
+
+
+def calibrate(inputs: GrowInputs) -> Calibration:
+    """Return how well a run of the history reproduces it."""
+    if not inputs.jobs or inputs.mix:
+        return Calibration(jobs=0, sentence="uncalibrated: there is no history to compare with")
+    if not inputs.starts_ms:
+        said = "uncalibrated: the history does not say when jobs started"
+        return Calibration(jobs=0, sentence=said)
+    ran = carry_out(
+        GrowTask(
+            spec=inputs.fleet.spec,
+            jobs=inputs.jobs,
+            policy=inputs.policy,
+            profiles=inputs.profiles,
+            ends=inputs.ends,
+        )
+    )
+    pairs = _pairs(inputs.jobs, inputs.starts_ms, ran)
+    if len(pairs) < JOBS_LEAST:
+        said = f"uncalibrated: the start of {len(pairs)} jobs is known, too few to compare"
+        return Calibration(jobs=len(pairs), sentence=said)
+    wait = max(
+        _wait_error(pairs, [1] * len(pairs)),
+        _wait_error(pairs, [work_of(one.job) for one in pairs]),
+    )
+    use = _use_error(inputs.jobs, inputs.starts_ms, ran)
+    tau = order_tau([one.real_ms for one in pairs], [one.simulated_ms for one in pairs])
+    return _judged(len(pairs), (wait, use, tau), _unfit_share(inputs, ran))
+
+
+def shown(calibration: Calibration) -> CalibrationShown:
+    """Return what an answer says of it."""
+    return CalibrationShown(calibrated=calibration.calibrated, sentence=calibration.sentence)
+
+
+def order_tau(real: Sequence[int], simulated: Sequence[int]) -> float:
+    """Return Kendall's tau-b of two orders; moments that are all alike have no order to miss."""
+    one, other = len(dict.fromkeys(real)) < 2, len(dict.fromkeys(simulated)) < 2
+    if one or other:
+        return 1.0 if one and other else 0.0
+    stats = cast(Any, import_module("scipy.stats"))
+    return float(stats.kendalltau(real, simulated).statistic)
+
+
+def _judged(jobs: int, found: tuple[float, float, float], unfit: float) -> Calibration:
+    wait, use, tau = found
+    off = [
+        f"{name} is off by {error:.0%}"
+        for name, error in (("wait", wait), ("use of GPUs", use), ("order of starts", 1 - tau))
+        if error > ERROR_MOST
+    ]
+    if unfit > ERROR_MOST:
+        said = f"uncalibrated: {unfit:.0%} of the GPU time that ran fits no node of the fleet file"
+    elif off:
+        said = f"uncalibrated: {', '.join(off)}, more than {ERROR_MOST:.0%}, over {jobs:,} jobs"
+    else:
+        said = (
+            f"calibrated at 1x over {jobs:,} jobs: wait off by {wait:.0%}, "
+            f"use of GPUs by {use:.0%}, order of starts by {1 - tau:.0%}"
+        )
+    return Calibration(
+        jobs=jobs,
+        unfit_share=unfit,
+        wait_error=wait,
+        utilisation_error=use,
+        order_tau=tau,
+        calibrated=not off and unfit <= ERROR_MOST,
+        sentence=said,
+    )
+
+
+def _pairs(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: Ran) -> list[_Pair]:
+    """Return the jobs of the window that have a real start; who did not start yet waits still.
+
+    A job that really ran and fits no node here says something of the fleet file, not of waits.
+    """
+    away = {job.id: True for job in ran.result.meters.turned_away}
+    first: dict[JobId, int] = {}
+    for job, _, start, _ in ran.runs:
+        first[job.id] = min(first.get(job.id, start), start)
+    window, until = ran.window, ran.window.until_ms
+    return [
+        _Pair(job, min(starts_ms[job.id], until), min(first.get(job.id, until), until))
+        for job in jobs
+        if job.id in starts_ms
+        and job.id not in away
+        and window.from_ms <= job.submitted_ms <= until
+    ]
+
+
+def _unfit_share(inputs: GrowInputs, ran: Ran) -> float:
+    whole = sum(work_of(job) for job in inputs.jobs if job.id in inputs.starts_ms)
+    away = [job for job in ran.result.meters.turned_away if job.id in inputs.starts_ms]
+    return sum(work_of(job) for job in away) / whole if whole else 0.0
+
+
+def _wait_error(pairs: Sequence[_Pair], weights: Sequence[int]) -> float:
+    whole = sum(weights)
+    if not whole:
+        return 0.0
+    real = simulated = 0.0
+    for one, weight in zip(pairs, weights, strict=True):
+        real += (one.real_ms - one.job.submitted_ms) * weight
+        simulated += (one.simulated_ms - one.job.submitted_ms) * weight
+    real_s, simulated_s = real / whole / SECOND, simulated / whole / SECOND
+    if real_s < IDLE_WAIT_S and simulated_s < IDLE_WAIT_S:
+        return 0.0
+    return abs(simulated_s - real_s) / max(real_s, IDLE_WAIT_S)
+
+
+def _use_error(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: Ran) -> float:
+    """Return the error of the GPU time held in the window, by jobs whose real start is known."""
+    window = ran.window
+    real = sum(
+        asked_milli(job) * _within(starts_ms[job.id], job, window)
+        for job in jobs
+        if job.id in starts_ms
+    )
+    simulated = sum(
+        slots_milli(slots) * within(start, end, window)
+        for job, slots, start, end in ran.runs
+        if job.id in starts_ms
+    )
+    if not real:
+        return 0.0 if not simulated else 1.0
+    return abs(simulated - real) / real
+
+
+def _within(start_ms: int, job: Job, window: Window) -> int:
+    return within(start_ms, start_ms + (job.duration_ms or 0), window)

@@ -1,0 +1,218 @@
+"""Climb: find the first break, take its cheapest relief, and look again, up to the factor asked.
+
+Each row is one purchase. A relief counts only if the fleet as a whole goes further with it,
+all other laws judged anew: what relieves one layer may strain the next.
+"""
+
+from collections.abc import Sequence
+from math import inf
+
+from tenfold.compose.grow_inputs import GrowInputs
+from tenfold.physics.growth.law import Law, stands_still
+from tenfold.study.grow.answer import (
+    Curve,
+    GrowAnswer,
+    Missing,
+    ReliefShown,
+    Row,
+)
+from tenfold.study.grow.attribute import RAISED, Attribution, attribute
+from tenfold.study.grow.calibrate import shown
+from tenfold.study.grow.law_book import NOT_JUDGED, LawBook, assumed
+from tenfold.study.grow.order_by import order_by
+from tenfold.study.grow.question import GrowQuestion, check_question
+from tenfold.study.grow.relief import Relief, together
+from tenfold.study.grow.reliefs import reliefs_for
+from tenfold.study.grow.search import Joint, Judged, joint, judge, search_law
+from tenfold.study.grow.state import State, lift, state_of
+
+ROWS_MOST = 8
+HELPS = 1.02
+"""A relief that raises the factor by less than this is none, unless another break is as near."""
+PAST = 1.001
+"""How far past the next break a dose is measured, so that rounding does not stop short of it."""
+FACTOR_SHOWN_MOST = 64.0
+"""Closed forms cost nothing to follow further than was asked."""
+CLEARLY = 1.05
+CURVE_POINTS = 9
+
+
+def climb(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:
+    """Return what breaks first, with what relieves it, and what breaks next."""
+    check_question(question)
+    today, book = state_of(inputs, question.failures), LawBook(inputs, question)
+    over = _over_today(book.every(today), question.most)
+    start = lift(today, *(law.key for law in over))
+    rows, stands = _rungs(start, book)
+    laws = book.every(start)
+    judged = judge(laws, max(question.most, FACTOR_SHOWN_MOST))
+    first = rows[0] if rows else None
+    return GrowAnswer(
+        fleet=start.spec.name,
+        axis=question.axis,
+        to=question.to,
+        calibration=shown(book.calibration),
+        first=first,
+        rows=tuple(rows),
+        stands=stands,
+        layers=tuple(_layer_row(one, question.most) for one in judged if not one.law.needs),
+        unknown=_missing(laws),
+        curves=tuple(_curve(one.law, question.most) for one in judged if not one.law.needs),
+        limits=start.grow.limits,
+        assumptions=(*(_over(law) for law in over), *assumed(laws), *inputs.notes),
+        sentence=_sentence(first, question, judged),
+    )
+
+
+def _over_today(laws: Sequence[Law], most: float) -> list[Law]:
+    """Return layers that are over their limit today and do not grow along the axis.
+
+    That is worth saying, and no answer to what breaks as the axis grows.
+    """
+    return [law for law in laws if law.strain(1.0) > 1 and stands_still(law, most)]
+
+
+def _over(law: Law) -> str:
+    return f"over its limit today, whatever grows: {law.layer} ({law.symptom(1.0)})"
+
+
+def _rungs(state: State, book: LawBook) -> tuple[list[Row], float | None]:
+    """Return the rows of the ladder, and what the fleet stands at its top."""
+    most = book.question.most
+    rows: list[Row] = []
+    now = joint(book.alarming(state), most)
+    while now.k is not None and now.law is not None and len(rows) < ROWS_MOST:
+        cause = attribute(state, book.alarming, now, most)
+        step = _cheapest(state, book, cause, now.k)
+        rows.append(_row(state, cause, now.k, most, step))
+        if step is None:
+            break
+        state, now = step[1], step[2]
+    return rows, now.k
+
+
+Step = tuple[Relief, State, Joint]
+
+
+def _cheapest(state: State, book: LawBook, cause: Attribution, k: float) -> Step | None:
+    """Return the first relief, cheapest first, with which the fleet goes further.
+
+    One that strains another layer too much is taken together with that layer's own relief.
+    """
+    target = _target(book.question, cause)
+    for relief in _reliefs(state, cause.laws, target):
+        step = _taken(state, book, relief)
+        if _helps(k, step[2].k, cause.k_without):
+            return step
+        strained = step[2].law
+        for more in [] if strained is None else reliefs_for(strained, step[1], target):
+            both = _taken(state, book, together([relief, more]))
+            if _helps(k, both[2].k, cause.k_without):
+                return both
+    return None
+
+
+def _taken(state: State, book: LawBook, relief: Relief) -> Step:
+    relieved = relief.apply(state)
+    return relief, relieved, joint(book.alarming(relieved), book.question.most)
+
+
+def _target(question: GrowQuestion, cause: Attribution) -> float:
+    """Return how far a layer is to stand: a factor of interest clearly past the next break.
+
+    Doses up to the next break alone would be bought again right after it.
+    """
+    rival = question.most if cause.k_without is None else cause.k_without
+    wanted = [factor for factor in question.to if factor > rival * CLEARLY]
+    return min(wanted, default=question.most) * PAST
+
+
+def _helps(k: float, then: float | None, lifted: float | None) -> bool:
+    """Return whether the fleet goes further, or as far as it would without the layer at all."""
+    if then is None or then > k * HELPS:
+        return True
+    return lifted is not None and then > k * RAISED and then * HELPS > lifted
+
+
+def _reliefs(state: State, laws: Sequence[Law], target: float) -> list[Relief]:
+    """Return the reliefs of one law, or for several the cheapest of each as one."""
+    found = [reliefs_for(law, state, target) for law in laws]
+    if len(found) == 1:
+        return found[0]
+    return [together([some[0] for some in found])] if all(found) else []
+
+
+def _row(state: State, cause: Attribution, k: float, most: float, step: Step | None) -> Row:
+    judged = [search_law(law, max(most, FACTOR_SHOWN_MOST)) for law in cause.laws]
+    worst = min(judged, key=lambda one: inf if one.broken.k is None else one.broken.k)
+    relief = step[0] if step else None
+    weeks = relief.weeks if relief else None
+    return Row(
+        layer=" and ".join(dict.fromkeys(law.layer for law in cause.laws)),
+        resource=" and ".join(dict.fromkeys(law.resource for law in cause.laws)),
+        k=rounded(k),
+        low=rounded(worst.broken.low),
+        high=rounded(worst.broken.high),
+        status="breaks",
+        grade=worst.law.grade,
+        symptom="; ".join(filter(None, (law.symptom(max(k, 1.0)) for law in cause.laws))),
+        relief=relief and _shown(relief),
+        usd=None if relief is None else rounded(relief.usd_per_month),
+        order_by=order_by(state.grow.pace, k, weeks),
+        k_after=rounded(step[2].k) if step else rounded(k),
+        sentence="" if relief else "no relief known",
+    )
+
+
+def _shown(relief: Relief) -> ReliefShown:
+    return ReliefShown(
+        code=relief.code,
+        sentence=relief.sentence,
+        usd_per_month=rounded(relief.usd_per_month),
+        weeks=relief.weeks,
+    )
+
+
+def _layer_row(one: Judged, most: float) -> Row:
+    k = one.broken.k
+    return Row(
+        layer=one.law.layer,
+        resource=one.law.resource,
+        k=rounded(k),
+        low=rounded(one.broken.low),
+        high=rounded(one.broken.high),
+        status=one.broken.status,
+        grade=one.law.grade,
+        symptom=one.law.symptom(most if k is None else max(k, 1.0)),
+    )
+
+
+def _missing(laws: Sequence[Law]) -> tuple[Missing, ...]:
+    here = [Missing(layer=one.layer, resource=one.resource, needs=one.needs) for one in laws]
+    judged = {law.layer for law in laws}
+    beyond = [Missing(layer=one, resource="", needs="") for one in NOT_JUDGED if one not in judged]
+    return (*(one for one in here if one.needs), *beyond)
+
+
+def _curve(law: Law, most: float) -> Curve:
+    factors = [most ** (place / (CURVE_POINTS - 1)) for place in range(CURVE_POINTS)]
+    points = tuple(
+        (float(f"{factor:.6g}"), float(f"{min(law.strain(factor), 1e9):.6g}")) for factor in factors
+    )
+    return Curve(layer=law.layer, resource=law.resource, points=points)
+
+
+def rounded(value: float | None) -> float | None:
+    """Return a figure to six digits: what is beyond them is the search, not the fleet."""
+    return None if value is None else float(f"{value:.6g}")
+
+
+def _sentence(first: Row | None, question: GrowQuestion, judged: Sequence[Judged]) -> str:
+    if first is None:
+        upto = f"breaks up to {question.most:g}x of {question.axis}"
+        guessed = any((one.broken.k or inf) <= question.most for one in judged)
+        what = "no layer that is more than assumed" if guessed else "nothing that could be judged"
+        return f"{what} {upto}"
+    if first.k is not None and first.k <= 1:
+        return f"{first.layer} ({first.resource}) binds already, at {first.k:.2f}x of today"
+    return f"{first.layer} ({first.resource}) breaks first, at {first.k:.2f}x of {question.axis}"

@@ -1,0 +1,53 @@
+"""A relief: one thing to do about a layer, as a change of the state.
+
+Costs are those that the fleet file or a fact states; one that nobody states is not known.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.study.grow.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """One thing to do about a layer."""
+
+    code: str
+    sentence: str
+    usd_per_month: float | None
+    """None where no price is known; 0 where it is a change of settings."""
+    weeks: float | None
+    apply: Callable[[State], State]
+
+
+def together(parts: Sequence[Relief]) -> Relief:
+    """Return several reliefs as one: they cost what all cost, and come when the last does."""
+    prices = [part.usd_per_month for part in parts]
+    weeks = [part.weeks for part in parts]
+
+    def apply(now: State) -> State:
+        for part in parts:
+            now = part.apply(now)
+        return now
+
+    return Relief(
+        code="+".join(part.code for part in parts),
+        sentence="; ".join(part.sentence for part in parts),
+        usd_per_month=None if None in prices else sum(price or 0.0 for price in prices),
+        weeks=None if None in weeks else max(week or 0.0 for week in weeks),
+        apply=apply,
+    )
+
+
+def lead_weeks(state: State, thing: str) -> float | None:
+    """Return the lead time of a thing at which nine of ten orders have come."""
+    return next((one.weeks_p90 for one in state.grow.lead_times if one.thing == thing), None)
+
+
+def taken(state: State, code: str, spec: FleetSpec | None = None) -> State:
+    """Return the state with a relief on record, and the fleet as it made it."""
+    return replace(state, reliefs=(*state.reliefs, code), spec=spec or state.spec)

@@ -1,0 +1,139 @@
+"""`tenfold grow`: what it prints, and how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tenfold.cli.main import main
+
+FLEET = """
+name = "hall"
+
+[[site]]
+name = "hall"
+power_kw = 1_000
+rack_kw = 70
+pue = 1.25
+
+[[fabric]]
+name = "net"
+kind = "rail-optimised"
+nodes_per_leaf = 16
+
+[[pool]]
+name = "h100"
+accelerator = "H100"
+nodes = 32
+gpus_per_node = 8
+nodes_per_rack = 4
+power_kw_per_node = 10
+
+[[tier]]
+name = "fast"
+class = "hot"
+shelves = 4
+"""
+MEASURED = """layer,resource,factor,usage,limit,unit
+monitoring,prometheus,1,0.1,0.5,cores
+monitoring,prometheus,2,0.2,0.5,cores
+monitoring,prometheus,3,0.3,0.5,cores
+"""
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    def call(*words: object) -> tuple[int, str, str]:
+        status = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    path = tmp_path / "fleet.toml"
+    path.write_text(FLEET)
+    return path
+
+
+def test_the_ladder_names_the_first_break_and_what_comes_next(run, fleet: Path):
+    status, out, err = run("grow", fleet, "--axis", "nodes")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("hall: nodes up to 10x; uncalibrated: ")
+    assert lines[1] == "rack-power (racks of hall at 70 kW) breaks first, at 1.75x of nodes"
+    assert "1.75x  [1.67x, 1.84x]" in out
+    assert out.index("1.75x  [") < out.index("site hall")
+
+
+def test_a_layer_without_evidence_is_unknown_and_says_what_it_needs(run, fleet: Path):
+    _, out, _ = run("grow", fleet, "--axis", "nodes")
+    assert "unknown: floor (needs `floor_racks`: how many racks the building holds)" in out
+    assert "unknown: storage-read (needs profiles of jobs" in out
+
+
+def test_a_factor_that_is_required_sets_the_status(run, fleet: Path):
+    assert run("grow", fleet, "--axis", "nodes", "--require", "1.5x")[0] == 0
+    status, out, _ = run("grow", fleet, "--axis", "nodes", "--require", "2x")
+    assert status == 1
+    assert "required: 2x, which the fleet does not stand" in out
+
+
+def test_json_holds_the_question_the_answer_and_what_was_required(run, fleet: Path):
+    words = ("grow", fleet, "--axis", "nodes", "--to", "2,4", "--require", "2", "--json")
+    status, out, err = run(*words)
+    assert (status, err) == (1, "")
+    report = json.loads(out)
+    assert report["required"] == {"factor": 2.0, "met": False}
+    assert report["question"]["to"] == [2.0, 4.0]
+    assert report["answer"]["first"]["layer"] == "rack-power"
+    assert report["answer"]["rows"][0]["k"] == 1.75
+    assert {"layer": "compute", "resource": "", "needs": ""} in report["answer"]["unknown"]
+
+
+def test_two_runs_give_the_same_bytes(run, fleet: Path):
+    assert run("grow", fleet, "--json") == run("grow", fleet, "--json")
+
+
+def test_what_was_measured_is_a_layer_of_its_own(run, fleet: Path, tmp_path: Path):
+    table = tmp_path / "measured.csv"
+    table.write_text(MEASURED)
+    _, out, _ = run("grow", fleet, "--axis", "traffic", "--measured", table, "--json")
+    [row] = json.loads(out)["answer"]["rows"]
+    assert (row["layer"], row["resource"], row["grade"]) == ("monitoring", "prometheus", "measured")
+    assert row["k"] == pytest.approx(5.0)
+    assert row["symptom"] == "prometheus uses 0.5 of 0.5 cores"
+    assert row["sentence"] == "no relief known"
+
+
+def test_a_measurement_without_a_limit_leaves_its_layer_unknown(run, fleet: Path, tmp_path: Path):
+    table = tmp_path / "measured.csv"
+    table.write_text("layer,resource,factor,usage\nmonitoring,prometheus,1,0.1\n")
+    _, out, _ = run("grow", fleet, "--axis", "traffic", "--measured", table)
+    assert "unknown: monitoring (needs the `limit` of prometheus beside its usage)" in out
+
+
+def test_a_mix_stands_in_for_a_history(run, fleet: Path):
+    status, out, _ = run(
+        "grow", fleet, "--axis", "jobs", "--mix", "research", "--load", 0.2, "--to", "1.2"
+    )
+    assert status == 0
+    assert "no history: 14 days are drawn from `research`" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--to", "2,many"), "not-a-factor"),
+        (("--to", "0.5"), "factor-out-of-range"),
+        (("--require", "lots"), "not-a-factor"),
+        (("--jobs", "a.csv", "--mix", "b"), "jobs-and-mix"),
+        (("--axis", "colour"), "usage"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(run, fleet: Path, words: tuple[str, ...], code: str):
+    status, out, err = run("grow", fleet, *words, "--json")
+    assert (status, out) == (2, "")
+    assert json.loads(err)["error"]["code"] == code

@@ -1,0 +1,102 @@
+"""Reliefs of waits, and what they strain in turn: 4 nodes of 8 GPUs, two thirds busy."""
+
+import pytest
+from msgspec.structs import replace
+
+import growth_builders as made
+from tenfold.compose.grow_inputs import GrowInputs
+from tenfold.model.fleet_spec import Price
+from tenfold.model.growth import GrowSpec, Limits
+from tenfold.model.policy import Policy
+from tenfold.model.units import UsdMicros
+from tenfold.study.grow.answer import GrowAnswer, Row
+from tenfold.study.grow.ladder import climb
+from tenfold.study.grow.laws_site import site_laws
+from tenfold.study.grow.question import GrowQuestion
+from tenfold.study.grow.relief import Relief, together
+from tenfold.study.grow.state import state_of, widen
+from tenfold.testing.builders import job
+
+QUESTION = GrowQuestion(axis="jobs", to=(2.0, 3.0), seeds=2, count_assumed=True)
+HOUR = 3_600
+
+
+def busy(*, power_kw: float = 10_000.0, policy: str = "fifo", priced: bool = True) -> GrowInputs:
+    """Whole nodes for two hours, one every three quarters of an hour, over six days."""
+    opened = made.fleet(power_kw=power_kw, rack_kw=1_000.0, nodes=4)
+    if priced:
+        price = Price(kind="owned", usd_micros_per_hour=UsdMicros(2_000_000), basis="stated")
+        pools = tuple(replace(pool, price=price) for pool in opened.spec.pools)
+        opened = replace(opened, spec=replace(opened.spec, pools=pools))
+    jobs = [job(number, 8, at_s=number * 0.75 * HOUR, runs_s=2 * HOUR) for number in range(192)]
+    limits = Limits(wait_s_p90=HOUR)
+    return GrowInputs(
+        fleet=opened,
+        jobs=jobs,
+        policy=Policy(name=policy),
+        grow=GrowSpec(limits=limits),
+    )
+
+
+def queue(answer: GrowAnswer) -> Row:
+    return next(row for row in answer.layers if row.layer == "queue")
+
+
+def test_waits_break_where_the_work_outgrows_the_nodes():
+    row = queue(climb(busy(), QUESTION))
+    assert row.k is not None
+    assert 1.2 < row.k < 1.7
+
+
+def test_waits_of_runs_that_were_not_compared_raise_no_alarm():
+    answer = climb(busy(), replace(QUESTION, count_assumed=False))
+    assert answer.first is None
+    assert answer.sentence == "no layer that is more than assumed breaks up to 3x of jobs"
+    assert queue(answer).grade == "assumed"
+    assert any(said.startswith("assumed for queue") for said in answer.assumptions)
+
+
+def test_nodes_relieve_waits_at_the_price_of_their_pool():
+    answer = climb(busy(policy="tenfold"), QUESTION)
+    row = answer.rows[0]
+    assert row.layer == "queue"
+    assert row.relief is not None
+    assert row.relief.code == "nodes"
+    nodes = int(row.relief.sentence.split()[0])
+    assert row.usd == pytest.approx(nodes * 8 * 2 * 730)
+    assert row.k_after is None or row.k_after > (row.k or 0)
+
+
+def test_nodes_without_a_price_are_of_unknown_cost():
+    answer = climb(busy(policy="tenfold", priced=False), QUESTION)
+    assert answer.rows[0].relief is not None
+    assert answer.rows[0].usd is None
+
+
+def test_nodes_that_the_site_cannot_feed_come_with_power():
+    answer = climb(busy(policy="tenfold", power_kw=60.0), QUESTION)
+    assert answer.rows[0].layer == "queue"
+    assert answer.rows[0].relief is not None
+    assert answer.rows[0].relief.code == "nodes+site-power"
+
+
+def test_nodes_do_not_bring_the_switches_that_they_need():
+    """The plan of a larger fabric has another layer; the one there is has not."""
+    larger = replace(state_of(busy()), spec=made.fleet(nodes=2_048).spec)
+    ports = next(law for law in site_laws(larger, "nodes") if law.layer == "switch-ports")
+    assert ports.strain(1.0) == pytest.approx(2_048 / 64)
+
+
+def test_reliefs_taken_together_cost_what_both_cost_and_come_with_the_later():
+    state = state_of(busy())
+    one = Relief("a", "do a", 10.0, 2.0, lambda now: widen(now, "x", 2.0))
+    two = Relief("b", "do b", 5.0, 8.0, lambda now: widen(now, "x", 3.0))
+    both = together([one, two])
+    assert (both.code, both.sentence) == ("a+b", "do a; do b")
+    assert (both.usd_per_month, both.weeks) == (15.0, 8.0)
+    assert both.apply(state).widening("x") == 6.0
+    assert together([one, replace_price(two)]).usd_per_month is None
+
+
+def replace_price(relief: Relief) -> Relief:
+    return Relief(relief.code, relief.sentence, None, relief.weeks, relief.apply)
