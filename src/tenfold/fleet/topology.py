@@ -6,8 +6,8 @@ in one domain, packed, in equal parts or spread; without a wish it would rather 
 then a pod, and is never refused for it.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from tenfold.fleet.capacity import Bank, Capacity, Seat, Slots
 from tenfold.fleet.fleet import Fleet, FleetView
@@ -30,6 +30,19 @@ class Nearest(NamedTuple):
     needed: int
     nodes: int
     """Nodes alike in it, with room or without."""
+
+
+class Holds(Protocol):
+    """Somebody who holds room."""
+
+    @property
+    def slots(self) -> Slots:
+        """The room."""
+        ...
+
+
+Room = tuple[int, int, int, int]
+"""Free on a node: GPUs, thousandths of shared ones (none is most), CPU thousandths and MiB."""
 
 
 class TopologyCapacity(Capacity):
@@ -176,6 +189,16 @@ class TopologyCapacity(Capacity):
     def limits_power(self) -> bool:
         """Whether the limit of any rack binds."""
         return bool(self._racks)
+
+    def room_on(self, holders: Iterable[Holds]) -> list[Room]:
+        """Return what is free on the nodes of some holders, in their order."""
+        nodes = dict.fromkeys(slot.node for each in holders for slot in each.slots)
+        found: list[Room] = []
+        for node_id in nodes:
+            bank, number = self.place[node_id]
+            shares = bank.given.get(number, {}).values()
+            found.append((bank.free[number], -sum(shares), bank.cpus[number], bank.memory[number]))
+        return found
 
     def share_power(self, slots: Slots, others: Slots) -> bool:
         """Return whether any of these stand in racks whose limit binds, with any of the others."""

@@ -65,9 +65,10 @@ class StopLaws:
         if self._made and any(_disturbs(event) for event in news):
             self._made.clear()
         starts = [one.job_id for one in decision.actions if isinstance(one, StartJob)]
+        if any(run.stopping for run in view.running.values()):
+            # Room to come may be shared out another way than it was made.
+            return
         for job_id, made in list(self._made.items()):
-            if any(one in view.running and view.running[one].stopping for one in made.victims):
-                continue
             del self._made[job_id]
             if (
                 job_id not in view.pending

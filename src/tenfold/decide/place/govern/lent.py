@@ -4,6 +4,8 @@ Whoever does is kept until the stops are facts: the room stays his, and nobody e
 to go for him meanwhile.
 """
 
+from collections.abc import Sequence
+
 from tenfold.decide.place.coming import Coming
 from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.books import Books, Promised
@@ -11,6 +13,7 @@ from tenfold.decide.place.govern.holdings import Holding
 from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.tree import Team
 from tenfold.fleet.capacity import Slots
+from tenfold.fleet.topology import Room
 from tenfold.model.job import Job, Shape
 
 Reserved = tuple[Class, Job, Slots, Amounts, Promised | None]
@@ -84,3 +87,16 @@ class Lent:
         for held, whose in yet:
             capacity.take(held, whose)
         return fits
+
+
+def offer_rest(books: Books, before: Sequence[Room], after: Sequence[Room]) -> None:
+    """Let others try for what stops leave beyond what they were for."""
+    more = [
+        now[0]
+        for was, now in zip(before, after, strict=True)
+        if any(mine > theirs for mine, theirs in zip(now, was, strict=True))
+    ]
+    if more:
+        books.lines.offer(max(more))
+        for cls in books.wanting:
+            books.lines.rouse(cls)

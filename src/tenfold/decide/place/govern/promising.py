@@ -270,6 +270,15 @@ class Promising:
             capacity.take(holding.slots, holding.job.shape)
         return fits
 
+    def go_on(self, promised: Promised, slots: Slots) -> None:
+        """Keep a promise on, or promise the room instead that the gang is to get before."""
+        promise = promised.promise
+        if slots == promise.slots:
+            self.restore(promised)
+        else:
+            due_ms = min(promise.start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
+            self._promise(promised.job, Promise(slots, due_ms, self._now_ms))
+
     def restore(self, promised: Promised) -> None:
         """Go on keeping a promise."""
         accelerator = self._view.nodes[promised.promise.slots[0].node].accelerator

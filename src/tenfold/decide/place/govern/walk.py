@@ -6,7 +6,7 @@ from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.books import Books, Promised
 from tenfold.decide.place.govern.elastic import grow, shrink, sizes
 from tenfold.decide.place.govern.holdings import Holding
-from tenfold.decide.place.govern.lent import Lent
+from tenfold.decide.place.govern.lent import Lent, offer_rest
 from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.promises import SHORTEST_GUESS_MS
 from tenfold.decide.place.govern.promising import Promising, is_repair, withdrawn
@@ -304,11 +304,13 @@ class Walk:
         for option in cls.options:
             victims = self.reclaim.victims(job, cls.team, option)
             if victims:
+                before = books.capacity.room_on(victims)
                 for holding in victims:
                     self.stop(holding, _why(job, holding))
                 slots = books.capacity.claim_in(cls.shape, option.accelerator)
                 books.wanting.pop(cls, None)
                 assert slots is not None, f"stops for job `{job.id}` made no room"
+                offer_rest(books, before, books.capacity.room_on(victims))
                 return self._promised(job, slots, option)
         return None
 
@@ -346,9 +348,9 @@ class Walk:
     def _settle(self) -> None:
         """Stop counting what is not free yet; those who need it come back to the lines."""
         books = self.books
-        for cls, job, _, _, promised in self._leaving.settle():
+        for cls, job, slots, _, promised in self._leaving.settle():
             if promised is not None:
-                Promising(self).restore(promised)
+                Promising(self).go_on(promised, slots)
             elif is_repair(self.view, job):
                 books.repairs.append(cls)
             else:
