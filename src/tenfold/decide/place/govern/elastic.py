@@ -46,8 +46,12 @@ def gpus_of(slots: Slots) -> int:
 def grow(walk: "Walk") -> None:
     """Let elastic jobs take what nobody waits for."""
     books, now_ms = walk.books, walk.now_ms
-    small = [run for run in walk.view.running.values() if _may_grow(run, books)]
-    if not small or books.resizing:
+    if not books.holdings.elastic or books.resizing:
+        return
+    running = walk.view.running
+    runs = [running[job_id] for job_id in books.holdings.elastic if job_id in running]
+    small = [run for run in runs if _may_grow(run, books)]
+    if not small:
         return
     if now_ms % GROW_MS:
         walk.wakes.append(now_ms - now_ms % GROW_MS + GROW_MS)
