@@ -21,7 +21,9 @@ from benchmarks import (
     startup,
     workload_fit,
 )
+from benchmarks.grow import kueue as grow_kueue
 from benchmarks.grow import measured as grow_measured
+from benchmarks.grow import planted as grow_planted
 from benchmarks.planner import fresh as planner_fresh
 from benchmarks.planner import serving as planner_serving
 from benchmarks.planner import training as planner_training
@@ -45,6 +47,8 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "planner-training": planner_training.run,
     "planner-fresh": planner_fresh.run,
     "grow-measured": grow_measured.run,
+    "grow-kueue": grow_kueue.run,
+    "grow-planted": grow_planted.run,
 }
 
 

@@ -125,6 +125,7 @@ def _error(rig: Rig, said: Prediction, was: Outcome) -> float:
 def _folder() -> Iterator[Path]:
     kept = os.environ.get("TENFOLD_RIGS")
     if kept:
+        Path(kept).mkdir(parents=True, exist_ok=True)
         yield Path(kept)
         return
     with tempfile.TemporaryDirectory(prefix="tenfold-rigs-") as name:

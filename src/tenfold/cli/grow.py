@@ -4,12 +4,14 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter, validators
+from msgspec.structs import replace
 
 from tenfold.cli.errors import Done
 from tenfold.cli.grow_json import document, stood
 from tenfold.cli.grow_show import show_grow
 from tenfold.cli.output import print_json
-from tenfold.compose.grow_inputs import MIX_LOAD, GrowFiles, grow_inputs
+from tenfold.compose.grow_inputs import MIX_LOAD, GrowFiles, GrowInputs, grow_inputs
+from tenfold.files.grow_file import read_grow
 from tenfold.files.measured_rows import read_measured
 from tenfold.model.errors import InputError
 from tenfold.model.growth import Axis
@@ -30,6 +32,10 @@ Load = Annotated[
 ]
 Ran = Annotated[str, Parameter(help="What the history ran under: a policy or a slurm.conf.")]
 Profiles = Annotated[Path | None, Parameter(help="What jobs draw: `[profile.NAME]` tables.")]
+Asked = Annotated[
+    Path | None,
+    Parameter(name="--grow", help="Limits, controllers, services, people, lead times and pace."),
+]
 Measured = Annotated[Path | None, Parameter(help="A table of measured usage by factor.")]
 Along = Annotated[Axis, Parameter(help="What grows; all.")]
 To = Annotated[str, Parameter(help="Factors of interest, 2,5,10; the ladder ends at the largest.")]
@@ -63,6 +69,7 @@ def grow_command(
     load: Load = MIX_LOAD,
     policy: Ran = "tenfold",
     profiles: Profiles = None,
+    grow: Asked = None,
     measured: Measured = None,
     axis: Along = "all",
     to: To = "2,5,10",
@@ -100,12 +107,20 @@ def grow_command(
         facts=facts,
         seed=seed,
     )
-    _answer(check_question(question), files, measured, as_json)
+    check_question(question)
+    _answer(question, _inputs(files, grow, measured), as_json)
 
 
-def _answer(question: GrowQuestion, files: GrowFiles, measured: Path | None, as_json: bool) -> None:
+def _inputs(files: GrowFiles, grow: Path | None, measured: Path | None) -> GrowInputs:
     points = () if measured is None else read_measured(measured)
-    answer = climb(grow_inputs(files, measured=points), question)
+    inputs = grow_inputs(files, measured=points)
+    if grow is None:
+        return inputs
+    return replace(inputs, grow=read_grow(grow, inputs.fleet.catalogue, inputs.fleet.spec))
+
+
+def _answer(question: GrowQuestion, inputs: GrowInputs, as_json: bool) -> None:
+    answer = climb(inputs, question)
     if as_json:
         print_json(document(answer, question))
     else:

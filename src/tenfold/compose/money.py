@@ -59,7 +59,7 @@ def estimate_month(
     lines: dict[str, float] = {}
     notes: list[str] = []
     if fleet is not None:
-        lines = _fleet_lines(open_fleet(fleet, facts).spec, notes)
+        lines = fleet_lines(open_fleet(fleet, facts).spec, notes)
     bill = month({**lines, **stated_usd})
     if not bill.lines_usd_micros:
         raise InputError(
@@ -80,7 +80,7 @@ def estimate_month(
     )
 
 
-def _fleet_lines(fleet: FleetSpec, notes: list[str]) -> dict[str, float]:
+def fleet_lines(fleet: FleetSpec, notes: list[str]) -> dict[str, float]:
     """Return what a month of a fleet costs, every hour paid for; energy where it is owned."""
     lines: dict[str, float] = {}
     sites = {site.id: site for site in fleet.sites}

@@ -122,7 +122,7 @@ class _Maker:
         loose: bool = False,
     ) -> None:
         self.draw, self.axis, self.wanted, self.cooling_kw = draw, axis, wanted, cooling_kw
-        self.nodes = 16 if runs else draw.choice((64, 128, 256))
+        self.nodes = 16 if runs else draw.choice((32, 64))
         self.tight = 3.0 if loose else 1.02
         self.pue = draw.choice((1.1, 1.25, 1.4))
         self.rack_kw, self.node_w = self._rack()
@@ -175,9 +175,9 @@ class _Maker:
         return round(PER_RACK * node_w * stands / 1_000) + 0.1, node_w
 
     def _work(self, runs: bool) -> Work:
-        jobs = 400 if runs else 120
+        jobs = 400 if runs or "storage-streams" in self.wanted else 60
         every_s = 10 * DAY_S / jobs
-        queue = self.wanted.get("queue", 100.0 if self.axis == "jobs" else 2.0)
+        queue = self.wanted.get("queue", 100.0 if self.axis == "jobs" else 10.0)
         reads = "storage-read" in self.wanted or "storage-streams" in self.wanted
         saves = "checkpoint-burst" in self.wanted and "storage-streams" not in self.wanted
         return Work(
@@ -186,7 +186,7 @@ class _Maker:
             runs_s=round(self.nodes * every_s / queue),
             read_bytes_per_s_per_gpu=self.draw.uniform(0.05e9, 0.5e9) if reads else 0.0,
             save_bytes=round(self.draw.uniform(0.2e12, 2e12)) if saves else 0.0,
-            save_every_s=self.draw.choice((600.0, 1_800.0)) if saves else 0.0,
+            save_every_s=self.draw.choice((14_400.0, 28_800.0)) if saves else 0.0,
             is_run=runs,
         )
 

@@ -4,7 +4,7 @@ Figures cost nothing, runs do. So runs are looked at only as far as another laye
 go, and on the way up the ladder only where they may be named at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace as with_fields
 from math import inf
 
@@ -12,10 +12,15 @@ from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.growth import Axis
 from tenfold.physics.growth.law import Law
 from tenfold.study.grow.calibrate import calibrate
+from tenfold.study.grow.laws_admission import admission_laws
+from tenfold.study.grow.laws_lead_time import lead_time_laws
 from tenfold.study.grow.laws_measured import measured_laws
+from tenfold.study.grow.laws_money import money_laws
+from tenfold.study.grow.laws_monitor import monitor_laws
 from tenfold.study.grow.laws_runs import run_laws
 from tenfold.study.grow.laws_site import site_laws
 from tenfold.study.grow.laws_storage import storage_laws
+from tenfold.study.grow.laws_upkeep import upkeep_laws
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.runs import Runs
 from tenfold.study.grow.search import counted, joint
@@ -32,16 +37,26 @@ NOT_JUDGED = (
     "admission",
     "serving",
     "spares",
+    "operations",
     "monitoring",
     "money",
 )
 """Layers that may have no law; they are named, so that silence is not taken for health."""
+_FIGURED: tuple[Callable[[State, Axis], list[Law]], ...] = (
+    site_laws,
+    storage_laws,
+    admission_laws,
+    upkeep_laws,
+    monitor_laws,
+    money_laws,
+)
 _OF_RUNS = "runs say so that were not found to be like what happened"
 _ASSUMES = {
     "switch-ports": "a fabric that the file does not state has the switches that are usual",
     "storage-read": "every GPU reads the tokens of the model expected, at 4 bytes each",
     "storage-streams": "every GPU that reads keeps one stream open",
     "checkpoint-saves": "one job of the model expected runs on all GPUs and fails as is usual",
+    "admission": "jobs arrive as a mix of the facts has them",
     "queue": _OF_RUNS,
     "governance": _OF_RUNS,
     "fragmentation": _OF_RUNS,
@@ -52,12 +67,16 @@ _ASSUMES = {
 
 def all_laws(state: State, axis: Axis) -> list[Law]:
     """Return every law that needs no run but for those that are lifted; what was measured first."""
-    seen = measured_laws(state)
-    better = {law.key for law in seen if not law.needs}
-    figured = [*site_laws(state, axis), *storage_laws(state, axis)]
-    laws = [*seen, *(law for law in figured if law.key not in better)]
+    measured = measured_laws(state)
+    better = {law.key for law in measured if not law.needs}
+    figured = [law for of in _FIGURED for law in of(state, axis) if law.key not in better]
+    # Usage without its limit is no law, but where another knows what to lay it beside.
+    told = {law.layer for law in figured if not law.needs}
+    seen = [law for law in measured if not law.needs or law.layer not in told]
     usable = 1 - state.grow.limits.headroom_least
-    return [_less(law, usable) for law in laws if law.key not in state.lifted]
+    laws = [_less(law, usable) for law in (*seen, *figured)]
+    laws += lead_time_laws(state, laws)
+    return [law for law in laws if law.key not in state.lifted]
 
 
 def _less(law: Law, usable: float) -> Law:

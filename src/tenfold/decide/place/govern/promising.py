@@ -248,7 +248,7 @@ class Promising:
         self._promise(first.job, promised.promise)
         self._books.unpromise(self._books.promised[first.job.id])
         self._promise(promised.job, first.promise)
-        return Promised(first.job, first.cls, promised.promise, first.amounts)
+        return Promised(first.job, first.cls, promised.promise, promised.amounts)
 
     def _cleared(self, promised: Promised, *, is_due: bool) -> bool:
         """Stop those who only filled the time until a promise, if nobody else is in the way."""
