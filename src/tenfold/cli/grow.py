@@ -1,5 +1,6 @@
 """`tenfold grow`: what breaks first when demand or the fleet grows, and what to do about it."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,13 +9,16 @@ from msgspec.structs import replace
 
 from tenfold.cli.errors import Done
 from tenfold.cli.grow_json import document, stood
+from tenfold.cli.grow_page import grow_page
 from tenfold.cli.grow_show import show_grow
 from tenfold.cli.output import print_json
 from tenfold.compose.grow_inputs import MIX_LOAD, GrowFiles, GrowInputs, grow_inputs
 from tenfold.files.grow_file import read_grow
 from tenfold.files.measured_rows import read_measured
+from tenfold.files.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.growth import Axis
+from tenfold.study.grow.answer import GrowAnswer
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion, check_question
 
@@ -57,6 +61,8 @@ Seeds = Annotated[
 ]
 Seed = Annotated[int, Parameter(help="The same seed gives the same answer.")]
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Html = Annotated[Path | None, Parameter(help="Also write a report with charts.")]
+Force = Annotated[bool, Parameter(negative="", help="Write over an existing report.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
@@ -79,6 +85,8 @@ def grow_command(
     seed: Seed = 0,
     seeds: Seeds = 5,
     facts: Facts = None,
+    html: Html = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Name the layer that breaks first as a fleet grows, what relieves it, and what breaks next.
@@ -108,7 +116,8 @@ def grow_command(
         seed=seed,
     )
     check_question(question)
-    _answer(question, _inputs(files, grow, measured), as_json)
+    inputs = _inputs(files, grow, measured)
+    _show(_answer(question, inputs, html, force=force), question, as_json)
 
 
 def _inputs(files: GrowFiles, grow: Path | None, measured: Path | None) -> GrowInputs:
@@ -119,8 +128,20 @@ def _inputs(files: GrowFiles, grow: Path | None, measured: Path | None) -> GrowI
     return replace(inputs, grow=read_grow(grow, inputs.fleet.catalogue, inputs.fleet.spec))
 
 
-def _answer(question: GrowQuestion, inputs: GrowInputs, as_json: bool) -> None:
-    answer = climb(inputs, question)
+def _answer(
+    question: GrowQuestion, inputs: GrowInputs, html: Path | None, *, force: bool
+) -> GrowAnswer:
+    if html is None:
+        return climb(inputs, question)
+    # The file is opened first: an answer may take a minute, and is not to be lost to a name.
+    with open_new_file(html, force=force) as page:
+        answer = climb(inputs, question)
+        page.write(grow_page(answer, question).encode())
+    sys.stderr.write(f"note: the report is written to {html}\n")
+    return answer
+
+
+def _show(answer: GrowAnswer, question: GrowQuestion, as_json: bool) -> None:
     if as_json:
         print_json(document(answer, question))
     else:

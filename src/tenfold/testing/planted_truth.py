@@ -158,11 +158,14 @@ def _waits(plan: Plan) -> dict[str, float]:
 
     Beyond that a job that comes at t waits t * (load - 1), and one that has not started by
     the end has waited the rest. Of the jobs after the warm-up one in ten then waits longer
-    than (0.9 * end + 0.1 * warm-up) * (1 - 1 / load).
+    than (0.9 * end + 0.1 * warm-up) * (1 - 1 / load). Where waits cannot be judged, there is
+    still no more work done than the nodes do.
     """
     work, [pool] = plan.work, plan.spec.pools
-    if work is None or not (work.is_run or plan.counts_assumed) or plan.axis != "jobs":
+    if work is None or plan.axis != "jobs":
         return {}
+    if not (work.is_run or plan.counts_assumed):
+        return {"queue": pool.nodes / work.running}
     end_s = work.jobs * work.every_s
     reach_s = 0.9 * end_s + 0.1 * max(WARM_UP_S, work.runs_s)
     load = 1 / (1 - plan.grow.limits.wait_s_p90 / reach_s)

@@ -13,6 +13,7 @@ from tenfold.model.growth import Axis
 from tenfold.physics.growth.law import Law
 from tenfold.study.grow.calibrate import calibrate
 from tenfold.study.grow.laws_admission import admission_laws
+from tenfold.study.grow.laws_compute import compute_laws
 from tenfold.study.grow.laws_lead_time import lead_time_laws
 from tenfold.study.grow.laws_measured import measured_laws
 from tenfold.study.grow.laws_money import money_laws
@@ -45,18 +46,23 @@ NOT_JUDGED = (
 _FIGURED: tuple[Callable[[State, Axis], list[Law]], ...] = (
     site_laws,
     storage_laws,
+    compute_laws,
     admission_laws,
     upkeep_laws,
     monitor_laws,
     money_laws,
 )
 _OF_RUNS = "runs say so that were not found to be like what happened"
+_OF_WORK = "work is that of a history without starts, of a mix, or of the model expected"
+_OF_MIX = "jobs arrive as a mix of the facts has them"
 _ASSUMES = {
     "switch-ports": "a fabric that the file does not state has the switches that are usual",
     "storage-read": "every GPU reads the tokens of the model expected, at 4 bytes each",
     "storage-streams": "every GPU that reads keeps one stream open",
     "checkpoint-saves": "one job of the model expected runs on all GPUs and fails as is usual",
-    "admission": "jobs arrive as a mix of the facts has them",
+    "compute": _OF_WORK,
+    "step-efficiency": _OF_WORK,
+    "admission": _OF_MIX,
     "queue": _OF_RUNS,
     "governance": _OF_RUNS,
     "fragmentation": _OF_RUNS,

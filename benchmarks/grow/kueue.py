@@ -1,0 +1,48 @@
+"""Kueue's report from production: is it named, and how near is the wait that follows from it?
+
+The report tells of about 1,300 nodes, 9.6 admissions a minute and a deep queue of 536 jobs that
+wait 64 minutes at the median. Only the settings and the arrivals are given to the laws.
+"""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from benchmarks.verdict import Verdict
+from tenfold.compose.grow_inputs import GrowFiles, grow_inputs
+from tenfold.files.grow_file import read_grow
+from tenfold.files.measured_rows import read_measured
+from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
+from tenfold.study.grow.ladder import climb
+from tenfold.study.grow.question import GrowQuestion
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "kueue-1300"
+ADMISSIONS_PER_MIN = 9.6
+WAIT_MIN_P50 = 64.0
+DEPTH = 536
+
+
+def run(thresholds: dict[str, float]) -> list[Verdict]:
+    points = read_measured(EXAMPLE / "measured.csv")
+    given = grow_inputs(GrowFiles(fleet=EXAMPLE / "fleet.toml"), measured=points)
+    grow = read_grow(EXAMPLE / "grow.toml", given.fleet.catalogue, given.fleet.spec)
+    answer = climb(replace(given, grow=grow), GrowQuestion(axis="jobs"))
+    rate = starts_per_s(grow.controllers[0]).per_s or 0.0
+    wait_min = backlog_wait_s(ADMISSIONS_PER_MIN / 60, rate, depth=DEPTH) / 60
+    first = answer.first
+    named = "nothing" if first is None else f"{first.layer} ({first.resource})"
+    print(f"first break: {answer.sentence}")
+    print(f"admissions a minute: said {rate * 60:.2f}, reported {ADMISSIONS_PER_MIN}")
+    print(f"wait at depth {DEPTH}: said {wait_min:.0f} min, reported {WAIT_MIN_P50:.0f} at p50")
+    return [
+        Verdict(
+            "grow: Kueue's report is named admission rate",
+            float(named == "admission (kueue deep)"),
+            at_least=1,
+        ),
+        Verdict(
+            "grow: wait of Kueue's deep queue, off by",
+            abs(wait_min / WAIT_MIN_P50 - 1),
+            at_most=thresholds["wait_apart"],
+        ),
+    ]

@@ -1,0 +1,100 @@
+"""Charts of growth: how full each layer is against the factor, and how far each one reaches."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tenfold.report.axes import Axis, percent, plain
+from tenfold.report.bars import Bar, Limit, stacked_bars
+from tenfold.report.charts import Point, Rule, Series, line_chart
+from tenfold.report.svg import Card
+
+LINES_MOST = 6
+FULL = 1.0
+DRAWN_MOST = 1.5
+"""Beyond one and a half times its limit a layer is as broken as it can be."""
+BARS_MOST = 12
+
+
+class LayerCurve(Struct, frozen=True, kw_only=True):
+    """The share of its limit that a layer uses, at some factors."""
+
+    name: str
+    points: tuple[Point, ...]
+
+
+class Reach(Struct, frozen=True, kw_only=True):
+    """How far one layer stands; None where it stands all that is drawn."""
+
+    name: str
+    k: float | None
+    first: bool = False
+
+
+def _times(value: float) -> str:
+    return f"{plain(value)}x"
+
+
+def _factors(axis: str) -> Axis:
+    return Axis(title=f"factor of {axis}", log=True, label=_times)
+
+
+def strain_chart(curves: Sequence[LayerCurve], axis: str, breaks: Sequence[Rule]) -> str:
+    """Return how much of its limit each layer uses; the fullest ones, and where rows break."""
+    fullest = sorted(curves, key=lambda one: -one.points[-1][1] if one.points else 0.0)
+    series = [
+        Series(
+            name=one.name,
+            points=tuple((k, min(strain, DRAWN_MOST)) for k, strain in one.points),
+            dots=False,
+        )
+        for one in fullest[:LINES_MOST]
+    ]
+    ends = [k for one in curves for k, _ in one.points]
+    if ends:
+        at_limit = ((min(ends), FULL), (max(ends), FULL))
+        series.append(Series(name="limit", points=at_limit, dashed=True, dots=False))
+    used = Axis(title="share of the limit in use", from_zero=True, most=DRAWN_MOST, label=percent)
+    card = Card(title="How full each layer is", subtitle=f"cut at {DRAWN_MOST:.0%} of its limit")
+    return line_chart(card, series, _factors(axis), used, breaks)
+
+
+def wait_chart(points: Sequence[Point], limit_s: float, axis: str) -> str:
+    """Return the wait of one in ten against the factor, from strain and its limit."""
+    hours = limit_s / 3_600
+    waits = tuple((k, strain * hours) for k, strain in points)
+    at_limit = tuple((k, hours) for k, _ in points)
+    series = [
+        Series(name="wait, P90", points=waits),
+        Series(name="limit", points=at_limit, dashed=True, dots=False),
+    ]
+    y = Axis(title="hours", from_zero=True, label=plain)
+    return line_chart(Card(title="How long jobs wait"), series, _factors(axis), y)
+
+
+def efficiency_chart(points: Sequence[Point], least: float, axis: str) -> str:
+    """Return the efficiency of a step against the factor, from strain and its limit."""
+    kept = tuple((k, min(1.0, least / strain)) for k, strain in points if strain > 0)
+    at_limit = tuple((k, least) for k, _ in points)
+    series = [
+        Series(name="step efficiency", points=kept),
+        Series(name="least allowed", points=at_limit, dashed=True, dots=False),
+    ]
+    y = Axis(title="share of ideal", from_zero=True, most=1.0, label=percent)
+    return line_chart(Card(title="What a step keeps"), series, _factors(axis), y)
+
+
+def reach_chart(reaches: Sequence[Reach], most: float) -> str:
+    """Return how far each layer stands, up to the largest factor asked for."""
+    bars = [
+        Bar(
+            label=one.name,
+            parts={"stands": min(most, most if one.k is None else one.k)},
+            total=f">{most:g}x" if one.k is None or one.k > most else f"{one.k:.2f}x",
+            bold=one.first,
+        )
+        for one in reaches[:BARS_MOST]
+    ]
+    x = Axis(title="factor that the layer stands", from_zero=True, label=_times)
+    limit = Limit(at=most, label=f"asked for: {most:g}x")
+    return stacked_bars(Card(title="Headroom of each layer"), bars, x, limit)

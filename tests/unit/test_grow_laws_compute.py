@@ -1,0 +1,82 @@
+"""Load and step efficiency as laws, against figures done by hand: 256 GPUs in all."""
+
+import pytest
+from msgspec.structs import replace
+
+import growth_builders as made
+from tenfold.model.growth import Axis
+from tenfold.model.job import Job
+from tenfold.model.traffic import WorkProfile
+from tenfold.physics.growth.law import Law, breaking_factor
+from tenfold.study.grow.laws_compute import compute_laws
+from tenfold.study.grow.state import state_of
+from tenfold.testing.builders import job
+
+SCALING = ((64, 1.0), (128, 0.8), (256, 0.6))
+
+
+def work(profile: str = "") -> list[Job]:
+    """Return 11 jobs of 64 GPUs, one each 1,000 s, whose work is a quarter of the fleet's."""
+    runs = 10_000 * 64 / (11 * 64)
+    made_jobs = [job(at, 64, at_s=at * 1_000, runs_s=runs) for at in range(11)]
+    return [replace(one, profile=profile) for one in made_jobs]
+
+
+def laws(axis: Axis, jobs: list[Job], **inputs: object) -> list[Law]:
+    return compute_laws(state_of(replace(made.given(made.fleet()), jobs=jobs, **inputs)), axis)
+
+
+def test_load_breaks_where_jobs_ask_for_all_gpu_time():
+    [law] = laws("jobs", work())
+    assert law.strain(1) < law.strain(2) < law.strain(4)
+    assert breaking_factor(law.strain, 64) == pytest.approx(4.0, rel=1e-5)
+    assert law.strain(4.0) == pytest.approx(1.0, rel=1e-5)
+    assert law.symptom(2.0) == "jobs ask for 50% of the GPU time there is"
+
+
+def test_nodes_bring_room_for_the_jobs_that_come_with_them():
+    [law] = laws("nodes", work())
+    assert law.strain(8.0) == pytest.approx(law.strain(1.0))
+
+
+def test_larger_jobs_ask_for_more_where_they_lose_efficiency():
+    profiles = {"llm": WorkProfile(scaling=SCALING)}
+    load, step = laws("job-size", work("llm"), profiles=profiles)
+    assert load.strain(2.0) == pytest.approx(0.25 / 0.8, rel=1e-5)
+    assert (step.layer, step.resource) == ("step-efficiency", "profile llm")
+    assert step.strain(1.5) < step.strain(2.0) < step.strain(4.0)
+    assert breaking_factor(step.strain, 64) == pytest.approx(2.0)
+    assert step.strain(2.0) == pytest.approx(1.0)
+    assert step.symptom(2.0) == "jobs 2 times as large keep 80% of their speed a GPU"
+
+
+def test_a_scaling_that_rises_again_is_not_counted_on():
+    profiles = {"llm": WorkProfile(scaling=((64, 1.0), (128, 0.7), (256, 0.9)))}
+    step = laws("job-size", work("llm"), profiles=profiles)[1]
+    assert step.strain(4.0) == step.strain(2.0)
+
+
+def test_work_of_a_mix_or_of_a_history_without_starts_is_an_assumption():
+    starts = {work()[0].id: work()[0].submitted_ms}
+    assert [law.grade for law in laws("jobs", work(), starts_ms=starts)] == ["published"]
+    assert [law.grade for law in laws("jobs", work())] == ["assumed"]
+    assert [law.grade for law in laws("jobs", work(), mix="m", starts_ms=starts)] == ["assumed"]
+
+
+def test_the_model_expected_scales_as_the_planner_says():
+    opened = made.fleet()
+    expects = replace(opened.spec.expects, model="llama-3-8b")
+    asked = replace(opened, spec=replace(opened.spec, expects=expects))
+    law = compute_laws(state_of(made.given(asked)), "job-size")[1]
+    assert (law.resource, law.grade, law.needs) == ("model llama-3-8b", "assumed", "")
+    assert law.strain(1.0) == pytest.approx(0.8)
+    assert law.strain(1.0) <= law.strain(4.0) <= law.strain(16.0)
+    assert law.strain(64.0) > 0.8
+
+
+def test_what_is_missing_is_named():
+    load, step = laws("job-size", [])
+    assert load.needs == "a history of jobs, or a mix"
+    assert step.needs == "`scaling` in profiles of jobs, or `model` under `[expects]`"
+    assert [law.needs for law in laws("jobs", [])] == ["a history of jobs, or a mix"]
+    assert laws("nodes", []) == laws("data", []) == []

@@ -1,0 +1,203 @@
+"""Money, lead times, upkeep and monitoring as laws, against figures done by hand.
+
+The fleet has 32 nodes of 8 GPUs; it draws 400 kW with cooling, at 0.1 dollars a kWh.
+"""
+
+import pytest
+from msgspec.structs import replace
+
+import growth_builders as made
+from tenfold.compose.fleet import OpenFleet
+from tenfold.compose.grow_inputs import GrowInputs
+from tenfold.model.failure_law import FailureLaw
+from tenfold.model.fault import FaultTrace, TraceFault
+from tenfold.model.fleet_spec import Price
+from tenfold.model.growth import GrowSpec, LeadTime, Limits, Monitoring, Operations, Pace
+from tenfold.model.units import Bytes, UsdMicros
+from tenfold.physics.growth.law import Law, breaking_factor
+from tenfold.physics.growth.upkeep import mean_for, shortfall_share
+from tenfold.physics.operations.faults import poisson_quantile
+from tenfold.study.grow.ladder import climb
+from tenfold.study.grow.law_book import all_laws
+from tenfold.study.grow.laws_money import money_laws
+from tenfold.study.grow.laws_monitor import monitor_laws
+from tenfold.study.grow.laws_upkeep import upkeep_laws
+from tenfold.study.grow.question import GrowQuestion
+from tenfold.study.grow.state import State, state_of
+
+FAILING = FailureLaw(
+    name="plain", faults_per_1000_node_days=10.0, repair_h_median=24.0, repair_h_mean=48.0
+)
+
+
+def state(grow: GrowSpec, **inputs: object) -> State:
+    return state_of(replace(made.given(made.fleet(), grow), **inputs))
+
+
+def held(law: Law, k: float) -> None:
+    """A law rises with the factor, and strain is 1 where it breaks."""
+    assert not law.needs
+    assert law.strain(0.5) < law.strain(1.0) < law.strain(2.0)
+    assert breaking_factor(law.strain, 1_000) == pytest.approx(k)
+    assert law.strain(k) == pytest.approx(1.0)
+
+
+def priced(kind: str = "owned") -> OpenFleet:
+    opened = made.fleet(tiers=(made.tier(),))
+    price = Price(kind=kind, usd_micros_per_hour=UsdMicros(1_000_000), basis="stated")
+    pools = (replace(opened.spec.pools[0], price=price),)
+    return replace(opened, spec=replace(opened.spec, pools=pools))
+
+
+def budget(usd: float | None, opened: OpenFleet) -> State:
+    return state_of(made.given(opened, GrowSpec(limits=Limits(usd_per_month_most=usd))))
+
+
+def test_nodes_and_their_energy_are_paid_for_again_and_tiers_are_not():
+    nodes, energy, tier = 256 * 730.0, 400 * 730 * 0.1, 40_000.0
+    [law] = money_laws(budget(tier + 3 * (nodes + energy), priced()), "nodes")
+    held(law, 3.0)
+    assert law.symptom(3.0) == "a month costs $688,240 of $688,240"
+
+
+def test_rented_nodes_bring_no_bill_of_energy():
+    [law] = money_laws(budget(40_000 + 2 * 256 * 730, priced("on-demand")), "nodes")
+    held(law, 2.0)
+
+
+def test_money_stands_still_where_nodes_do():
+    [law] = money_laws(budget(1e6, priced()), "data")
+    assert law.strain(9) == law.strain(1)
+
+
+def test_a_budget_and_prices_are_asked_for():
+    [law] = money_laws(budget(None, priced()), "nodes")
+    assert law.needs == "`usd_per_month_most` under `[limits]` of the grow file"
+    [law] = money_laws(budget(1e6, made.fleet()), "nodes")
+    assert law.needs == "`price` of pool `train`"
+    assert money_laws(budget(None, priced()), "data") == []
+
+
+def test_repairs_break_where_the_crew_cannot_do_them_all():
+    # 0.32 faults a day.
+    grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=0.8, spares=4))
+    spares, crew = upkeep_laws(state(grow, failures=FAILING), "nodes")
+    held(crew, 5.0)
+    assert crew.symptom(5.0) == "1.6 repairs a day for 2 people who do 1.6"
+    held(spares, mean_for(4, 0.01) / (0.32 * 2))
+
+
+def test_faults_that_a_restart_mends_take_no_hands():
+    law = FailureLaw(
+        name="half",
+        faults_per_1000_node_days=10.0,
+        repair_h_median=24.0,
+        repair_h_mean=48.0,
+        causes={"link": 1.0, "board": 1.0},
+        transient_causes=("link",),
+    )
+    grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=0.8))
+    crew = upkeep_laws(state(grow, failures=law), "nodes")[1]
+    held(crew, 10.0)
+
+
+def test_spares_carry_the_mean_whose_quantile_they_are():
+    for spares in (0, 1, 4, 30):
+        mean = mean_for(spares, 0.01)
+        assert shortfall_share(mean, spares) == pytest.approx(0.01)
+        assert poisson_quantile(mean * 0.999, 0.99) == spares
+        assert poisson_quantile(mean * 1.001, 0.99) == spares + 1
+
+
+def test_a_trace_of_faults_tells_its_own_rate():
+    seen = [TraceFault(f"n{at}", at * 3600.0, at * 3600.0 + 43_200) for at in range(16)]
+    trace = FaultTrace(file="mine.csv", faults=tuple(seen), span_s=10 * 86_400.0)
+    grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=1.6, spares=2))
+    spares, crew = upkeep_laws(state(grow, failures=trace), "nodes")
+    held(crew, 2.0)
+    held(spares, mean_for(2, 0.01) / 0.8)
+    assert crew.spread == pytest.approx(0.25)
+
+
+def test_a_person_looks_after_so_many_nodes():
+    grow = GrowSpec(operations=Operations(crew=2.0, nodes_per_person_most=40.0))
+    held(upkeep_laws(state(grow), "nodes")[2], 2.5)
+
+
+def test_upkeep_says_what_it_lacks():
+    assert [law.needs for law in upkeep_laws(state(GrowSpec()), "nodes")] == [
+        "`spares` under `[operations]` of the grow file",
+        "`crew` and `repairs_per_person_day` under `[operations]` of the grow file",
+    ]
+    grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=1.0, spares=1))
+    needs = "`--failures`: how often nodes fail, a preset or a trace"
+    assert [law.needs for law in upkeep_laws(state(grow), "nodes")] == [needs, needs]
+    assert upkeep_laws(state(grow), "data") == []
+
+
+def test_samples_and_what_is_kept_of_them_break_each_for_itself():
+    # 32 x 1,000 + 256 x 100 series each 10 s: 5,760 samples a second.
+    stated = Monitoring(
+        series_per_node=1_000,
+        series_per_gpu=100,
+        interval_s=10,
+        samples_per_s_most=23_040,
+        retention_days=10,
+        bytes_per_sample=2.0,
+        store_bytes=Bytes(5_760 * 86_400 * 10 * 2 * 3),
+    )
+    samples, store = monitor_laws(state(GrowSpec(monitoring=stated)), "nodes")
+    held(samples, 4.0)
+    held(store, 3.0)
+    assert samples.symptom(4.0) == "23,040 samples a second arrive, 23,040 are taken in"
+    assert store.symptom(3.0) == "10 days of samples take 0.03 TB of 0.03 TB"
+
+
+def test_monitoring_says_which_key_it_lacks():
+    [law] = monitor_laws(state(GrowSpec()), "nodes")
+    table = "under `[monitoring]` of the grow file"
+    assert law.needs == f"`series_per_node` and `interval_s` {table}"
+    some = Monitoring(series_per_gpu=100, interval_s=10, retention_days=3)
+    laws = monitor_laws(state(GrowSpec(monitoring=some)), "nodes")
+    assert [law.needs for law in laws] == [f"`samples_per_s_most` {table}", f"`store_tb` {table}"]
+    late = Monitoring(series_per_node=100, samples_per_s_most=9.0)
+    assert monitor_laws(state(GrowSpec(monitoring=late)), "nodes")[0].needs == (
+        f"`interval_s` {table}"
+    )
+    assert monitor_laws(state(GrowSpec(monitoring=some)), "jobs") == []
+
+
+def paced(weeks: float, months: float = 6.0) -> GrowInputs:
+    grow = GrowSpec(
+        lead_times=(LeadTime(thing="site-power", weeks_p50=weeks, weeks_p90=weeks),),
+        pace=Pace(today="2026-11-15", doubles_in_months=months),
+    )
+    return made.given(made.fleet(rack_kw=500.0), grow)
+
+
+def lead_times(inputs: GrowInputs) -> list[Law]:
+    laws = all_laws(state_of(inputs), "nodes")
+    return [law for law in laws if law.layer == "lead-time"]
+
+
+def test_power_that_comes_after_the_site_is_full_was_ordered_too_late():
+    # The site stands 2.5x, which is reached in 34.5 weeks.
+    [late], [timely] = lead_times(paced(35)), lead_times(paced(34))
+    assert late.strain(1.0) > 1 > timely.strain(1.0)
+    assert late.strain(9.0) == late.strain(1.0)
+    answer = climb(paced(52), GrowQuestion(axis="nodes"))
+    assert (
+        "over its limit today, whatever grows: lead-time (site-power ordered today comes in "
+        "52 weeks, at 3.98x; site-power breaks at 2.50x)"
+    ) in answer.assumptions
+    assert answer.first is not None
+    assert answer.first.layer == "site-power"
+
+
+def test_a_lead_time_needs_a_pace_and_a_pace_lead_times():
+    inputs = paced(20)
+    [law] = lead_times(replace(inputs, grow=replace(inputs.grow, pace=None)))
+    assert law.needs == "`[pace]` of the grow file"
+    [law] = lead_times(replace(inputs, grow=replace(inputs.grow, lead_times=())))
+    assert law.needs == "`[[lead_time]]`s of the grow file"
+    assert lead_times(made.given(made.fleet())) == []
