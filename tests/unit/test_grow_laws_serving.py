@@ -6,7 +6,9 @@ from msgspec.structs import replace
 import growth_builders as made
 from tenfold.model.growth import Axis, GrowSpec, ServiceLoad
 from tenfold.physics.growth.law import Law, breaking_factor
+from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.laws_serving import serving_laws
+from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.state import state_of
 
 CHAT = ServiceLoad(
@@ -57,10 +59,18 @@ def test_nodes_that_come_with_the_traffic_carry_it():
     assert law.strain(8) == pytest.approx(law.strain(1))
 
 
+def test_a_promise_that_nothing_keeps_is_broken_today_whatever_grows():
+    grow = GrowSpec(services=(replace(CHAT, tpot_s=1e-6),))
+    answer = climb(made.given(made.fleet(), grow), GrowQuestion(axis="traffic"))
+    assert answer.first is None
+    assert answer.assumptions == (
+        "over its limit today, whatever grows: serving "
+        "(no replica on pool train keeps the promise of chat)",
+    )
+
+
 def test_what_is_missing_is_named():
     assert [law.needs for law in laws()] == ["`[[service]]`s of the grow file"]
     needs = [law.needs for law in laws(replace(CHAT, tpot_s=None))]
     assert needs == ["`tpot_s` of service `chat`"]
-    needs = [law.needs for law in laws(replace(CHAT, tpot_s=1e-6))]
-    assert needs == ["a promise that pool `train` can keep for `chat`"]
     assert laws(CHAT, axis="jobs") == []

@@ -115,9 +115,8 @@ def grow_command(
         facts=facts,
         seed=seed,
     )
-    check_question(question)
-    inputs = _inputs(files, grow, measured)
-    _show(_answer(question, inputs, html, force=force), question, as_json)
+    answer = _answer(check_question(question), _inputs(files, grow, measured), html, force=force)
+    _show(answer, question, as_json)
 
 
 def _inputs(files: GrowFiles, grow: Path | None, measured: Path | None) -> GrowInputs:

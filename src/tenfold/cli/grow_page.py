@@ -20,7 +20,7 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
     return grow_report(
         GrowPage(
             title=f"What breaks first: {answer.fleet}",
-            lead=f"{answer.sentence}. {answer.calibration.sentence}.",
+            lead=f"{answer.sentence}; {answer.calibration.sentence}.",
             axis=answer.axis,
             most=question.most,
             tiles=_tiles(answer, upto),
@@ -51,15 +51,16 @@ def _tiles(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
     first = answer.first
     stands = f">{upto}" if answer.stands is None else factor(answer.stands)
     tiles = [
-        ("nothing" if first is None else first.layer, f"breaks first as {answer.axis} grow"),
+        ("nothing" if first is None else first.layer, f"breaks first along {answer.axis}"),
         (f">{upto}" if first is None else factor(first.k), "the fleet stands today"),
     ]
     if answer.rows:
         spent = [row.usd for row in answer.rows if row.relief and row.usd is not None]
         unpriced = sum(row.relief is not None and row.usd is None for row in answer.rows)
-        more = f", {unpriced} without a price" if unpriced else ""
+        more = f", and {unpriced} without a price" if unpriced and spent else ""
         tiles.append((stands, "it stands with all reliefs"))
-        tiles.append((f"${sum(spent):,.0f}", f"a month for reliefs{more}"))
+        cost = f"${sum(spent):,.0f}" if spent or not unpriced else "not known"
+        tiles.append((cost, f"a month for reliefs{more}"))
     return tiles
 
 

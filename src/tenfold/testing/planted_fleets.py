@@ -178,7 +178,7 @@ class _Maker:
     def _work(self, runs: bool) -> Work:
         jobs = 400 if runs or "storage-streams" in self.wanted else 40
         every_s = 10 * DAY_S / jobs
-        queue = self.wanted.get("queue", 100.0 if self.axis == "jobs" else 10.0)
+        queue = self.wanted.get("queue", 100.0 if self.axis == "jobs" else 20.0)
         reads = "storage-read" in self.wanted or "storage-streams" in self.wanted
         saves = "checkpoint-burst" in self.wanted and "storage-streams" not in self.wanted
         return Work(

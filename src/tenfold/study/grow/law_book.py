@@ -19,6 +19,7 @@ from tenfold.study.grow.laws_measured import measured_laws
 from tenfold.study.grow.laws_money import money_laws
 from tenfold.study.grow.laws_monitor import monitor_laws
 from tenfold.study.grow.laws_runs import run_laws
+from tenfold.study.grow.laws_serving import serving_laws
 from tenfold.study.grow.laws_site import site_laws
 from tenfold.study.grow.laws_storage import storage_laws
 from tenfold.study.grow.laws_upkeep import upkeep_laws
@@ -48,6 +49,7 @@ _FIGURED: tuple[Callable[[State, Axis], list[Law]], ...] = (
     storage_laws,
     compute_laws,
     admission_laws,
+    serving_laws,
     upkeep_laws,
     monitor_laws,
     money_laws,

@@ -5,7 +5,11 @@ replica answers is the planner's estimate of the best one that keeps its promise
 replica counts, for the factor is a real number. A most of replicas is a law of its own.
 """
 
+from functools import lru_cache
+from math import inf
 from typing import NamedTuple
+
+from msgspec.msgpack import decode, encode
 
 from tenfold.compose.ground import serve_grounds
 from tenfold.compose.planning import model_shape
@@ -70,11 +74,24 @@ def _served(state: State, load: ServiceLoad, grounds: list[ServeGround]) -> Serv
         ttft_s=load.ttft_s,
         tpot_s=load.tpot_s,
     )
+    best = _best(encode((ask, ground)))
+    if best is None:
+        said = f"no replica on pool {ground.pool} keeps the promise of {load.name}"
+        return name.law(lambda _: inf, 1.0, SUPPOSED, lambda _: said)
+    return Served(load, ground.pool, ground.gpus, best)
+
+
+@lru_cache(maxsize=256)
+def _best(asked: bytes) -> ServePlan | None:
+    """Return the replica that answers most requests a GPU, or None where none keeps its promise.
+
+    The planner takes a second and is asked the same at every step of a ladder.
+    """
+    ask, ground = decode(asked, type=tuple[ServeAsk, ServeGround])
     answer = plan_serve(ask, [ground], keep=PLANS_KEPT)
     if not isinstance(answer, ServeAnswer):
-        return name.unknown(f"a promise that pool `{ground.pool}` can keep for `{load.name}`")
-    best = max(answer.plans, key=lambda one: one.qps_per_replica_max / one.gpus_per_replica)
-    return Served(load, ground.pool, ground.gpus, best)
+        return None
+    return max(answer.plans, key=lambda one: one.qps_per_replica_max / one.gpus_per_replica)
 
 
 def _pool(axis: Axis, pool: str, served: list[Served]) -> Law:
