@@ -17,7 +17,10 @@ from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.testing.builders import fleet, job, nodes
 
 RULES = Govern(
-    defragment=True, promise_after_ms=Millis(0), restart_cost_ms=Millis(MINUTE), min_run_ms=Millis(0)
+    defragment=True,
+    promise_after_ms=Millis(0),
+    restart_cost_ms=Millis(MINUTE),
+    min_run_ms=Millis(0),
 )
 LATER = Millis(HOUR)
 

@@ -15,7 +15,7 @@ from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Promise
+from tenfold.model.job import Job, Promise, Run
 from tenfold.model.node import Node
 from tenfold.model.units import DAY, Millis
 from tenfold.testing.broken import hold
@@ -145,9 +145,9 @@ def _gone_in_time(
         for slot in start.slots:
             if slot.node not in kept or not (slot.gpus or slot.milli):
                 continue
-            if _stays_whole(after, slot.node):
-                continue
             until_ms = kept[slot.node]
+            if _stays_whole(after, slot.node, until_ms):
+                continue
             if job.limit_ms is not None:
                 is_gone = now_ms + job.limit_ms <= until_ms
             else:
@@ -159,25 +159,43 @@ def _gone_in_time(
             )
 
 
-def _stays_whole(after: FleetView, node_id: NodeId) -> bool:
-    """Return whether a node has what it is kept for beside all who stay on it, and is fed."""
+def _stays_whole(after: FleetView, node_id: NodeId, until_ms: int) -> bool:
+    """Return whether a node has what it is kept for beside all who stay till then, and is fed."""
     kept = after.nodes[node_id]
-    if _wanted(after, node_id) > kept.gpus:
+    if _wanted(after, node_id, until_ms) > kept.gpus:
         return False
     if not kept.rack_watts:
         return True
     rack = [node for node in after.nodes.values() if _rack(node) == _rack(kept)]
-    drawn = sum(node.watts_idle + _wanted(after, node.id) * node.watts_per_gpu for node in rack)
+    drawn = sum(
+        node.watts_idle + _wanted(after, node.id, until_ms) * node.watts_per_gpu for node in rack
+    )
     return drawn <= kept.rack_watts
 
 
-def _wanted(after: FleetView, node_id: NodeId) -> int:
+def _wanted(after: FleetView, node_id: NodeId, until_ms: int) -> int:
     """Return the GPUs of a node that are held by who stays, or kept for who is promised them."""
-    stay = [run for run in after.running.values() if not run.stopping]
+    stay = [
+        run
+        for run in after.running.values()
+        if not run.stopping
+        and (run.job.limit_ms is None or run.started_ms + run.job.limit_ms > until_ms)
+        and not _must_go(after, run)
+    ]
     here = [*stay, *after.orders.values(), *after.promises.values()]
     slots = [slot for one in here for slot in one.slots if slot.node == node_id]
     shared = {slot.device for slot in slots if slot.milli}
     return sum(slot.gpus for slot in slots) + len(shared)
+
+
+def _must_go(after: FleetView, run: Run) -> bool:
+    """Return whether somebody is promised a start that only comes once a run is over."""
+    held = {slot.node: slot.gpus for slot in run.slots}
+    return any(
+        after.nodes[slot.node].gpus - held.get(slot.node, 0) < slot.gpus
+        for promise in after.promises.values()
+        for slot in promise.slots
+    )
 
 
 def _rack(node: Node) -> tuple[str, str]:
