@@ -42,9 +42,11 @@ def decided(made: Fleet, govern: Govern = RULES) -> list[object]:
 
 def test_a_small_job_moves_to_the_other_small_one():
     stop, promise = decided(scattered(None, None))
-    assert isinstance(stop, StopJob) and stop.cause == "moved"
+    assert isinstance(stop, StopJob)
+    assert stop.cause == "moved"
     assert stop.reason.code == "defragmented"
-    assert isinstance(promise, PromiseStart) and promise.job_id == "job-9"
+    assert isinstance(promise, PromiseStart)
+    assert promise.job_id == "job-9"
     moved_from = f"n{stop.job_id.removeprefix('job-')}"
     assert [slot.node for slot in promise.slots] == [moved_from]
 
@@ -58,7 +60,8 @@ def test_the_one_moves_whose_moving_loses_less():
     saved = Terms(checkpoint_every_ms=Millis(MINUTE))
     lost = Terms(checkpoint_every_ms=Millis(50 * MINUTE))
     stop = decided(scattered(lost, saved))[0]
-    assert isinstance(stop, StopJob) and stop.job_id == "job-1"
+    assert isinstance(stop, StopJob)
+    assert stop.job_id == "job-1"
 
 
 def test_nobody_moves_where_that_costs_more_than_the_gang_would_wait():
