@@ -115,3 +115,9 @@ def test_every_published_figure_stands_beside_ours(name: str):
     assert shown == set(THEIRS[name].values())
     assert "virtual time" in bench.ours_include
     assert "API server" in bench.theirs_include
+
+
+def test_teams_that_outrank_and_reclaim_from_each_other_come_to_rest():
+    """Stops cost nothing here and take no time: a circle of them would never end."""
+    found = bench_kueue("kueue-baseline", restart=False, load=replace(BASELINE, cohorts=1))
+    assert found.ours("preemptions") < found.ours("workloads")

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.givers import Givers
 from tenfold.decide.place.govern.holdings import PLAIN, Holding, lost_ms
 from tenfold.decide.place.govern.lines import Class, Option
-from tenfold.decide.place.govern.reclaim import Level, Reclaim, priced
+from tenfold.decide.place.govern.reclaim import Level, Own, Reclaim, priced
 from tenfold.decide.place.govern.tree import Team
 from tenfold.decide.place.govern.why_settled import Settled
 from tenfold.fleet.capacity import Slots
@@ -42,8 +43,11 @@ class Overruling(Reclaim):
         givers = Givers(self._capacity, priced(self, found))
         return givers.for_room(job.shape, option.accelerator)
 
-    def _may_go(self, job: Job, team: Team, levels: Iterable[Level]) -> Iterator[Holding]:
+    def _may_go(self, own: Own, levels: Iterable[Level]) -> Iterator[Holding]:
         return self._willing()
+
+    def _own(self, job: Job, team: Team, amounts: Amounts) -> Own:
+        return Own([], (), ())
 
     def _willing(self) -> Iterator[Holding]:
         for each in self._holdings.held.values():

@@ -4,7 +4,7 @@ Worked out from a view and the declared terms alone, to judge whom a decider sto
 it lets wait.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tenfold.fleet.fleet import NEVER_RAN, Fleet
 from tenfold.fleet.topology import TopologyCapacity
@@ -87,12 +87,53 @@ class Standing:
     def may_displace(self, job: Job, amounts: Amounts, run: Run) -> bool:
         """Return whether a job that takes so much is owed the room of one that runs."""
         if run.job.team == job.team:
-            return run.job.priority < job.priority
+            return run.job.priority < job.priority and self._makes_way(job, amounts, run)
         for mine in self.branches(job.team):
             for other in self.branches(run.job.team):
                 if other != mine and self.above(other) == self.above(mine):
                     return self.is_within(mine, amounts) and run.job.id in self.borrowed(other)
         return False
+
+    def _makes_way(self, job: Job, amounts: Amounts, run: Run) -> bool:
+        """Return whether a lower priority gives way: what is at home only for what is then, too."""
+        within = self.within(job, amounts, without=self._lower(job))
+        beyond = [one for one in self._quotas_of(job.team) if one not in within]
+        return all(run.job.id in self.borrowed(branch) for branch in beyond)
+
+    def is_home(self, job: Job, amounts: Amounts, *, without: Sequence[JobId]) -> bool:
+        """Return whether a job is at home where it can be, if it is in place of its own team's."""
+        if not any(self.fleet.running[one].job.team == job.team for one in without):
+            return True
+        best = self.within(job, amounts, without=self._lower(job))
+        found = self.within(job, amounts, without=without)
+        return all(branch in found for branch in best)
+
+    def _lower(self, job: Job) -> list[JobId]:
+        """Return those of its team whose priority is lower and who may be stopped by now."""
+        return [
+            one.job.id
+            for one in self.fleet.running.values()
+            if one.job.team == job.team and one.job.priority < job.priority and self.is_ripe(one)
+        ]
+
+    def within(self, job: Job, amounts: Amounts, *, without: Iterable[JobId]) -> list[Branch]:
+        """Return the branches in whose quota a job would be if some of its team were gone."""
+        gone = [self.fleet.running[one] for one in without]
+        taken = [
+            amounts_of(self.govern, self.fleet.nodes, one.slots)
+            for one in gone
+            if one.job.team == job.team
+        ]
+        for one in taken:
+            add_to(self.held, job.team, one, -1)
+        found = [one for one in self._quotas_of(job.team) if self.is_within(one, amounts)]
+        for one in taken:
+            add_to(self.held, job.team, one)
+        return found
+
+    def _quotas_of(self, team: TeamId) -> list[Branch]:
+        """Return the branches of a team that have a quota among others: all but the fleet."""
+        return [one for one in self.branches(team) if one != (TeamId(""), False)]
 
     def is_ripe(self, run: Run) -> bool:
         """Return whether a run may be stopped for others at all by now."""

@@ -116,7 +116,8 @@ class StopLaws:
                 continue
             for kind, amounts in standing.asks(job):
                 going = [one.job.id for one in ripe if standing.may_displace(job, amounts, one)]
-                if going and standing.fits(job, without=going, of=kind):
+                is_home = standing.is_home(job, amounts, without=going)
+                if going and is_home and standing.fits(job, without=going, of=kind):
                     hold(
                         "who-is-owed-room-gets-it",
                         False,
@@ -185,8 +186,14 @@ def _all_needed(
     hold("nobody-is-stopped-in-vain", helps, words)
     for stays in gone:
         others = [one for one in gone if one != stays]
-        fits = now.promise_fits if is_due else now.fits
-        hold("nobody-is-stopped-in-vain", not fits(job, without=others), f"{words}: not `{stays}`")
+        if is_due:
+            is_vain = now.promise_fits(job, without=others)
+        else:
+            is_vain = any(
+                now.fits(job, without=others, of=kind) and now.is_home(job, amounts, without=others)
+                for kind, amounts in now.asks(job)
+            )
+        hold("nobody-is-stopped-in-vain", not is_vain, f"{words}: not `{stays}`")
 
 
 def _for_others(stop: StopJob) -> bool:

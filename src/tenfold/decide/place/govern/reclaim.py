@@ -1,15 +1,17 @@
 """Whom to displace: the cheapest of those who may be, on nodes where it really helps.
 
 A job may displace another where it is within its quota and the other has borrowed, or
-where both are of one team and its priority is higher. A stop costs the work since the last
-checkpoint and a restart, for every GPU it holds. The search goes node by node, and where
-the members of a gang must stand together domain by domain. What it finds is tried, and where
-CPUs, memory, shares of a device or the power of a rack made it wrong, more and more of those
-who may go are sent, cheapest first. Then everybody is let off without whom it works as well.
-Nobody is displaced in vain.
+where both are of one team and its priority is higher. What is at home gives way only to what
+will be at home, too: else others could take that back, and so on in a circle. A stop costs
+the work since the last checkpoint and a restart, for every GPU it holds. The search goes node
+by node, and where the members of a gang must stand together domain by domain. What it finds
+is tried, and where CPUs, memory, shares of a device or the power of a rack made it wrong, more
+and more of those who may go are sent, cheapest first. Then everybody is let off without whom
+it works as well. Nobody is displaced in vain.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.givers import Givers, Priced
@@ -24,6 +26,16 @@ from tenfold.model.units import Millis
 
 Level = tuple[Team, Team]
 """A team that is within its quota, and the parent whose other teams owe it what they borrowed."""
+
+
+class Own(NamedTuple):
+    """Those of its own team whom a job may displace."""
+
+    holdings: list[Holding]
+    within: tuple[Team, ...]
+    """Teams whose quota it must be within once they are gone."""
+    beyond: tuple[Team, ...]
+    """Teams beyond whose quota it is even then; there only who borrowed gives way."""
 
 
 class Reclaim:
@@ -52,10 +64,12 @@ class Reclaim:
         """Return those whose going lets a job start, cheapest first; None where none do."""
         if self._now_ms - job.submitted_ms < self._govern.delay_ms:
             return None
-        givers = self._who_may_go(job, team, option.amounts)
+        own = self._own(job, team, option.amounts)
+        givers = self._who_may_go(job, team, option.amounts, own)
         if not givers.priced:
             return None
-        trial = Trial(self._tree, self._capacity, job.shape, team, option)
+        within = own.within if own.holdings else ()
+        trial = Trial(self._tree, self._capacity, job.shape, team, option, within)
         return trial.fewest(givers)
 
     def gone(self, holding: Holding) -> None:
@@ -68,30 +82,51 @@ class Reclaim:
         lost = lost_ms(holding, self._now_ms)
         return holding.gpus_milli * (lost + self._govern.restart_cost_ms)
 
-    def _who_may_go(self, job: Job, team: Team, amounts: Amounts) -> Givers:
+    def _own(self, job: Job, team: Team, amounts: Amounts) -> Own:
+        """Return whom of its own team a job may displace, and the quotas it must be within then."""
+        if not self._holdings.has_below(team, job.priority):
+            return Own([], (), ())
+        lower = [
+            each
+            for each in self._holdings.of(team)
+            if each.job.priority < job.priority and self._is_free(each)
+        ]
+        nodes, is_within = team.path[:-1], self._tree.is_within
+        if not lower or all(is_within(node, amounts) for node in nodes):
+            return Own(lower, nodes, ())
+        taken: dict[int, int] = {}
+        for each in lower:
+            for number, amount in each.amounts:
+                taken[number] = taken.get(number, 0) + amount
+        within = tuple(node for node in nodes if is_within(node, amounts, taken))
+        beyond = tuple(node for node in nodes if node not in within)
+        for node in beyond:
+            borrowed = {id(each): None for each in self._holdings.borrowed(node)}
+            lower = [each for each in lower if id(each) in borrowed]
+        return Own(lower, within, beyond)
+
+    def _who_may_go(self, job: Job, team: Team, amounts: Amounts, own: Own) -> Givers:
         """Return those whom a job may displace; the same for all who stand alike."""
         levels = [
             (mine, mine.parent)
             for mine in team.path
             if mine.parent is not None and self._tree.is_within(mine, amounts)
         ]
-        has_lower = self._holdings.has_below(team, job.priority)
         key = (
-            (team, job.priority) if has_lower else None,
+            (team, job.priority, own.beyond) if own.holdings else None,
             tuple((above, mine if self._lent_by(mine) else None) for mine, above in levels),
         )
         givers = self._givers.get(key)
         if givers is None:
-            found = self._may_go(job, team, levels)
+            found = self._may_go(own, levels)
             givers = self._givers[key] = Givers(self._capacity, priced(self, found))
         return givers
 
-    def _may_go(self, job: Job, team: Team, levels: Iterable[Level]) -> Iterator[Holding]:
+    def _may_go(self, own: Own, levels: Iterable[Level]) -> Iterator[Holding]:
         seen: dict[int, None] = {}
-        for each in self._holdings.of(team):
-            if each.job.priority < job.priority and self._is_free(each):
-                seen[id(each)] = None
-                yield each
+        for each in own.holdings:
+            seen[id(each)] = None
+            yield each
         for mine, above in levels:
             for other in above.children:
                 for each in self._lent_by(other) if other is not mine else ():
@@ -135,8 +170,15 @@ class Trial:
     """Who is away for a trial, on the index and in the tree; all come back in the end."""
 
     def __init__(
-        self, tree: Tree, capacity: TopologyCapacity, shape: Shape, team: Team, option: Option
+        self,
+        tree: Tree,
+        capacity: TopologyCapacity,
+        shape: Shape,
+        team: Team,
+        option: Option,
+        within: tuple[Team, ...] = (),
     ) -> None:
+        self._within = within
         self._tree = tree
         self._capacity = capacity
         self._shape = shape
@@ -187,8 +229,7 @@ class Trial:
     def _pass_limits(self, candidates: Sequence[Priced]) -> bool:
         """Send the cheapest of those whose going brings a limit nearer that is in the way."""
         below: dict[Team, Iterator[Holding]] = {}
-        while (obstacle := self._tree.obstacle(self._team, self._option.amounts)) is not None:
-            node = obstacle[0]
+        while (node := self._limit()) is not None:
             if node not in below:
                 below[node] = (each for _, each in candidates if node in each.team.path)
             others = (
@@ -225,9 +266,20 @@ class Trial:
             self._capacity.take(each.slots, each.job.shape)
             self._tree.add(each.team, each.amounts, 1)
 
+    def _limit(self) -> Team | None:
+        """Return the team whose limit or quota is in the way."""
+        amounts = self._option.amounts
+        obstacle = self._tree.obstacle(self._team, amounts)
+        if obstacle is not None:
+            return obstacle[0]
+        if any(self._team in each.team.path for each in self._away.values()):
+            for node in self._within:
+                if not self._tree.is_within(node, amounts):
+                    return node
+        return None
+
     def _works(self) -> bool:
-        obstacle = self._tree.obstacle(self._team, self._option.amounts)
-        return obstacle is None and self._has_room()
+        return self._limit() is None and self._has_room()
 
     def _has_room(self) -> bool:
         slots = self._capacity.claim_in(self._shape, self._option.accelerator)

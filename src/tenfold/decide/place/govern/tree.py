@@ -8,7 +8,7 @@ A gang sits in one piece: shares are compared as they would be with it, so that 
 not put off for ever because its next job is large.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tenfold.decide.place.govern.asks import Amounts, Resources
@@ -18,6 +18,7 @@ from tenfold.model.ids import TeamId
 from tenfold.model.units import DAY, Millis
 
 ROOT = TeamId("")
+NOTHING_LESS: Mapping[int, int] = {}
 UNLIMITED = 1 << 62
 
 
@@ -211,11 +212,15 @@ class Tree:
             return node.effective[number] - node.held[number]
         return self.room(node, number)
 
-    def is_within(self, team: Team, amounts: Amounts) -> bool:
-        """Return whether a team would hold no more than its quota with so much more."""
+    def is_within(
+        self, team: Team, amounts: Amounts, less: Mapping[int, int] = NOTHING_LESS
+    ) -> bool:
+        """Return whether a team would hold no more than its quota with so much more, and less."""
         governed, held, effective = self.resources.governed, team.held, team.effective
         for number, amount in amounts:
-            if governed[number] and held[number] + amount > effective[number]:
+            if not governed[number] or not amount:
+                continue
+            if held[number] + amount - (less.get(number, 0) if less else 0) > effective[number]:
                 return False
         return True
 

@@ -300,19 +300,24 @@ class Walk:
 
     def _make_room(self, cls: Class, job: Job) -> Seated | None:
         """Order the cheapest stops that make room for a job."""
-        books = self.books
+        books, reclaim = self.books, self.reclaim
+        best: tuple[int, int, Option, list[Holding]] | None = None
         for option in cls.options:
-            victims = self.reclaim.victims(job, cls.team, option)
+            victims = reclaim.victims(job, cls.team, option)
             if victims:
-                before = books.capacity.room_on(victims)
-                for holding in victims:
-                    self.stop(holding, _why(job, holding))
-                slots = books.capacity.claim_in(cls.shape, option.accelerator)
-                books.wanting.pop(cls, None)
-                assert slots is not None, f"stops for job `{job.id}` made no room"
-                offer_rest(books, before, books.capacity.room_on(victims))
-                return self._promised(job, slots, option)
-        return None
+                found = (sum(map(reclaim.price, victims)), len(victims), option, victims)
+                best = found if best is None or found[:2] < best[:2] else best
+        if best is None:
+            return None
+        _, _, option, victims = best
+        before = books.capacity.room_on(victims)
+        for holding in victims:
+            self.stop(holding, _why(job, holding))
+        slots = books.capacity.claim_in(cls.shape, option.accelerator)
+        books.wanting.pop(cls, None)
+        assert slots is not None, f"stops for job `{job.id}` made no room"
+        offer_rest(books, before, books.capacity.room_on(victims))
+        return self._promised(job, slots, option)
 
     def _shrink(self, cls: Class, job: Job) -> Seated | None:
         """Order elastic jobs to shrink where that is enough, and promise what they give."""
