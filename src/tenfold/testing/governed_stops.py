@@ -190,7 +190,9 @@ def _all_needed(
             is_vain = now.promise_fits(job, without=others)
         else:
             is_vain = any(
-                now.fits(job, without=others, of=kind) and now.is_home(job, amounts, without=others)
+                now.fits(job, without=others, of=kind)
+                and now.is_home(job, amounts, without=others)
+                and all(now.may_displace(job, amounts, fleet.running[one]) for one in others)
                 for kind, amounts in now.asks(job)
             )
         hold("nobody-is-stopped-in-vain", not is_vain, f"{words}: not `{stays}`")
