@@ -31,11 +31,6 @@ class Admission:
         self._let_in: dict[str, int] = {}
         """Members of an array that run, are being started, or may be."""
 
-    @property
-    def waits_for_hours(self) -> bool:
-        """Whether anybody waits for off-peak hours."""
-        return bool(self._off_peak)
-
     def begin(self, held: Iterable[Job]) -> None:
         """Count the members of arrays that hold room."""
         for job in held:
@@ -85,13 +80,6 @@ class Admission:
         """Return those who may ask again now that a job is refused."""
         return list(self._after.pop(job_id, {}).values())
 
-    def hours_changed(self, now_ms: Millis) -> list[Job]:
-        """Return those who may ask again because off-peak hours have come."""
-        if not self._off_peak or not is_off_peak(self._govern, now_ms):
-            return []
-        line, self._off_peak = self._off_peak, []
-        return [job for _, _, job in sorted(line, key=_arrival)]
-
     def held_back(self, view: FleetView) -> Mapping[JobId, str]:
         """Return what each job that is held back waits for."""
         found: dict[JobId, str] = {}
@@ -114,7 +102,3 @@ class Admission:
             return True
         heappush(self._arrays.setdefault(terms.array, []), (job.submitted_ms, job.seq, job))
         return False
-
-
-def _arrival(place: tuple[int, int, Job]) -> tuple[int, int]:
-    return place[0], place[1]

@@ -7,23 +7,14 @@ counts of them, so that a decider which starts now from the view sees the very s
 
 from itertools import islice
 
+from tenfold.decide.place.learned import WINDOW, epoch
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import TeamId
 from tenfold.model.job import WHOLE
 from tenfold.model.units import Millis
 
-STEP_MOST = 1_024
-WINDOW = 4_096
-"""Finished jobs that are looked at; a fleet remembers so many and one step more."""
-
 Used = dict[tuple[TeamId, str], int]
 """Thousandths of a GPU by team and accelerator type; no type where a job left it open."""
-
-
-def epoch(ended: int) -> int:
-    """Return the count of finished jobs at which use was last taken."""
-    step = min(STEP_MOST, 1 << max(0, ended.bit_length() - 4))
-    return ended - ended % step
 
 
 def lately(view: FleetView, half_life_ms: Millis) -> Used:

@@ -36,7 +36,6 @@ class Lent:
         self._coming.lend(holding)
         self._lent.append(holding)
         self._books.count(holding.team, holding.amounts, -1)
-        self._books.lines.open_gates()
 
     def reserve(self, reserved: Reserved) -> None:
         """Keep room that was claimed until it is really free."""

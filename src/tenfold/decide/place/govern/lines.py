@@ -136,9 +136,6 @@ class Lines:
             self.rouse(cls)
         self.wanting.clear()
 
-    def open_gates(self) -> None:
-        """Let those in who may pass; nothing has to be done for that."""
-
     def parked(self) -> Iterator[Class]:
         """Yield every class that found no room."""
         if self._touched:

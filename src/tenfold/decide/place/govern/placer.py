@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tenfold.decide.place.govern.books import Books
-from tenfold.decide.place.govern.lately import epoch
 from tenfold.decide.place.govern.tree import next_hours_ms
 from tenfold.decide.place.govern.walk import Walk
+from tenfold.decide.place.learned import epoch
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob
 from tenfold.model.decision import Decision

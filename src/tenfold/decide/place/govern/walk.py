@@ -148,7 +148,6 @@ class Walk:
         """Let those try again for whom something may have changed."""
         books = self.books
         lines = books.lines
-        lines.open_gates()
         if books.wanting or books.promised:
             self.ripened = books.holdings.ripened(self.now_ms)
         if books.holdings.stopping:
