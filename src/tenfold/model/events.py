@@ -12,6 +12,7 @@ from tenfold.model.job import Job, JobStatus, StopCause
 from tenfold.model.node import Node
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
+from tenfold.model.work import Work
 
 
 class NodeJoined(Struct, frozen=True, gc=False, tag=True):
@@ -43,11 +44,13 @@ class NodeCordoned(Struct, frozen=True, gc=False, tag=True):
     node_id: NodeId
 
 
-class JobSubmitted(Struct, frozen=True, gc=False, tag=True):
+class JobSubmitted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """A team asked for a job to be run."""
 
     at_ms: Millis
     job: Job
+    work: Work | None = None
+    """What it runs, where the world is real."""
 
 
 class JobRefused(Struct, frozen=True, gc=False, tag=True):
