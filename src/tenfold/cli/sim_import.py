@@ -1,4 +1,4 @@
-"""`tenfold sim import`: turn a public trace, or Slurm's own records, into a job table."""
+"""`tenfold sim import`: turn a public trace, or records of Slurm or Kubernetes, into a job table."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,15 @@ from tenfold.files.traces.write import write_jobs
 from tenfold.report.figures import count
 
 TraceFormat = Literal[
-    "auto", "jobs", "philly", "helios", "acme", "alibaba-2020", "alibaba-2023", "sacct"
+    "auto",
+    "jobs",
+    "philly",
+    "helios",
+    "acme",
+    "alibaba-2020",
+    "alibaba-2023",
+    "sacct",
+    "kubernetes",
 ]
 DAY_MS = 86_400_000
 

@@ -16,6 +16,7 @@ from tenfold.files.kubernetes_labels import (
     taint_text,
     texts_of,
 )
+from tenfold.files.kubernetes_quantities import quantity_at
 from tenfold.model.errors import InputError
 from tenfold.model.inventory import Inventory, InventoryNode
 
@@ -40,12 +41,6 @@ _BLOCKING_TAINTS = (
     "node-role.kubernetes.io/master",
     "ToBeDeletedByClusterAutoscaler",
 )
-_QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(e[0-9]{1,2}|[numkKMGTPE]i?)?\Z")
-_SCALES = {
-    **{"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3},
-    **{letter: 1000.0**power for power, letter in enumerate("MGTPE", start=2)},
-    **{f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", start=1)},
-}
 _MIG = re.compile(r"-MIG-(?P<slices>[1-7])g\.(?P<gb>\d{1,3})gb.*\Z")
 _PRODUCT_GB = re.compile(r"(\d{1,3})GB")
 _MIG_PER_GPU = {1: 7, 2: 3, 3: 2, 4: 1}
@@ -89,8 +84,8 @@ def _node(item: Table, file: str, notes: list[str]) -> InventoryNode:
         name=name,
         accelerator=accelerator,
         gpus=gpus,
-        cpus=max(1, round(_quantity(capacity, "cpu", name, file))),
-        memory_gib=_quantity(capacity, "memory", name, file) / 1024**3,
+        cpus=max(1, round(quantity_at(capacity, "cpu", f"node `{name}`", file))),
+        memory_gib=quantity_at(capacity, "memory", f"node `{name}`", file) / 1024**3,
         rack=rack,
         site=site,
         labels=kept_labels(labels, taint_text(_taints(item))),
@@ -103,7 +98,10 @@ def _node(item: Table, file: str, notes: list[str]) -> InventoryNode:
 def _gpus(
     capacity: Table, labels: dict[str, str], name: str, file: str, notes: list[str]
 ) -> tuple[str | None, int]:
-    counts = {resource: round(_quantity(capacity, resource, name, file)) for resource in RESOURCES}
+    counts = {
+        resource: round(quantity_at(capacity, resource, f"node `{name}`", file))
+        for resource in RESOURCES
+    }
     offered = [resource for resource, count in counts.items() if count]
     if not offered:
         # In the mixed MIG strategy slices are resources of their own and no GPU is offered.
@@ -161,25 +159,6 @@ def _whole_gpus(
 def _label_count(labels: dict[str, str], key: str) -> int:
     text = labels.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
-
-
-def _quantity(capacity: Table, key: str, name: str, file: str) -> float:
-    """Return a quantity such as `64`, `63500m` or `2113513216Ki` as a number."""
-    value = capacity.get(key)
-    if value is None:
-        return 0.0
-    match = _QUANTITY.match(value if isinstance(value, str) else str(value))
-    if match is None or match[2] in ("ni", "ui", "mi", "ki"):
-        raise InputError(
-            "wrong-value",
-            f"`{key}` of node `{name}` in `{file}` is `{str(value)[:40]}`, not a quantity",
-            "write it as Kubernetes does: `64`, `500m`, `512Gi`",
-            file=file,
-            field=key,
-        )
-    suffix = match[2] or ""
-    scale = 10.0 ** int(suffix[1:]) if suffix.startswith("e") else _SCALES.get(suffix, 1.0)
-    return float(match[1]) * scale
 
 
 def _taints(item: Table) -> list[Table]:

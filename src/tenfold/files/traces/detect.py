@@ -9,7 +9,16 @@ from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
 from tenfold.model.errors import InputError
 
-FORMATS = ("jobs", "philly", "helios", "acme", "alibaba-2020", "alibaba-2023", "sacct")
+FORMATS = (
+    "jobs",
+    "philly",
+    "helios",
+    "acme",
+    "alibaba-2020",
+    "alibaba-2023",
+    "sacct",
+    "kubernetes",
+)
 AUTO = "auto"
 _HEADERS: dict[str, tuple[str, ...]] = {
     "jobs": ("gpus", "submit_s"),
@@ -56,6 +65,8 @@ def detect(files: Sequence[Path]) -> str:
     start = read_plain_bytes(first)[:_LOOK_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] == b"[" or (start[:1] == b"{" and b"attempts" in start):
         return "philly"
+    if start[:1] == b"{" and b'"apiVersion"' in start:
+        return "kubernetes"
     line = start.split(b"\n", 1)[0].decode("utf-8", errors="replace").strip()
     for name, needed in _HEADERS.items():
         cells = [cell.strip().strip('"') for cell in line.split("|" if name == "sacct" else ",")]
@@ -96,6 +107,10 @@ def _read_one(path: Path, format: str) -> JobTrace:
         from tenfold.files.traces.sacct import read_sacct  # noqa: PLC0415
 
         return read_sacct(path)
+    if format == "kubernetes":
+        from tenfold.files.traces.kubernetes import read_kubernetes  # noqa: PLC0415
+
+        return read_kubernetes(path)
     return read_jobs(path)
 
 
