@@ -4,7 +4,7 @@ Adding an event means adding it to `Event` and to `Fleet.apply`; a test compares
 `at_ms` comes first in each, so that every fact says when.
 """
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.actions import Action
 from tenfold.model.ids import JobId, NodeId
@@ -75,6 +75,8 @@ class JobStopped(Struct, frozen=True, gc=False, tag=True):
     job_id: JobId
     cause: StopCause
     progress_ms: Millis
+    exit_code: int | UnsetType = UNSET
+    """What its first member to end left behind, where the world is real; else not written."""
 
 
 class JobEnded(Struct, frozen=True, gc=False, tag=True):
@@ -83,6 +85,8 @@ class JobEnded(Struct, frozen=True, gc=False, tag=True):
     at_ms: Millis
     job_id: JobId
     status: JobStatus = "completed"
+    exit_code: int | UnsetType = UNSET
+    """What its first member to fail left behind, or 0, where the world is real."""
 
 
 class JobCancelled(Struct, frozen=True, gc=False, tag=True):

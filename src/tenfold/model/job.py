@@ -17,7 +17,7 @@ WHOLE = 1_000
 """Thousandths of a GPU in one GPU: shares are integers."""
 
 JobStatus = Literal["completed", "failed", "cancelled", "timeout"]
-StopCause = Literal["preempted", "node-lost", "start-failed", "moved", "idle"]
+StopCause = Literal["preempted", "node-lost", "start-failed", "moved", "idle", "crashed"]
 
 
 class Shape(Struct, frozen=True, kw_only=True, gc=False):

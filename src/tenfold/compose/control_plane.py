@@ -1,0 +1,128 @@
+"""The control plane: journal, loop and live world joined, and joined again after trouble.
+
+Crashing is the only way down. Whatever fails, the disk above all, ends the loop where it is;
+what was in memory is thrown away, and a new loop begins from the journal as after a restart.
+So there is one way to recover, and it is used every day. Requests that wait are told that
+nobody knows whether they were taken; reading goes on.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple, Protocol
+
+from tenfold.engine.loop import Decider, Witness, run
+from tenfold.fleet.fleet import Fleet
+from tenfold.live.attempts import SavedAt
+from tenfold.live.book import Book, Entry
+from tenfold.live.executor import Executor
+from tenfold.live.inbox import Inbox
+from tenfold.live.world import Clock, LiveWorld
+from tenfold.model.events import Event
+from tenfold.model.ids import JobId
+from tenfold.model.reason import Reason
+from tenfold.model.units import SECOND, Millis
+
+AGAIN_MS = Millis(1 * SECOND)
+"""From trouble to the next try."""
+
+
+class Restored(NamedTuple):
+    """What a journal says: the fleet, and of jobs that are not over what the fleet does not."""
+
+    fleet: Fleet
+    entries: Mapping[JobId, Entry]
+    next_number: int
+    last_ms: Millis
+    """The last moment that was recorded: time goes on from there, whatever the clock says."""
+
+
+class Store(Protocol):
+    """A journal that was opened for writing."""
+
+    def restore(self) -> Restored:
+        """Return what is so now."""
+        ...
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Return once the disk has these, in order; raise where it may not."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        ...
+
+
+class Parts(NamedTuple):
+    """What a control plane is made of; each is made anew with every try."""
+
+    store: Callable[[], Store]
+    executor: Callable[[], Executor]
+    clock: Callable[[Millis], Clock]
+    """A clock that never shows less than this moment."""
+    deciders: Callable[[], Sequence[Decider]]
+    saved_at: SavedAt
+    witnesses: Callable[[Store], Sequence[Witness]] = lambda _: ()
+
+
+class _Recorded:
+    """A journal that lets the world answer once the disk has what it handed out."""
+
+    def __init__(self, store: Store, world: LiveWorld) -> None:
+        self._store = store
+        self._world = world
+
+    def append(self, events: Sequence[Event]) -> None:
+        if events:
+            self._store.append(events)
+        self._world.recorded()
+
+
+class ControlPlane:
+    """Runs the loop until its inbox is closed, through any trouble."""
+
+    def __init__(self, parts: Parts, inbox: Inbox) -> None:
+        self._parts = parts
+        self._inbox = inbox
+        self.trouble: Reason | None = None
+        """What is wrong now; None while the loop runs."""
+        self.fleet: Fleet | None = None
+        """The fleet of the loop that runs, for those who read; None before the first."""
+        self.tries = 0
+
+    def run(self, pause: Callable[[Millis], None]) -> None:
+        """Run until the inbox is closed; `pause` waits between tries."""
+        while not self._inbox.is_closed:
+            try:
+                self.run_once()
+            except Exception as trouble:
+                self.trouble = Reason("loop-failed", f"{type(trouble).__name__}: {trouble}")
+                pause(AGAIN_MS)
+
+    def run_once(self) -> None:
+        """Begin from the journal and go on until the end, or until something fails."""
+        self.tries += 1
+        parts = self._parts
+        with closing(parts.store()) as store:
+            restored = store.restore()
+            with closing(parts.executor()) as executor:
+                world = LiveWorld(
+                    executor=executor,
+                    inbox=self._inbox,
+                    clock=parts.clock(restored.last_ms),
+                    view=restored.fleet,
+                    book=Book(restored.entries.items(), restored.next_number),
+                    saved_at=parts.saved_at,
+                )
+                self.fleet, self.trouble = restored.fleet, None
+                try:
+                    run(
+                        world,
+                        restored.fleet,
+                        parts.deciders(),
+                        journal=_Recorded(store, world),
+                        witnesses=parts.witnesses(store),
+                    )
+                except BaseException as trouble:
+                    said = f"the journal did not answer: {trouble}"
+                    world.failed(Reason("not-known", said))
+                    raise

@@ -1,0 +1,116 @@
+"""Requests on their way into the loop, and the answers that wait for the disk.
+
+Whoever asks hands in a request with a ticket and is told once the journal has it: not before,
+for an answer is a promise, and not never, for a store that fails answers every ticket with
+the trouble. Requests come from many threads; the loop alone takes them.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Lock
+
+from msgspec import Struct
+
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.node import Node
+from tenfold.model.reason import Reason
+from tenfold.model.submission import Submission
+
+
+class Submit(Struct, frozen=True):
+    """Admit these, all of them or none."""
+
+    submissions: tuple[Submission, ...]
+
+
+class Cancel(Struct, frozen=True):
+    """Take back a job that waits, or end one that runs."""
+
+    job_id: JobId
+
+
+class Join(Struct, frozen=True):
+    """Add nodes to the fleet."""
+
+    nodes: tuple[Node, ...]
+
+
+class Mark(Struct, frozen=True):
+    """Say how a node is: it takes no more work, is gone, or is back."""
+
+    node: NodeId
+    state: str
+    cause: str = ""
+
+
+Request = Submit | Cancel | Join | Mark
+
+
+class Answer(Struct, frozen=True):
+    """What came of a request: names of jobs that it made or touched, or why it was not done."""
+
+    jobs: tuple[JobId, ...] = ()
+    refused: Reason | None = None
+
+
+class Ticket(Struct, frozen=True, eq=False):
+    """A request and whom to tell; telling must neither wait nor fail."""
+
+    request: Request
+    tell: Callable[[Answer], None]
+
+
+class Inbox:
+    """Requests in the order in which they came, and a descriptor that says there are some."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._lock = Lock()
+        self._waiting: deque[Ticket] = deque()
+        self._most = most
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.is_closed = False
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while there is something to take."""
+        return self._bell
+
+    def put(self, request: Request, tell: Callable[[Answer], None]) -> None:
+        """Hand in a request. One too many is refused at once, and so is one after the end."""
+        refused = None
+        with self._lock:
+            if self.is_closed:
+                refused = Reason("shutting-down", "the control plane is shutting down")
+            elif len(self._waiting) >= self._most:
+                said = f"{self._most:,} requests wait already"
+                refused = Reason("too-many-requests", said)
+            else:
+                self._waiting.append(Ticket(request, tell))
+        if refused is not None:
+            tell(Answer(refused=refused))
+        else:
+            self.ring()
+
+    def take(self) -> Sequence[Ticket]:
+        """Return all that waits."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._bell)
+        with self._lock:
+            taken = list(self._waiting)
+            self._waiting.clear()
+        return taken
+
+    def ring(self) -> None:
+        """Wake the loop, whether or not there is a request."""
+        os.eventfd_write(self._bell, 1)
+
+    def close(self) -> None:
+        """Let the loop end; requests that still wait are refused."""
+        with self._lock:
+            self.is_closed = True
+        for ticket in self.take():
+            ticket.tell(
+                Answer(refused=Reason("shutting-down", "the control plane is shutting down"))
+            )
+        self.ring()
