@@ -1,0 +1,33 @@
+"""A clock that never goes back and does not jump: what a controller lives by.
+
+It takes the time of day once, and from then on counts what really passes, sleep of the machine
+included. Somebody who sets the clock of the machine does not make time limits run out.
+"""
+
+import select
+import time
+from collections.abc import Sequence
+
+from tenfold.model.units import Millis
+
+
+class SteadyClock:
+    """Milliseconds since 1970, as of the moment it was made, and going on from there."""
+
+    def __init__(self, least_ms: Millis) -> None:
+        self._offset_ms = max(time.time_ns() // 1_000_000, least_ms) - _passed_ms()
+
+    def now_ms(self) -> Millis:
+        """Return the time; never less than before, nor less than it was told to begin with."""
+        return Millis(self._offset_ms + _passed_ms())
+
+    def wait(self, descriptors: Sequence[int], timeout_ms: int | None) -> None:
+        """Return when one of these can be read, or after `timeout_ms`."""
+        poll = select.poll()
+        for descriptor in descriptors:
+            poll.register(descriptor, select.POLLIN)
+        poll.poll(timeout_ms)
+
+
+def _passed_ms() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
