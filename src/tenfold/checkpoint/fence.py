@@ -1,0 +1,90 @@
+"""Who may write: one process at a time, and never a run that has a successor.
+
+The lock keeps two processes apart. It does not tell an old run from a new one: a run that
+was thought lost may come back and take it. So the folder remembers the highest attempt that
+has written to it or begun from it, and a lower one is refused.
+"""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from tenfold.checkpoint.errors import CheckpointError, Damaged
+from tenfold.checkpoint.files import Files
+from tenfold.checkpoint.keeping import sweep
+from tenfold.checkpoint.manifest import committed, read_manifest
+from tenfold.checkpoint.sealed import number, read_sealed, write_sealed
+
+LOCK, FENCE = "lock", "fence.json"
+_LAUNCH = (
+    "TENFOLD_ATTEMPT",
+    "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_RESTART_COUNT",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "SLURM_JOB_ID",
+    "SLURM_RESTART_COUNT",
+)
+
+
+def attempt_here() -> int:
+    """Return the attempt that `TENFOLD_ATTEMPT` states, or 0."""
+    stated = os.environ.get("TENFOLD_ATTEMPT", "")
+    return int(stated) if stated.isascii() and stated.isdigit() else 0
+
+
+def run_here() -> str:
+    """Return what all ranks of one launch share, and two launches mostly do not."""
+    words = "\0".join(os.environ.get(name, "") for name in _LAUNCH)
+    return sha256(words.encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+@contextmanager
+def only_writer(
+    files: Files, folder: Path, attempt: int, wait_s: float
+) -> Generator[None, None, None]:
+    """Hold the folder, having made sure that no later attempt has it."""
+    files.make_folder(folder)
+    with files.lock(folder / LOCK, wait_s):
+        check_fence(files, folder, attempt)
+        # Before anything is written: what a dead writer left may be what fills the disk.
+        sweep(files, folder)
+        if attempt > _stated(files, folder):
+            write_sealed(files, folder / FENCE, {"attempt": attempt})
+        yield
+
+
+def check_fence(files: Files, folder: Path, attempt: int) -> None:
+    """Raise where a later attempt has begun.
+
+    Asked again just before a checkpoint counts, for file systems whose locks do nothing.
+    """
+    latest = _latest(files, folder)
+    if attempt < latest:
+        raise CheckpointError(
+            code="checkpoint-fenced",
+            message=f"attempt {attempt} may not write to `{folder}`: attempt {latest} has begun",
+            hint="end this run; its successor goes on from the last checkpoint",
+        )
+
+
+def _stated(files: Files, folder: Path) -> int:
+    if FENCE not in files.names(folder):
+        return 0
+    try:
+        return number(read_sealed(files, folder / FENCE), "attempt")
+    except Damaged:
+        return 0
+
+
+def _latest(files: Files, folder: Path) -> int:
+    """Return the highest attempt known, also where the fence itself has rotted."""
+    latest = _stated(files, folder)
+    for entry in committed(files, folder):
+        try:
+            latest = max(latest, read_manifest(files, entry).call.attempt)
+        except Damaged:
+            continue
+    return latest

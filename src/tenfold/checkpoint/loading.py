@@ -1,0 +1,173 @@
+"""Read the newest checkpoint that holds, and say what is wrong with those that do not."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tenfold.checkpoint.errors import CheckpointError, Damaged, warn
+from tenfold.checkpoint.files import DISK, Files
+from tenfold.checkpoint.keeping import check_hashes, check_sizes, remember
+from tenfold.checkpoint.manifest import (
+    Entry,
+    Manifest,
+    committed,
+    data_name,
+    leftovers,
+    record_name,
+)
+from tenfold.checkpoint.shard import read_shard
+
+_LISTINGS_MOST = 3
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found of one checkpoint."""
+
+    path: Path
+    step: int
+    state: Literal["valid", "damaged", "unfinished"]
+    problem: str = ""
+    at_ms: int | None = None
+    """When it was saved, in milliseconds since 1970; None where that is not known."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was saved at one step."""
+
+    step: int
+    values: Any
+    meta: dict[str, int]
+    """`attempt`, `ranks`, `save` (its number in the folder) and `at_ms`."""
+    path: Path
+    passed_over: tuple[Report, ...] = field(default=())
+    """Newer ones that do not hold, and why."""
+
+
+def load(
+    folder: str | Path, *, rank: int = 0, ranks: int = 1, files: Files = DISK
+) -> Checkpoint | None:
+    """Return the newest checkpoint that holds; None where none was ever finished.
+
+    Every shard is checked, not only the one of `rank`, so that all ranks come to the same
+    one. Where there are checkpoints and none holds, that is an error: to begin anew would
+    throw the work away without a word.
+    """
+    place, seen = Path(folder), list[Entry]()
+    passed: list[Report] = []
+    for _ in range(_LISTINGS_MOST):
+        entries = committed(files, place)
+        if not entries:
+            return None
+        if entries == seen:
+            break
+        # A writer may have removed those of the first listing while they were read.
+        seen, passed = entries, []
+        for entry in entries:
+            try:
+                return _read(files, entry, rank, ranks, tuple(passed))
+            except Damaged as why:
+                warn(f"checkpoint `{entry.path.name}` is passed over: {why}")
+                passed.append(Report(entry.path, entry.step, "damaged", str(why)))
+    raise CheckpointError(
+        code="checkpoint-none-valid",
+        message=f"none of {len(passed)} checkpoints in `{place}` holds; "
+        f"the newest, `{passed[0].path.name}`: {passed[0].problem}",
+        hint="restore one from a copy, or move them away to begin anew",
+    )
+
+
+def load_at(path: str | Path, *, rank: int = 0, ranks: int = 1, files: Files = DISK) -> Checkpoint:
+    """Return one checkpoint, with only the shard of `rank` read and checked.
+
+    For many ranks: let the first one `load`, tell the others its `path`, and let them load
+    from there.
+    """
+    place = Path(path)
+    entry = next((one for one in committed(files, place.parent) if one.path == place), None)
+    if entry is None:
+        raise CheckpointError(
+            code="checkpoint-not-there",
+            message=f"there is no checkpoint `{place}`",
+            hint="`verify` of its folder lists those that are there",
+        )
+    try:
+        return _read(files, entry, rank, ranks, (), alone=True)
+    except Damaged as why:
+        raise CheckpointError(
+            code="checkpoint-damaged",
+            message=f"checkpoint `{place}` does not hold: {why}",
+            hint="`load` of its folder falls back to an older one",
+        ) from None
+
+
+def newest(folder: str | Path, *, hashes: bool = False, files: Files = DISK) -> Report | None:
+    """Return the newest checkpoint that holds, without loading it; None where none does.
+
+    Cheap: files are only measured, unless `hashes` are asked for.
+    """
+    for entry in committed(files, Path(folder)):
+        try:
+            manifest = check_sizes(files, entry)
+            if hashes:
+                check_hashes(files, entry, manifest, list(manifest.files))
+        except Damaged:
+            continue
+        return Report(entry.path, entry.step, "valid", at_ms=manifest.at_ms)
+    return None
+
+
+def verify(folder: str | Path, *, files: Files = DISK) -> list[Report]:
+    """Read every checkpoint whole, and report on each, newest first."""
+    place = Path(folder)
+    found: list[Report] = []
+    for entry in committed(files, place):
+        try:
+            manifest = check_sizes(files, entry)
+            check_hashes(files, entry, manifest, list(manifest.files))
+        except Damaged as why:
+            found.append(Report(entry.path, entry.step, "damaged", str(why)))
+        else:
+            found.append(Report(entry.path, entry.step, "valid", at_ms=manifest.at_ms))
+    unfinished = "it was being written or removed; the next save sweeps it away"
+    found += [
+        Report(entry.path, entry.step, "unfinished", unfinished)
+        for entry in leftovers(files, place)
+    ]
+    return found
+
+
+def _read(
+    files: Files,
+    entry: Entry,
+    rank: int,
+    ranks: int,
+    passed: tuple[Report, ...],
+    *,
+    alone: bool = False,
+) -> Checkpoint:
+    manifest = check_sizes(files, entry)
+    if manifest.call.ranks != ranks or not 0 <= rank < ranks:
+        raise CheckpointError(
+            code="checkpoint-ranks-differ",
+            message=f"`{entry.path.name}` was saved by {manifest.call.ranks} ranks; "
+            f"rank {rank} of {ranks} asks for it",
+            hint="load it with as many ranks; shards are not cut anew",
+        )
+    others = [name for name in manifest.files if name != data_name(rank)]
+    check_hashes(files, entry, manifest, [record_name(rank)] if alone else others)
+    values = read_shard(files, entry.path, rank)
+    if not alone:
+        remember(manifest)
+    return Checkpoint(entry.step, values, _meta(manifest), entry.path, passed)
+
+
+def _meta(manifest: Manifest) -> dict[str, int]:
+    call = manifest.call
+    return {
+        "attempt": call.attempt,
+        "ranks": call.ranks,
+        "save": call.save,
+        "at_ms": manifest.at_ms,
+    }

@@ -1,0 +1,155 @@
+"""How checkpoints are named, and the manifest that makes one.
+
+    step-0000001200-save-000007/            a checkpoint
+        shard-00000.bin shard-00000.json    one pair for each rank
+        manifest.json                       size and hash of every file, written last
+    step-0000001300-save-000008.tmp-1f0c9a  being written, or what a crash left of it
+    step-0000001000-save-000005.gone-77aa01 being removed
+    fence.json, lock                        who may write
+
+Saves are counted, so a name is never used twice and nothing is written over. The newest is
+the one with the highest count: after a fall back, step 900 may well be newer than 1200.
+"""
+
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from tenfold.checkpoint.errors import Damaged
+from tenfold.checkpoint.files import Files
+from tenfold.checkpoint.sealed import Record, number, read_sealed, text
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+_NAME = re.compile(r"step-(\d{10,})-save-(\d{6,})\Z", re.ASCII)
+_LEFT = re.compile(r"step-(\d{10,})-save-(\d{6,})\.(tmp|gone)-[0-9a-f]+\Z", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A folder that is, was or may become a checkpoint."""
+
+    path: Path
+    step: int
+    save: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """One save, as its first rank announces it to the others."""
+
+    step: int
+    save: int
+    ranks: int
+    attempt: int
+    run: str
+    nonce: str
+
+    @property
+    def name(self) -> str:
+        """The name of the checkpoint when it is whole."""
+        return f"step-{self.step:010d}-save-{self.save:06d}"
+
+    @property
+    def staging(self) -> str:
+        """The name of the folder while it is written."""
+        return f"{self.name}.tmp-{self.nonce}"
+
+    def record(self) -> Record:
+        """Return the announcement as a record."""
+        return {"format": FORMAT, **self.__dict__}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a checkpoint consists of."""
+
+    call: Call
+    at_ms: int
+    files: dict[str, tuple[int, str]]
+
+    def record(self) -> Record:
+        """Return the manifest as a record."""
+        return {**self.call.record(), "at_ms": self.at_ms, "files": self.files}
+
+
+def data_name(rank: int) -> str:
+    """Return the name of a rank's bytes."""
+    return f"shard-{rank:05d}.bin"
+
+
+def record_name(rank: int) -> str:
+    """Return the name of the record of what those bytes mean."""
+    return f"shard-{rank:05d}.json"
+
+
+def shard_names(ranks: int) -> list[str]:
+    """Return the files that a checkpoint of so many ranks has beside its manifest."""
+    return [name for rank in range(ranks) for name in (data_name(rank), record_name(rank))]
+
+
+def new_nonce() -> str:
+    """Return a few letters that no other save has."""
+    return secrets.token_hex(6)
+
+
+def committed(files: Files, folder: Path) -> list[Entry]:
+    """Return the checkpoints of a folder by their names, newest first."""
+    return _entries(files, folder, _NAME)
+
+
+def leftovers(files: Files, folder: Path) -> list[Entry]:
+    """Return folders that are being written or removed, or were when somebody died."""
+    return _entries(files, folder, _LEFT)
+
+
+def _entries(files: Files, folder: Path, pattern: re.Pattern[str]) -> list[Entry]:
+    found = [
+        Entry(folder / name, int(match[1]), int(match[2]))
+        for name in files.names(folder)
+        if (match := pattern.match(name))
+    ]
+    return sorted(found, key=lambda entry: entry.save, reverse=True)
+
+
+def read_call(record: Record) -> Call:
+    """Return the call in a record; raise `Damaged` where there is none."""
+    if record.get("format") != FORMAT:
+        raise Damaged(f"format {record.get('format')} is not known here, only {FORMAT}")
+    return Call(
+        step=number(record, "step"),
+        save=number(record, "save"),
+        ranks=number(record, "ranks"),
+        attempt=number(record, "attempt"),
+        run=text(record, "run"),
+        nonce=text(record, "nonce"),
+    )
+
+
+def read_manifest(files: Files, entry: Entry) -> Manifest:
+    """Return the manifest of a checkpoint; raise `Damaged` where it has none that holds."""
+    if MANIFEST not in files.names(entry.path):
+        raise Damaged("it has no manifest")
+    record = read_sealed(files, entry.path / MANIFEST)
+    call = read_call(record)
+    if (call.step, call.save) != (entry.step, entry.save):
+        raise Damaged(f"its manifest is that of step {call.step}, save {call.save}")
+    listed = _listed(record.get("files"))
+    if len(listed) != 2 * call.ranks or list(listed) != sorted(shard_names(call.ranks)):
+        raise Damaged("its manifest does not list two files for each rank")
+    return Manifest(call, number(record, "at_ms"), listed)
+
+
+def _listed(rows: object) -> dict[str, tuple[int, str]]:
+    found: dict[str, tuple[int, str]] = {}
+    if not isinstance(rows, dict):
+        raise Damaged("its manifest lists no files")
+    for name, row in cast("dict[str, object]", rows).items():
+        match row:
+            case [int(size), str(sha256)] if "/" not in name:
+                found[name] = (size, sha256)
+            case _:
+                raise Damaged(f"its manifest has a wrong line for `{name}`")
+    return dict(sorted(found.items()))

@@ -1,0 +1,46 @@
+"""The states of random generators, so that a run goes on with the draws it would have had.
+
+A generator of one's own is saved without help: `random.Random.getstate()` and the `state` of
+a numpy bit generator are values that a checkpoint holds.
+"""
+
+import random
+import sys
+from typing import Any, cast
+
+
+def random_states() -> dict[str, Any]:
+    """Return the states of the global generators of Python, numpy and torch.
+
+    numpy and torch are in it where the program has them.
+    """
+    states: dict[str, Any] = {"python": random.getstate()}
+    numpy, torch = _loaded("numpy.random"), _loaded("torch")
+    if numpy is not None:
+        states["numpy"] = numpy.get_state()
+    if torch is not None:
+        states["torch"] = torch.get_rng_state()
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
+
+
+def restore_random(states: dict[str, Any]) -> None:
+    """Put the global generators into the states that were saved.
+
+    Import numpy and torch first where the program uses them; states of accelerators are
+    restored where there are as many of them.
+    """
+    random.setstate(states["python"])
+    numpy, torch = _loaded("numpy.random"), _loaded("torch")
+    if numpy is not None and "numpy" in states:
+        numpy.set_state(states["numpy"])
+    if torch is not None and "torch" in states:
+        torch.set_rng_state(states["torch"])
+        cuda = states.get("cuda", [])
+        if cuda and torch.cuda.is_available() and torch.cuda.device_count() == len(cuda):
+            torch.cuda.set_rng_state_all(cuda)
+
+
+def _loaded(name: str) -> Any:
+    return cast("Any", sys.modules.get(name))

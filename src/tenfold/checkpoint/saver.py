@@ -1,0 +1,174 @@
+"""A training loop's hand on its checkpoints: when one is due, when to stop, a sign of life.
+
+    with Saver("checkpoints", every_s=600) as saver:
+        begun = saver.load()
+        for step in range(begun.step if begun else 0, steps):
+            train(step)
+            saver.beat(step + 1)
+            if saver.due(step + 1):
+                saver.save(step + 1, state())
+            if saver.asked_to_stop:
+                break
+
+Works without Tenfold. Under it, the environment says where and how often.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Self
+
+from tenfold.checkpoint.errors import CheckpointError, cannot_write, warn
+from tenfold.checkpoint.fence import attempt_here, only_writer
+from tenfold.checkpoint.heartbeat import Heartbeat
+from tenfold.checkpoint.loading import Checkpoint, load
+from tenfold.checkpoint.saving import How, save
+
+EVERY_S = 600.0
+"""Seconds between checkpoints where nobody states them: an assumption, not a measurement."""
+
+_NOTICES = (signal.SIGTERM, signal.SIGUSR1)
+_Handler = Callable[[int, FrameType | None], object] | int | None
+
+
+class Saver:
+    """Saves to one folder, in one process.
+
+    What is stated in the environment wins: `TENFOLD_CHECKPOINT_DIR` over `folder`, and
+    `TENFOLD_CHECKPOINT_EVERY_S` over `every_s`, because whoever starts a job knows where it
+    runs and how soon it may be stopped.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path | None = None,
+        *,
+        every_s: float = EVERY_S,
+        keep: int = 2,
+        rank: int = 0,
+        ranks: int = 1,
+        how: How | None = None,
+    ) -> None:
+        named = os.environ.get("TENFOLD_CHECKPOINT_DIR") or folder
+        if not named:
+            raise CheckpointError(
+                code="checkpoint-wrong-argument",
+                message="no folder for checkpoints is named",
+                hint="give one, or set TENFOLD_CHECKPOINT_DIR",
+            )
+        self.folder = Path(named)
+        self.every_s = _every_s(every_s)
+        self.asked_to_stop = False
+        self._keep = keep
+        self._rank, self._ranks = rank, ranks
+        self._how = how or How()
+        self._heartbeat = Heartbeat(os.environ.get("TENFOLD_HEARTBEAT", ""))
+        self._saved_step: int | None = None
+        self._since: float | None = None
+        self._before: dict[signal.Signals, _Handler] = {}
+        self._listen()
+
+    def load(self) -> Checkpoint | None:
+        """Return the newest checkpoint that holds, and shut out earlier attempts.
+
+        From here on a run that was started before this one can write no more.
+        """
+        if self._rank == 0:
+            self._shut_out()
+        found = load(self.folder, rank=self._rank, ranks=self._ranks, files=self._how.files)
+        self._saved_step = found.step if found else None
+        return found
+
+    def due(self, step: int, now: float | None = None) -> bool:
+        """Tell whether to save now: time has passed, or the run is asked to stop.
+
+        `now` is in seconds on any clock that only goes forward. The first call starts the
+        count. A step that is saved already is never due. Clocks of ranks differ: where
+        several take part in a save, ask one and tell the others.
+        """
+        now = time.monotonic() if now is None else now
+        if self._since is None:
+            self._since = now
+        if step == self._saved_step:
+            return False
+        return self.asked_to_stop or now - self._since >= self.every_s
+
+    def save(self, step: int, values: object, now: float | None = None) -> Path:
+        """Write a checkpoint, and count from its end: a slow disk must not save all day."""
+        path = save(
+            self.folder,
+            step,
+            values,
+            keep=self._keep,
+            rank=self._rank,
+            ranks=self._ranks,
+            how=self._how,
+        )
+        self._saved_step = step
+        self._since = time.monotonic() if now is None else now
+        self.beat(step)
+        return path
+
+    def beat(self, step: int | None = None) -> None:
+        """Show that the run is alive, and at which step; never fails.
+
+        Writes to the file that `TENFOLD_HEARTBEAT` names, or nowhere.
+        """
+        self._heartbeat.beat(step)
+
+    def close(self) -> None:
+        """Listen to signals no more."""
+        for notice, handler in self._before.items():
+            signal.signal(notice, signal.SIG_DFL if handler is None else handler)
+        self._before = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _shut_out(self) -> None:
+        attempt = attempt_here() if self._how.attempt is None else self._how.attempt
+        try:
+            with only_writer(self._how.files, self.folder, attempt, self._how.wait_s):
+                pass
+        except OSError as error:
+            raise cannot_write(self.folder, error) from error
+
+    def _listen(self) -> None:
+        try:
+            for notice in _NOTICES:
+                self._before[notice] = signal.signal(notice, self._notice)
+        except ValueError:
+            # Python lets only the main thread listen.
+            warn("not in the main thread: a notice to stop will not be heard")
+
+    def _notice(self, number: int, frame: FrameType | None) -> None:
+        self.asked_to_stop = True
+        before = self._before.get(signal.Signals(number))
+        if callable(before) and before is not signal.default_int_handler:
+            before(number, frame)
+
+
+def _every_s(given: float) -> float:
+    stated = os.environ.get("TENFOLD_CHECKPOINT_EVERY_S")
+    try:
+        every_s = float(stated) if stated else float(given)
+    except ValueError:
+        every_s = -1.0
+    if not every_s >= 0:
+        raise CheckpointError(
+            code="checkpoint-wrong-argument",
+            message=f"`{stated or given}` is no number of seconds between checkpoints",
+            hint="state seconds, such as 600, in TENFOLD_CHECKPOINT_EVERY_S",
+        )
+    return every_s

@@ -1,0 +1,147 @@
+"""Nested values as a JSON tree and a row of byte strings, and back.
+
+The tree has what is small and says where bytes stood. Dicts keep their order and the type
+of their keys, tuples stay tuples, floats keep every bit. A subclass of dict, list, tuple,
+int or str comes back as the plain type.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, NamedTuple, cast
+
+from tenfold.checkpoint.arrays import Form, blank, content, finish, form_of
+from tenfold.checkpoint.errors import CheckpointError, Damaged
+
+Tree = None | bool | int | str | list["Tree"] | dict[str, Any]
+Fill = Callable[[memoryview], None]
+"""Fills memory with the next bytes of the file."""
+
+_DEPTH_MOST = 100
+_WIDE = 64
+
+
+class Leaf(NamedTuple):
+    """A value that is kept as bytes: read out only when it is written."""
+
+    value: object
+    form: Form
+
+    def content(self) -> memoryview:
+        """Return the bytes."""
+        if self.form["kind"] == "bytes":
+            return memoryview(cast("bytes", self.value))
+        return content(self.value, self.form)
+
+
+def flatten(value: object, leaves: list[Leaf], where: str = "values", depth: int = 0) -> Tree:
+    """Return the tree of a value, and add what is kept as bytes to `leaves`."""
+    if depth > _DEPTH_MOST:
+        raise CheckpointError(
+            code="checkpoint-too-deep",
+            message=f"values stand inside each other more than {_DEPTH_MOST} times",
+            hint="flatten them, or look for a value that holds itself",
+        )
+    form = form_of(value, where)
+    if form is None and isinstance(value, bytes | bytearray):
+        form = {"kind": "bytes", "bytes": len(value)}
+    if form is not None:
+        leaves.append(Leaf(value, form))
+        return {"leaf": form}
+    if isinstance(value, Mapping):
+        return _flatten_dict(cast("Mapping[object, object]", value), leaves, where, depth)
+    if isinstance(value, list | tuple):
+        items = cast("list[object]", value)
+        rows = [flatten(one, leaves, f"{where}[{at}]", depth + 1) for at, one in enumerate(items)]
+        return rows if isinstance(value, list) else {"tuple": rows}
+    return _scalar(value, where)
+
+
+def _flatten_dict(
+    value: Mapping[object, object], leaves: list[Leaf], where: str, depth: int
+) -> Tree:
+    pairs: list[Tree] = []
+    for key, one in value.items():
+        inner = f"{where}[{key!r}]"
+        if isinstance(key, tuple):
+            parts = cast("tuple[object, ...]", key)
+            named: Tree = {"tuple": [_scalar(part, f"a key of {where}") for part in parts]}
+        else:
+            named = _scalar(key, f"a key of {where}")
+        pairs.append([named, flatten(one, leaves, inner, depth + 1)])
+    return {"dict": pairs}
+
+
+def _scalar(value: object, where: str) -> Tree:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        plain = int(value)
+        # JSON readers and Python's own limit on digits stop at long numbers.
+        return plain if plain.bit_length() < _WIDE else {"int": hex(plain)}
+    if isinstance(value, float):
+        return {"float": float(value).hex()}
+    raise CheckpointError(
+        code="checkpoint-cannot-store",
+        message=f"{where} is a `{type(value).__name__}`, which a checkpoint cannot hold",
+        hint="store numbers, texts, bytes, arrays, tensors, and dicts, lists and tuples of them",
+    )
+
+
+def rebuild(tree: object, fill: Fill, room: Callable[[], int]) -> object:
+    """Return the value of a tree, with bytes taken from `fill` in the order of writing.
+
+    `room` tells how many bytes there still are. A tree that `flatten` cannot have made is
+    `Damaged`.
+    """
+    if tree is None or isinstance(tree, bool | int | str):
+        return tree
+    if isinstance(tree, list):
+        return [rebuild(one, fill, room) for one in cast("list[object]", tree)]
+    if not isinstance(tree, dict) or len(cast("dict[str, object]", tree)) != 1:
+        raise Damaged("the tree of values cannot be read")
+    [(kind, inner)] = cast("dict[str, object]", tree).items()
+    if kind == "leaf" and isinstance(inner, dict):
+        return _read_leaf(cast("Form", inner), fill, room())
+    if kind == "tuple" and isinstance(inner, list):
+        return tuple(rebuild(one, fill, room) for one in cast("list[object]", inner))
+    if kind == "dict" and isinstance(inner, list):
+        return _rebuild_dict(cast("list[object]", inner), fill, room)
+    return _rebuild_number(kind, inner)
+
+
+def _rebuild_dict(pairs: list[object], fill: Fill, room: Callable[[], int]) -> object:
+    made: dict[object, object] = {}
+    for pair in pairs:
+        both = cast("list[object]", pair) if isinstance(pair, list) else []
+        if len(both) != 2:
+            raise Damaged("a dict has something that is no pair")
+        key = rebuild(both[0], fill, room)
+        if not isinstance(key, Hashable):
+            raise Damaged("a key of a dict cannot be one")
+        made[key] = rebuild(both[1], fill, room)
+    return made
+
+
+def _rebuild_number(kind: str, inner: object) -> object:
+    try:
+        if kind == "int":
+            return int(str(inner), 16)
+        if kind == "float":
+            return float.fromhex(str(inner))
+    except ValueError:
+        raise Damaged("a number cannot be read") from None
+    raise Damaged(f"the tree of values has an unknown kind `{kind}`")
+
+
+def _read_leaf(form: Form, fill: Fill, room: int) -> object:
+    if form.get("kind") == "bytes":
+        size = form.get("bytes")
+        if not isinstance(size, int) or not 0 <= size <= room:
+            raise Damaged("a byte string has a size that cannot be")
+        buffer = bytearray(size)
+        fill(memoryview(buffer))
+        return bytes(buffer)
+    value, memory = blank(form, room)
+    fill(memory)
+    return finish(value, form)
