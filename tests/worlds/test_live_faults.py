@@ -1,7 +1,6 @@
 """The control plane of a live fleet under stores, executors and clocks that fail."""
 
 import pytest
-
 from benchmarks.live_soak import soak_one
 
 

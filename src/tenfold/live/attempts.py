@@ -202,6 +202,9 @@ class Attempts:
 
     def _hold(self, live: Live, state: AttemptState) -> None:
         live.launched = True
+        if len(state.members) != len(live.slots):
+            # Its record was cut off: it never began, and holds nothing.
+            return
         live.numbers = tuple(member.gpus for member in state.members)
         for slot, numbers in zip(live.slots, live.numbers, strict=True):
             self._devices.hold(slot, numbers)
@@ -263,7 +266,7 @@ class Attempts:
         return [self._stopped(live, now_ms, "node-lost")]
 
     def refused(self, seen: OrderRefused, now_ms: Millis) -> list[Event]:
-        """An order was not carried out. A start that cannot be at all ends the job."""
+        """An order was not carried out. A start that can never be ends the job."""
         live = self._of(seen.job_id, seen.attempt)
         if live is None or live.started_ms is not None:
             return []
@@ -271,7 +274,7 @@ class Attempts:
         if live.resizes:
             return [self._stopped(live, now_ms, "start-failed")]
         facts: list[Event] = [ActionRefused(now_ms, StartJob(live.job.id, live.slots), seen.reason)]
-        if seen.reason.code != STALE:
+        if not seen.passing and seen.reason.code != STALE:
             facts.append(JobRefused(now_ms, live.job.id, (seen.reason,)))
             self._book.close(live.job.id)
         return facts

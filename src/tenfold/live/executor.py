@@ -172,7 +172,8 @@ class Executor(Protocol):
     def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
         """Leave these out of `attempts` from now on: their ends stand in the journal.
 
-        One that is not over stays in. Logs and the number of the attempt are kept, so that an old order stays stale.
+        One that is not over stays in. Logs and the number of the attempt are kept, so that an
+        old order stays stale.
         """
         ...
 

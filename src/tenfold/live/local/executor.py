@@ -1,0 +1,278 @@
+"""The executor of this machine: orders to the spawner, and what its folders say as sightings.
+
+The folders are the truth and the spawner's notes only hurry. So after every new connection
+all unsettled attempts are read, and what was not told before is told then.
+"""
+
+import os
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import cast
+
+from tenfold.clock.wall import now_ms
+from tenfold.live.executor import (
+    LOG_TAIL_BYTES,
+    AttemptEnded,
+    AttemptLost,
+    AttemptStarted,
+    AttemptState,
+    How,
+    Launch,
+    Member,
+    MemberLog,
+    NodeSeenBack,
+    NodeSeenLost,
+    OrderRefused,
+    Sighting,
+    Trouble,
+)
+from tenfold.live.local import logs
+from tenfold.live.local.attempt_folder import AttemptFolder, Home
+from tenfold.live.local.environment import inherited
+from tenfold.live.local.launches import launch_line, refusal
+from tenfold.live.local.spawner_link import SpawnerLink
+from tenfold.live.local.wire import EndLine, NoteLine, ReasonLine, StopLine
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+
+PASSING = ("cannot-write", "earlier-attempt-lives", "node-is-lost")
+"""Refusals whose cause may go away."""
+
+
+class LocalExecutor:
+    """Runs gangs as processes of this machine. `close` leaves them running."""
+
+    def __init__(
+        self,
+        home: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        log_bytes_most: int = logs.BYTES_MOST,
+    ) -> None:
+        self.home = Home(home)
+        self.home.prepare()
+        self._inherited = inherited(os.environ if environment is None else environment)
+        self._log_bytes_most = log_bytes_most
+        self._refused: deque[OrderRefused] = deque()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._told: dict[tuple[str, int], str] = {}
+        self._nodes_lost: dict[NodeId, Millis] = {}
+        self._seen = 0
+        self.link = SpawnerLink(self.home)
+        self.link.wake_on(self._wake)
+        self.link.connect()
+        os.eventfd_write(self._wake, 1)
+
+    @property
+    def limits(self) -> str:
+        """How limits are enforced here: `cgroup-v2`, `cgroup-v1` or `prlimit`."""
+        return self.link.limits
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while `sightings` has something to do."""
+        return self.link.fileno()
+
+    def start(self, launch: Launch) -> None:
+        """Order a start. The same attempt ordered twice starts once."""
+        runtime, reason = refusal(launch, self._inherited["PATH"])
+        if reason is not None:
+            at_ms = Millis(now_ms())
+            self._refused.append(OrderRefused(at_ms, launch.job_id, launch.attempt, reason))
+            os.eventfd_write(self._wake, 1)
+            return
+        line = launch_line(launch, self._inherited, runtime, self._log_bytes_most)
+        self.link.give({"order": 0, "do": "start", "launch": line})
+
+    def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
+        """Give notice to every member, and end whatever is left after `grace_ms`."""
+        stop: StopLine = {"grace_ms": grace_ms, "cause": "stopped", "sentence": "it was stopped"}
+        self.link.give({"order": 0, "do": "stop", "job": job_id, "attempt": attempt, "stop": stop})
+
+    def lose_node(self, node: NodeId) -> None:
+        """Take a node to be lost: what runs there is killed, and starts there are refused."""
+        self.link.give({"order": 0, "do": "lose-node", "node": node})
+
+    def restore_node(self, node: NodeId) -> None:
+        """Take a lost node to be back."""
+        self.link.give({"order": 0, "do": "restore-node", "node": node})
+
+    def dismiss_spawner(self) -> None:
+        """Ask the spawner to leave; jobs go on, and the next order starts another."""
+        self.link.give({"order": 0, "do": "leave"})
+
+    def sightings(self) -> list[Sighting]:
+        """Return what was seen since the last call, in order, without waiting."""
+        notes = self.link.take()
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        seen: list[Sighting] = list(self._refused)
+        self._refused.clear()
+        if self._seen != self.link.connections:
+            # What the spawner before said may have been lost with it.
+            self._seen = self.link.connections
+            seen += self._lost_nodes()
+            for folder in self.home.unsettled():
+                seen += self._news_of(folder)
+        for note in notes:
+            seen += self._sighted(note)
+        return seen
+
+    def attempts(self) -> list[AttemptState]:
+        """Return every attempt that is not settled; what it tells is not sighted again."""
+        states: list[AttemptState] = []
+        for folder in self.home.unsettled():
+            state = state_of(folder)
+            states.append(state)
+            self._tell(folder, "ended" if state.end else "started" if state.started_ms else "")
+        return states
+
+    def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
+        """Leave these out of `attempts` from now on: their ends stand in the journal."""
+        for job_id, number in attempts:
+            folder = self.home.attempt(job_id, number)
+            if not folder.is_held() and folder.end() is not None:
+                folder.settle()
+                self._told.pop((job_id, number), None)
+
+    def logs(
+        self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
+    ) -> MemberLog:
+        """Return the end of what a member wrote; empty where it wrote nothing."""
+        folder = self.home.attempt(job_id, attempt)
+        paths = logs.pieces(folder.path, member)
+        kept = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+        return MemberLog(tail=logs.tail(paths, bytes_most), paths=tuple(paths), bytes_kept=kept)
+
+    def close(self) -> None:
+        """Let go of the spawner. What runs goes on."""
+        if self._wake >= 0:
+            self.link.close()
+            os.close(self._wake)
+            self._wake = -1
+
+    def _sighted(self, note: NoteLine) -> list[Sighting]:
+        at_ms = Millis(note["at_ms"])
+        if "node" in note:
+            return self._node(NodeId(note["node"]), at_ms, lost=note["saw"] == "node-lost")
+        if "job" not in note or "attempt" not in note:
+            return []
+        job_id, attempt = JobId(note["job"]), note["attempt"]
+        if note["saw"] in ("refused", "trouble") and "reason" in note:
+            reason = _reason(note["reason"])
+            if note["saw"] == "trouble":
+                return [Trouble(at_ms, job_id, attempt, reason)]
+            passing = reason.code in PASSING
+            return [OrderRefused(at_ms, job_id, attempt, reason, passing)]
+        folder = self.home.attempt(job_id, attempt)
+        if note["saw"] == "started":
+            return self._started(folder, at_ms)
+        if note["saw"] == "ended" and "end" in note:
+            return self._ended(folder, note["end"])
+        return self._news_of(folder)
+
+    def _lost_nodes(self) -> list[Sighting]:
+        """Return what the state folder says of nodes and was not told yet."""
+        lost = [NodeId(node) for node in self.home.nodes_lost()]
+        at_ms = Millis(now_ms())
+        seen = [one for node in lost for one in self._node(node, at_ms, lost=True)]
+        for node in [node for node in self._nodes_lost if node not in lost]:
+            seen += self._node(node, at_ms, lost=False)
+        return seen
+
+    def _node(self, node: NodeId, at_ms: Millis, *, lost: bool) -> list[Sighting]:
+        if lost == (node in self._nodes_lost):
+            return []
+        if lost:
+            self._nodes_lost[node] = at_ms
+            return [NodeSeenLost(at_ms, node)]
+        del self._nodes_lost[node]
+        return [NodeSeenBack(at_ms, node)]
+
+    def _news_of(self, folder: AttemptFolder) -> list[Sighting]:
+        """Return what a folder says and was not told yet."""
+        held = folder.is_held()
+        end = None if held else folder.end()
+        if end is not None:
+            return self._ended(folder, end)
+        started = folder.record().get("started")
+        return self._started(folder, Millis(started["at_ms"])) if started else []
+
+    def _started(self, folder: AttemptFolder, at_ms: Millis) -> list[Sighting]:
+        if not self._tell(folder, "started"):
+            return []
+        return [AttemptStarted(at_ms, JobId(folder.job), folder.number)]
+
+    def _ended(self, folder: AttemptFolder, end: EndLine) -> list[Sighting]:
+        """An end whose start was not told tells it first."""
+        started_ms = end["started_ms"]
+        seen = [] if started_ms is None else self._started(folder, Millis(started_ms))
+        if self._tell(folder, "ended"):
+            seen.append(ending_of(folder, end))
+        return seen
+
+    def _tell(self, folder: AttemptFolder, phase: str) -> bool:
+        """Note that a phase is told; False where it, or a later one, was told before."""
+        key = (folder.job, folder.number)
+        told = self._told.get(key, "")
+        if told in (phase, "ended"):
+            return False
+        self._told[key] = phase
+        return True
+
+
+def state_of(folder: AttemptFolder) -> AttemptState:
+    """Return what is known of an attempt. The lock is asked before the end is."""
+    held = folder.is_held()
+    end = None if held else folder.end()
+    record = folder.record()
+    launch, started = record.get("launch"), record.get("started")
+    sighting = ending_of(folder, end) if end else None
+    if sighting is not None:
+        phase = "lost" if isinstance(sighting, AttemptLost) else "ended"
+    elif not held:
+        phase = "orphaned"
+    else:
+        phase = "running" if started else "starting"
+    return AttemptState(
+        job_id=JobId(folder.job),
+        attempt=folder.number,
+        phase=phase,
+        members=tuple(
+            Member(
+                node=NodeId(member["node"]),
+                gpus=tuple(member["gpus"]),
+                cpus_milli=member["cpus_milli"],
+                memory_mib=member["memory_mib"],
+            )
+            for member in (launch["members"] if launch else ())
+        ),
+        ordered_ms=Millis(launch["ordered_ms"] if launch else 0),
+        started_ms=Millis(started["at_ms"]) if started else None,
+        end=sighting,
+    )
+
+
+def ending_of(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost:
+    """Return an end file as a sighting."""
+    reason = _reason(end["reason"]) if end["reason"] else None
+    at_ms = Millis(end["at_ms"])
+    if end["how"] == "lost":
+        assert reason is not None, "a lost attempt says why"
+        return AttemptLost(at_ms, JobId(folder.job), folder.number, reason)
+    return AttemptEnded(
+        at_ms=at_ms,
+        job_id=JobId(folder.job),
+        attempt=folder.number,
+        how=cast(How, end["how"]),
+        exit_code=end["exit_code"],
+        signal=end["signal"],
+        member=end["member"],
+        reason=reason,
+        log_bytes_dropped=end["log_bytes_dropped"],
+    )
+
+
+def _reason(reason: ReasonLine) -> Reason:
+    return Reason(reason["code"], reason["sentence"])

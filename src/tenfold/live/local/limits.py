@@ -1,0 +1,205 @@
+"""Limits on CPU and memory by what this machine has: cgroup v2, cgroup v1, or prlimit.
+
+What is there is tried, not read from a version: a container may see a controller and not be
+allowed to use it. An attempt that asks for neither CPU nor memory gets no group: moving a
+process into one costs a tenth of a whole start, and holds up every other start meanwhile.
+"""
+
+import os
+import resource
+from contextlib import suppress
+
+ROOT = "/sys/fs/cgroup"
+PERIOD_US = 100_000
+QUOTA_US_LEAST = 1_000
+"""The kernel takes no less."""
+MIB = 1024 * 1024
+
+
+class Group:
+    """The control groups of one attempt; none of them where there are no cgroups."""
+
+    def __init__(self, folders: list[str], *, kind: str) -> None:
+        self.folders = folders
+        self.kind = kind
+
+    def join(self, memory_mib: int) -> None:
+        """Put this process, soon to be a member, under the limits."""
+        for folder in self.folders:
+            _put(f"{folder}/cgroup.procs", "0")
+        if self.kind == "prlimit" and memory_mib:
+            # Data, not address space: a GPU driver reserves far more addresses than it uses.
+            most = memory_mib * MIB
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+    def pids(self) -> list[int]:
+        """Return the processes in the group."""
+        found: dict[int, None] = {}
+        for folder in self.folders:
+            for word in _text(f"{folder}/cgroup.procs").split():
+                found[int(word)] = None
+        return list(found)
+
+    def ran_out_of_memory(self) -> bool:
+        """Tell whether the kernel killed a process of the group for memory."""
+        for folder in self.folders:
+            for name in ("memory.events", "memory.oom_control"):
+                for line in _text(f"{folder}/{name}").splitlines():
+                    word, _, count = line.partition(" ")
+                    if word == "oom_kill" and count.strip() != "0":
+                        return True
+        return False
+
+    def remove(self) -> None:
+        """Remove the groups; one that still holds a process stays until the next sweep."""
+        for folder in self.folders:
+            _rmdir(folder)
+
+
+class Limits:
+    """How limits are enforced here: folders for groups by controller, none for prlimit."""
+
+    def __init__(self, kind: str, bases: dict[str, str]) -> None:
+        self.kind = kind
+        self._bases = bases
+
+    def group(self, name: str) -> Group:
+        """Return the groups that an attempt has already, to end what is in them."""
+        folders = [f"{base}/{name}" for base in dict.fromkeys(self._bases.values())]
+        return Group([folder for folder in folders if os.path.isdir(folder)], kind=self.kind)
+
+    def make(self, name: str, *, cpus_milli: int, memory_mib: int) -> Group:
+        """Return new groups with limits; 0 limits nothing. What no group can do, prlimit must."""
+        folders: list[str] = []
+        limited = True
+        if cpus_milli:
+            quota = max(cpus_milli * PERIOD_US // 1_000, QUOTA_US_LEAST)
+            settings = {"cpu.max": f"{quota} {PERIOD_US}", "cpu.cfs_quota_us": str(quota)}
+            limited &= self._add(folders, "cpu", name, settings)
+        if memory_mib:
+            most = str(memory_mib * MIB)
+            settings = {"memory.max": most, "memory.limit_in_bytes": most}
+            limited &= self._add(folders, "memory", name, settings)
+        return Group(folders, kind=self.kind if limited else "prlimit")
+
+    def sweep(self) -> None:
+        """Remove the groups of attempts that are over."""
+        for base in self._bases.values():
+            if os.path.isdir(base):
+                for name in os.listdir(base):
+                    _rmdir(f"{base}/{name}")
+
+    def leave(self) -> None:
+        """Remove what `find_limits` made, where nothing is in it any more."""
+        self.sweep()
+        for base in self._bases.values():
+            _rmdir(base)
+
+    def _add(
+        self, folders: list[str], controller: str, name: str, settings: dict[str, str]
+    ) -> bool:
+        """Make a group with whichever of the settings there is; tell whether it took one."""
+        base = self._bases.get(controller, "")
+        folder = f"{base}/{name}"
+        if not base or not _mkdir(base) or not _mkdir(folder):
+            return False
+        if folder not in folders:
+            folders.append(folder)
+        return any([_put(f"{folder}/{file}", value) for file, value in settings.items()])
+
+
+def find_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup") -> Limits:
+    """Return the best that works here; `name` keeps two state folders apart."""
+    paths = _own_paths(own)
+    unified = _find_unified(name, root, paths.get("", ""))
+    if unified:
+        return Limits("cgroup-v2", {"cpu": unified, "memory": unified})
+    bases: dict[str, str] = {}
+    for controller in ("cpu", "memory"):
+        base = _find_v1(name, f"{root}/{controller}", paths.get(controller))
+        if base:
+            bases[controller] = base
+    return Limits("cgroup-v1" if bases else "prlimit", bases)
+
+
+def _own_paths(own: str) -> dict[str, str]:
+    """Return this process's path by v1 controller; v2's stands under the empty name."""
+    paths: dict[str, str] = {}
+    for line in _text(own).splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        for controller in controllers.split(","):
+            paths[controller] = path.rstrip("/")
+    return paths
+
+
+def _find_unified(name: str, root: str, path: str) -> str:
+    """Return the folder for v2 groups; empty where CPU and memory cannot be limited there."""
+    mount = root if os.path.exists(f"{root}/cgroup.controllers") else f"{root}/unified"
+    parent = mount + path if os.path.isdir(mount + path) else mount
+    if "memory" not in _text(f"{parent}/cgroup.controllers").split():
+        return ""
+    base = f"{parent}/{name}"
+    if not _mkdir(base):
+        return ""
+    if not _give_down(parent):
+        # A group with processes of its own passes no controller on: step aside and ask again.
+        leaf = f"{parent}/{name}-spawner"
+        if _mkdir(leaf) and _put(f"{leaf}/cgroup.procs", "0"):
+            _give_down(parent)
+    given = _text(f"{base}/cgroup.controllers").split()
+    if "cpu" in given and "memory" in given and _give_down(base):
+        return base
+    _rmdir(base)
+    return ""
+
+
+def _give_down(folder: str) -> bool:
+    return _put(f"{folder}/cgroup.subtree_control", "+cpu +memory")
+
+
+def _find_v1(name: str, mount: str, path: str | None) -> str:
+    if path is None:
+        return ""
+    parent = mount + path if os.path.isdir(mount + path) else mount
+    if not os.path.exists(f"{parent}/cgroup.procs"):
+        return ""
+    base = f"{parent}/{name}"
+    return base if _mkdir(base) else ""
+
+
+def _mkdir(folder: str) -> bool:
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _rmdir(folder: str) -> None:
+    with suppress(OSError):
+        os.rmdir(folder)
+
+
+def _put(path: str, value: str) -> bool:
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.write(file, value.encode())
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""

@@ -1,0 +1,41 @@
+"""Where a job runs and saves, under the folder of its team unless it names another."""
+
+import os
+
+from tenfold.live.local.attempt_folder import Home, closed_folder, file_name
+from tenfold.live.local.wire import LaunchLine
+
+
+class Places:
+    """The folders of one attempt: its team's, the one it runs in, the one it saves to."""
+
+    def __init__(self, home: Home, launch: LaunchLine) -> None:
+        self.team = home.team_folder(launch["team"])
+        if launch["folder"]:
+            self.work = os.path.normpath(os.path.join(self.team, launch["folder"]))
+        else:
+            # Shared by all attempts: a later one finds what an earlier one saved.
+            self.work = f"{self.team}/{file_name(launch['job'])}"
+        saves = launch["saves_folder"]
+        self.saves = os.path.normpath(os.path.join(self.work, saves)) if saves else ""
+
+    def prepare(self) -> None:
+        """Make what lies under the team's folder. A folder elsewhere must be there."""
+        if not os.path.isdir(self.team):
+            closed_folder(self.team)
+        for folder in (self.work, self.saves):
+            if folder.startswith(f"{self.team}/"):
+                os.makedirs(folder, 0o700, exist_ok=True)
+
+    def shared(self) -> list[str]:
+        """Return the folders that an image must see, none inside another."""
+        kept: list[str] = [self.team]
+        for folder in (self.work, self.saves):
+            if folder and not any(f"{folder}/".startswith(f"{outer}/") for outer in kept):
+                kept.append(folder)
+        return kept
+
+
+def leaves_team(folder: str) -> bool:
+    """Tell whether a relative folder climbs out of the one it is relative to."""
+    return not os.path.isabs(folder) and os.path.normpath(folder).split("/")[0] == ".."

@@ -1,0 +1,292 @@
+"""One process per attempt: starts the members, waits for them, ends them, records the end.
+
+It is a fork of the spawner and outlives it. The gang stands or falls together: the first
+member that fails ends the others, and its exit is the exit of the attempt. Whatever a member
+leaves behind is killed once all of them have ended.
+"""
+
+import os
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+
+from tenfold.clock.wall import now_ms
+from tenfold.live.local.attempt_folder import AttemptFolder, add_to_record
+from tenfold.live.local.ending import the_end, write_end
+from tenfold.live.local.environment import ADDRESS, member_environment
+from tenfold.live.local.heartbeat import Heartbeats, touched
+from tenfold.live.local.images import image_command
+from tenfold.live.local.limits import Group, Limits
+from tenfold.live.local.logs import LogWriter
+from tenfold.live.local.members import HELD, open_pipe, prepare_for_members, start_member
+from tenfold.live.local.notes import NoteWriter
+from tenfold.live.local.places import Places
+from tenfold.live.local.processes import (
+    become_subreaper,
+    descendants,
+    end_descendants,
+    kill,
+    notify_group,
+    reap,
+)
+from tenfold.live.local.wire import EndLine, ReasonLine, StartedLine
+
+KILL_AGAIN_MS = 200
+UNSAID_MS = 100
+
+
+def supervise(folder: AttemptFolder, lock: int, limits: Limits) -> None:
+    """Carry an attempt to its end. The caller is a fresh fork and exits afterwards."""
+    become_subreaper()
+    add_to_record(lock, {"supervisor": os.getpid()})
+    notes = NoteWriter(folder.home.path)
+    supervisor = _Supervisor(folder, lock, limits, notes)
+    end = supervisor.run()
+    write_end(folder, end, notes)
+    supervisor.group.remove()
+
+
+class _Supervisor:
+    def __init__(self, folder: AttemptFolder, lock: int, limits: Limits, notes: NoteWriter) -> None:
+        self.folder = folder
+        self._lock = lock
+        self.launch = folder.launch()
+        self.group = Group([], kind=limits.kind)
+        self._limits = limits
+        self._notes = notes
+        self._signals = _take_signals()
+        self._poll = select.poll()
+        self._poll.register(self._signals, select.POLLIN)
+        self._ranks: dict[int, int] = {}
+        self._logs: dict[int, LogWriter] = {}
+        self._log_bytes_dropped = 0
+        self._heartbeats: Heartbeats | None = None
+        self._kill_at_ms: int | None = None
+        self._noticed = False
+        self._how = "exited"
+        self._reason: ReasonLine | None = None
+        self._first: tuple[int, int] | None = None
+        self._started_ms: int | None = None
+
+    def run(self) -> EndLine:
+        """Return how the attempt ended, when nothing of it is left."""
+        try:
+            self._obey_stop()
+            if not self._noticed:
+                self._start()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+            while self._ranks:
+                self._turn()
+        except OSError as error:
+            self._how = "start-failed" if self._started_ms is None else self._how
+            self._reason = {"code": "start-failed", "sentence": str(error)}
+        end_descendants()
+        for pipe, log in list(self._logs.items()):
+            while log.pump(pipe) and select.select([pipe], [], [], 0)[0]:
+                pass
+            self._close_log(pipe)
+        return self._end()
+
+    def _start(self) -> None:
+        launch, folder = self.launch, self.folder
+        places = Places(folder.home, launch)
+        places.prepare()
+        members = launch["members"]
+        self.group = self._limits.make(
+            os.path.basename(folder.mark),
+            cpus_milli=_total([member["cpus_milli"] for member in members]),
+            memory_mib=_total([member["memory_mib"] for member in members]),
+        )
+        prepare_for_members(places.work)
+        port = _free_port()
+        failed, failures = os.pipe2(os.O_CLOEXEC)
+        for rank in range(len(members)):
+            self._start_member(rank, port, places, failures)
+        os.close(failures)
+        self._heartbeats = Heartbeats(
+            folder.path, len(members), launch["silent_ms_most"], _monotonic_ms()
+        )
+        # Ends when every member runs its command, for that closes the pipe.
+        complaints = b""
+        while chunk := os.read(failed, 4_096):
+            complaints += chunk
+        os.close(failed)
+        if complaints:
+            self._fail(complaints.decode(errors="replace").splitlines()[0])
+            return
+        self._started_ms = now_ms()
+        started: StartedLine = {
+            "at_ms": self._started_ms,
+            "pids": list(self._ranks),
+            "port": port,
+            "limits": self.group.kind,
+        }
+        with suppress(OSError):
+            # A full disk: the end will say when it started.
+            add_to_record(self._lock, {"started": started})
+        self._notes.say(
+            {
+                "saw": "started",
+                "at_ms": self._started_ms,
+                "job": folder.job,
+                "attempt": folder.number,
+            }
+        )
+
+    def _start_member(self, rank: int, port: int, places: Places, failures: int) -> None:
+        launch, folder = self.launch, self.folder
+        environment = member_environment(
+            launch,
+            rank,
+            port,
+            home=places.team,
+            attempt_folder=folder.path,
+            saves_folder=places.saves,
+        )
+        command = launch["command"]
+        if launch["image"]:
+            command = image_command(
+                launch["runtime"],
+                launch["image"],
+                command,
+                environment,
+                folder=places.work,
+                shared=[*places.shared(), touched(folder.path, rank)],
+            )
+        reader, writer = open_pipe()
+        pid = start_member(
+            command,
+            environment,
+            output=writer,
+            failures=failures,
+            group=self.group,
+            memory_mib=launch["members"][rank]["memory_mib"],
+        )
+        os.close(writer)
+        self._ranks[pid] = rank
+        self._logs[reader] = LogWriter(folder.path, rank, launch["log_bytes_most"])
+        self._poll.register(reader, select.POLLIN)
+
+    def _turn(self) -> None:
+        """Wait for the next thing and deal with it."""
+        for ready, _ in self._poll.poll(self._wait_ms()):
+            if ready == self._signals:
+                self._take(os.read(self._signals, 256))
+            elif not self._logs[ready].pump(ready):
+                self._poll.unregister(ready)
+                self._close_log(ready)
+        now = _monotonic_ms()
+        if self._kill_at_ms is not None and now >= self._kill_at_ms:
+            for pid in descendants(os.getpid()):
+                kill(pid)
+            self._kill_at_ms = now + KILL_AGAIN_MS
+        if self._heartbeats is not None and not self._noticed:
+            silent = self._heartbeats.silent(now, list(self._ranks.values()))
+            if silent is not None:
+                sentence = f"member {silent} gave no sign of life for too long"
+                self._give_notice(0, "silent", {"code": "silent", "sentence": sentence})
+        self._notes.flush()
+
+    def _close_log(self, pipe: int) -> None:
+        log = self._logs.pop(pipe)
+        log.close()
+        self._log_bytes_dropped += log.bytes_dropped
+        os.close(pipe)
+
+    def _take(self, numbers: bytes) -> None:
+        if signal.SIGUSR1 in numbers:
+            self._obey_stop()
+        if signal.SIGUSR2 in numbers:
+            # The disk was too full to say more.
+            reason: ReasonLine = {"code": "stopped", "sentence": "it was stopped"}
+            self._give_notice(self.launch["grace_ms"], "stopped", reason)
+        if signal.SIGTERM in numbers or signal.SIGINT in numbers:
+            # Nobody of ours sends these: the machine goes down, and the job is to start again.
+            reason = {"code": "supervisor-told", "sentence": "the supervisor was told to end"}
+            self._give_notice(self.launch["grace_ms"], "lost", reason)
+        for pid, status in reap() or []:
+            rank = self._ranks.pop(pid, None)
+            if rank is not None:
+                self._member_ended(rank, os.waitstatus_to_exitcode(status))
+
+    def _member_ended(self, rank: int, code: int) -> None:
+        if code == 0:
+            return
+        if self._first is None:
+            self._first = (rank, code)
+        if not self._noticed:
+            self._give_notice(self.launch["grace_ms"], self._how, None)
+
+    def _obey_stop(self) -> None:
+        stop = self.folder.stop()
+        if stop is not None:
+            reason: ReasonLine = {"code": stop["cause"], "sentence": stop["sentence"]}
+            how = "lost" if stop["cause"] == "node-lost" else "stopped"
+            self._give_notice(stop["grace_ms"], how, reason)
+
+    def _give_notice(self, grace_ms: int, how: str, reason: ReasonLine | None) -> None:
+        """Tell every member to end; a later notice may only hurry. The first cause stands."""
+        if not self._noticed:
+            self._how, self._reason = how, reason
+            self._noticed = True
+            if grace_ms > 0:
+                for pid in self._ranks:
+                    notify_group(pid, signal.SIGTERM)
+        kill_at_ms = _monotonic_ms() + grace_ms
+        if self._kill_at_ms is None or kill_at_ms < self._kill_at_ms:
+            self._kill_at_ms = kill_at_ms
+
+    def _fail(self, sentence: str) -> None:
+        self._give_notice(0, "start-failed", {"code": "start-failed", "sentence": sentence})
+
+    def _wait_ms(self) -> int | None:
+        waits: list[int] = []
+        now = _monotonic_ms()
+        if self._kill_at_ms is not None:
+            waits.append(max(self._kill_at_ms - now, 0))
+        if self._heartbeats is not None and not self._noticed:
+            waits.extend(self._heartbeats.look_in_ms(now))
+        if self._notes.waits:
+            waits.append(UNSAID_MS)
+        return min(waits, default=None)
+
+    def _end(self) -> EndLine:
+        member, code = self._first or (None, 0)
+        if self._how == "exited" and code == -signal.SIGKILL and self.group.ran_out_of_memory():
+            self._how = "out-of-memory"
+            memory_mib = sum(one["memory_mib"] for one in self.launch["members"])
+            sentence = f"the job used more than the {memory_mib} MiB that it asked for"
+            self._reason = {"code": "out-of-memory", "sentence": sentence}
+        return the_end(
+            self._how,
+            started_ms=self._started_ms,
+            code=code,
+            member=member,
+            reason=self._reason,
+            log_bytes_dropped=self._log_bytes_dropped,
+        )
+
+
+def _take_signals() -> int:
+    """Return a pipe that tells which signals came. The spawner's fork holds them back so far."""
+    reader, writer = open_pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader
+
+
+def _total(asked: list[int]) -> int:
+    """Return what a gang may use; one member without a limit leaves all of it without."""
+    return sum(asked) if all(asked) else 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        return int(probe.getsockname()[1])
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,125 @@
+"""Many jobs while spawners, supervisors and clients are killed: each ends once, and ran once.
+
+Who is killed is drawn from a seed; when is left to the machine. A job makes a file that only a
+first run can make, so that a second run of one attempt would be seen.
+"""
+
+import os
+import select
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from time import monotonic
+
+import pytest
+
+from contract.real_processes import launch
+from contract.test_local_executor import LocalRig
+from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Sighting
+from tenfold.live.local.environment import mark_of
+from tenfold.live.local.processes import carriers
+from tenfold.live.local.watch import watch
+from tenfold.model.ids import JobId
+
+JOBS = 60
+AT_ONCE = 4
+DEADLINE_S = 90.0
+RAN_TWICE = 99
+
+
+class Chaos:
+    """One run: orders, sightings, and who is killed in between."""
+
+    def __init__(self, rig: LocalRig, place: Path, seed: int) -> None:
+        self.rig = rig
+        self.place = place
+        self.dice = Random(seed)
+        self.executor = rig.connect()
+        self.ordered: list[int] = []
+        self.ends: dict[int, Sighting] = {}
+        self.killed = {"spawner": 0, "client": 0, "supervisor": 0}
+        self._shot_at = 0
+
+    def run(self) -> None:
+        ends = monotonic() + DEADLINE_S
+        while len(self.ends) < JOBS:
+            for number in range(len(self.ordered), min(len(self.ordered) + AT_ONCE, JOBS)):
+                self.ordered.append(number)
+                self.order(number)
+            self.hurt()
+            if select.select([self.executor], [], [], 1.0)[0]:
+                for seen in self.executor.sightings():
+                    self.note(seen)
+            assert monotonic() < ends, f"{len(self.ends)} of {JOBS} ended, {self.killed}"
+
+    def order(self, number: int) -> None:
+        file = f"{self.place}/{number}"
+        script = f"set -C; : > {file} || exit {RAN_TWICE}; exit {number % 50}"
+        self.executor.start(launch(script, job_id=JobId(f"job-{number}")))
+
+    def note(self, seen: Sighting) -> None:
+        if isinstance(seen, AttemptEnded | AttemptLost):
+            number = int(seen.job_id.rpartition("-")[2])
+            assert self.ends.setdefault(number, seen) == seen
+        else:
+            assert isinstance(seen, AttemptStarted)
+
+    def hurt(self) -> None:
+        die = self.dice.random()
+        if die < 0.3:
+            self.kill_spawner()
+        elif die < 0.4:
+            self.replace_client()
+        elif die < 0.6:
+            self.kill_supervisor()
+
+    def kill_spawner(self) -> None:
+        link = self.executor.link
+        if self._shot_at != link.connections:
+            self._shot_at = link.connections
+            os.kill(link.spawner, signal.SIGKILL)
+            self.killed["spawner"] += 1
+
+    def kill_supervisor(self) -> None:
+        for folder in self.executor.home.unsettled():
+            found = watch(folder) if folder.is_held() else None
+            if found is not None:
+                signal.pidfd_send_signal(found.file, signal.SIGKILL)
+                os.close(found.file)
+                self.killed["supervisor"] += 1
+                return
+
+    def replace_client(self) -> None:
+        """As after the death of a controller: orders without an outcome are given again."""
+        self.executor.close()
+        self.executor = self.rig.connect()
+        self._shot_at = 0
+        for number in self.ordered:
+            if number not in self.ends:
+                self.order(number)
+        self.killed["client"] += 1
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[LocalRig]:
+    rig = LocalRig(tmp_path / "state")
+    yield rig
+    rig.close()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_job_ends_once_and_ran_once(rig: LocalRig, tmp_path: Path, seed: int):
+    place = tmp_path / "ran"
+    place.mkdir()
+    chaos = Chaos(rig, place, seed)
+    chaos.run()
+    print(chaos.killed, sum(isinstance(end, AttemptLost) for end in chaos.ends.values()), "lost")
+    assert sorted(chaos.ends) == list(range(JOBS))
+    for number, end in chaos.ends.items():
+        if isinstance(end, AttemptEnded):
+            assert (end.how, end.exit_code) == ("exited", number % 50)
+            assert (place / str(number)).exists()
+    for folder in chaos.executor.home.unsettled():
+        assert carriers(mark_of(folder.path)) == []
+    assert chaos.killed["spawner"] >= 3
