@@ -93,19 +93,16 @@ def _run_one(
         fleet.apply_all,
         decider.decide,
     )
-    seen: list[Event] = []
+    done: list[Event] = []
+    """Orders and outcomes of the last turn, which the decider has not heard of."""
     wake_ms: Millis | None = None
     while (turn := wait(wake_ms)) is not None:
         now_ms, events = turn
         if journal is not None:
             journal.append(events)
         apply_all(events)
-        if seen:
-            seen += events
-        else:
-            seen = list(events)
-        decision = decide(fleet, now_ms, seen)
-        seen = []
+        decision = decide(fleet, now_ms, [*done, *events] if done else events)
+        done = []
         wake_ms = decision.wake_at_ms
         actions = decision.actions
         if actions:
@@ -117,8 +114,7 @@ def _run_one(
             if journal is not None and outcomes:
                 journal.append(outcomes)
             apply_all(outcomes)
-            seen += orders
-            seen += outcomes
+            done = [*orders, *outcomes]
             for outcome in outcomes:
                 if type(outcome) is ActionRefused:
                     wake_ms = _sooner(wake_ms, now_ms)

@@ -93,6 +93,8 @@ class Meters:
             tallies[job.team].resizes += 1
         for job in self.turned_away:
             tallies[job.team].refused += 1
+        for tally in tallies.values():
+            tally.jcts.sort()  # Sorted parts make the sorting of the whole short.
         whole = _joined(tallies.values())
         teams = {team: tally.summary(gpus) for team, tally in sorted(tallies.items())}
         return whole.summary(gpus), {} if list(teams) == [""] else teams

@@ -95,13 +95,14 @@ class SimWorld(Runs):
         """Return all that happens at one moment, in the order in which it was made."""
         heap = self._heap
         events: list[Event] = []
+        runs, ends = self._runs, self.ends
         while heap and heap[0][0] == now:
             _, number, what = heappop(heap)
             if isinstance(what, str):
-                run = self._runs.get(what)
+                run = runs.get(what)
                 if run is not None and run.number == number:
                     self._end(run, now)
-                    status = self.ends.get(what, "completed") if self.ends else "completed"
+                    status = ends.get(what, "completed") if ends else "completed"
                     events.append(JobEnded(now, what, status))
             else:
                 self._happen(what, now, events)

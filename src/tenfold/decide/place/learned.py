@@ -45,7 +45,8 @@ Counts = list[int]
 
 def level_of(served_ms: int) -> int:
     """Return the level that a job has reached after so much service."""
-    return min(LEVELS - 1, (served_ms // FIRST_LEVEL_MS).bit_length())
+    level = (served_ms // FIRST_LEVEL_MS).bit_length()
+    return level if level < LEVELS else LEVELS - 1
 
 
 def epoch(ended: int) -> int:
@@ -66,18 +67,21 @@ class _Batch:
         """Unfinished members above the first level, by level."""
         self.turns: dict[int, float] = {}
 
-    def tells_of(self, level: int) -> bool:
-        """Return whether any member has left this level, on or out."""
-        return any(self.ends[level:]) or any(self.reached[level + 1 :])
+    def left(self, level: int) -> int:
+        """Return how many members have left this level, on or out."""
+        return sum(self.ends[level:]) + sum(self.reached[level + 1 :])
 
-    def hazards(self, wider: Hazards, level: int) -> Hazards:
-        """Return the hazards from a level up; beyond what members have seen, the wider ones."""
+    def hazards(self, wider: Hazards, level: int, left: int) -> Hazards:
+        """Return the hazards from a level that so many have left up.
+
+        Beyond what members have seen they are the wider ones.
+        """
         ends, reached = self.ends, self.reached
-        left = sum(ends[level:]) + sum(reached[level + 1 :])
         hazards = wider.copy()
         while left > 0 and level < LEVELS:
-            hazards[level] = (ends[level] + TRUST_BATCH * wider[level]) / (left + TRUST_BATCH)
-            left -= ends[level]
+            ended = ends[level]
+            hazards[level] = (ended + TRUST_BATCH * wider[level]) / (left + TRUST_BATCH)
+            left -= ended
             level += 1
             if level < LEVELS:
                 left -= reached[level]
@@ -126,11 +130,7 @@ class Learned(Plain):
 
     def turn(self, group: Group) -> float:
         """Return the turn that all jobs of a batch and level share."""
-        return self._turn(group.family, group.level)
-
-    def stand_turn(self, family: Family, level: int) -> float:
-        """Return the turn of jobs at the level they have reached."""
-        return self._turn(family, level)
+        return self.stand_turn(group.family, group.level)
 
     def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
         """Count the levels that a member survived."""
@@ -173,11 +173,10 @@ class Learned(Plain):
 
     def _learn(self, ended: Ended) -> None:
         """Count a finished job, and forget the oldest when the window is full."""
-        job = ended.job
-        family, level = self.family(job), level_of(ended.ran_ms)
+        family, level = self.family(ended.job), level_of(ended.ran_ms)
         batch = self._member(family, 1)
         batch.ends[level] += 1
-        kind = (family[0], family[1])
+        kind = family[:2]
         counts = self._counts.get(kind)
         if counts is None:
             counts = self._counts[kind] = [0] * LEVELS
@@ -189,7 +188,8 @@ class Learned(Plain):
             counts[level] -= 1
             batch.ends[level] -= 1
             batch.members -= 1
-            batch.turns.clear()
+            if batch.turns:
+                batch.turns.clear()
             self._touched[family] = None
             if not batch.members:
                 del self._batches[family]
@@ -217,13 +217,14 @@ class Learned(Plain):
             batch.turns.clear()
         self._all_changed = True
 
-    def _turn(self, family: Family, level: int) -> float:
+    def stand_turn(self, family: Family, level: int) -> float:
+        """Return the turn of jobs at the level they have reached."""
         batch = self._batches.get(family)
         if batch is not None and (turn := batch.turns.get(level)):
             return turn
         size, team, _, _ = family
-        if batch is not None and batch.tells_of(level):
-            hazards = batch.hazards(self._hazard((size, team)), level)
+        if batch is not None and (left := batch.left(level)):
+            hazards = batch.hazards(self._hazard((size, team)), level, left)
             turn = batch.turns[level] = _index(hazards, level) * size
             return turn
         # Nobody of the batch has left this level: it says nothing of what lies ahead.
@@ -278,7 +279,9 @@ def _index(hazards: Hazards, level: int) -> float:
         hazard = hazards[step]
         spent += surviving * WIDTHS[step] * (1 - hazard / 2)
         surviving *= 1 - hazard
-        best = max(best, (1 - surviving) / spent)
+        ending = (1 - surviving) / spent
+        if ending > best:  # noqa: PLR1730 - `max` costs a call for every level.
+            best = ending
         if surviving < 0.02:
             return 1 / best
     spent += surviving * WIDTHS[-1] / 2

@@ -7,7 +7,6 @@ small job never starves a large one. Policies that let jobs pass live in `ranked
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 
-from tenfold.decide.place.misfit import never_fits
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob
@@ -53,10 +52,15 @@ class LinePlacer:
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return the starts that are possible now, in order."""
-        bridged = news is not None and self._version + len(news) == view.version
-        if self._resizes or not (bridged and news is not None and self._hear(news)):
+        version = view.version
+        if (
+            news is None
+            or self._resizes
+            or self._version + len(news) != version
+            or not self._hear(news)
+        ):
             self._rebuild(view)
-        self._version = view.version
+        self._version = version
         self._capacity.refresh(view)
         line = self._line
         if self._blocked or not line:
@@ -74,6 +78,9 @@ class LinePlacer:
                 if self._capacity.could_hold(shape):
                     self._blocked = True
                     break
+                # Few runs refuse anybody, and to say why takes much to load.
+                from tenfold.decide.place.misfit import never_fits  # noqa: PLC0415
+
                 heappop(line)
                 actions.append(RefuseJob(job.id, never_fits(self._capacity, shape)))
                 continue
@@ -86,20 +93,21 @@ class LinePlacer:
         """Bring the caches up to date; False where only a rebuild can."""
         held, line = self._held, self._line
         for event in news:
-            if isinstance(event, JobStarted):
+            # Asking for the type itself: a record that is not of a class takes `isinstance` long.
+            if type(event) is JobStarted:
                 continue
-            if isinstance(event, ActionOrdered):
+            if type(event) is ActionOrdered:
                 action = event.action
-                is_unknown = isinstance(action, StartJob) and action.job_id not in held
-                if is_unknown or isinstance(action, ResizeJob):
+                is_unknown = type(action) is StartJob and action.job_id not in held
+                if is_unknown or type(action) is ResizeJob:
                     return False
-            elif isinstance(event, JobSubmitted):
+            elif type(event) is JobSubmitted:
                 job = event.job
                 place = (self._key(job), job.submitted_ms, job.seq, job)
                 if self._blocked and line and place < line[0]:
                     self._blocked = False
                 heappush(line, place)
-            elif isinstance(event, JobEnded):
+            elif type(event) is JobEnded:
                 slots, shape = held.pop(event.job_id)
                 self._capacity.give(slots, shape)
                 self._blocked = False

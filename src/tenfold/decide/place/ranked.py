@@ -8,7 +8,6 @@ then the room to come is kept for those it was made for.
 from collections.abc import Callable, Iterator, Sequence
 
 from tenfold.decide.place.coming import Coming
-from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.ranking import NEVER, Holder, Ranking, level_at
 from tenfold.decide.place.standing import Standing
 from tenfold.decide.place.victims import choose_victims
@@ -57,7 +56,7 @@ class RankedPlacer:
         self._freed: dict[NodeId, None] = {}
         """Nodes where room was given back since turns were last compared."""
         self._capacity = Capacity()
-        self._standing = Standing(ranking, keep_factor)
+        self._standing = Standing(ranking, keep_factor, review_ms)
         self._waiting = Waiting(ranking)
         self._resizes = False
         """Whether a resize is under way, whose room only the view knows."""
@@ -65,10 +64,15 @@ class RankedPlacer:
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return starts, and stops of what must give way, in order of turn."""
         fresh: list[Job] = []
-        bridged = news is not None and self._version + len(news) == view.version
-        if self._resizes or not (bridged and news is not None and self._hear(view, news, fresh)):
+        version = view.version
+        if (
+            news is None
+            or self._resizes
+            or self._version + len(news) != version
+            or not self._hear(view, news, fresh)
+        ):
             fresh = self._rebuild(view)
-        self._version = view.version
+        self._version = version
         self._capacity.refresh(view)
         if not self._standing.stopping:
             if not fresh and not self._waiting.count:
@@ -99,20 +103,21 @@ class RankedPlacer:
         standing = self._standing
         held = standing.held
         for event in news:
-            if isinstance(event, JobStarted):
+            # Asking for the type itself: a record that is not of a class takes `isinstance` long.
+            if type(event) is JobStarted:
                 if held[event.job_id].started_ms != event.at_ms:
                     return False
-            elif isinstance(event, JobSubmitted):
+            elif type(event) is JobSubmitted:
                 fresh.append(event.job)
-            elif isinstance(event, JobEnded):
+            elif type(event) is JobEnded:
                 self._compared_ms = -1
                 self._ranking.ended(view, self._release(standing.remove(event.job_id)))
-            elif isinstance(event, ActionOrdered):
+            elif type(event) is ActionOrdered:
                 action = event.action
-                is_unknown = isinstance(action, StartJob) and action.job_id not in held
-                if is_unknown or isinstance(action, ResizeJob):
+                is_unknown = type(action) is StartJob and action.job_id not in held
+                if is_unknown or type(action) is ResizeJob:
                     return False
-            elif isinstance(event, JobStopped) and event.cause == "preempted":
+            elif type(event) is JobStopped and event.cause == "preempted":
                 self._compared_ms = -1
                 holder = self._release(standing.remove(event.job_id))
                 self._tell_past(view, holder.job, holder.level)
@@ -125,7 +130,7 @@ class RankedPlacer:
         """Start again from the view; return what waits."""
         self._capacity = self._capacity_of(view)
         self._ranking.begin(view)
-        self._standing = Standing(self._ranking, self._keep_factor)
+        self._standing = Standing(self._ranking, self._keep_factor, self._review_ms)
         self._waiting = Waiting(self._ranking)
         self._compared_ms = -1
         self._freed.clear()
@@ -181,13 +186,26 @@ class RankedPlacer:
         self._waiting.offer(most)
 
     def _walk(self, view: FleetView, now_ms: Millis) -> Decision:
+        """Offer room to heads in order of turn, and say when turns will change by themselves."""
+        waiting, standing = self._waiting, self._standing
+        self._compare(view, now_ms)
+        stopping = len(standing.stopping)
+        actions: list[Action] = []
+        if stopping or waiting.best() is not None:
+            actions = self._share_out(view, now_ms)
+            if len(standing.stopping) > stopping:
+                return Decision(actions, now_ms)
+        wake_ms = self._next_review_ms() if waiting.count else NEVER
+        if wake_ms == NEVER:
+            return Decision(actions) if actions else NOTHING
+        return Decision(actions, Millis(wake_ms))
+
+    def _share_out(self, view: FleetView, now_ms: Millis) -> list[Action]:
         """Offer room to heads in order of turn until no shape can use any."""
         waiting, standing, capacity = self._waiting, self._standing, self._capacity
-        self._compare(view, now_ms)
         actions: list[Action] = []
         reserved: list[tuple[Job, Slots]] = []
         coming = Coming(capacity, standing.stopping.values())
-        stopping = len(standing.stopping)
         while (best := waiting.best()) is not None:
             each, group = best
             job = group.line[0][3]
@@ -202,6 +220,9 @@ class RankedPlacer:
                 if capacity.could_hold(job.shape):
                     each.parked = True
                 else:
+                    # Few runs refuse anybody, and to say why takes much to load.
+                    from tenfold.decide.place.misfit import never_fits  # noqa: PLC0415
+
                     waiting.leave(each, group)
                     actions.append(RefuseJob(job.id, never_fits(capacity, job.shape)))
                 continue
@@ -216,12 +237,7 @@ class RankedPlacer:
             self._offer(slots)
             waiting.add(job, view.past.get(job.id, NEVER_RAN), capacity)
         coming.take_back()
-        if len(standing.stopping) > stopping:
-            return Decision(actions, now_ms)
-        wake_ms = self._next_review_ms() if waiting.count else NEVER
-        if wake_ms == NEVER:
-            return Decision(actions) if actions else NOTHING
-        return Decision(actions, Millis(wake_ms))
+        return actions
 
     def _next_review_ms(self) -> int:
         """Return the review at which a holder will have reached its next level."""
@@ -234,11 +250,10 @@ class RankedPlacer:
         """Bring turns up to date: levels reached by now, and what the policy has learned."""
         standing, waiting = self._standing, self._waiting
         self._compared_ms = review_ms = now_ms - now_ms % self._review_ms
-        greatest = standing.settle(review_ms)
+        standing.settle(review_ms)
         families = self._ranking.changed(view)
-        if families is None or families:
-            greatest = max(greatest, standing.reorder(families))
-            waiting.reorder(families)
+        greatest = standing.reorder(families)
+        waiting.reorder(families)
         if standing.stopping:
             # Room to come may be shared out another way than when it was made.
             waiting.offer(NEVER)

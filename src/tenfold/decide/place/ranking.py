@@ -62,17 +62,19 @@ class Holder:
 class Stand:
     """Holders of one family and level: they share a turn."""
 
-    __slots__ = ("family", "free_to_go", "holders", "level", "listed", "turn")
+    __slots__ = ("family", "free_to_go", "holders", "level", "listed", "placed", "turn")
 
-    def __init__(self, family: Family, level: int, turn: float) -> None:
+    def __init__(self, family: Family, level: int) -> None:
         self.family = family
         self.level = level
-        self.turn = turn
+        self.turn = 0.0
         self.holders: dict[JobId, Holder] = {}
         self.free_to_go = 0
         """Holders that are not being stopped already."""
         self.listed = False
         """Whether it stands among those that may be displaced: while anybody is free to go."""
+        self.placed = True
+        """Whether it has its turn; not after somebody joined, until turns are given again."""
 
 
 def level_at(ranking: "Ranking", job: Job, served_ms: int) -> int:

@@ -20,22 +20,28 @@ LOOSE_MOST = 20_000
 class Standing:
     """The holders under one ranking. `keep_factor` below 1 lets them stay longer."""
 
-    def __init__(self, ranking: Ranking, keep_factor: float) -> None:
+    def __init__(self, ranking: Ranking, keep_factor: float, review_ms: int) -> None:
         self._ranking = ranking
         self._keep_factor = keep_factor
+        self._review_ms = review_ms
         self._minds = ranking.minds_holders
         self._bounds = ranking.bounds
         self._compares = ranking.preempts and not ranking.live
         self.held: dict[JobId, Holder] = {}
         self.stopping: dict[JobId, Holder] = {}
-        self._at: dict[NodeId, dict[JobId, Holder]] = {}
+        self._at: dict[NodeId, dict[JobId, tuple[Holder, int]]] = {}
+        """Those with a stand, and their GPUs, by node."""
         self._settled_ms = -1
         self._loose: deque[Holder] = deque()
         """Holders without a stand, in order of start."""
         self._order: list[tuple[float, Family, int, Stand]] = []
         self._stands: dict[Family, dict[int, Stand]] = {}
-        self._timers: list[tuple[int, int, Holder]] = []
-        self._timed = 0
+        self._joined: list[Stand] = []
+        """Stands that anybody has joined since turns were last given."""
+        self._climbers: dict[int, list[Holder]] = {}
+        """Holders by the review at which they will have reached their next level."""
+        self._reviews: list[int] = []
+        """A heap of those reviews."""
 
     def add(self, holder: Holder) -> None:
         """Count a job that holds room from now on."""
@@ -71,56 +77,89 @@ class Standing:
         if holder.stand is not None:
             self._less(holder.stand)
 
-    def settle(self, review_ms: int) -> float:
-        """Give holders their stands and levels as of a review; return the greatest new turn.
+    def settle(self, review_ms: int) -> None:
+        """Give holders their stands and levels as of a review.
 
         Who started since the review stands with the next one: nobody is displaced at once.
+        The turns of stands that anybody joined are left to `reorder`: what is learned from
+        those who move changes them once more.
         """
         if review_ms == self._settled_ms:
-            return 0.0
+            return
         self._settled_ms = review_ms
-        greatest = 0.0
         loose, held = self._loose, self.held
         while loose and loose[0].started_ms < review_ms:
             holder = loose.popleft()
             if held.get(holder.job.id) is holder:
-                for slot in holder.slots:
-                    self._at.setdefault(slot.node, {})[holder.job.id] = holder
-                greatest = max(greatest, self._join(holder, review_ms))
-        timers = self._timers
-        while timers and timers[0][0] <= review_ms:
-            holder = heappop(timers)[2]
-            if holder.stand is not None:
-                turn = self._climb(holder, holder.stand, review_ms)
-                if turn > greatest:  # noqa: PLR1730 - `max` costs a call for every level reached.
-                    greatest = turn
-        return greatest
+                self._join(holder, review_ms)
+        reviews = self._reviews
+        while reviews and reviews[0] <= review_ms:
+            for holder in self._climbers.pop(heappop(reviews)):
+                if holder.stand is not None:
+                    self._climb(holder, holder.stand, review_ms)
 
     def reorder(self, families: Iterable[Family] | None) -> float:
-        """Place again stands whose turns changed; return the greatest new turn."""
-        ranking, stands_by, greatest = self._ranking, self._stands, 0.0
-        for family in list(stands_by) if families is None else families:
+        """Place stands whose turns changed, and those that were joined; return the greatest turn.
+
+        Without families, the turns of all may have changed.
+        """
+        if families is None:
+            return self._reorder_all()
+        turn_of, stands_by, greatest = self._ranking.stand_turn, self._stands, 0.0
+        for family in families:
             stands = stands_by.get(family)
             if stands is None:
                 continue
             for level, stand in stands.items():
-                turn = ranking.stand_turn(family, level)
-                if turn != stand.turn:
-                    listed = stand.listed
-                    if listed:
-                        self._strike(stand)
-                    stand.turn = turn
-                    if listed:
-                        self._list(stand)
+                turn = turn_of(family, level)
+                if turn != stand.turn or not stand.placed:
+                    self._place(stand, turn)
                     greatest = max(greatest, turn)
+        for stand in self._joined:
+            if not stand.placed:
+                turn = turn_of(stand.family, stand.level)
+                self._place(stand, turn)
+                greatest = max(greatest, turn)
+        self._joined.clear()
         return greatest
 
+    def _reorder_all(self) -> float:
+        """Give every stand its turn and place anew: to sort once is less than to move each."""
+        turn_of, greatest = self._ranking.stand_turn, 0.0
+        order: list[tuple[float, Family, int, Stand]] = []
+        for family, stands in self._stands.items():
+            for level, stand in stands.items():
+                turn = turn_of(family, level)
+                if turn != stand.turn or not stand.placed:
+                    stand.turn, stand.placed = turn, True
+                    greatest = max(greatest, turn)
+                stand.listed = stand.free_to_go > 0
+                if stand.listed:
+                    order.append((turn, family, level, stand))
+        order.sort()
+        self._order = order
+        self._joined.clear()
+        return greatest
+
+    def _place(self, stand: Stand, turn: float) -> None:
+        """Give a stand its turn, and its place where anybody in it is free to go."""
+        if stand.listed and turn != stand.turn:
+            self._strike(stand)
+        stand.turn, stand.placed = turn, True
+        if stand.free_to_go and not stand.listed:
+            self._list(stand)
+
     def next_change_ms(self) -> int:
-        """Return when a holder next gets a stand or reaches a level, or NEVER."""
-        timers = self._timers
-        while timers and timers[0][2].stand is None:
-            heappop(timers)
-        next_ms = timers[0][0] if timers else NEVER
+        """Return when a holder next gets a stand, or the review of its next level, or NEVER."""
+        reviews, climbers = self._reviews, self._climbers
+        while reviews:
+            waiting = climbers[reviews[0]]
+            while waiting and waiting[-1].stand is None:
+                waiting.pop()
+            if waiting:
+                break
+            del climbers[heappop(reviews)]
+        next_ms = reviews[0] if reviews else NEVER
         loose = self._loose
         while loose and self.held.get(loose[0].job.id) is not loose[0]:
             loose.popleft()
@@ -130,11 +169,9 @@ class Standing:
         """Return for each stander on a node the turn that could displace it, and its GPUs."""
         keep = self._keep_factor
         return [
-            (holder.stand.turn * keep, slot.gpus)
-            for holder in self._at.get(node, {}).values()
+            (holder.stand.turn * keep, gpus)
+            for holder, gpus in self._at.get(node, {}).values()
             if holder.stand is not None
-            for slot in holder.slots
-            if slot.node == node
         ]
 
     def limit(self, turn: float) -> float:
@@ -164,15 +201,14 @@ class Standing:
                 return
             yield holder
 
-    def _join(self, holder: Holder, review_ms: int) -> float:
+    def _join(self, holder: Holder, review_ms: int) -> None:
         ranking, job = self._ranking, holder.job
         family = holder.family
         if family is None:
             family = holder.family = ranking.family(job)
             holder.weight = ranking.weight(job)
-        bounds, weight = self._bounds, holder.weight
         served_ms = holder.before.ran_ms + review_ms - holder.started_ms
-        level = bisect_right(bounds, served_ms * weight) - 1
+        level = bisect_right(self._bounds, served_ms * holder.weight) - 1
         if level != holder.level:
             ranking.climbed(job, family, holder.level, level)
             holder.level = level
@@ -181,20 +217,21 @@ class Standing:
             stands = self._stands[family] = {}
         stand = stands.get(level)
         if stand is None:
-            stand = stands[level] = Stand(family, level, ranking.stand_turn(family, level))
+            stand = stands[level] = Stand(family, level)
         self._more(stand, holder)
-        if level + 1 < len(bounds):
-            self._timed += 1
-            at_ms = holder.started_ms - holder.before.ran_ms - (-bounds[level + 1] // weight)
-            heappush(self._timers, (at_ms, self._timed, holder))
-        return stand.turn
+        self._time(holder, level)
+        for slot in holder.slots:
+            beside = self._at.get(slot.node)
+            if beside is None:
+                beside = self._at[slot.node] = {}
+            beside[job.id] = (holder, slot.gpus)
 
-    def _climb(self, holder: Holder, stand: Stand, review_ms: int) -> float:
+    def _climb(self, holder: Holder, stand: Stand, review_ms: int) -> None:
         """Move a holder to the level it has reached; one alone takes its stand along."""
-        ranking, bounds, family, weight = self._ranking, self._bounds, stand.family, holder.weight
-        job_id, before_ms = holder.job.id, holder.before.ran_ms - holder.started_ms
-        level = bisect_right(bounds, (before_ms + review_ms) * weight) - 1
-        ranking.climbed(holder.job, family, holder.level, level)
+        family = stand.family
+        served_ms = holder.before.ran_ms + review_ms - holder.started_ms
+        level = bisect_right(self._bounds, served_ms * holder.weight) - 1
+        self._ranking.climbed(holder.job, family, holder.level, level)
         holder.level = level
         stands = self._stands[family]
         other = stands.get(level)
@@ -203,28 +240,31 @@ class Standing:
                 self._strike(stand)
             del stands[stand.level]
             if other is None:
-                other = stand
                 stand.level = level
-                stand.turn = ranking.stand_turn(family, level)
                 stands[level] = stand
-                if stand.free_to_go:
-                    self._list(stand)
+                self._unplace(stand)
             else:
                 self._more(other, holder)
         else:
-            del stand.holders[job_id]
+            del stand.holders[holder.job.id]
             if not holder.stopping:
                 self._less(stand)
             if other is None:
-                turn = ranking.stand_turn(family, level)
-                other = stands[level] = Stand(family, level, turn)
+                other = stands[level] = Stand(family, level)
             self._more(other, holder)
-        turn = other.turn
+        self._time(holder, level)
+
+    def _time(self, holder: Holder, level: int) -> None:
+        """Note the review at which a holder will have reached its next level."""
+        bounds = self._bounds
         if level + 1 < len(bounds):
-            self._timed += 1
-            at_ms = -before_ms - (-bounds[level + 1] // weight)
-            heappush(self._timers, (at_ms, self._timed, holder))
-        return turn
+            left_ms = -(-bounds[level + 1] // holder.weight) - holder.before.ran_ms
+            review_ms = -(-(holder.started_ms + left_ms) // self._review_ms) * self._review_ms
+            climbers = self._climbers.get(review_ms)
+            if climbers is None:
+                climbers = self._climbers[review_ms] = []
+                heappush(self._reviews, review_ms)
+            climbers.append(holder)
 
     def _leave(self, holder: Holder) -> None:
         stand = holder.stand
@@ -240,18 +280,23 @@ class Standing:
                 del self._stands[stand.family]
 
     def _more(self, stand: Stand, holder: Holder) -> None:
-        """Add a holder to a stand."""
+        """Add a holder to a stand, which gets its turn and its place with `reorder`."""
         stand.holders[holder.job.id] = holder
         holder.stand = stand
+        self._unplace(stand)
         if not holder.stopping:
             stand.free_to_go += 1
-            if not stand.listed:
-                self._list(stand)
+
+    def _unplace(self, stand: Stand) -> None:
+        """Note a stand that has to be placed."""
+        if stand.placed:
+            stand.placed = False
+            self._joined.append(stand)
 
     def _less(self, stand: Stand) -> None:
         """Count one less who is free to go; a stand without any is not looked at."""
         stand.free_to_go -= 1
-        if not stand.free_to_go:
+        if not stand.free_to_go and stand.listed:
             self._strike(stand)
 
     def _list(self, stand: Stand) -> None:
