@@ -105,7 +105,7 @@ class RankedPlacer:
         for event in news:
             # Asking for the type itself: a record that is not of a class takes `isinstance` long.
             if type(event) is JobStarted:
-                if held[event.job_id].started_ms != event.at_ms:
+                if held[event.job_id].started_ms != event.at_ms and not self._began(event):
                     return False
             elif type(event) is JobSubmitted:
                 fresh.append(event.job)
@@ -124,6 +124,17 @@ class RankedPlacer:
                 fresh.append(holder.job)
             else:
                 return False
+        return True
+
+    def _began(self, event: JobStarted) -> bool:
+        """Count service from when a job really started; False where it stood before that."""
+        standing = self._standing
+        holder = standing.held[event.job_id]
+        if holder.stand is not None or holder.stopping:
+            return False
+        self._compared_ms = -1
+        standing.remove(event.job_id)
+        standing.add(Holder(holder.job, holder.slots, event.at_ms, holder.before))
         return True
 
     def _rebuild(self, view: FleetView) -> list[Job]:

@@ -1,0 +1,92 @@
+"""A fleet as one value, to be kept and made into the same fleet again.
+
+What follows from the rest is left out: who is awaited by whom stands in the terms of the jobs
+that are not over. Everything else is kept as it is, the order of records included, because
+deciders may see it.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from tenfold.fleet.dependents import Dependents
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import Ended, Job, JobStatus, Order, Past, Promise, Run
+from tenfold.model.node import Node, NodeState
+from tenfold.model.units import Millis
+
+
+class FleetImage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything that a fleet holds; fields that are often empty come last."""
+
+    version: int
+    ended: int
+    nodes: tuple[Node, ...] = ()
+    states: dict[NodeId, NodeState] = {}
+    gpus_free: dict[NodeId, int] = {}
+    cpus_milli_free: dict[NodeId, int] = {}
+    memory_mib_free: dict[NodeId, int] = {}
+    shares: dict[NodeId, tuple[tuple[int, int], ...]] = {}
+    pending: tuple[Job, ...] = ()
+    orders: tuple[Order, ...] = ()
+    running: tuple[Run, ...] = ()
+    past: dict[JobId, Past] = {}
+    history: tuple[Ended, ...] = ()
+    promises: dict[JobId, Promise] = {}
+    idle: dict[JobId, Millis] = {}
+    evictions: tuple[Millis, ...] = ()
+    fates: dict[JobId, JobStatus] = {}
+
+
+def image_of(fleet: Fleet) -> FleetImage:
+    """Return what a fleet holds now; records are shared, containers are not."""
+    return FleetImage(
+        version=fleet.version,
+        ended=fleet.ended,
+        nodes=tuple(fleet.nodes.values()),
+        states=fleet.states.copy(),
+        gpus_free=fleet.gpus_free.copy(),
+        cpus_milli_free=fleet.cpus_milli_free.copy(),
+        memory_mib_free=fleet.memory_mib_free.copy(),
+        shares=fleet.shares.copy(),
+        pending=tuple(fleet.pending.values()),
+        orders=tuple(fleet.orders.values()),
+        running=tuple(fleet.running.values()),
+        past=fleet.past.copy(),
+        history=tuple(fleet.history),
+        promises=fleet.promises.copy(),
+        idle=fleet.idle.copy(),
+        evictions=tuple(fleet.evictions),
+        fates=dict(fleet.fates),
+    )
+
+
+def fleet_from(image: FleetImage) -> Fleet:
+    """Return the fleet of an image; it goes on as the one that the image was made of."""
+    fleet = Fleet()
+    fleet.version, fleet.ended = image.version, image.ended
+    fleet.nodes = {node.id: node for node in image.nodes}
+    fleet.states = image.states.copy()
+    fleet.gpus_free = image.gpus_free.copy()
+    fleet.cpus_milli_free = image.cpus_milli_free.copy()
+    fleet.memory_mib_free = image.memory_mib_free.copy()
+    fleet.shares, fleet.past = image.shares.copy(), image.past.copy()
+    fleet.pending = {job.id: job for job in image.pending}
+    fleet.orders = {order.job.id: order for order in image.orders}
+    fleet.running = {run.job.id: run for run in image.running}
+    fleet.promises, fleet.idle = image.promises.copy(), image.idle.copy()
+    fleet.evictions.extend(image.evictions)
+    fleet.history.extend(image.history)
+    dependents = Dependents()
+    for job in _not_over(image):
+        dependents.add(job)
+    dependents.fates.update(image.fates)
+    fleet._dependents = dependents  # pyright: ignore[reportPrivateUsage]
+    return fleet
+
+
+def _not_over(image: FleetImage) -> Iterator[Job]:
+    yield from image.pending
+    for held in (*image.orders, *image.running):
+        yield held.job

@@ -1,0 +1,152 @@
+"""The one writer of a journal: what `append` returned from is on the disk.
+
+A failed append changes nothing and may be tried again. Where nobody can say whether a commit
+got through before the connection broke, the next append looks first, so that no fact is
+written twice.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, func, insert, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from tenfold.engine.decision_log import Cycle
+from tenfold.engine.loop import Decider
+from tenfold.fleet.fleet import Fleet
+from tenfold.journal.read_tables import keep_up
+from tenfold.journal.store import Store, check_epoch, last_seq, reason_of, take_lease
+from tenfold.journal.tables import CYCLES, EVENTS
+from tenfold.model.decision import Decision
+from tenfold.model.errors import Refused, Unreachable
+from tenfold.model.events import Event
+from tenfold.model.units import Millis
+
+CYCLES_HELD_MOST = 256
+"""Cycles wait for the next facts, and share their commit; a crash may lose so many of them."""
+
+
+def open_journal(store: Store, holder: str, now_ms: int) -> "JournalWriter":
+    """Become the writer of a journal; the one before is refused from now on.
+
+    First this, then `restore`: what is read after it is all there will be from others.
+    """
+    return JournalWriter(store, take_lease(store, holder, now_ms))
+
+
+class JournalWriter:
+    """The loop's journal, and a witness that keeps its decision log."""
+
+    def __init__(self, store: Store, epoch: int) -> None:
+        self.store = store
+        self.epoch = epoch
+        self._encoder = msgspec.json.Encoder()
+        self._cycles: list[dict[str, Any]] = []
+        self._in_doubt = False
+        with store.reading() as connection:
+            self.seq = last_seq(connection)
+            """The number of the last event that is known to be on the disk."""
+            self._cycle_number = _last_cycle(connection)
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Store events durably, in order, with all that is read off them, or raise."""
+        if not events:
+            return
+        with self._tried() as connection:
+            fresh = events[self._settled(connection, events) :] if self._in_doubt else events
+            if fresh:
+                connection.execute(insert(EVENTS), self._rows(fresh))
+                keep_up(connection, list(enumerate(fresh, start=self.seq + 1)))
+        self._in_doubt = False
+        self.seq += len(fresh)
+
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+        """Keep the record that closes a cycle; its orders stand before it."""
+        waits, runs = len(fleet.pending), len(fleet.running)
+        wake_ms = decision.wake_at_ms
+        self.note(Cycle(now_ms, decider.name, fleet.version, waits, runs, (), wake_ms))
+
+    def note(self, cycle: Cycle, after_seq: int | None = None) -> None:
+        """Keep the record of a cycle until the next facts are written, or `flush`."""
+        self._cycle_number += 1
+        self._cycles.append(
+            {
+                "number": self._cycle_number,
+                "after_seq": self.seq if after_seq is None else after_seq,
+                "at_ms": cycle.at_ms,
+                "decider": cycle.decider,
+                "body": self._encoder.encode(cycle).decode(),
+            }
+        )
+        if len(self._cycles) >= CYCLES_HELD_MOST:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write cycles that still wait: before a snapshot, an export, or the end."""
+        if self._cycles:
+            with self._tried():
+                pass
+
+    @contextmanager
+    def writing(self) -> Generator[Connection, None, None]:
+        """Give a transaction of this epoch, for what goes beside the events."""
+        with self._tried() as connection:
+            yield connection
+
+    @contextmanager
+    def _tried(self) -> Generator[Connection, None, None]:
+        try:
+            with self.store.writing() as connection:
+                check_epoch(connection, self.epoch)
+                cycles = self._cycles
+                if self._in_doubt:
+                    written = _last_cycle(connection)
+                    cycles = [cycle for cycle in cycles if cycle["number"] > written]
+                if cycles:
+                    connection.execute(insert(CYCLES), cycles)
+                yield connection
+        except SQLAlchemyError as error:
+            self._in_doubt = True
+            raise Unreachable(
+                "journal-unwritable",
+                f"the journal `{self.store.name}` took nothing: {reason_of(error)}",
+                "nothing was acknowledged; free the disk or bring back the database",
+            ) from error
+        except Refused:
+            raise
+        except BaseException:
+            self._in_doubt = True
+            raise
+        self._cycles.clear()
+
+    def _rows(self, events: Sequence[Event]) -> list[dict[str, Any]]:
+        encode = self._encoder.encode
+        return [
+            {
+                "seq": seq,
+                "at_ms": event.at_ms,
+                "kind": type(event).__name__,
+                "body": encode(event).decode(),
+            }
+            for seq, event in enumerate(events, start=self.seq + 1)
+        ]
+
+    def _settled(self, connection: Connection, events: Sequence[Event]) -> int:
+        """Return how many of these events are there already, by a commit that seemed to fail."""
+        question = select(EVENTS.c.body).where(EVENTS.c.seq > self.seq).order_by(EVENTS.c.seq)
+        found = list(connection.execute(question).scalars())
+        told = [self._encoder.encode(event).decode() for event in events[: len(found)]]
+        if found != told:
+            raise Refused(
+                "journal-ahead",
+                f"the journal holds {len(found)} events after {self.seq} that were not applied",
+                "restart the controller: it reads them from the journal",
+            )
+        self.seq += len(found)
+        return len(found)
+
+
+def _last_cycle(connection: Connection) -> int:
+    return connection.execute(select(func.max(CYCLES.c.number))).scalar() or 0

@@ -1,0 +1,60 @@
+"""From bundles back: a whole run into a new journal, or exports into the fleet after them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tenfold.engine.decision_log import Cycle
+from tenfold.engine.digest import fleet_digest
+from tenfold.engine.recording import events_of
+from tenfold.files.replay_bundle import Bundle, read_bundle
+from tenfold.fleet.fleet import Fleet
+from tenfold.journal.append import JournalWriter
+from tenfold.model.errors import InputError
+from tenfold.model.events import Event
+
+BATCH = 1_000
+"""Events in one commit."""
+
+
+def take_in(writer: JournalWriter, bundle: Bundle) -> None:
+    """Write what a bundle tells into a journal that is still empty."""
+    if writer.seq:
+        raise InputError(
+            "journal-not-empty",
+            f"the journal holds {writer.seq:,} events already",
+            "take the bundle into a new journal",
+            file=bundle.file,
+        )
+    events: list[Event] = []
+    for line in bundle.lines:
+        if isinstance(line, Cycle):
+            writer.note(replace(line, actions=()), writer.seq + len(events))
+        else:
+            events.append(line)
+            if len(events) == BATCH:
+                writer.append(events)
+                events = []
+    writer.append(events)
+    writer.flush()
+
+
+def fleet_of_parts(parts: Sequence[Path]) -> Fleet:
+    """Return the fleet after the last of some exports, the first of which began with nothing."""
+    fleet = Fleet()
+    for path in parts:
+        bundle = read_bundle(path)
+        try:
+            fleet.apply_all(list(events_of(bundle.lines)))
+            joins = fleet_digest(fleet) == bundle.end.fleet
+        except (KeyError, AssertionError):
+            joins = False
+        if not joins:
+            raise InputError(
+                "parts-do-not-join",
+                f"`{path}` does not go on where the exports before it end",
+                "give every export of the journal, in the order of the numbers in their names",
+                file=str(path),
+            )
+    return fleet

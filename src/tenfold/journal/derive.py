@@ -1,0 +1,251 @@
+"""From facts to the rows of the read tables: what the appender and a rebuild both do.
+
+A draft holds the rows that some facts are about, as they stand in the tables; applying the
+facts changes the rows, and what changed is written back. It knows no database. A fact about a
+job or node that has no row changes nothing: that job was over before the events begin.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from tenfold.journal.rows import STATE_OF, AttemptRow, JobRow, JobState, NodeRow
+from tenfold.model.actions import ResizeJob, StartJob, StopJob
+from tenfold.model.events import (
+    ActionOrdered,
+    ActionRefused,
+    Event,
+    JobCancelled,
+    JobEnded,
+    JobRefused,
+    JobResized,
+    JobStarted,
+    JobStopped,
+    JobSubmitted,
+    NodeCordoned,
+    NodeJoined,
+    NodeLost,
+    NodeReturned,
+)
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import WHOLE, Slot
+from tenfold.model.node import NodeState
+
+
+def job_of(event: Event) -> JobId | None:
+    """Return the job that a fact is about, if it is about one."""
+    if isinstance(event, JobSubmitted):
+        return event.job.id
+    if isinstance(event, ActionOrdered | ActionRefused):
+        return event.action.job_id
+    return getattr(event, "job_id", None)
+
+
+def node_of(event: Event) -> NodeId | None:
+    """Return the node that a fact is about, if it is about one."""
+    if isinstance(event, NodeJoined):
+        return event.node.id
+    return getattr(event, "node_id", None)
+
+
+class Draft:
+    """Rows on their way from one state to the next."""
+
+    def __init__(
+        self,
+        jobs: Iterable[JobRow] = (),
+        attempts: Iterable[AttemptRow] = (),
+        nodes: Iterable[NodeRow] = (),
+    ) -> None:
+        self.jobs = {row.id: row for row in jobs}
+        self.attempts = {row.job_id: row for row in attempts}
+        """The latest attempt of each job: earlier ones never change."""
+        self.nodes = {row.id: row for row in nodes}
+        self.changed_jobs: dict[JobId, None] = {}
+        self.changed_attempts: dict[tuple[JobId, int], AttemptRow] = {}
+        self.changed_nodes: dict[NodeId, None] = {}
+        self._seq = 0
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            JobSubmitted: self._job_submitted,
+            ActionOrdered: self._action_ordered,
+            ActionRefused: self._action_refused,
+            JobStarted: self._job_started,
+            JobResized: self._job_resized,
+            JobStopped: self._job_stopped,
+            JobEnded: self._job_ended,
+            JobRefused: self._job_refused,
+            JobCancelled: self._job_cancelled,
+            NodeJoined: self._node_joined,
+            NodeLost: self._node_lost,
+            NodeReturned: self._node_returned,
+            NodeCordoned: self._node_cordoned,
+        }
+
+    def apply(self, seq: int, event: Event) -> None:
+        """Change the rows by one fact; facts that no row tells of change none."""
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            self._seq = seq
+            handler(event)
+
+    def _job_submitted(self, event: JobSubmitted) -> None:
+        job, work = event.job, event.work
+        before = self.jobs.get(job.id)
+        self.jobs[job.id] = JobRow(
+            id=job.id,
+            seq=self._seq,
+            number=job.seq,
+            team=job.team,
+            user_name=job.user,
+            name=work.name if work is not None else "",
+            state="pending",
+            gpus_milli=job.shape.milli or job.shape.gpus * WHOLE,
+            submitted_ms=job.submitted_ms,
+            changed_ms=event.at_ms,
+            changed_seq=self._seq,
+            # A name that comes again after its end goes on counting.
+            attempts=before.attempts if before is not None else 0,
+        )
+        self.changed_jobs[job.id] = None
+
+    def _action_ordered(self, event: ActionOrdered) -> None:
+        action = event.action
+        if isinstance(action, StartJob):
+            self._stands(action.job_id, event.at_ms, "starting")
+            row = self._counted(action.job_id)
+            if row is not None:
+                self._attempt(
+                    AttemptRow(
+                        job_id=row.id,
+                        number=row.attempts,
+                        ordered_ms=event.at_ms,
+                        nodes=_nodes(action.slots),
+                    )
+                )
+        elif isinstance(action, StopJob):
+            why = action.reason
+            self._stands(action.job_id, event.at_ms, "stopping", why.code, why.sentence)
+        elif isinstance(action, ResizeJob):
+            self._counted(action.job_id)
+            self._changes(action.job_id, nodes_next=_nodes(action.slots))
+
+    def _action_refused(self, event: ActionRefused) -> None:
+        action, why = event.action, event.reason
+        row = self.jobs.get(action.job_id)
+        state = row.state if row is not None else ""
+        # A refusal that comes when the order is past already changes nothing.
+        if isinstance(action, StartJob) and state == "starting":
+            self._stands(action.job_id, event.at_ms, "pending", why.code, why.sentence)
+            self._changes(action.job_id, ended_ms=event.at_ms, reason=why.code)
+        elif isinstance(action, StopJob) and state == "stopping":
+            self._stands(action.job_id, event.at_ms, "running")
+        elif isinstance(action, ResizeJob):
+            self._changes(action.job_id, nodes_next=None)
+
+    def _job_started(self, event: JobStarted) -> None:
+        self._stands(event.job_id, event.at_ms, "running")
+        self._changes(event.job_id, started_ms=event.at_ms)
+
+    def _job_resized(self, event: JobResized) -> None:
+        row, attempt = self.jobs.get(event.job_id), self.attempts.get(event.job_id)
+        if row is None or attempt is None or attempt.nodes_next is None:
+            return
+        self._ends(event.job_id, event.at_ms, "resized", UNSET)
+        self._attempt(
+            AttemptRow(
+                job_id=event.job_id,
+                number=row.attempts,
+                ordered_ms=event.at_ms,
+                started_ms=event.at_ms,
+                nodes=attempt.nodes_next,
+            )
+        )
+
+    def _job_stopped(self, event: JobStopped) -> None:
+        self._stands(event.job_id, event.at_ms, "pending", event.cause)
+        self._ends(event.job_id, event.at_ms, event.cause, event.exit_code)
+
+    def _job_ended(self, event: JobEnded) -> None:
+        self._stands(event.job_id, event.at_ms, STATE_OF[event.status], event.status)
+        self._ends(event.job_id, event.at_ms, event.status, event.exit_code)
+
+    def _job_refused(self, event: JobRefused) -> None:
+        code, sentence = "refused", ""
+        if event.reasons:
+            code, sentence = event.reasons[0].code, event.reasons[0].sentence
+        self._stands(event.job_id, event.at_ms, "failed", code, sentence)
+
+    def _job_cancelled(self, event: JobCancelled) -> None:
+        self._stands(event.job_id, event.at_ms, "cancelled", "cancelled")
+
+    def _node_joined(self, event: NodeJoined) -> None:
+        node = event.node
+        self.nodes[node.id] = NodeRow(
+            id=node.id,
+            seq=self._seq,
+            site=node.site,
+            pool=node.pool,
+            accelerator=node.accelerator,
+            gpus=node.gpus,
+            state="up",
+            changed_ms=event.at_ms,
+        )
+        self.changed_nodes[node.id] = None
+
+    def _node_lost(self, event: NodeLost) -> None:
+        self._node(event.node_id, event.at_ms, "down", event.cause)
+
+    def _node_returned(self, event: NodeReturned) -> None:
+        self._node(event.node_id, event.at_ms, "up")
+
+    def _node_cordoned(self, event: NodeCordoned) -> None:
+        self._node(event.node_id, event.at_ms, "cordoned")
+
+    def _stands(
+        self, job_id: JobId, at_ms: int, state: JobState, reason: str = "", sentence: str = ""
+    ) -> JobRow | None:
+        row = self.jobs.get(job_id)
+        if row is not None:
+            row = self.jobs[job_id] = replace(
+                row,
+                state=state,
+                reason=reason,
+                sentence=sentence,
+                changed_ms=at_ms,
+                changed_seq=self._seq,
+            )
+            self.changed_jobs[job_id] = None
+        return row
+
+    def _counted(self, job_id: JobId) -> JobRow | None:
+        """Count a start that was ordered, or a resize, which is another start."""
+        row = self.jobs.get(job_id)
+        if row is not None:
+            row = self.jobs[job_id] = replace(row, attempts=row.attempts + 1)
+            self.changed_jobs[job_id] = None
+        return row
+
+    def _ends(self, job_id: JobId, at_ms: int, reason: str, exit_code: int | UnsetType) -> None:
+        code = None if exit_code is UNSET else exit_code
+        self._changes(job_id, ended_ms=at_ms, reason=reason, exit_code=code, nodes_next=None)
+
+    def _changes(self, job_id: JobId, **fields: object) -> None:
+        attempt = self.attempts.get(job_id)
+        if attempt is not None:
+            self._attempt(replace(attempt, **fields))
+
+    def _attempt(self, attempt: AttemptRow) -> None:
+        self.attempts[attempt.job_id] = attempt
+        self.changed_attempts[attempt.job_id, attempt.number] = attempt
+
+    def _node(self, node_id: NodeId, at_ms: int, state: NodeState, cause: str = "") -> None:
+        row = self.nodes.get(node_id)
+        if row is not None:
+            self.nodes[node_id] = replace(row, state=state, cause=cause, changed_ms=at_ms)
+            self.changed_nodes[node_id] = None
+
+
+def _nodes(slots: tuple[Slot, ...]) -> tuple[NodeId, ...]:
+    return tuple(slot.node for slot in slots)

@@ -1,0 +1,118 @@
+"""Keep the read tables in step with the events: load the rows they are about, change, save."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
+from sqlalchemy import Connection, RowMapping, Table, and_, func, select
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from tenfold.journal.derive import Draft, job_of, node_of
+from tenfold.journal.rows import AttemptRow, JobRow, NodeRow
+from tenfold.journal.tables import ATTEMPTS, JOBS, NODES
+from tenfold.model.events import Event
+
+AT_ONCE = 500
+"""Names in one question: databases limit how many there may be."""
+
+Numbered = tuple[int, Event]
+"""An event with its `seq`."""
+
+
+def keep_up(connection: Connection, events: Sequence[Numbered]) -> None:
+    """Change the read tables by events, in the transaction that adds them."""
+    draft = load_draft(connection, [event for _, event in events])
+    for seq, event in events:
+        draft.apply(seq, event)
+    save_draft(connection, draft)
+
+
+def load_draft(connection: Connection, events: Iterable[Event]) -> Draft:
+    """Return the rows that events are about, as they stand."""
+    jobs: dict[str, None] = {}
+    nodes: dict[str, None] = {}
+    for event in events:
+        if (job_id := job_of(event)) is not None:
+            jobs[job_id] = None
+        elif (node_id := node_of(event)) is not None:
+            nodes[node_id] = None
+    job_rows = [job_row(row) for row in _by_name(connection, JOBS, list(jobs))]
+    begun = [row.id for row in job_rows if row.attempts]
+    return Draft(
+        job_rows,
+        _latest_attempts(connection, begun),
+        [node_row(row) for row in _by_name(connection, NODES, list(nodes))],
+    )
+
+
+def save_draft(connection: Connection, draft: Draft) -> None:
+    """Write the rows that changed."""
+    jobs = [asdict(draft.jobs[job_id]) for job_id in draft.changed_jobs]
+    attempts = [_attempt_values(row) for row in draft.changed_attempts.values()]
+    nodes = [asdict(draft.nodes[node_id]) for node_id in draft.changed_nodes]
+    for table, rows in ((JOBS, jobs), (ATTEMPTS, attempts), (NODES, nodes)):
+        if rows:
+            connection.execute(_put(table, connection.dialect.name), rows)
+
+
+def job_row(row: RowMapping) -> JobRow:
+    """Return a job as it stands in its table."""
+    return JobRow(**row)
+
+
+def attempt_row(row: RowMapping) -> AttemptRow:
+    """Return an attempt as it stands in its table."""
+    values: dict[str, Any] = dict(row)
+    values["nodes"] = msgspec.json.decode(row["nodes"], type=tuple[str, ...])
+    if row["nodes_next"] is not None:
+        values["nodes_next"] = msgspec.json.decode(row["nodes_next"], type=tuple[str, ...])
+    return AttemptRow(**values)
+
+
+def node_row(row: RowMapping) -> NodeRow:
+    """Return a node as it stands in its table."""
+    return NodeRow(**row)
+
+
+def _attempt_values(row: AttemptRow) -> dict[str, Any]:
+    values = asdict(row)
+    values["nodes"] = msgspec.json.encode(row.nodes).decode()
+    if row.nodes_next is not None:
+        values["nodes_next"] = msgspec.json.encode(row.nodes_next).decode()
+    return values
+
+
+def _by_name(connection: Connection, table: Table, names: Sequence[str]) -> Iterable[RowMapping]:
+    for at in range(0, len(names), AT_ONCE):
+        some = names[at : at + AT_ONCE]
+        yield from connection.execute(select(table).where(table.c.id.in_(some))).mappings()
+
+
+def _latest_attempts(connection: Connection, names: Sequence[str]) -> Iterable[AttemptRow]:
+    # A resize that is ordered has a number already, and no row before it is done.
+    other = ATTEMPTS.alias()
+    newest = select(func.max(other.c.number)).where(other.c.job_id == JOBS.c.id).scalar_subquery()
+    latest = and_(ATTEMPTS.c.job_id == JOBS.c.id, ATTEMPTS.c.number == newest)
+    for at in range(0, len(names), AT_ONCE):
+        some = names[at : at + AT_ONCE]
+        both = ATTEMPTS.join(JOBS, latest)
+        question = select(ATTEMPTS).select_from(both).where(JOBS.c.id.in_(some))
+        for row in connection.execute(question).mappings():
+            yield attempt_row(row)
+
+
+@cache
+def _put(table: Table, dialect: str) -> Any:
+    """Return the statement that adds a row, or takes the place of the one of that name."""
+    insert = postgresql_insert if dialect == "postgresql" else sqlite_insert
+    statement = insert(table)
+    keys = [column.name for column in table.primary_key]
+    others = {
+        column.name: statement.excluded[column.name]
+        for column in table.columns
+        if column.name not in keys
+    }
+    return statement.on_conflict_do_update(index_elements=keys, set_=others)

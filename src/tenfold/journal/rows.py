@@ -1,0 +1,98 @@
+"""What read tables tell: jobs, their attempts and nodes, as they stand."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import JobStatus
+from tenfold.model.node import NodeState
+
+JobState = Literal["pending", "starting", "running", "stopping", "succeeded", "failed", "cancelled"]
+"""A job that was preempted or lost is pending again, with its attempts behind it."""
+
+STATES: tuple[JobState, ...] = (
+    *("pending", "starting", "running", "stopping"),
+    *("succeeded", "failed", "cancelled"),
+)
+OVER: tuple[JobState, ...] = ("succeeded", "failed", "cancelled")
+
+STATE_OF: dict[JobStatus, JobState] = {
+    "completed": "succeeded",
+    "failed": "failed",
+    "timeout": "failed",
+    "cancelled": "cancelled",
+}
+
+
+class JobRow(Struct, frozen=True, kw_only=True):
+    """One job as it stands."""
+
+    id: JobId
+    seq: int
+    """The event that submitted it: newer jobs have larger ones."""
+    number: int
+    """What it was given at admission."""
+    team: str
+    user_name: str
+    name: str
+    state: JobState
+    reason: str = ""
+    """Why it stands where it stands, as a code; empty where there is nothing to say."""
+    sentence: str = ""
+    gpus_milli: int
+    submitted_ms: int
+    changed_ms: int
+    changed_seq: int
+    """The last event that changed it."""
+    attempts: int = 0
+    """Starts that were ordered so far."""
+
+
+class AttemptRow(Struct, frozen=True, kw_only=True):
+    """One start that was ordered, and what became of it."""
+
+    job_id: JobId
+    number: int
+    ordered_ms: int
+    started_ms: int | None = None
+    ended_ms: int | None = None
+    nodes: tuple[NodeId, ...] = ()
+    nodes_next: tuple[NodeId, ...] | None = None
+    """Where it will run once a resize that was ordered is done."""
+    exit_code: int | None = None
+    reason: str = ""
+    """How it ended: `completed`, `preempted`, `node-lost`, the code of a refusal ..."""
+
+
+class NodeRow(Struct, frozen=True, kw_only=True):
+    """One node as it stands."""
+
+    id: NodeId
+    seq: int
+    """The event with which it joined."""
+    site: str
+    pool: str
+    accelerator: str
+    gpus: int
+    state: NodeState
+    cause: str = ""
+    """Why it was lost, where that was said."""
+    changed_ms: int
+
+
+class JobStory(Struct, frozen=True, kw_only=True):
+    """A job with all its attempts, the first one first."""
+
+    job: JobRow
+    attempts: tuple[AttemptRow, ...] = ()
+
+
+class WriterRow(Struct, frozen=True, kw_only=True):
+    """One who wrote the journal; a cycle that its successor did not find closed was cut off."""
+
+    epoch: int
+    first_seq: int
+    """The first event that it could write."""
+    holder: str
+    taken_ms: int

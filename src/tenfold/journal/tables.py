@@ -1,0 +1,161 @@
+"""The tables of a journal: events are the truth, and the rest is derived or saves time.
+
+Types are those that SQLite and PostgreSQL both have. Lists stand as JSON text, so that any
+tool reads them. How a database comes to have these tables is told by the migrations; a test
+compares the two.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
+
+LONG = BigInteger().with_variant(Integer, "sqlite")
+"""64 bits on both: SQLite's row ids are of the type INTEGER and no other."""
+
+METADATA = MetaData()
+
+EVENTS = Table(
+    "events",
+    METADATA,
+    Column("seq", LONG, primary_key=True, autoincrement=False),
+    Column("at_ms", LONG, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+"""Every fact in the order in which it was taken; `seq` counts from 1 without gaps."""
+
+CYCLES = Table(
+    "cycles",
+    METADATA,
+    Column("number", LONG, primary_key=True, autoincrement=False),
+    Column("after_seq", LONG, nullable=False),
+    Column("at_ms", LONG, nullable=False),
+    Column("decider", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("cycles_by_seq", "after_seq"),
+)
+"""The decision log: each cycle with the event that it followed. Its orders stand there."""
+
+SNAPSHOTS = Table(
+    "snapshots",
+    METADATA,
+    Column("seq", LONG, primary_key=True, autoincrement=False),
+    Column("digest", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+"""The fleet after an event, packed, with the digest that it must have when unpacked."""
+
+LEASE = Table(
+    "lease",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("epoch", LONG, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("taken_ms", LONG, nullable=False),
+)
+"""One row: who may write. Whoever comes next counts the epoch up and shuts out the last."""
+
+WRITERS = Table(
+    "writers",
+    METADATA,
+    Column("epoch", LONG, primary_key=True, autoincrement=False),
+    Column("first_seq", LONG, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("taken_ms", LONG, nullable=False),
+)
+"""Where each writer began: a cycle that was cut off by a crash ends there."""
+
+JOBS = Table(
+    "jobs",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("seq", LONG, nullable=False),
+    Column("number", LONG, nullable=False),
+    Column("team", Text, nullable=False),
+    Column("user_name", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("sentence", Text, nullable=False),
+    Column("gpus_milli", LONG, nullable=False),
+    Column("submitted_ms", LONG, nullable=False),
+    Column("changed_ms", LONG, nullable=False),
+    Column("changed_seq", LONG, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Index("jobs_by_seq", "seq"),
+    Index("jobs_by_team", "team", "seq"),
+    Index("jobs_by_state", "state", "seq"),
+)
+"""Read table: every job as it stands. `seq` is that of its submission."""
+
+ATTEMPTS = Table(
+    "attempts",
+    METADATA,
+    Column("job_id", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("ordered_ms", LONG, nullable=False),
+    Column("started_ms", LONG),
+    Column("ended_ms", LONG),
+    Column("nodes", Text, nullable=False),
+    Column("nodes_next", Text),
+    Column("exit_code", Integer),
+    Column("reason", Text, nullable=False),
+    PrimaryKeyConstraint("job_id", "number"),
+)
+"""Read table: every start that was ordered, and what became of it."""
+
+NODES = Table(
+    "nodes",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("seq", LONG, nullable=False),
+    Column("site", Text, nullable=False),
+    Column("pool", Text, nullable=False),
+    Column("accelerator", Text, nullable=False),
+    Column("gpus", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("changed_ms", LONG, nullable=False),
+)
+"""Read table: every node that ever joined, as it stands."""
+
+EXPORTS = Table(
+    "exports",
+    METADATA,
+    Column("last_seq", LONG, primary_key=True, autoincrement=False),
+    Column("first_seq", LONG, nullable=False),
+    Column("last_number", LONG, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+)
+"""Which events were moved into which bundle, and the fleet's digest after the last of them."""
+
+TOKENS = Table(
+    "tokens",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("team", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("created_ms", LONG, nullable=False),
+    Column("expires_ms", LONG, nullable=False),
+    Column("revoked_ms", LONG),
+    Column("last_used", LONG),
+    Index("tokens_by_digest", "digest", unique=True),
+)
+"""Who may ask: the SHA-256 of each token, never the token. `last_used` is a day since 1970.
+
+It is neither a fact of the fleet nor derived from one, so no replay or bundle carries it.
+"""
+
+READ_TABLES = (JOBS, ATTEMPTS, NODES)
+"""Those that may be dropped and built anew from the events."""

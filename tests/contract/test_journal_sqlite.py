@@ -1,0 +1,13 @@
+"""The journal in a file of SQLite."""
+
+from pathlib import Path
+
+import pytest
+
+from contract.journal_contract import JournalContract
+
+
+class TestSqlite(JournalContract):
+    @pytest.fixture
+    def address(self, tmp_path: Path) -> str:
+        return str(tmp_path / "journal.db")

@@ -1,0 +1,108 @@
+"""Histories for journals: whole simulated runs, as the loop would write them."""
+
+from collections.abc import Sequence
+from random import Random
+
+from sqlalchemy import select
+
+from tenfold.compose.policies import placing_decider
+from tenfold.engine.loop import Decider, Journal, Witness, run
+from tenfold.engine.recording import Recording
+from tenfold.fleet.fleet import Fleet
+from tenfold.journal.store import Store
+from tenfold.journal.tables import ATTEMPTS, JOBS, NODES
+from tenfold.model.events import Event, JobSubmitted, NodeJoined
+from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.units import Millis
+from tenfold.model.work import Work
+from tenfold.study.soak import simulated
+from tenfold.testing.builders import job, nodes
+from tenfold.testing.worlds import SmallWorld, drawn_world
+
+
+def submitted(number: int, team: str = "red", gpus: int = 16) -> JobSubmitted:
+    """A job that says what it runs."""
+    return JobSubmitted(
+        Millis(number),
+        job(number, gpus, team=team),
+        Work(name=f"train-{number}", command=("true",)),
+    )
+
+
+JOINED: list[Event] = [NodeJoined(Millis(0), node) for node in nodes(2)]
+"""Two nodes, up and empty."""
+
+
+class Batches:
+    """A journal that remembers what came together."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[Event]] = []
+
+    def append(self, events: Sequence[Event]) -> None:
+        if events:
+            self.batches.append(list(events))
+
+
+def policy_for(world: SmallWorld, name: PolicyName) -> Policy:
+    return Policy(name=name, placement=world.placement, slurm=world.slurm, govern=world.govern)
+
+
+def decider_for(world: SmallWorld, name: PolicyName) -> Decider:
+    return placing_decider(policy_for(world, name), world.restart_cost_ms)
+
+
+def played(
+    world: SmallWorld, name: PolicyName, journal: Journal, *witnesses: Witness
+) -> tuple[Fleet, Recording]:
+    """Run a world to its end with a journal; return the fleet and a recording beside it."""
+    fleet, recording = Fleet(), Recording()
+    both = Both(journal, recording)
+    run(
+        simulated(world),
+        fleet,
+        [decider_for(world, name)],
+        journal=both,
+        witnesses=[recording, *witnesses],
+    )
+    return fleet, recording
+
+
+class Both:
+    """Two journals that are told the same."""
+
+    def __init__(self, first: Journal, second: Journal) -> None:
+        self._journals = (first, second)
+
+    def append(self, events: Sequence[Event]) -> None:
+        for journal in self._journals:
+            journal.append(events)
+
+
+def batches_of(seed: int, *, jobs: int = 12, governed: bool = True) -> list[list[Event]]:
+    """Return the facts of a small run, as they came together."""
+    world = drawn_world(Random(seed), jobs=(jobs, jobs), faults=(1, 3), governed=governed)
+    kept = Batches()
+    played(world, "governed" if governed else "tenfold", kept)
+    return kept.batches
+
+
+def read_tables(store: Store) -> dict[str, list[tuple[object, ...]]]:
+    """Return all that the read tables hold, in a fixed order."""
+    with store.reading() as connection:
+        return {
+            table.name: [
+                tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))
+            ]
+            for table in (JOBS, ATTEMPTS, NODES)
+        }
+
+
+def states_told(fleet: Fleet) -> dict[str, str]:
+    """Return in which state each job of a fleet stands that is not over."""
+    told: dict[str, str] = dict.fromkeys(fleet.pending, "pending")
+    told |= dict.fromkeys(fleet.orders, "starting")
+    told |= {
+        job_id: "stopping" if run.stopping else "running" for job_id, run in fleet.running.items()
+    }
+    return told
