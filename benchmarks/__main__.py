@@ -7,6 +7,7 @@ from pathlib import Path
 import tomli
 
 from benchmarks import (
+    checkpoint_crashes,
     eta,
     failures,
     fleet_size,
@@ -21,9 +22,11 @@ from benchmarks import (
     startup,
     workload_fit,
 )
+from benchmarks.grow import examples as grow_examples
 from benchmarks.grow import kueue as grow_kueue
 from benchmarks.grow import measured as grow_measured
 from benchmarks.grow import planted as grow_planted
+from benchmarks.grow import published as grow_published
 from benchmarks.planner import fresh as planner_fresh
 from benchmarks.planner import serving as planner_serving
 from benchmarks.planner import training as planner_training
@@ -49,6 +52,9 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "grow-measured": grow_measured.run,
     "grow-kueue": grow_kueue.run,
     "grow-planted": grow_planted.run,
+    "grow-examples": grow_examples.run,
+    "grow-published": grow_published.run,
+    "checkpoint": checkpoint_crashes.run,
 }
 
 

@@ -50,7 +50,8 @@ class Command(NamedTuple):
 
 def documents() -> list[Path]:
     """Return every page that may hold commands."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    return [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md")), *pages]
 
 
 def blocks(text: str) -> Iterator[Block]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.main import main
+from tenfold.cli.output import console
 
 FLEET = """
 name = "hall"
@@ -101,11 +102,11 @@ def test_what_was_measured_is_a_layer_of_its_own(run, fleet: Path, tmp_path: Pat
     table = tmp_path / "measured.csv"
     table.write_text(MEASURED)
     _, out, _ = run("grow", fleet, "--axis", "traffic", "--measured", table, "--json")
-    [row] = json.loads(out)["answer"]["rows"]
+    row = json.loads(out)["answer"]["rows"][0]
     assert (row["layer"], row["resource"], row["grade"]) == ("monitoring", "prometheus", "measured")
     assert row["k"] == pytest.approx(5.0)
     assert row["symptom"] == "prometheus uses 0.5 of 0.5 cores"
-    assert row["sentence"] == "no relief known"
+    assert row["relief"]["sentence"] == "2.1 times the capacity of prometheus"
 
 
 def test_a_measurement_without_a_limit_leaves_its_layer_unknown(run, fleet: Path, tmp_path: Path):
@@ -137,3 +138,23 @@ def test_what_cannot_be_asked_is_refused(run, fleet: Path, words: tuple[str, ...
     status, out, err = run("grow", fleet, *words, "--json")
     assert (status, out) == (2, "")
     assert json.loads(err)["error"]["code"] == code
+
+
+def test_a_narrow_terminal_gets_a_ladder_without_broken_words(
+    run, fleet: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    console.cache_clear()
+    _, out, _ = run("grow", fleet, "--axis", "nodes")
+    console.cache_clear()
+    ladder = out.split("\nwith all of these")[0].splitlines()[2:]
+    assert max(map(len, ladder)) <= 80
+    assert "rack-power" in out
+    assert "(published)" in out
+    assert "$/month: unknown" in out
+
+
+def test_layers_that_stand_everything_are_one_line(run, fleet: Path):
+    _, out, _ = run("grow", fleet, "--axis", "data", "--to", "1.1")
+    assert "free: " in out
+    assert "(stand all that was looked at" in out

@@ -99,10 +99,17 @@ def test_a_layer_that_binds_already_is_first_and_says_so():
 
 
 def test_a_fleet_that_cannot_be_relieved_says_how_far_it_stands():
-    grow = GrowSpec(limits=Limits(kw_most=440.0))
-    answer = climb(made.given(made.fleet(), grow), NODES)
-    assert [row.sentence for row in answer.rows] == ["no relief known"]
-    assert answer.stands == pytest.approx(1.1)
+    """Larger jobs lose speed, and nothing that Tenfold knows of makes them lose less."""
+    profile = WorkProfile(scaling=((8, 1.0), (16, 0.9), (64, 0.5)))
+    jobs = [replace(job(n, 8, at_s=n * 3_600, runs_s=60), profile="net") for n in range(30)]
+    starts = {one.id: one.submitted_ms for one in jobs}
+    inputs = made.given(made.fleet())
+    inputs = replace(inputs, jobs=jobs, starts_ms=starts, profiles={"net": profile})
+    answer = climb(inputs, GrowQuestion(axis="job-size", to=(4.0,)))
+    assert [(row.layer, row.sentence) for row in answer.rows] == [
+        ("step-efficiency", "no relief known")
+    ]
+    assert answer.stands == pytest.approx(answer.rows[0].k, rel=1e-5)
 
 
 def test_data_fills_a_tier_and_shelves_relieve_it_at_the_price_of_the_tier():

@@ -77,6 +77,7 @@ def test_the_model_expected_scales_as_the_planner_says():
 def test_what_is_missing_is_named():
     load, step = laws("job-size", [])
     assert load.needs == "a history of jobs, or a mix"
-    assert step.needs == "`scaling` in profiles of jobs, or `model` under `[expects]`"
+    assert "`scaling` in profiles of jobs" in step.needs
+    assert "`--calibrate`" in step.needs
     assert [law.needs for law in laws("jobs", [])] == ["a history of jobs, or a mix"]
     assert laws("nodes", []) == laws("data", []) == []

@@ -42,6 +42,16 @@ def test_columns_stand_in_any_order_and_what_is_not_known_may_be_left_out(tmp_pa
     assert (point.queue, point.unit) == ("", "")
 
 
+def test_a_row_may_say_what_grew_and_holds_along_that_axis_and_all(tmp_path: Path):
+    text = "layer,resource,factor,usage,axis\na,b,1,1,data\na,c,1,1,\n"
+    stated, any_axis = read_measured(written(tmp_path, text))
+    assert [stated.along("data"), stated.along("all"), stated.along("jobs")] == [True, True, False]
+    assert any_axis.axis is None
+    assert any_axis.along("jobs")
+    with pytest.raises(FaultyFile, match="`axis` expects one of"):
+        read_measured(written(tmp_path, "layer,resource,factor,usage,axis\na,b,1,1,weather\n"))
+
+
 def test_an_empty_limit_was_not_measured(tmp_path: Path):
     [point] = read_measured(written(tmp_path, HEADER + "a,b,,1,1,,u\n"))
     assert point.limit is None

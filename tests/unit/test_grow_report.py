@@ -7,12 +7,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 from growth_builders import fleet, given, tier
 from tenfold.cli.grow_page import grow_page
 from tenfold.cli.main import main
 from tenfold.report.grow_charts import LayerCurve, Reach, efficiency_chart, wait_chart
 from tenfold.report.grow_report import GrowPage, grow_report
+from tenfold.study.grow.answer import Curve
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 
@@ -29,6 +31,8 @@ def odd_page() -> GrowPage:
         tiles=[(ODD, ODD)],
         ladder=([ODD], [[ODD]]),
         top=ODD,
+        stages=([ODD], [[ODD]]),
+        orders=([ODD], [[ODD]]),
         layers=([ODD], [[ODD]]),
         curves=[LayerCurve(name=ODD, points=((1.0, 0.2), (10.0, 1e9)))],
         reaches=[Reach(name=ODD, k=None), Reach(name=ODD, k=0.01, first=True)],
@@ -58,7 +62,8 @@ def test_the_page_of_a_ladder_names_what_breaks_and_what_is_not_known():
     assert answer.first.resource in made
     assert "Headroom of each layer" in made
     assert "How full each layer is" in made
-    assert "floor: needs" in made
+    assert "floor (needs" in made
+    assert "What it takes" in made
 
 
 def test_a_fleet_that_breaks_nowhere_has_a_page():
@@ -113,3 +118,12 @@ def test_two_runs_give_the_same_bytes_whatever_the_hash_seed(tmp_path: Path):
         )
         made.append((ran.stdout, page.read_bytes()))
     assert made[0] == made[1]
+
+
+def test_a_curve_of_runs_ends_where_runs_were_made():
+    question = GrowQuestion(axis="nodes", to=(4.0,))
+    answer = climb(given(fleet()), question)
+    rising = ((1.0, 0.1), (2.0, 1.2), (3.0, 1.2), (4.0, 1.2))
+    curve = Curve(layer="queue", resource="waits", points=rising)
+    made = grow_page(replace(answer, curves=(curve,)), question)
+    assert "wait, P90: 0.4 at 1x to 4.8 at 2x" in made

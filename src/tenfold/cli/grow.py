@@ -41,6 +41,12 @@ Asked = Annotated[
     Parameter(name="--grow", help="Limits, controllers, services, people, lead times and pace."),
 ]
 Measured = Annotated[Path | None, Parameter(help="A table of measured usage by factor.")]
+Timed = Annotated[
+    Path | None,
+    Parameter(
+        name="--calibrate", help="Runs that were timed, as JSON Lines: larger jobs go by them."
+    ),
+]
 Along = Annotated[Axis, Parameter(help="What grows; all.")]
 To = Annotated[str, Parameter(help="Factors of interest, 2,5,10; the ladder ends at the largest.")]
 Require = Annotated[
@@ -77,6 +83,7 @@ def grow_command(
     profiles: Profiles = None,
     grow: Asked = None,
     measured: Measured = None,
+    timed: Timed = None,
     axis: Along = "all",
     to: To = "2,5,10",
     require: Require = None,
@@ -115,29 +122,47 @@ def grow_command(
         facts=facts,
         seed=seed,
     )
-    answer = _answer(check_question(question), _inputs(files, grow, measured), html, force=force)
+    inputs = _inputs(files, grow, measured, timed)
+    answer = _answer(check_question(question), inputs, html, force=force)
     _show(answer, question, as_json)
 
 
-def _inputs(files: GrowFiles, grow: Path | None, measured: Path | None) -> GrowInputs:
+def _inputs(
+    files: GrowFiles, grow: Path | None, measured: Path | None, timed: Path | None
+) -> GrowInputs:
     points = () if measured is None else read_measured(measured)
     inputs = grow_inputs(files, measured=points)
-    if grow is None:
+    if grow is not None:
+        spec = read_grow(grow, inputs.fleet.catalogue, inputs.fleet.spec)
+        inputs = replace(inputs, grow=spec)
+    if timed is None:
         return inputs
-    return replace(inputs, grow=read_grow(grow, inputs.fleet.catalogue, inputs.fleet.spec))
+    from tenfold.compose.grow_observed import read_observed  # noqa: PLC0415 - few ask with runs
+
+    return read_observed(inputs, timed)
 
 
 def _answer(
     question: GrowQuestion, inputs: GrowInputs, html: Path | None, *, force: bool
 ) -> GrowAnswer:
     if html is None:
-        return climb(inputs, question)
+        return _climbed(inputs, question)
     # The file is opened first: an answer may take a minute, and is not to be lost to a name.
     with open_new_file(html, force=force) as page:
-        answer = climb(inputs, question)
+        answer = _climbed(inputs, question)
         page.write(grow_page(answer, question).encode())
     sys.stderr.write(f"note: the report is written to {html}\n")
     return answer
+
+
+def _climbed(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:
+    if not inputs.jobs or not sys.stderr.isatty():
+        return climb(inputs, question)
+    # What draws the count takes longer to load than a ladder without runs takes to climb.
+    from tenfold.cli.grow_progress import counting  # noqa: PLC0415
+
+    with counting("runs of the grown fleet") as done:
+        return climb(inputs, question, done)
 
 
 def _show(answer: GrowAnswer, question: GrowQuestion, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`tenfold sim import`: turn a public trace, or records of Slurm or Kubernetes, into a job table."""
+"""`tenfold sim import`: turn a public trace, or records of Slurm or Kubernetes, into a table."""
 
 import sys
 from pathlib import Path

@@ -57,6 +57,8 @@ class GrowTask(Struct, frozen=True, kw_only=True):
     ends: Mapping[JobId, JobStatus] = {}
     failures: FailureSource = NO_FAILURES
     settings: SimSettings = SimSettings()
+    judged: Window | None = None
+    """The part of the history that is run; None: all of it, judged after its warm-up."""
 
 
 class RunFigures(Struct, frozen=True, kw_only=True):
@@ -125,14 +127,16 @@ def run_once(task: GrowTask) -> RunFigures:
 
 
 def carry_out(task: GrowTask) -> Ran:
-    """Run a task up to the end of its window; the window is that of the history."""
+    """Run a task up to the end of its window, which is that of the history or a part of it."""
     spec = grown_fleet(task.spec, grown_by(task.axis, "nodes", task.factor))
     layout = lay_out(spec)
     nodes = list(nodes_of(spec, layout))
-    window = window_of(task.jobs)
+    window = task.judged or window_of(task.jobs)
     until_ms = Millis(window.until_ms)
     scaling = {name: profile.scaling for name, profile in task.profiles.items()}
     jobs = grown(task.jobs, task.axis, task.factor, task.seed, scaling=scaling)
+    if task.judged is not None:
+        jobs = reaching(jobs, window)
     sign = copy_sign(task.jobs)
     ask = SimAsk(
         nodes=nodes,
@@ -147,6 +151,29 @@ def carry_out(task: GrowTask) -> Ran:
     result = simulate(ask)
     runs = list(runs_until(result.meters, result.fleet.running, until_ms))
     return Ran(nodes=nodes, jobs=jobs, window=window, result=result, runs=runs)
+
+
+def reaching(jobs: Iterable[Job], window: Window) -> list[Job]:
+    """Return the jobs that come within a window, and those before that would still run then.
+
+    What a job was to wait for and is left out here was over by then.
+    """
+    kept = [
+        job
+        for job in jobs
+        if job.submitted_ms <= window.until_ms
+        and job.submitted_ms + (job.duration_ms or 0) >= window.from_ms
+    ]
+    known = {job.id: True for job in kept}
+    return [_without(job, known) for job in kept]
+
+
+def _without(job: Job, known: Mapping[JobId, bool]) -> Job:
+    terms = job.terms
+    if terms is None or all(one in known for one in terms.after):
+        return job
+    after = tuple(one for one in terms.after if one in known)
+    return replace(job, terms=replace(terms, after=after))
 
 
 def run_digest(spec: FleetSpec, policy: Policy, failures: str = "") -> str:

@@ -90,7 +90,9 @@ class OperationsRow(Row, frozen=True, kw_only=True):
     crew: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
     repairs_per_person_day: Annotated[float, Meta(gt=0, le=10_000)] | None = None
     nodes_per_person_most: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
+    usd_per_person_month: Usd | None = None
     spares: Count | None = None
+    checkpoint_every_min: Annotated[float, Meta(gt=0, le=100_000)] | None = None
 
 
 class FacilityRow(Row, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """Read what was measured of a fleet as it grew: `measured.csv`, a row a measurement.
 
 Columns: `layer`, `resource`, `factor` (how many times the demand of today) and `usage`, and
-where known `limit`, `unit`, and `queue` for a layer that has several. Usage and limit are in
-the same unit; an empty limit was not measured. Every row is checked, and all faults come back
-with their lines.
+where known `limit`, `unit`, `queue` for a layer that has several, and `axis`, what grew when it
+was measured. Usage and limit are in the same unit; an empty limit was not measured. Every row is
+checked, and all faults come back with their lines.
 """
 
 import math
@@ -13,10 +13,11 @@ from pathlib import Path
 from tenfold.files.traces.csv_table import csv_rows
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.finding import Finding
+from tenfold.model.growth import AXES, Axis
 from tenfold.model.measured import UsagePoint
 
-COLUMNS = ("layer", "resource", "queue", "factor", "usage", "limit", "unit")
-OPTIONAL = ("queue", "limit", "unit")
+COLUMNS = ("layer", "resource", "queue", "factor", "usage", "limit", "unit", "axis")
+OPTIONAL = ("queue", "limit", "unit", "axis")
 TEXT_MAX = 200
 
 
@@ -90,6 +91,7 @@ class _Row:
         factor = self._number(cells, "factor", above=True)
         usage = self._number(cells, "usage", above=False)
         limit = self._number(cells, "limit", above=True) if cells.get("limit") else None
+        axis = self._axis(cells.get("axis", ""))
         if len(self._findings) > before:
             return None
         return UsagePoint(
@@ -100,7 +102,20 @@ class _Row:
             usage=usage,
             limit=limit,
             unit=cells.get("unit", ""),
+            axis=axis,
         )
+
+    def _axis(self, text: str) -> Axis | None:
+        known: dict[str, Axis] = {axis: axis for axis in AXES}
+        found = known.get(text)
+        if text and found is None:
+            self.add(
+                "wrong-value",
+                f"`axis` expects one of {', '.join(AXES)}, got `{text}`",
+                "leave it empty where the measurement holds along any axis",
+                "axis",
+            )
+        return found
 
     def _text(self, cells: Mapping[str, str], name: str) -> str:
         text = cells[name]

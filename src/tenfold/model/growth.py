@@ -100,7 +100,10 @@ class Operations(Struct, frozen=True, kw_only=True):
     crew: float | None = None
     repairs_per_person_day: float | None = None
     nodes_per_person_most: float | None = None
+    usd_per_person_month: float | None = None
     spares: int | None = None
+    checkpoint_every_min: float | None = None
+    """How often jobs save that do not say so themselves; None is hourly."""
 
 
 class Facility(Struct, frozen=True, kw_only=True):

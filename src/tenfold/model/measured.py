@@ -5,6 +5,8 @@ Rigs, telemetry and reports all come in as these, so that one law is fitted to a
 
 from msgspec import Struct
 
+from tenfold.model.growth import Axis
+
 
 class UsagePoint(Struct, frozen=True, kw_only=True):
     """Use of one resource at one factor of today's demand.
@@ -19,3 +21,9 @@ class UsagePoint(Struct, frozen=True, kw_only=True):
     usage: float
     limit: float | None = None
     unit: str = ""
+    axis: Axis | None = None
+    """What grew when this was measured; None: it holds along any axis."""
+
+    def along(self, axis: Axis) -> bool:
+        """Return whether this tells of growth along an axis; all of it together has every one."""
+        return self.axis in (None, axis) or axis == "all"

@@ -7,13 +7,16 @@ from msgspec import Struct
 from tenfold.report.axes import Axis, percent, plain
 from tenfold.report.bars import Bar, Limit, stacked_bars
 from tenfold.report.charts import Point, Rule, Series, line_chart
-from tenfold.report.svg import Card
+from tenfold.report.svg import ACCENT, FAINT, INK, Card
 
-LINES_MOST = 6
+LINES_MOST = 5
 FULL = 1.0
 DRAWN_MOST = 1.5
 """Beyond one and a half times its limit a layer is as broken as it can be."""
 BARS_MOST = 12
+BREAKS, STANDS = "breaks there", "stands all that was asked for"
+RISES = 1.001
+"""A layer that rises by less over all factors stands still, and has nothing to show in a curve."""
 
 
 class LayerCurve(Struct, frozen=True, kw_only=True):
@@ -41,7 +44,8 @@ def _factors(axis: str) -> Axis:
 
 def strain_chart(curves: Sequence[LayerCurve], axis: str, breaks: Sequence[Rule]) -> str:
     """Return how much of its limit each layer uses; the fullest ones, and where rows break."""
-    fullest = sorted(curves, key=lambda one: -one.points[-1][1] if one.points else 0.0)
+    rising = [one for one in curves if one.points and _rises(one)]
+    fullest = sorted(rising or curves, key=lambda one: -one.points[-1][1] if one.points else 0.0)
     series = [
         Series(
             name=one.name,
@@ -53,10 +57,15 @@ def strain_chart(curves: Sequence[LayerCurve], axis: str, breaks: Sequence[Rule]
     ends = [k for one in curves for k, _ in one.points]
     if ends:
         at_limit = ((min(ends), FULL), (max(ends), FULL))
-        series.append(Series(name="limit", points=at_limit, dashed=True, dots=False))
+        limit = Series(name="limit", points=at_limit, dashed=True, dots=False, colour=INK)
+        series.append(limit)
     used = Axis(title="share of the limit in use", from_zero=True, most=DRAWN_MOST, label=percent)
     card = Card(title="How full each layer is", subtitle=f"cut at {DRAWN_MOST:.0%} of its limit")
     return line_chart(card, series, _factors(axis), used, breaks)
+
+
+def _rises(curve: LayerCurve) -> bool:
+    return curve.points[-1][1] > curve.points[0][1] * RISES
 
 
 def wait_chart(points: Sequence[Point], limit_s: float, axis: str) -> str:
@@ -66,7 +75,7 @@ def wait_chart(points: Sequence[Point], limit_s: float, axis: str) -> str:
     at_limit = tuple((k, hours) for k, _ in points)
     series = [
         Series(name="wait, P90", points=waits),
-        Series(name="limit", points=at_limit, dashed=True, dots=False),
+        Series(name="limit", points=at_limit, dashed=True, dots=False, colour=INK),
     ]
     y = Axis(title="hours", from_zero=True, label=plain)
     return line_chart(Card(title="How long jobs wait"), series, _factors(axis), y)
@@ -78,7 +87,7 @@ def efficiency_chart(points: Sequence[Point], least: float, axis: str) -> str:
     at_limit = tuple((k, least) for k, _ in points)
     series = [
         Series(name="step efficiency", points=kept),
-        Series(name="least allowed", points=at_limit, dashed=True, dots=False),
+        Series(name="least allowed", points=at_limit, dashed=True, dots=False, colour=INK),
     ]
     y = Axis(title="share of ideal", from_zero=True, most=1.0, label=percent)
     return line_chart(Card(title="What a step keeps"), series, _factors(axis), y)
@@ -86,15 +95,16 @@ def efficiency_chart(points: Sequence[Point], least: float, axis: str) -> str:
 
 def reach_chart(reaches: Sequence[Reach], most: float) -> str:
     """Return how far each layer stands, up to the largest factor asked for."""
-    bars = [
-        Bar(
-            label=one.name,
-            parts={"stands": min(most, most if one.k is None else one.k)},
-            total=f">{most:g}x" if one.k is None or one.k > most else f"{one.k:.2f}x",
-            bold=one.first,
-        )
-        for one in reaches[:BARS_MOST]
-    ]
+    bars = [_bar(one, most) for one in reaches[:BARS_MOST]]
     x = Axis(title="factor that the layer stands", from_zero=True, label=_times)
     limit = Limit(at=most, label=f"asked for: {most:g}x")
-    return stacked_bars(Card(title="Headroom of each layer"), bars, x, limit)
+    left_out = len(reaches) - BARS_MOST
+    said = f"{left_out} more stand longer than these" if left_out > 0 else ""
+    card = Card(title="Headroom of each layer", subtitle=said)
+    return stacked_bars(card, bars, x, limit, {BREAKS: ACCENT, STANDS: FAINT})
+
+
+def _bar(one: Reach, most: float) -> Bar:
+    if one.k is None or one.k > most:
+        return Bar(label=one.name, parts={STANDS: most}, total=f">{most:g}x", bold=one.first)
+    return Bar(label=one.name, parts={BREAKS: one.k}, total=f"{one.k:.2f}x", bold=one.first)

@@ -43,6 +43,10 @@ class GrowPage(Struct, frozen=True, kw_only=True):
     ladder: Table
     top: str
     """How far the ladder reaches, in one sentence."""
+    stages: Table = ((), ())
+    """What each factor that was asked for takes."""
+    orders: Table = ((), ())
+    """What to order, in the order in which it is needed."""
     layers: Table
     curves: Sequence[LayerCurve]
     reaches: Sequence[Reach]
@@ -60,8 +64,10 @@ class GrowPage(Struct, frozen=True, kw_only=True):
 
 def grow_report(grown: GrowPage) -> str:
     """Return the page of a ladder."""
-    sections = [
-        Section("The ladder", _ladder(grown)),
+    sections = [Section("The ladder", _ladder(grown))]
+    if grown.orders[1]:
+        sections.append(Section("What it takes", _orders(grown)))
+    sections += [
         Section("Against the factor", _charts(grown)),
         Section("Every layer as the fleet stands", _table(grown.layers)),
     ]
@@ -82,16 +88,23 @@ def _ladder(grown: GrowPage) -> str:
     return prose_html(how) + _table(grown.ladder) + prose_html(grown.top)
 
 
+def _orders(grown: GrowPage) -> str:
+    how = (
+        "Dollars a month are on top of what the fleet costs today, and add up from row to row. "
+        "A price that neither a file nor a fact states is not known, and in no sum; neither is a "
+        "larger budget, which is granted and spent on the rest."
+    )
+    return _table(grown.stages) + prose_html(how) + _table(grown.orders)
+
+
 def _charts(grown: GrowPage) -> str:
     rules = [Rule(at=max(1.0, k), label=name) for name, k in grown.breaks.items()]
-    pictures = [
-        strain_chart(grown.curves, grown.axis, rules),
-        reach_chart(grown.reaches, grown.most),
-    ]
+    pictures = [strain_chart(grown.curves, grown.axis, rules)]
     if grown.waits:
         pictures.append(wait_chart(grown.waits, grown.wait_limit_s, grown.axis))
     if grown.efficiency:
         pictures.append(efficiency_chart(grown.efficiency, grown.efficiency_least, grown.axis))
+    pictures.append(reach_chart(grown.reaches, grown.most))
     return charts_html(*pictures)
 
 

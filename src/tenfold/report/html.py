@@ -58,6 +58,8 @@ li { margin-bottom: 6px; }
 figure { margin: 0; }
 figure svg { display: block; border: 1px solid var(--rule); border-radius: 8px; }
 footer { color: var(--muted); font-size: 12.5px; }
+@media (max-width: 640px) { main { padding: 20px 12px 32px; } section { padding: 16px; }
+  .wide table:has(thead) { min-width: 640px; } }
 @media print { :root { --ink: #000; --muted: #444; --rule: #ccc; --page: #fff; --card: #fff;
   --accent: #1d4ed8; --mark: #f3f4f6; }
   body { font-size: 11pt; } main { max-width: none; padding: 0; }

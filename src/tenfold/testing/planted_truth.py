@@ -1,69 +1,29 @@
 """Where planted fleets break, told from how they were made.
 
 Each closed form is written here a second time, from what a layer means and not from how growth
-judges it: nothing of the laws, their axes or their search is imported. A planted fleet has one
-site, one pool of nodes in full racks, at most one tier, and jobs alike that come evenly.
+judges it: nothing of the laws, their axes or their search is imported. This page has the
+building and the tier; work, and what keeps a fleet up, have pages of their own.
 """
 
 from math import inf, sqrt
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import FleetSpec, Pool
-from tenfold.model.growth import Axis, GrowSpec
-
-WARM_UP_S = 2 * 86_400.0
-"""Jobs of the first two days are not judged: the fleet was empty before them."""
-WITH_NODES = ("nodes", "all")
-WITH_JOBS = ("jobs", "teams", "nodes", "all")
-WITH_DATA = ("data", "all")
-
-
-class Work(Struct, frozen=True, kw_only=True):
-    """Jobs that fill one node each, come one every so often, and run as long as each other."""
-
-    jobs: int
-    every_s: float
-    runs_s: float
-    read_bytes_per_s_per_gpu: float = 0.0
-    save_bytes: float = 0.0
-    save_every_s: float = 0.0
-    is_run: bool = False
-    """Whether the history says when jobs started, so that waits can be judged."""
-
-    @property
-    def running(self) -> float:
-        """Jobs that run at once, on average."""
-        return self.runs_s / self.every_s
-
-
-class UsageLine(Struct, frozen=True, kw_only=True):
-    """A measured resource: so much stands still, so much grows with the factor."""
-
-    layer: str
-    still: float
-    grows: float
-    limit: float
-
-
-class Plan(Struct, frozen=True, kw_only=True):
-    """All that decides where a planted fleet breaks."""
-
-    axis: Axis
-    spec: FleetSpec
-    grow: GrowSpec
-    work: Work | None = None
-    lines: tuple[UsageLine, ...] = ()
-    counts_assumed: bool = False
-    cooling_kw: tuple[float, ...] = ()
-    """What a rack may draw under each kind of cooling; other limits are the rack's own."""
+from tenfold.model.fleet_spec import Pool
+from tenfold.testing.planted_plan import FULLER, WITH_DATA, WITH_JOBS, WITH_NODES, Plan
+from tenfold.testing.planted_upkeep_truth import upkeep_breaks
+from tenfold.testing.planted_work_truth import work_breaks
 
 
 def breaks(plan: Plan) -> dict[str, float]:
-    """Return the factor at which each layer breaks; without end where it does not grow."""
+    """Return the factor at which each layer breaks; without end where it does not grow.
+
+    Layers that a starved tier drags along are told as if it were not starved: they are
+    effects, and whoever is asked for the first break is to name the cause.
+    """
     found = {line.layer: (line.limit - line.still) / line.grows for line in plan.lines}
-    return found | _building(plan) | _held(plan) | _drawn(plan) | _waits(plan)
+    found |= upkeep_breaks(plan)
+    return found | _building(plan) | _held(plan) | _drawn(plan) | work_breaks(plan)
 
 
 def headroom(plan: Plan) -> dict[str, float]:
@@ -72,13 +32,32 @@ def headroom(plan: Plan) -> dict[str, float]:
     Whoever names the fullest layer of today for the next break goes by this.
     """
     found = {line.layer: line.limit / (line.still + line.grows) for line in plan.lines}
-    return found | _building(replace(plan, axis="nodes")) | _drawn_today(plan)
+    nodes = replace(plan, axis="nodes")
+    found |= upkeep_breaks(nodes) | upkeep_breaks(replace(plan, axis="traffic"))
+    found |= _building(nodes) | work_breaks(replace(plan, axis="jobs"))
+    return found | _drawn_today(plan)
 
 
 def first_of(found: dict[str, float]) -> tuple[str, float, float]:
     """Return the layer with the lowest factor, that factor, and the next one."""
     order = sorted(found.items(), key=lambda pair: (pair[1], pair[0]))
     return order[0][0], order[0][1], order[1][1] if len(order) > 1 else inf
+
+
+def slowed_most(plan: Plan) -> float:
+    """Return the largest share of its time that a job can lose to others at the tier.
+
+    At most one job runs on a node, so at worst all nodes read at once. A limit on lost time
+    that is not below this is never passed, and only then can a planted fleet tell what comes
+    first: jobs that come by chance lose time while the tier is still enough on average, for a
+    shared tier is a queue, and how much they lose at which factor has no closed form. With
+    few jobs at once it is a twentieth of their time at 0.7 to 0.9 of what the tier gives.
+    """
+    there = _drawn_today(plan).get("storage-read")
+    if plan.work is None or there is None:
+        return 0.0
+    [pool] = plan.spec.pools
+    return max(0.0, 1 - there * plan.work.running / pool.nodes)
 
 
 def _building(plan: Plan) -> dict[str, float]:
@@ -120,8 +99,8 @@ def _drawn_today(plan: Plan) -> dict[str, float]:
     work = plan.work
     if work is None or not plan.spec.tiers:
         return {}
-    [tier], [pool] = plan.spec.tiers, plan.spec.pools
-    readers = work.running * pool.gpus_per_node
+    [tier] = plan.spec.tiers
+    readers = work.running * work.gpus
     found: dict[str, float] = {}
     if work.read_bytes_per_s_per_gpu:
         found["storage-read"] = tier.read_bandwidth / (readers * work.read_bytes_per_s_per_gpu)
@@ -147,26 +126,8 @@ def _reached(plan: Plan, pool: Pool, layer: str, there: float) -> float:
     if plan.axis in WITH_NODES:
         # More nodes run more jobs, and along all axes each of them draws more as well.
         return sqrt(there) if heavier else there
-    if plan.axis in WITH_JOBS:
+    if plan.axis in FULLER:
         # No more jobs run than there are nodes for.
         return there if there <= pool.nodes / plan.work.running else inf
+    # Larger jobs read the same bytes over the same time, and services read none.
     return there if heavier else inf
-
-
-def _waits(plan: Plan) -> dict[str, float]:
-    """Even arrivals on equal servers: nobody waits until there is more work than nodes.
-
-    Beyond that a job that comes at t waits t * (load - 1), and one that has not started by
-    the end has waited the rest. Of the jobs after the warm-up one in ten then waits longer
-    than (0.9 * end + 0.1 * warm-up) * (1 - 1 / load). Where waits cannot be judged, there is
-    still no more work done than the nodes do.
-    """
-    work, [pool] = plan.work, plan.spec.pools
-    if work is None or plan.axis != "jobs":
-        return {}
-    if not (work.is_run or plan.counts_assumed):
-        return {"queue": pool.nodes / work.running}
-    end_s = work.jobs * work.every_s
-    reach_s = 0.9 * end_s + 0.1 * max(WARM_UP_S, work.runs_s)
-    load = 1 / (1 - plan.grow.limits.wait_s_p90 / reach_s)
-    return {"queue": load * pool.nodes / work.running}

@@ -16,6 +16,9 @@ from tenfold.study.grow.state import State, lift
 RAISED = 1.001
 """Less than this is the noise of a search, not a fleet that goes further."""
 CANDIDATES_MOST = 6
+SLOWED, SLOWING = ("contention", "queue"), ("storage-read", "checkpoint-burst")
+STRAINED = 0.5
+"""What is used by less than this slows nobody down for long."""
 
 
 class Attribution(NamedTuple):
@@ -44,7 +47,7 @@ def attribute(state: State, laws_of: LawsOf, now: Joint, most: float) -> Attribu
     """
     assert now.law is not None, "only a break has a cause"
     assert now.k is not None, "only a break has a cause"
-    rivals = now.rivals[:CANDIDATES_MOST]
+    rivals = _candidates(state, laws_of, now)
     for many in (1, 2):
         trials = [_lifted(state, laws_of, group, most) for group in combinations(rivals, many)]
         better = [trial for trial in trials if trial.reach > now.k * RAISED]
@@ -58,6 +61,23 @@ def attribute(state: State, laws_of: LawsOf, now: Joint, most: float) -> Attribu
     if together.reach > now.k * RAISED:
         return Attribution(together.laws, together.k)
     return Attribution((now.law,), now.k)
+
+
+def _candidates(state: State, laws_of: LawsOf, now: Joint) -> tuple[Law, ...]:
+    """Return the rivals, and what may slow jobs down where these are seen to be slowed.
+
+    Jobs lose time to each other before a tier is too slow on average, and waits follow: what
+    they share is then to blame although its own factor is further away.
+    """
+    assert now.k is not None, "only a break has a cause"
+    known = {law.key: law for law in now.rivals[:CANDIDATES_MOST]}
+    if any(law.layer in SLOWED for law in now.rivals):
+        known |= {
+            law.key: law
+            for law in laws_of(state)
+            if law.layer in SLOWING and law.strain(max(1.0, now.k)) > STRAINED
+        }
+    return tuple(known.values())
 
 
 def _lifted(state: State, laws_of: LawsOf, group: tuple[Law, ...], most: float) -> _Trial:

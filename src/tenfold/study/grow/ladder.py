@@ -4,8 +4,10 @@ Each row is one purchase. A relief counts only if the fleet as a whole goes furt
 all other laws judged anew: what relieves one layer may strain the next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
+
+from msgspec.structs import replace
 
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.physics.growth.law import Law, stands_still
@@ -34,13 +36,21 @@ PAST = 1.001
 FACTOR_SHOWN_MOST = 64.0
 """Closed forms cost nothing to follow further than was asked."""
 CLEARLY = 1.05
+COMPANIONS_MOST = 3
+"""Nodes for a queue may want power, ports and floor at once; what wants more is no relief."""
+SPENT = "no further relief tried: runs so far have taken all that a ladder may"
 CURVE_POINTS = 9
 
 
-def climb(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:
-    """Return what breaks first, with what relieves it, and what breaks next."""
+def climb(
+    inputs: GrowInputs, question: GrowQuestion, done: Callable[[int], None] | None = None
+) -> GrowAnswer:
+    """Return what breaks first, with what relieves it, and what breaks next.
+
+    `done` is told how many runs are over; how many there will be is not known before.
+    """
     check_question(question)
-    today, book = state_of(inputs, question.failures), LawBook(inputs, question)
+    today, book = state_of(inputs, question.failures), LawBook(inputs, question, done)
     over = _over_today(book.every(today), question.most)
     start = lift(today, *(law.key for law in over))
     rows, stands = _rungs(start, book)
@@ -59,7 +69,7 @@ def climb(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:
         unknown=_missing(laws),
         curves=tuple(_curve(one.law, question.most) for one in judged if not one.law.needs),
         limits=start.grow.limits,
-        assumptions=(*(_over(law) for law in over), *assumed(laws), *inputs.notes),
+        assumptions=(*(_over(law) for law in over), *assumed(laws), *inputs.notes, *book.notes),
         sentence=_sentence(first, question, judged),
     )
 
@@ -84,7 +94,8 @@ def _rungs(state: State, book: LawBook) -> tuple[list[Row], float | None]:
     while now.k is not None and now.law is not None and len(rows) < ROWS_MOST:
         cause = attribute(state, book.alarming, now, most)
         step = _cheapest(state, book, cause, now.k)
-        rows.append(_row(state, cause, now.k, most, step))
+        row = _row(state, cause, now.k, most, step)
+        rows.append(replace(row, sentence=SPENT) if step is None and book.spent else row)
         if step is None:
             break
         state, now = step[1], step[2]
@@ -97,18 +108,39 @@ Step = tuple[Relief, State, Joint]
 def _cheapest(state: State, book: LawBook, cause: Attribution, k: float) -> Step | None:
     """Return the first relief, cheapest first, with which the fleet goes further.
 
-    One that strains another layer too much is taken together with that layer's own relief.
+    One that strains other layers too much is taken together with what relieves those.
     """
     target = _target(book.question, cause)
     for relief in _reliefs(state, cause.laws, target):
+        if book.spent:
+            break
         step = _taken(state, book, relief)
+        for _ in range(COMPANIONS_MOST):
+            if book.spent or _helps(k, step[2].k, cause.k_without):
+                break
+            found = _joined(state, book, step, target)
+            if found is None:
+                break
+            step = found
         if _helps(k, step[2].k, cause.k_without):
             return step
-        strained = step[2].law
-        for more in [] if strained is None else reliefs_for(strained, step[1], target):
-            both = _taken(state, book, together([relief, more]))
-            if _helps(k, both[2].k, cause.k_without):
-                return both
+    return None
+
+
+def _joined(state: State, book: LawBook, step: Step, target: float) -> Step | None:
+    """Return a step together with what relieves the layer that it strains; None without any.
+
+    Of several reliefs the first counts after which that layer is not the weakest any more.
+    """
+    relief, relieved, now = step
+    strained = now.law
+    if strained is None:
+        return None
+    for more in reliefs_for(strained, relieved, target):
+        both = _taken(state, book, together([relief, more]))
+        then = both[2]
+        if then.law is None or then.law.key != strained.key or (then.k or 0) > (now.k or 0):
+            return both
     return None
 
 
@@ -146,12 +178,15 @@ def _row(state: State, cause: Attribution, k: float, most: float, step: Step | N
     judged = [search_law(law, max(most, FACTOR_SHOWN_MOST)) for law in cause.laws]
     worst = min(judged, key=lambda one: inf if one.broken.k is None else one.broken.k)
     relief = step[0] if step else None
-    weeks = relief.weeks if relief else None
+    # Where a cause shows by its effect, that is seen sooner than the cause's own law says.
+    low = k if worst.broken.low is None else min(k, worst.broken.low)
+    # A setting is changed, not ordered.
+    weeks = (relief.weeks or None) if relief else None
     return Row(
         layer=" and ".join(dict.fromkeys(law.layer for law in cause.laws)),
         resource=" and ".join(dict.fromkeys(law.resource for law in cause.laws)),
         k=rounded(k),
-        low=rounded(worst.broken.low),
+        low=rounded(low),
         high=rounded(worst.broken.high),
         status="breaks",
         grade=worst.law.grade,

@@ -14,6 +14,7 @@ from tenfold.physics.growth.law import Law
 from tenfold.study.grow.calibrate import calibrate
 from tenfold.study.grow.laws_admission import admission_laws
 from tenfold.study.grow.laws_compute import compute_laws
+from tenfold.study.grow.laws_fabric import fabric_laws
 from tenfold.study.grow.laws_lead_time import lead_time_laws
 from tenfold.study.grow.laws_measured import measured_laws
 from tenfold.study.grow.laws_money import money_laws
@@ -24,12 +25,17 @@ from tenfold.study.grow.laws_site import site_laws
 from tenfold.study.grow.laws_storage import storage_laws
 from tenfold.study.grow.laws_upkeep import upkeep_laws
 from tenfold.study.grow.question import GrowQuestion
-from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.run_window import overloaded_at, window_note
+from tenfold.study.grow.runs import Runs, runs_for
 from tenfold.study.grow.search import counted, joint
 from tenfold.study.grow.state import State
 
 BEYOND = 1.25
 """How far past the first break of figures runs are looked at: further they cannot be first."""
+JOBS_SPENT_MOST = 400_000
+"""Jobs of all runs of a ladder after which no further relief is tried."""
+SEEDS_RELIEVED = 2
+"""Courses of luck for a fleet that nobody has bought yet: its runs are larger, and many."""
 NOT_JUDGED = (
     "compute",
     "step-efficiency",
@@ -48,6 +54,7 @@ _FIGURED: tuple[Callable[[State, Axis], list[Law]], ...] = (
     site_laws,
     storage_laws,
     compute_laws,
+    fabric_laws,
     admission_laws,
     serving_laws,
     upkeep_laws,
@@ -56,12 +63,16 @@ _FIGURED: tuple[Callable[[State, Axis], list[Law]], ...] = (
 )
 _OF_RUNS = "runs say so that were not found to be like what happened"
 _OF_WORK = "work is that of a history without starts, of a mix, or of the model expected"
+_OF_TRAFFIC = "the fabric is the usual one, or jobs are those of a mix or of the model expected"
 _OF_MIX = "jobs arrive as a mix of the facts has them"
 _ASSUMES = {
     "switch-ports": "a fabric that the file does not state has the switches that are usual",
     "storage-read": "every GPU reads the tokens of the model expected, at 4 bytes each",
     "storage-streams": "every GPU that reads keeps one stream open",
     "checkpoint-saves": "one job of the model expected runs on all GPUs and fails as is usual",
+    "fabric-uplinks": _OF_TRAFFIC,
+    "fabric-spine": _OF_TRAFFIC,
+    "site-links": "tiers without GPUs beside them are read by all GPUs alike",
     "compute": _OF_WORK,
     "step-efficiency": _OF_WORK,
     "admission": _OF_MIX,
@@ -75,7 +86,7 @@ _ASSUMES = {
 
 def all_laws(state: State, axis: Axis) -> list[Law]:
     """Return every law that needs no run but for those that are lifted; what was measured first."""
-    measured = measured_laws(state)
+    measured = measured_laws(state, axis)
     better = {law.key for law in measured if not law.needs}
     figured = [law for of in _FIGURED for law in of(state, axis) if law.key not in better]
     # Usage without its limit is no law, but where another knows what to lay it beside.
@@ -98,17 +109,30 @@ def _less(law: Law, usable: float) -> Law:
     return with_fields(law, strain=strain)
 
 
+def _unheard(_: int) -> None:
+    pass
+
+
 class LawBook:
     """The laws of one question about one fleet; runs are shared by all that ask it."""
 
-    def __init__(self, inputs: GrowInputs, question: GrowQuestion) -> None:
+    def __init__(
+        self, inputs: GrowInputs, question: GrowQuestion, done: Callable[[int], None] | None = None
+    ) -> None:
         self.question = question
         self.calibration = calibrate(inputs)
-        self.runs = Runs(question.axis, failures=inputs.failures)
+        heard = done or _unheard
+        self.runs: Runs = runs_for(inputs, question.axis, most=question.most, done=heard)
+        self.notes = window_note(self.runs.judged, inputs.jobs) if inputs.jobs else []
         self._runs_count = self.calibration.calibrated or question.count_assumed
         # What raises no alarm is shown, and one course of luck is enough for that.
         seeds = max(1, question.seeds) if self._runs_count else 1
         self._seeds = tuple(range(question.seed, question.seed + seeds))
+
+    @property
+    def spent(self) -> bool:
+        """Whether runs have taken as much as a ladder may; the same on every machine."""
+        return self.runs.jobs > JOBS_SPENT_MOST
 
     def every(self, state: State) -> list[Law]:
         """Return all laws of a state, those that raise no alarm among them."""
@@ -125,11 +149,12 @@ class LawBook:
         question = self.question
         now = joint(counted(figured, question.count_assumed), question.most)
         most = question.most if now.k is None else min(question.most, max(1.0, now.k) * BEYOND)
+        most = min(most, overloaded_at(state, question.axis) or most)
         found = run_laws(
             state,
             self.runs,
             most=most,
-            seeds=self._seeds,
+            seeds=self._seeds[:SEEDS_RELIEVED] if state.reliefs else self._seeds,
             calibrated=self.calibration.calibrated,
         )
         return [law for law in found if law.key not in state.lifted]

@@ -53,6 +53,15 @@ def _controllers(state: State) -> tuple[Controller, ...]:
     return (Controller(kind="slurm"),)
 
 
+def controller_of(law: Law, state: State) -> Controller:
+    """Return the controller that a law is of, by the name that the law gives it."""
+    kind, _, queue = law.resource.partition(" ")
+    known = [one for one in _controllers(state) if one.kind == kind]
+    return next((one for one in known if one.queue == queue), None) or next(
+        one for one in known if not one.queue
+    )
+
+
 def _law(state: State, axis: Axis, controller: Controller) -> Law:
     slurm = state.policy.slurm if controller.kind == "slurm" else None
     rate = starts_per_s(controller, slurm)
@@ -90,7 +99,8 @@ def _symptom(arrivals: Arrivals, per_s: float) -> Callable[[float], str]:
 
 def _arrivals(state: State, axis: Axis, controller: Controller) -> Arrivals | None:
     """Return the arrivals in a controller's queue: as measured, else as the history has them."""
-    measured = _measured(state.inputs.measured, controller)
+    points = [point for point in state.inputs.measured if point.along(axis)]
+    measured = _measured(points, controller)
     return measured or _recorded(state, axis, controller)
 
 

@@ -2,26 +2,35 @@
 
 Load is the work that arrived in the span of the history over what all GPUs could do in it. It
 knows neither packing nor failures, so it is the latest factor at which a line must form; runs
-tell how much earlier waits are too long. Larger jobs do the same work with less efficiency,
-along the scaling of their profile, or along the planner's curve of the model expected.
+tell how much earlier waits are too long. Larger jobs do the same work with less efficiency:
+along the scaling of their profile, along what the planner says once runs that were timed at
+small scale have calibrated it, or else along its curve of the model expected.
 """
 
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from tenfold.compose.grow_observed import ObservedInputs
+from tenfold.compose.planning import row_of
+from tenfold.compose.step_series import StepSeries
 from tenfold.model.growth import Axis, grown_by, moves
-from tenfold.model.job import Job
-from tenfold.model.units import SECOND
 from tenfold.physics.growth.law import ASSUMED, STATED, Evidence, Law, Named
 from tenfold.physics.scaling import efficiency_at
+from tenfold.study.design import Design
+from tenfold.study.grow.history import gpu_time, span_s
+from tenfold.study.grow.senders import usual_size
 from tenfold.study.grow.state import State
 
 COMPUTE = Named("compute", "all GPUs", 78)
 STEP = 35
 LAYER_STEP = "step-efficiency"
 NO_WORK = "a history of jobs, or a mix"
-NO_SCALING = "`scaling` in profiles of jobs, or `model` under `[expects]`"
+NO_SCALING = (
+    "`scaling` in profiles of jobs, timed runs with `--calibrate`, or `model` under `[expects]`"
+)
+NEARLY = 1 - 1e-9
+"""Keeps what is just at its limit from being over it by rounding."""
 Scaling = Sequence[tuple[int, float]]
 
 
@@ -56,7 +65,7 @@ def _load(state: State, axis: Axis) -> Law:
     works = _works(state)
     if not works or not state.spec.gpus:
         return COMPUTE.unknown(NO_WORK)
-    there = state.spec.gpus * _span_s(state.inputs.jobs)
+    there = state.spec.gpus * span_s(state.inputs.jobs)
 
     def asked(factor: float) -> float:
         larger = grown_by(axis, "job-size", factor)
@@ -70,15 +79,24 @@ def _load(state: State, axis: Axis) -> Law:
 
 
 def _steps(state: State) -> list[Law]:
-    """Return one law for each profile with a scaling; without any the planner's curve."""
-    jobs, profiles = state.inputs.jobs, state.inputs.profiles
-    named = dict.fromkeys(job.profile for job in jobs if job.profile in profiles)
+    """Return a law for each profile with a scaling and each series of runs; else the planner's."""
+    inputs = state.inputs
+    named = dict.fromkeys(job.profile for job in inputs.jobs if job.profile in inputs.profiles)
     laws = [
         _step(state, f"profile {name}", works, _evidence(state))
         for name in named
-        if profiles[name].scaling and (works := _works(state, name))
+        if inputs.profiles[name].scaling and (works := _works(state, name))
     ]
+    if isinstance(inputs, ObservedInputs):
+        laws += [_timed(state, series) for series in inputs.series]
     return laws or [_planned(state)]
+
+
+def _timed(state: State, series: StepSeries) -> Law:
+    """Return the law of runs that were timed: as large as the largest of them, and larger."""
+    work = Work(float(series.gpus), 1.0, falling(series.scaling))
+    spread = series.spread_where(state.grow.limits.step_efficiency_least)
+    return _step(state, series.name, [work], Evidence("calibrated", spread))
 
 
 def _planned(state: State) -> Law:
@@ -89,16 +107,22 @@ def _planned(state: State) -> Law:
     design = state.asked.design
     if design is None or design.curve is None or not design.curve.points:
         return Named(LAYER_STEP, "jobs", STEP).unknown(NO_SCALING)
-    sizes: dict[float, float] = {}
-    for one in _works(state):
-        sizes[one.gpus] = sizes.get(one.gpus, 0.0) + one.gpu_s
-    usual = max(sizes, key=lambda size: sizes[size], default=float(design.gpus_today))
-    # The best size is not the smallest: beyond it efficiency never rises again.
-    points = design.curve.points
-    falling = accumulate((point.efficiency for point in points), min)
-    curve = [(point.gpus, share) for point, share in zip(points, falling, strict=True)]
     model = "" if design.ask is None else design.ask.model
-    return _step(state, f"model {model}", [Work(usual, 1.0, curve)], ASSUMED)
+    work = Work(usual_size(state, design), 1.0, falling(_curve(state, design)))
+    return _step(state, f"model {model}", [work], ASSUMED)
+
+
+def _curve(state: State, design: Design) -> Scaling:
+    """Return the rate a GPU by size, moved by what timed runs of the same stack say."""
+    points = design.curve.points if design.curve else ()
+    rates = [(point.gpus, point.tokens_per_s / point.gpus) for point in points]
+    if not isinstance(state.inputs, ObservedInputs):
+        return rates
+    rows = [row_of(point.plan, str(point.gpus)) for point in points]
+    said = state.inputs.said(rows)
+    # The search knows of narrow fabrics, which a row does not tell: only its move is taken over.
+    moved = [said[row][1].tokens_per_s_per_gpu / said[row][0].tokens_per_s_per_gpu for row in rows]
+    return [(gpus, rate * by) for (gpus, rate), by in zip(rates, moved, strict=True)]
 
 
 def _step(state: State, resource: str, works: Sequence[Work], evidence: Evidence) -> Law:
@@ -112,40 +136,28 @@ def _step(state: State, resource: str, works: Sequence[Work], evidence: Evidence
         return f"jobs {factor:.2g} times as large keep {kept(factor):.0%} of their speed a GPU"
 
     name = Named(LAYER_STEP, resource, STEP)
+    # Speed is over that of today, so whatever is not known, today is not where it breaks.
+    evidence = evidence._replace(spread=min(evidence.spread, (1.0 / least - 1.0) * NEARLY))
     return name.law(lambda factor: 1.0 / kept(factor), 1.0 / least, evidence, seen)
 
 
 def _works(state: State, profile: str | None = None) -> list[Work]:
     """Return the GPU time of the history by size and profile."""
-    found: dict[tuple[float, str], float] = {}
-    for job in state.inputs.jobs:
-        if profile is None or job.profile == profile:
-            key = (_gpus(job), job.profile)
-            found[key] = found.get(key, 0.0) + _gpus(job) * (job.duration_ms or 0) / SECOND
+    profiles = state.inputs.profiles
     return [
-        Work(gpus, gpu_s, _falling(state, name)) for (gpus, name), gpu_s in found.items() if gpu_s
+        Work(kind.gpus, seconds, falling(known.scaling if known else ()))
+        for kind, seconds in gpu_time(state.inputs.jobs).items()
+        for known in [profiles.get(kind.profile)]
+        if profile in (None, kind.profile)
     ]
 
 
-def _falling(state: State, profile: str) -> Scaling:
-    """Return the scaling of a profile without its rises: a law never falls with the factor."""
-    known = state.inputs.profiles.get(profile)
-    if known is None:
-        return ()
-    shares = accumulate((share for _, share in known.scaling), min)
-    return [(size, share) for (size, _), share in zip(known.scaling, shares, strict=True)]
+def falling(scaling: Scaling) -> Scaling:
+    """Return a scaling without its rises: a law never falls with the factor."""
+    shares = accumulate((share for _, share in scaling), min)
+    return [(size, share) for (size, _), share in zip(scaling, shares, strict=True)]
 
 
 def _evidence(state: State) -> Evidence:
     """A history that does not say when jobs started was never compared with what happened."""
     return STATED if state.inputs.starts_ms and not state.inputs.mix else ASSUMED
-
-
-def _span_s(jobs: Sequence[Job]) -> float:
-    """Return the time over which jobs were submitted, or the longest of them if that is more."""
-    submitted = max(job.submitted_ms for job in jobs) - min(job.submitted_ms for job in jobs)
-    return max(submitted, *(job.duration_ms or 0 for job in jobs), SECOND) / SECOND
-
-
-def _gpus(job: Job) -> float:
-    return job.shape.gpus + job.shape.milli / 1_000

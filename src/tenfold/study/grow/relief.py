@@ -5,11 +5,15 @@ Costs are those that the fleet file or a fact states; one that nobody states is 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil, floor, log10
 
 from msgspec.structs import replace
 
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.study.grow.state import State
+
+NEARLY = 1 - 1e-9
+"""Keeps whole numbers whole that arithmetic has brought just above themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +55,14 @@ def lead_weeks(state: State, thing: str) -> float | None:
 def taken(state: State, code: str, spec: FleetSpec | None = None) -> State:
     """Return the state with a relief on record, and the fleet as it made it."""
     return replace(state, reliefs=(*state.reliefs, code), spec=spec or state.spec)
+
+
+def up(value: float, step: int) -> int:
+    """Return a value rounded up to whole steps."""
+    return ceil(value / step * NEARLY) * step
+
+
+def times(dose: float) -> float:
+    """Return a dose rounded up to two digits, as it is said and as it is given."""
+    digits = 1 - floor(log10(dose))
+    return ceil(dose * 10**digits * NEARLY) / 10**digits

@@ -9,13 +9,19 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log2
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.compose.failures import FailureSource
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.compose.grow_run import GrowTask, RunFigures, run_digest, run_once
 from tenfold.model.errors import TenfoldError
 from tenfold.model.failure_law import NO_FAILURES
-from tenfold.model.growth import Axis
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.growth import Axis, moves
+from tenfold.model.units import MINUTE, BytesPerSecond, Millis
+from tenfold.sim.window_figures import Window
+from tenfold.sim.world import SimSettings
+from tenfold.study.grow.run_window import judged_window
 from tenfold.study.grow.state import State
 from tenfold.study.parallel import process_map, usable_cpus
 
@@ -23,6 +29,9 @@ PER_DOUBLING = 16
 POOL_JOBS = 20_000
 """Jobs in a batch of runs from which on it pays to start processes for them."""
 _NEAR = 1e-9
+OF_TIERS = ("storage-read", "checkpoint-burst")
+LIMITLESS = BytesPerSecond(10**18)
+"""What a lifted tier reads and writes: more than any fleet asks for."""
 
 
 class RunKey(Struct, frozen=True):
@@ -62,12 +71,16 @@ class Runs:
         axis: Axis,
         *,
         failures: FailureSource = NO_FAILURES,
+        judged: Window | None = None,
         workers: int | None = None,
         done: Callable[[int], None] = _unheard,
     ) -> None:
         self.axis: Axis = axis
         self.made = 0
+        self.jobs = 0
+        """Jobs of all runs made so far: what they cost, whatever machine they ran on."""
         self.reused = 0
+        self.judged = judged
         self._failures = failures
         self._workers = workers
         self._done = done
@@ -82,19 +95,25 @@ class Runs:
         """Return what a run is known by; at factor 1 every seed gives the same without faults."""
         if place == 0 and not self.fails:
             seed = 0
-        name = self._failures_name() if self.fails else ""
-        return RunKey(run_digest(state.spec, state.policy, name), self.axis, place, seed)
+        name = f"{self._failures_name()} {_saves_ms(state)}" if self.fails else ""
+        return RunKey(run_digest(_felt(state), state.policy, name), self.axis, place, seed)
 
     def at(self, state: State, asked: Sequence[tuple[int, int]]) -> list[RunFigures]:
         """Return the figures of runs by (place, seed), making those that are not known."""
         keys = [self.key(state, place, seed) for place, seed in asked]
         fresh = [key for key in dict.fromkeys(keys) if key not in self._known]
         tasks = [self._task(state, key) for key in fresh]
+        made, workers = self.made, self._processes(state, fresh)
         found = process_map(
-            run_once, tasks, workers=self._processes(state, fresh), lost=_lost, done=self._done
+            run_once,
+            tasks,
+            workers=workers,
+            lost=_lost,
+            done=lambda count: self._done(made + count),
         )
         self._known.update(zip(fresh, found, strict=True))
         self.made += len(fresh)
+        self.jobs += sum(one.jobs for one in found)
         self.reused += len(keys) - len(fresh)
         return [self._known[key] for key in keys]
 
@@ -111,7 +130,7 @@ class Runs:
     def _task(self, state: State, key: RunKey) -> GrowTask:
         inputs = state.inputs
         return GrowTask(
-            spec=state.spec,
+            spec=_felt(state),
             jobs=inputs.jobs,
             policy=state.policy,
             axis=self.axis,
@@ -120,28 +139,60 @@ class Runs:
             profiles=inputs.profiles,
             ends=inputs.ends,
             failures=self._failures,
+            settings=SimSettings(checkpoint_every_ms=_saves_ms(state)),
+            judged=self.judged,
         )
 
     def _processes(self, state: State, keys: Sequence[RunKey]) -> int:
         """Return how many processes a batch is worth: to start them costs as much as some runs."""
-        jobs = len(state.inputs.jobs) * sum(max(1.0, factor_at(key.place)) for key in keys)
+        jobs = self._jobs(state) * sum(max(1.0, factor_at(key.place)) for key in keys)
         if jobs < POOL_JOBS:
             return 1
         return self._workers or usable_cpus()
+
+    def _jobs(self, state: State) -> int:
+        window = self.judged
+        if window is None:
+            return len(state.inputs.jobs)
+        came = [job.submitted_ms for job in state.inputs.jobs]
+        return sum(1 for at in came if window.from_ms <= at <= window.until_ms)
 
     def _failures_name(self) -> str:
         source = self._failures
         return getattr(source, "name", "") or getattr(source, "file", "")
 
 
-def runs_for(inputs: GrowInputs, axis: Axis) -> Runs:
+def _felt(state: State) -> FleetSpec:
+    """Return the fleet as runs feel it: a tier that is lifted slows nobody down."""
+    tiers = tuple(
+        replace(tier, read_bandwidth=LIMITLESS, write_bandwidth=LIMITLESS)
+        if any(f"{layer}:tier {tier.id}" in state.lifted for layer in OF_TIERS)
+        else tier
+        for tier in state.spec.tiers
+    )
+    return state.spec if tiers == state.spec.tiers else replace(state.spec, tiers=tiers)
+
+
+def _saves_ms(state: State) -> Millis:
+    """Return how often jobs save that do not say so themselves."""
+    minutes = state.grow.operations.checkpoint_every_min
+    return SimSettings().checkpoint_every_ms if minutes is None else Millis(round(minutes * MINUTE))
+
+
+def runs_for(
+    inputs: GrowInputs, axis: Axis, *, most: float = 1.0, done: Callable[[int], None] = _unheard
+) -> Runs:
     """Return the runs of a history; nodes fail in them only if none failed in the history.
 
     What a history records holds the failures it went through: its jobs were broken and ran
-    longer. To add a law of failures to it would count them twice.
+    longer. To add a law of failures to it would count them twice. At the largest factor a run
+    holds no more jobs than can be waited for: a long history is run in part.
     """
     recorded = any(status == "failed" for status in inputs.ends.values())
-    return Runs(axis, failures=NO_FAILURES if recorded else inputs.failures)
+    failures = NO_FAILURES if recorded else inputs.failures
+    many = most if moves(axis, "jobs") else 1.0
+    judged = judged_window(inputs.jobs, many, inputs.grow.limits.wait_s_p90)
+    return Runs(axis, failures=failures, judged=judged, done=done)
 
 
 def _lost(task: GrowTask, why: str) -> RunFigures:

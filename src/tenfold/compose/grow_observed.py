@@ -1,0 +1,51 @@
+"""What growth is asked with where runs were timed: a history, and steps at small scale.
+
+Laws ask for the same series at every step of a ladder, so they are made once.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from tenfold.compose.grow_inputs import GrowInputs
+from tenfold.compose.step_series import Said, StepSeries, retimed, step_series
+from tenfold.files.estimate_rows import TrainRow
+from tenfold.files.json_lines import read_json_lines
+
+
+class ObservedInputs(GrowInputs, frozen=True, kw_only=True, dict=True):
+    """All that growth is judged with, and runs: timed ones, and layouts planned beyond them."""
+
+    observed: tuple[TrainRow, ...] = ()
+
+    @cached_property
+    def series(self) -> tuple[StepSeries, ...]:
+        """How well larger jobs run, by the planner that the timed runs calibrated."""
+        return step_series(self.observed, self.fleet.catalogue)
+
+    @cached_property
+    def _said(self) -> dict[tuple[TrainRow, ...], Mapping[TrainRow, tuple[Said, Said]]]:
+        return {}
+
+    def said(self, rows: Sequence[TrainRow]) -> Mapping[TrainRow, tuple[Said, Said]]:
+        """Return what the planner says of rows before the timed runs, and after them."""
+        asked = tuple(rows)
+        if asked not in self._said:
+            catalogue = self.fleet.catalogue
+            timed = [row for row in self.observed if row.step_s is not None]
+            before, after = retimed(asked, catalogue, ()), retimed(asked, catalogue, timed)
+            self._said[asked] = {row: (before[row], after[row]) for row in before}
+        return self._said[asked]
+
+
+def with_observed(inputs: GrowInputs, rows: Sequence[TrainRow]) -> GrowInputs:
+    """Return inputs that know of timed and planned runs."""
+    if not rows:
+        return inputs
+    fields = {name: getattr(inputs, name) for name in GrowInputs.__struct_fields__}
+    return ObservedInputs(**fields, observed=tuple(rows))
+
+
+def read_observed(inputs: GrowInputs, path: Path) -> GrowInputs:
+    """Return inputs with the runs of a file of JSON lines, as `plan train` calibrates on."""
+    return with_observed(inputs, read_json_lines(path, TrainRow))

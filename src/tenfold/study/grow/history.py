@@ -1,0 +1,75 @@
+"""The GPU time of a history: in which sizes it runs, and how full it leaves the fleet.
+
+Laws of compute and of the fabric read a history by what runs in it on average. No more runs
+than the GPUs there are carry: where the fleet is full, more arrivals wait, and send no more.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tenfold.model.growth import Axis, grown_by
+from tenfold.model.job import Job
+from tenfold.model.units import SECOND
+from tenfold.study.grow.state import State
+
+
+class Kind(NamedTuple):
+    """Jobs that are alike to a law: of one size and profile, for the same types of GPUs."""
+
+    gpus: float
+    profile: str
+    accelerators: tuple[str, ...]
+
+
+class History(NamedTuple):
+    """What ran in a history, by kind, and how full the fleet was."""
+
+    running: dict[Kind, float]
+    """GPUs of each kind that run, on average."""
+    load: float
+    """GPUs in use over those there are."""
+
+
+def history_of(state: State) -> History | None:
+    """Return what runs on average; None without jobs whose length is known."""
+    jobs = state.inputs.jobs
+    kinds = gpu_time(jobs)
+    if not kinds:
+        return None
+    span = span_s(jobs)
+    running = {kind: seconds / span for kind, seconds in kinds.items()}
+    return History(running, sum(running.values()) / max(1, state.spec.gpus))
+
+
+def gpu_time(jobs: Sequence[Job]) -> dict[Kind, float]:
+    """Return the GPU seconds of jobs by kind; jobs whose length is not known are left out."""
+    found: dict[Kind, float] = {}
+    for job in jobs:
+        gpus = gpus_of(job)
+        seconds = gpus * (job.duration_ms or 0) / SECOND
+        if seconds:
+            kind = Kind(gpus, job.profile, job.shape.accelerators)
+            found[kind] = found.get(kind, 0.0) + seconds
+    return found
+
+
+def span_s(jobs: Sequence[Job]) -> float:
+    """Return the time over which jobs were submitted, or the longest of them if that is more."""
+    submitted = max(job.submitted_ms for job in jobs) - min(job.submitted_ms for job in jobs)
+    return max(submitted, *(job.duration_ms or 0 for job in jobs), SECOND) / SECOND
+
+
+def gpus_of(job: Job) -> float:
+    """Return the GPUs that a job asks for, or its share of one."""
+    return job.shape.gpus + job.shape.milli / 1_000
+
+
+def busier(axis: Axis, load: float) -> Callable[[float], float]:
+    """Return how much more is running at a factor: no more than fills the fleet."""
+
+    def running(factor: float) -> float:
+        nodes = grown_by(axis, "nodes", factor)
+        more = grown_by(axis, "jobs", factor) / nodes
+        return nodes * min(more, max(1.0, 1.0 / max(load, 1e-9)))
+
+    return running

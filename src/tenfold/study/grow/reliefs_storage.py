@@ -1,0 +1,71 @@
+"""What relieves storage: more shelves, at the price of their tier, and saves beside training."""
+
+from collections.abc import Callable
+from math import ceil
+
+from msgspec.structs import replace
+
+from tenfold.model.fleet_spec import Tier
+from tenfold.model.units import Bytes, BytesPerSecond, usd
+from tenfold.physics.growth.law import Law
+from tenfold.report.figures import count
+from tenfold.study.grow.laws_storage import ASYNC_SAVES
+from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, taken
+from tenfold.study.grow.state import State
+
+
+def _shelves(law: Law, state: State, dose: float) -> list[Relief]:
+    tier = next(one for one in state.spec.tiers if f"tier {one.id}" == law.resource)
+    return [more_shelves(state, tier, dose)]
+
+
+def more_shelves(state: State, tier: Tier, dose: float) -> Relief:
+    """Return shelves for so many times what a tier has, at its price."""
+    more = max(1, ceil(tier.shelves * (dose - 1) * NEARLY))
+    bought = _with_shelves(tier, tier.shelves + more)
+    added_tb = (bought.capacity - tier.capacity) / 1e12
+    price = added_tb * usd(tier.usd_micros_per_tb_month)
+
+    def apply(now: State) -> State:
+        tiers = tuple(bought if one.id == tier.id else one for one in now.spec.tiers)
+        return taken(now, "shelves", replace(now.spec, tiers=tiers))
+
+    text = f"{count(more, 'shelf').replace('shelfs', 'shelves')} more on tier {tier.id}"
+    known = price if tier.usd_micros_per_tb_month else None
+    return Relief("shelves", text, known, lead_weeks(state, "storage"), apply)
+
+
+def _with_shelves(tier: Tier, shelves: int) -> Tier:
+    """Return a tier of more shelves: capacity, rates, streams and power grow with them."""
+    by = shelves / max(1, tier.shelves)
+    return replace(
+        tier,
+        shelves=shelves,
+        capacity=Bytes(round(tier.capacity * by)),
+        read_bandwidth=BytesPerSecond(round(tier.read_bandwidth * by)),
+        write_bandwidth=BytesPerSecond(round(tier.write_bandwidth * by)),
+        iops=round(tier.iops * by),
+        streams=round(tier.streams * by),
+        power_w=round(tier.power_w * by),
+    )
+
+
+def _saves(law: Law, state: State, dose: float) -> list[Relief]:
+    """Saves beside training are free; more shelves shorten what is left."""
+    made = _shelves(law, state, dose)
+    if ASYNC_SAVES in state.reliefs:
+        return made
+
+    def apply(now: State) -> State:
+        return taken(now, ASYNC_SAVES)
+
+    return [Relief(ASYNC_SAVES, "save beside training, not between steps", 0.0, 0.0, apply), *made]
+
+
+STORAGE_RELIEFS: dict[str, Callable[[Law, State, float], list[Relief]]] = {
+    "storage-capacity": _shelves,
+    "storage-read": _shelves,
+    "storage-streams": _shelves,
+    "checkpoint-burst": _shelves,
+    "checkpoint-saves": _saves,
+}

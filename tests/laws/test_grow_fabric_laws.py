@@ -1,0 +1,83 @@
+"""What must hold for the laws of the fabric, whatever gangs run on it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import growth_builders as made
+from tenfold.compose.fleet import OpenFleet
+from tenfold.compose.grow_inputs import GrowInputs
+from tenfold.model.growth import AXES, Axis
+from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.physics.growth.law import FACTOR_LEAST, Law, breaking_factor
+from tenfold.physics.layout import lay_out
+from tenfold.study.grow.laws_fabric import fabric_laws
+from tenfold.study.grow.state import state_of
+from tenfold.testing.builders import job
+
+MOST = 64.0
+axes = st.sampled_from(AXES)
+factors = st.floats(FACTOR_LEAST, MOST)
+profiles = st.builds(
+    Traffic,
+    network_bytes_per_s_per_gpu=st.floats(1e8, 1e11),
+    network_share=st.floats(0.0, 1.0),
+).map(lambda traffic: WorkProfile(traffic=traffic))
+
+
+@st.composite
+def inputs(draw: st.DrawFn) -> GrowInputs:
+    whole = made.fleet(nodes=draw(st.integers(1, 64))).spec
+    net = replace(
+        whole.fabrics[0],
+        kind=draw(st.sampled_from(("fat-tree", "rail-optimised", "dragonfly"))),
+        nodes_per_leaf=draw(st.integers(1, 16)),
+        leaves_per_pod=draw(st.none() | st.integers(1, 4)),
+        spines=draw(st.none() | st.integers(1, 8)),
+        oversubscription=draw(st.floats(1.0, 8.0)),
+        core_oversubscription=draw(st.floats(1.0, 4.0)),
+        switches_per_group=draw(st.integers(1, 4)),
+    )
+    spec = replace(whole, fabrics=(net,))
+    gangs = st.tuples(st.integers(1, 600), st.integers(10, 10_000), st.sampled_from("ab"))
+    work = [
+        replace(job(number, gpus, at_s=number * 60, runs_s=runs_s), profile=name)
+        for number, (gpus, runs_s, name) in enumerate(draw(st.lists(gangs, max_size=6)))
+    ]
+    opened = OpenFleet(spec=spec, layout=lay_out(spec), catalogue=made.catalogue())
+    return GrowInputs(fleet=opened, jobs=work, profiles={"a": draw(profiles), "b": draw(profiles)})
+
+
+def known(have: GrowInputs, axis: Axis) -> list[Law]:
+    return [law for law in fabric_laws(state_of(have), axis) if not law.needs]
+
+
+@given(inputs(), axes, factors, factors)
+def test_strain_never_falls_with_the_factor(have: GrowInputs, axis: Axis, a: float, b: float):
+    less, more = sorted((a, b))
+    for law in known(have, axis):
+        assert law.strain(less) <= law.strain(more) * (1 + 1e-12)
+        assert law.symptom(more)
+
+
+@given(inputs(), axes)
+def test_at_the_breaking_factor_strain_is_one(have: GrowInputs, axis: Axis):
+    for law in known(have, axis):
+        k = breaking_factor(law.strain, MOST)
+        if k is None:
+            assert law.strain(MOST) <= 1
+        elif k > FACTOR_LEAST:
+            assert abs(law.strain(k) - 1) < 1e-9
+
+
+@given(inputs(), axes, factors)
+def test_a_fabric_without_oversubscription_has_uplinks_for_all(
+    have: GrowInputs, axis: Axis, factor: float
+):
+    spec = have.fleet.spec
+    net = replace(spec.fabrics[0], oversubscription=1.0, core_oversubscription=1.0)
+    wide = replace(spec, fabrics=(net,))
+    opened = replace(have.fleet, spec=wide, layout=lay_out(wide))
+    for law in known(replace(have, fleet=opened), axis):
+        if law.layer == "fabric-uplinks":
+            assert law.strain(factor) <= 1 + 1e-12

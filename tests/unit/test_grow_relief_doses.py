@@ -1,0 +1,299 @@
+"""Every relief of figures, applied: the layer then stands the target, as its own law says."""
+
+import pytest
+from msgspec.structs import replace
+
+import growth_builders as made
+from tenfold.compose.fleet import OpenFleet
+from tenfold.compose.grow_inputs import GrowInputs
+from tenfold.model.failure_law import FailureLaw
+from tenfold.model.fleet_spec import Fabric, Price, SiteLink
+from tenfold.model.growth import (
+    Axis,
+    Controller,
+    GrowSpec,
+    Limits,
+    Monitoring,
+    Operations,
+    ServiceLoad,
+)
+from tenfold.model.ids import SiteId
+from tenfold.model.job import Job
+from tenfold.model.measured import UsagePoint
+from tenfold.model.policy import Policy
+from tenfold.model.slurm_policy import SlurmPolicy
+from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
+from tenfold.physics.growth.law import Law
+from tenfold.physics.layout import lay_out
+from tenfold.study.grow.law_book import all_laws
+from tenfold.study.grow.relief import Relief, times, up
+from tenfold.study.grow.reliefs import reliefs_for
+from tenfold.study.grow.reliefs_nodes import nodes_more
+from tenfold.study.grow.state import State, state_of
+from tenfold.testing.builders import job
+
+TARGET = 4.0
+FAULTS = FailureLaw(
+    name="own", faults_per_1000_node_days=20.0, repair_h_median=12.0, repair_h_mean=24.0
+)
+
+
+def law_of(state: State, axis: Axis, layer: str, resource: str = "") -> Law:
+    return next(
+        law
+        for law in all_laws(state, axis)
+        if law.layer == layer and resource in law.resource and not law.needs
+    )
+
+
+def reliefs(
+    inputs: GrowInputs, axis: Axis, layer: str, resource: str = ""
+) -> dict[str, tuple[Relief, State]]:
+    """Apply every relief of a layer that breaks before the target, and see that it then stands."""
+    state = state_of(inputs)
+    law = law_of(state, axis, layer, resource)
+    assert law.strain(TARGET) > 1
+    found: dict[str, tuple[Relief, State]] = {}
+    for relief in reliefs_for(law, state, TARGET):
+        then = relief.apply(state)
+        after = [one for one in all_laws(then, axis) if one.layer == layer]
+        ours = [one for one in after if one.key == law.key] or after
+        assert ours, f"{relief.code} leaves no law of {layer}"
+        assert all(not one.needs for one in ours), relief.code
+        assert max(one.strain(TARGET) for one in ours) <= 1 + 1e-9, relief.code
+        found[relief.code] = (relief, then)
+    return found
+
+
+def asked(grow: GrowSpec, opened: OpenFleet | None = None) -> GrowInputs:
+    return made.given(opened or made.fleet(), grow)
+
+
+def work(count: int = 101, every_s: int = 10, *, gpus: int = 1, runs_s: int = 60) -> list[Job]:
+    return [job(at, gpus, at_s=at * every_s, runs_s=runs_s) for at in range(count)]
+
+
+def priced(opened: OpenFleet) -> OpenFleet:
+    price = Price(kind="owned", usd_micros_per_hour=UsdMicros(2_000_000), basis="stated")
+    pools = tuple(replace(pool, price=price) for pool in opened.spec.pools)
+    return replace(opened, spec=replace(opened.spec, pools=pools))
+
+
+def test_kueue_tries_more_queues_in_a_cycle_for_nothing():
+    # 0.101 jobs a second against 9 cycles a minute.
+    inputs = asked(GrowSpec(controllers=(Controller(kind="kueue", cycles_per_min=9.0),)))
+    found = reliefs(replace(inputs, jobs=work()), "jobs", "admission")
+    relief, then = found["setting"]
+    assert relief.sentence == "try 3 queues of one cohort in each cycle, 1 today"
+    assert relief.usd_per_month == 0
+    assert then.grow.controllers[0].heads_per_cycle == 3
+    assert found["parted"][0].usd_per_month is None
+
+
+def test_slurm_starts_more_in_a_pass():
+    slurm = SlurmPolicy(jobs_started_max=1, interval_min_us=8_000_000, scheduler="builtin")
+    policy = Policy(name="slurm", slurm=slurm)
+    inputs = replace(asked(GrowSpec()), jobs=work(), policy=policy)
+    relief, then = reliefs(inputs, "jobs", "admission")["setting"]
+    assert relief.sentence == "`sched_max_job_start=4` in slurm.conf, 1 today"
+    assert then.policy.slurm is not None
+    assert then.policy.slurm.jobs_started_max == 4
+
+
+def test_a_controller_that_is_slow_itself_is_parted_and_no_setting_helps():
+    slow = Controller(kind="kueue", cycles_per_min=600.0, cost_ms_per_job=5_000.0)
+    found = reliefs(replace(asked(GrowSpec(controllers=(slow,))), jobs=work()), "jobs", "admission")
+    assert list(found) == ["parted"]
+    assert found["parted"][0].sentence.endswith("among 3 controllers, 1 today")
+
+
+def test_the_own_loop_takes_over_where_its_cost_is_stated():
+    controllers = (
+        Controller(kind="slurm", cost_ms_per_job=9_000.0),
+        Controller(kind="tenfold", cost_ms_per_job=1.0),
+    )
+    inputs = replace(asked(GrowSpec(controllers=controllers)), jobs=work())
+    relief, then = reliefs(inputs, "jobs", "admission", "slurm")["own-loop"]
+    assert [one.kind for one in then.grow.controllers] == ["tenfold"]
+    assert relief.usd_per_month == 0
+
+
+def test_nodes_carry_the_work_at_the_price_of_their_pool():
+    # 32 nodes of 8 GPUs, half of them in use.
+    jobs = work(201, 30, gpus=8, runs_s=480)
+    inputs = replace(made.given(priced(made.fleet())), jobs=jobs)
+    relief, then = reliefs(inputs, "jobs", "compute")["nodes"]
+    more = then.spec.nodes - 32
+    assert 30 <= more <= 36
+    assert relief.usd_per_month == pytest.approx(more * 8 * 2 * 730)
+
+
+def test_coarser_samples_are_free_and_say_what_they_cost():
+    monitoring = Monitoring(series_per_node=1_500, interval_s=15, samples_per_s_most=5_000)
+    found = reliefs(asked(GrowSpec(monitoring=monitoring)), "nodes", "monitoring", "samples")
+    assert sorted(found) == ["interval", "servers"]
+    relief, then = found["interval"]
+    assert relief.sentence == "scrape every 39 s, 15 today: what is shorter is not seen"
+    assert (relief.usd_per_month, then.grow.monitoring.interval_s) == (0, 39)
+    assert found["servers"][0].sentence.startswith("part the nodes among 3 servers")
+
+
+def test_a_store_of_samples_is_relieved_by_days_interval_or_room():
+    monitoring = Monitoring(
+        series_per_node=1_500, interval_s=15, retention_days=90, store_bytes=Bytes(10**11)
+    )
+    found = reliefs(asked(GrowSpec(monitoring=monitoring)), "nodes", "monitoring", "store")
+    assert sorted(found) == ["interval", "retention", "store"]
+    assert found["retention"][0].sentence == "keep samples for 53 days, 90 today"
+    assert found["store"][0].usd_per_month is None
+
+
+def test_spares_cost_what_nodes_do():
+    inputs = asked(GrowSpec(operations=Operations(spares=2)), priced(made.fleet()))
+    relief, then = reliefs(replace(inputs, failures=FAULTS), "nodes", "spares")["spares"]
+    more = (then.grow.operations.spares or 0) - 2
+    assert more > 0
+    assert relief.usd_per_month == pytest.approx(more * 8 * 2 * 730)
+    one_less = replace(then, grow=replace(then.grow, operations=Operations(spares=2 + more - 1)))
+    assert law_of(one_less, "nodes", "spares").strain(TARGET) > 1
+
+
+@pytest.mark.parametrize("resource", ["repairs", "nodes a person"])
+def test_people_cost_only_what_is_stated(resource: str):
+    crew = Operations(crew=0.5, repairs_per_person_day=1.0, nodes_per_person_most=100.0)
+    inputs = replace(asked(GrowSpec(operations=crew)), failures=FAULTS)
+    relief, _ = reliefs(inputs, "nodes", "operations", resource)["people"]
+    assert relief.usd_per_month is None
+    paid = replace(crew, usd_per_person_month=9_000.0)
+    inputs = replace(asked(GrowSpec(operations=paid)), failures=FAULTS)
+    relief, _ = reliefs(inputs, "nodes", "operations", resource)["people"]
+    people = int(relief.sentence.split()[0])
+    assert relief.usd_per_month == people * 9_000
+
+
+def test_a_budget_of_dollars_or_of_power_is_named():
+    inputs = asked(
+        GrowSpec(limits=Limits(usd_per_month_most=500_000, kw_most=600.0)), priced(made.fleet())
+    )
+    relief, then = reliefs(inputs, "nodes", "money")["budget"]
+    wanted = then.grow.limits.usd_per_month_most or 0
+    assert wanted % 1_000 == 0
+    assert relief.usd_per_month == wanted - 500_000
+    relief, _ = reliefs(inputs, "nodes", "power-budget")["power-budget"]
+    assert relief.sentence == "allow all sites together 1,600 kW, 600 today"
+
+
+def test_a_pool_that_serves_gets_nodes_and_a_service_replicas():
+    service = ServiceLoad(
+        name="chat",
+        model="Llama 3.1 70B",
+        qps=60.0,
+        input_tokens=1_500,
+        output_tokens=300,
+        ttft_s=2.0,
+        tpot_s=0.05,
+        replicas_most=4,
+    )
+    inputs = asked(GrowSpec(services=(service,)), priced(made.fleet(nodes=4)))
+    relief, then = reliefs(inputs, "traffic", "serving", "pool")["nodes"]
+    assert relief.sentence.endswith("more, in pool train")
+    assert then.spec.pools[0].nodes > 4
+    relief, then = reliefs(inputs, "traffic", "serving", "service")["replicas"]
+    assert relief.usd_per_month == 0
+    assert (then.grow.services[0].replicas_most or 0) > 4
+
+
+def test_only_the_pool_that_is_full_grows_and_no_name_is_given_twice():
+    opened = made.fleet(nodes=4)
+    second = replace(opened.spec.pools[0], id="other", nodes=2, node_names="n[5-6]")
+    spec = replace(opened.spec, pools=(*opened.spec.pools, second))
+    inputs = made.given(OpenFleet(spec=spec, layout=lay_out(spec), catalogue=made.catalogue()))
+    state = state_of(inputs)
+    [relief] = nodes_more(state, 2.3, "train")
+    then = relief.apply(state)
+    assert relief.sentence == "6 nodes more, in pool train"
+    assert then.spec.pools[1] == second
+    assert then.spec.pools[0].node_names == "n[1-4,7-12]"
+    assert then.spec.nodes == 12
+
+
+def test_what_was_measured_is_relieved_by_so_many_times_its_capacity():
+    points = [
+        UsagePoint(layer="gateway", resource="router CPU", factor=k, usage=2.0 * k, limit=4.4)
+        for k in (1.0, 2.0)
+    ]
+    inputs = replace(made.given(made.fleet()), measured=points)
+    relief, _ = reliefs(inputs, "traffic", "gateway")["capacity"]
+    assert relief.sentence == "1.9 times the capacity of router CPU"
+    assert relief.usd_per_month is None
+
+
+def test_what_was_measured_along_one_axis_is_no_law_along_another():
+    def point(factor: float, axis: Axis) -> UsagePoint:
+        return UsagePoint(
+            layer="gateway", resource="cpu", factor=factor, usage=factor, limit=3.0, axis=axis
+        )
+
+    points = [point(1.0, "jobs"), point(2.0, "jobs"), point(1.0, "data")]
+    state = state_of(replace(made.given(made.fleet()), measured=points))
+    assert not [law for law in all_laws(state, "traffic") if law.layer == "gateway"]
+    assert law_of(state, "jobs", "gateway").resource == "cpu"
+    named = [law.resource for law in all_laws(state, "all") if law.layer == "gateway"]
+    assert named == ["cpu along jobs", "cpu along data"]
+
+
+def crossing(ratio: float, spines: int | None = None) -> GrowInputs:
+    """Four leaves of 16 nodes, and gangs of two leaves that send half of the time."""
+    opened = made.fleet(nodes=64)
+    fabric: Fabric = replace(opened.spec.fabrics[0], oversubscription=ratio, spines=spines)
+    spec = replace(opened.spec, fabrics=(fabric,))
+    traffic = Traffic(network_bytes_per_s_per_gpu=20e9, network_share=0.5)
+    jobs = [replace(one, profile="net") for one in work(40, 3_600, gpus=256, runs_s=3_600)]
+    return GrowInputs(
+        fleet=OpenFleet(spec=spec, layout=lay_out(spec), catalogue=made.catalogue()),
+        jobs=jobs,
+        profiles={"net": WorkProfile(traffic=traffic)},
+    )
+
+
+def test_uplinks_that_do_not_block_carry_larger_gangs():
+    relief, then = reliefs(crossing(4.0), "job-size", "fabric-uplinks")["uplinks"]
+    assert relief.sentence.startswith("uplinks of leaves of net ")
+    assert relief.sentence.endswith(", 4 to 1 today")
+    assert then.spec.fabrics[0].oversubscription < 4
+
+
+def test_spines_are_added_until_they_carry_what_runs():
+    relief, then = reliefs(crossing(1.0, spines=2), "nodes", "fabric-spine")["spines"]
+    assert (then.spec.fabrics[0].spines or 0) > 2
+    assert relief.sentence.endswith("more in net, 2 today")
+
+
+def test_a_link_between_sites_is_made_wider():
+    """Jobs of the hall read a tier that stands in another town, over one link."""
+    opened = made.fleet(tiers=(replace(made.tier(), site=SiteId("town")),))
+    town = replace(opened.spec.sites[0], id=SiteId("town"))
+    link = SiteLink(
+        a=SiteId("hall"),
+        b=SiteId("town"),
+        bandwidth=BytesPerSecond(2 * 10**9),
+        latency_us=500.0,
+        egress_usd_micros_per_gb=UsdMicros(0),
+    )
+    spec = replace(opened.spec, sites=(*opened.spec.sites, town), links=(link,))
+    traffic = Traffic(read_bytes_per_s_per_gpu=10e6, tier="fast")
+    inputs = GrowInputs(
+        fleet=OpenFleet(spec=spec, layout=lay_out(spec), catalogue=made.catalogue()),
+        jobs=[replace(one, profile="net") for one in work(40, 3_600, gpus=128, runs_s=3_600)],
+        profiles={"net": WorkProfile(traffic=traffic)},
+    )
+    relief, then = reliefs(inputs, "data", "site-links")["link"]
+    assert then.spec.links[0].bandwidth > link.bandwidth
+    assert relief.sentence.endswith("between hall and town, 2.0 GB/s today")
+
+
+@pytest.mark.parametrize(("dose", "said"), [(1.81, 1.9), (2.0, 2.0), (12.3, 13.0), (101.0, 110.0)])
+def test_a_dose_is_rounded_up_to_two_digits(dose: float, said: float):
+    assert times(dose) == pytest.approx(said)
+    assert up(dose, 10) % 10 == 0

@@ -1,0 +1,161 @@
+"""Links between sites as laws, against figures done by hand.
+
+Jobs of 64 GPUs run on a quarter of 256 GPUs, and read a tier at a site without GPUs.
+"""
+
+import pytest
+from msgspec.structs import replace
+
+import growth_builders as made
+from tenfold.compose.fleet import OpenFleet
+from tenfold.compose.grow_inputs import GrowInputs
+from tenfold.model.fleet_spec import FleetSpec, Site, SiteLink
+from tenfold.model.growth import Axis
+from tenfold.model.ids import SiteId
+from tenfold.model.job import Job
+from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.units import SECOND, Bytes, BytesPerSecond, Millis, UsdMicros
+from tenfold.physics.growth.law import Law, breaking_factor
+from tenfold.physics.layout import lay_out
+from tenfold.study.grow.laws_fabric import fabric_laws
+from tenfold.study.grow.state import state_of, widen
+from tenfold.testing.builders import job
+
+SPAN_S = 10_000.0
+
+
+def work() -> list[Job]:
+    """Return 11 jobs over a span, which fill a quarter of the 256 GPUs."""
+    runs_s = SPAN_S / 11
+    return [
+        replace(job(at, 64, at_s=at * SPAN_S / 10, runs_s=runs_s), profile="llm")
+        for at in range(11)
+    ]
+
+
+def given(fleet: FleetSpec, profile: WorkProfile | None) -> GrowInputs:
+    opened = OpenFleet(spec=fleet, layout=lay_out(fleet), catalogue=made.catalogue())
+    profiles = {} if profile is None else {"llm": profile}
+    return replace(made.given(opened), jobs=work(), profiles=profiles)
+
+
+def laws(axis: Axis, have: GrowInputs) -> dict[str, Law]:
+    found = fabric_laws(state_of(have), axis)
+    return {law.key: law for law in found if law.layer == "site-links"}
+
+
+def two_sites() -> FleetSpec:
+    """Return the fleet with its tier at a site without GPUs, 10 GB/s away."""
+    whole = made.fleet().spec
+    vault = SiteId("vault")
+    far: Site = replace(whole.sites[0], id=vault)
+    link = SiteLink(
+        a=made.HALL,
+        b=vault,
+        bandwidth=BytesPerSecond(10 * 10**9),
+        latency_us=500.0,
+        egress_usd_micros_per_gb=UsdMicros(0),
+    )
+    tiers = (replace(made.tier(), site=vault),)
+    return replace(whole, sites=(*whole.sites, far), links=(link,), tiers=tiers)
+
+
+READS = WorkProfile(
+    traffic=Traffic(
+        read_bytes_per_s_per_gpu=0.05e9,
+        tier="fast",
+        checkpoint_bytes=Bytes(10**12),
+        checkpoint_every_ms=Millis(4_000 * SECOND),
+    )
+)
+LINK = "site-links:link hall - vault"
+
+
+def test_a_link_breaks_where_jobs_read_more_from_afar_than_it_carries():
+    have = given(two_sites(), READS)
+    reads = 0.25 * 256 * 0.05e9
+    law = laws("data", have)[LINK]
+    assert breaking_factor(law.strain, 64) == pytest.approx(10e9 / reads)
+    assert law.grade == "published"
+    assert law.symptom(2.0) == (
+        "jobs want 6.4 GB/s over the link of hall and vault, which carries 10.0 GB/s"
+    )
+
+
+def test_a_link_carries_reads_and_saves_at_once():
+    saver = replace(READS, traffic=replace(READS.traffic, read_bytes_per_s_per_gpu=0.0))
+    have = given(two_sites(), saver)
+    saves = 0.25 * 256 / 64 * 10**12 / 4_000
+    assert laws("data", have)[LINK].strain(1.0) == pytest.approx(saves / 10e9)
+
+
+def test_tiers_beside_gpus_use_no_link():
+    near = replace(two_sites(), tiers=(made.tier(),))
+    found = laws("data", given(near, READS))
+    [law] = found.values()
+    assert "measured usage" in law.needs
+
+
+def test_sites_that_share_a_tier_afar_are_an_assumption():
+    whole = two_sites()
+    third = SiteId("third")
+    pool = replace(whole.pools[0], id="more", site=third, fabric=None, node_names="m[1-32]")
+    link = replace(whole.links[0], a=SiteId("vault"), b=third)
+    sites = (*whole.sites, replace(whole.sites[0], id=third))
+    three = replace(whole, sites=sites, pools=(*whole.pools, pool), links=(*whole.links, link))
+    found = laws("data", given(three, READS))
+    each = 0.25 * 256 * 0.05e9 / 2
+    assert found[LINK].strain(1.0) == pytest.approx(each / 10e9)
+    assert found["site-links:link vault - third"].grade == "assumed"
+
+
+def test_a_way_over_two_links_strains_both_in_its_own_direction():
+    whole = two_sites()
+    middle = SiteId("middle")
+    first = replace(whole.links[0], a=SiteId("vault"), b=middle)
+    last = replace(first, a=made.HALL, b=middle)
+    sites = (*whole.sites, replace(whole.sites[0], id=middle))
+    found = laws("data", given(replace(whole, sites=sites, links=(first, last)), READS))
+    reads = 0.25 * 256 * 0.05e9
+    assert [law.strain(1.0) for law in found.values()] == pytest.approx([reads / 10e9] * 2)
+
+
+def test_ways_that_meet_on_a_link_from_both_ends_do_not_add_up():
+    """Two halls with 256 GPUs each stand between two vaults, and each reads both of them."""
+    whole = two_sites()
+    east, beyond = SiteId("east"), SiteId("beyond")
+    joint = replace(whole.links[0], a=made.HALL, b=east)
+    last = replace(whole.links[0], a=beyond, b=east)
+    pool = replace(whole.pools[0], id="east", site=east, fabric=None, node_names="m[1-32]")
+    other = replace(whole.tiers[0], id="other", site=beyond)
+    four = replace(
+        whole,
+        sites=(*whole.sites, *(replace(whole.sites[0], id=one) for one in (east, beyond))),
+        pools=(*whole.pools, pool),
+        tiers=(*whole.tiers, other),
+        links=(*whole.links, joint, last),
+    )
+    reads = replace(READS.traffic, checkpoint_bytes=Bytes(0), checkpoint_every_ms=Millis(0))
+    jobs = [replace(one, profile="llm" if at % 2 else "b") for at, one in enumerate(work())]
+    profiles = {
+        "llm": WorkProfile(traffic=reads),
+        "b": WorkProfile(traffic=replace(reads, tier="other")),
+    }
+    found = laws("data", replace(given(four, None), jobs=jobs, profiles=profiles))
+    # Six of eleven jobs read the other tier, half of them on the GPUs of the first hall.
+    busier = 6 / 11 * 0.25 * 256 * 0.05e9 / 2
+    assert found["site-links:link hall - east"].strain(1.0) == pytest.approx(busier / 10e9)
+
+
+def test_a_wider_link_takes_as_much_more():
+    state = state_of(given(two_sites(), READS))
+    [law] = [one for one in fabric_laws(state, "data") if one.key == LINK]
+    [wide] = [one for one in fabric_laws(widen(state, LINK, 2.0), "data") if one.key == LINK]
+    assert wide.strain(1.0) == pytest.approx(law.strain(1.0) / 2)
+
+
+def test_links_that_nobody_is_known_to_use_are_unknown_only_where_use_would_grow():
+    have = given(two_sites(), None)
+    assert [law.needs != "" for law in laws("data", have).values()] == [True]
+    assert laws("traffic", have) == {}
+    assert laws("data", given(made.fleet().spec, READS)) == {}
