@@ -1,0 +1,49 @@
+"""From a request over HTTP to the inbox of the loop, and back once the disk has it.
+
+The loop answers from its own thread. Whoever waits too long is told that nobody knows: what was
+asked for may still be done.
+"""
+
+import asyncio
+from contextlib import suppress
+
+from tenfold.live.inbox import Answer, Inbox, Request
+from tenfold.model.reason import Reason
+from tenfold.server.problems import Problem, refusal
+
+WAIT_S = 30.0
+"""How long a request waits for the loop; a commit takes milliseconds, a long decision seconds."""
+STARTING = "starting"
+"""The code of a loop that reads its journal: requests may wait for it."""
+
+
+async def ask(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> Answer:
+    """Return the answer of the loop; raise the problem where it refuses or does not answer."""
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[Answer] = loop.create_future()
+
+    def settle(answer: Answer) -> None:
+        if not told.done():
+            told.set_result(answer)
+
+    def tell(answer: Answer) -> None:
+        # A server that is gone has nobody left to tell.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, answer)
+
+    inbox.put(request, tell)
+    try:
+        answer = await asyncio.wait_for(told, wait_s)
+    except TimeoutError:
+        said = f"the control plane did not answer within {wait_s:g} s"
+        raise refusal(Reason("not-known", said)) from None
+    if answer.refused is not None:
+        raise refusal(answer.refused)
+    return answer
+
+
+def check_writable(trouble: Reason | None) -> None:
+    """Raise where the loop does not run: nothing can be promised then."""
+    if trouble is not None and trouble.code != STARTING:
+        said = f"nothing can be taken now: {trouble.sentence}"
+        raise Problem(503, Reason(trouble.code, said), "ask again; `/readyz` tells when it is over")

@@ -1,0 +1,57 @@
+"""What every route is given: the journal to read, the inbox to ask, tokens, logs and meters."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+from msgspec import Struct, field
+
+from tenfold.journal.store import Store
+from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
+from tenfold.live.inbox import Inbox
+from tenfold.model.ids import JobId
+from tenfold.model.reason import Reason
+from tenfold.server.asked import WAIT_S
+from tenfold.server.follower import Follower
+from tenfold.server.gate import Gate
+from tenfold.server.metrics import Meters
+from tenfold.server.newest import Newest
+from tenfold.server.tokens import Tokens
+from tenfold.server.traces import Traces
+
+
+class JobLogs(Protocol):
+    """Reads what jobs wrote; used by many threads."""
+
+    def logs(
+        self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
+    ) -> MemberLog:
+        """Return the end of what a member wrote; empty where it wrote nothing."""
+        ...
+
+
+class Control(Struct, frozen=True, kw_only=True, eq=False):
+    """The server's side of a control plane."""
+
+    store: Store
+    """For reading, over connections of its own."""
+    inbox: Inbox
+    tokens: Tokens
+    follower: Follower
+    logs: JobLogs
+    meters: Meters
+    newest: Newest
+    trouble: Callable[[], Reason | None]
+    """What is wrong with the loop now; None while it runs."""
+    now_ms: Callable[[], int]
+    gate: Gate = field(default_factory=Gate)
+    traces: Traces = field(default_factory=Traces)
+    wait_s: float = WAIT_S
+    """How long a request waits for the loop."""
+    is_closing: Callable[[], bool] = lambda: False
+    """Whether streams must come to an end."""
+
+
+Given = NamedDependency[SkipValidation[Control]]
+"""How a route asks for it, by the name `control`."""

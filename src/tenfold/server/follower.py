@@ -1,0 +1,186 @@
+"""A fleet of the server's own that follows the journal: reasons of waits, and `why`.
+
+The fleet of the loop belongs to the loop. Here the events are read once more, when somebody
+asks, and a copy of the state is kept for a little while: many questions share it, and none of
+them holds up a decision.
+"""
+
+from collections.abc import Callable
+from threading import Lock
+from time import perf_counter
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.policies import placing_decider
+from tenfold.engine.loop import Decider
+from tenfold.engine.obstacle import obstacle_of
+from tenfold.fleet.fleet import Fleet
+from tenfold.journal.read import event_pages
+from tenfold.journal.snapshots import EVERY, restore
+from tenfold.journal.store import Store, last_seq
+from tenfold.model.govern import Govern
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job
+from tenfold.model.policy import Policy
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+from tenfold.study.eta import Eta
+from tenfold.study.why import Asker, Why, eta_for, why_under
+from tenfold.study.why_holders import holders_in
+from tenfold.study.why_remedies import Sought
+
+KEPT_S = 0.2
+KEPT_COSTS = 20
+"""A moment is kept this many times as long as it took to make, so that asking stays cheap."""
+
+
+QUEUE_MOST = 500
+"""With more jobs waiting, the fleet is not run ahead: it would take minutes beside the loop."""
+
+
+class Followed(Struct, frozen=True, kw_only=True):
+    """What is known of the wait of one job."""
+
+    why: Why
+    eta: Eta | None = None
+    is_brief: bool = False
+    """Whether the queue was too long to try remedies or to forecast."""
+
+
+class Moment:
+    """The fleet as it was a moment ago. Threads take turns."""
+
+    def __init__(self, fleet: Fleet, at_ms: Millis, policy: Policy) -> None:
+        self.fleet = fleet
+        self.at_ms = at_ms
+        self._policy = policy
+        self._govern = (policy.govern or Govern()) if policy.name == "governed" else None
+        self._asker: Asker | None = None
+        self._reasons: dict[str, Reason] = {}
+        self._lock = Lock()
+        self.asking_s = 0.0
+        """What reasons have cost so far."""
+
+    def reason(self, job_id: str) -> Reason | None:
+        """Return why a job waits, without remedies; None where it does not wait."""
+        job = self.fleet.pending.get(JobId(job_id))
+        if job is None:
+            return None
+        return _comes_after(self.fleet, job) or self._asked(job)
+
+    def why(self, job_id: str, seek: Sought, *, with_eta: bool) -> Followed | None:
+        """Return why a job waits and what would let it start; None where it does not wait."""
+        job = self.fleet.pending.get(JobId(job_id))
+        if job is None:
+            return None
+        fleet = self.fleet.fork()
+        if len(fleet.pending) > QUEUE_MOST:
+            return Followed(why=self._brief(fleet, job), is_brief=True)
+        if self._govern is None:
+            found = why_under(fleet, job, self.at_ms, self._decider)
+        else:
+            found = Asker(fleet, self._govern, self.at_ms).why(job, seek)
+        before = _comes_after(fleet, job)
+        if before is not None:
+            found = replace(found, reason=before)
+        eta = eta_for(fleet, found, self.at_ms, self._decider) if with_eta else None
+        return Followed(why=found, eta=eta)
+
+    def _brief(self, fleet: Fleet, job: Job) -> Why:
+        """Return why a job waits from what it needs and what is free, without its line."""
+        if self._govern is not None:
+            return Asker(fleet, self._govern, self.at_ms).why(job, "none")
+        return Why(
+            job_id=job.id,
+            team=job.team,
+            at_ms=self.at_ms,
+            state="waits",
+            reason=self.reason(job.id) or Reason("starts-now", "nothing is in its way"),
+            holders=holders_in(fleet, job.shape),
+            promise=fleet.promises.get(job.id),
+        )
+
+    def _asked(self, job: Job) -> Reason:
+        with self._lock:
+            begun = perf_counter()
+            try:
+                if self._govern is not None:
+                    if self._asker is None:
+                        self._asker = Asker(self.fleet, self._govern, self.at_ms)
+                    return self._asker.why(job, "none").reason
+                found = self._reasons.get(job.shape.key)
+                if found is None:
+                    found = obstacle_of(self.fleet, job, self.at_ms).reason
+                    self._reasons[job.shape.key] = found
+                return found
+            finally:
+                self.asking_s += perf_counter() - begun
+
+    def _decider(self) -> Decider:
+        return placing_decider(self._policy)
+
+
+class Follower:
+    """Keeps the fleet of a journal up to date, as far as somebody asks."""
+
+    def __init__(self, store: Store, policy: Policy, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._policy = policy
+        self._now_ms = now_ms
+        self._lock = Lock()
+        self._fleet: Fleet | None = None
+        self._moment: Moment | None = None
+        self._made_s = 0.0
+        self._cost_s = 0.0
+
+    def moment(self, seq: int = 0) -> Moment:
+        """Return a moment that is at most a little old, and not before event `seq`.
+
+        It reads the journal, so never call it on the loop of the server.
+        """
+        with self._lock:
+            begun, kept = perf_counter(), self._moment
+            if kept is not None and kept.fleet.version >= seq and self._is_fresh(kept, begun):
+                return kept
+            fleet = self._caught_up()
+            if kept is None or kept.fleet.version != fleet.version:
+                kept = Moment(fleet.fork(), Millis(self._now_ms()), self._policy)
+            self._moment, self._made_s = kept, perf_counter()
+            self._cost_s = self._made_s - begun
+            return kept
+
+    def _is_fresh(self, kept: Moment, now_s: float) -> bool:
+        kept_s = max(KEPT_S, KEPT_COSTS * (self._cost_s + kept.asking_s))
+        return now_s - self._made_s < kept_s
+
+    def _caught_up(self) -> Fleet:
+        fleet, self._fleet = self._fleet, None
+        if fleet is not None:
+            with self._store.reading() as connection:
+                behind = last_seq(connection) - fleet.version
+            if behind < EVERY and _advanced(self._store, fleet):
+                self._fleet = fleet
+                return fleet
+        # Far behind, or the events in between were exported: begin with a snapshot.
+        self._fleet = restore(self._store).fleet
+        return self._fleet
+
+
+def _advanced(store: Store, fleet: Fleet) -> bool:
+    for page in event_pages(store, fleet.version):
+        if page[0][0] != fleet.version + 1:
+            return False
+        fleet.apply_all([event for _, event in page])
+    return True
+
+
+def _comes_after(fleet: Fleet, job: Job) -> Reason | None:
+    """Return that a job waits for others that are not over."""
+    after = job.terms.after if job.terms is not None else ()
+    lives = (fleet.pending, fleet.orders, fleet.running)
+    left = [name for name in after if any(name in jobs for jobs in lives)]
+    if not left:
+        return None
+    more = f" and {len(left) - 1:,} more" if len(left) > 1 else ""
+    return Reason("after-others", f"it comes after job `{left[0]}`{more}, which is not over")

@@ -1,0 +1,99 @@
+"""The state folder of a control plane on this machine. Nobody but its owner can enter it.
+
+HOME/journal.db     all that happened
+HOME/run/           the spawner, attempts and their logs, and the folders of teams
+HOME/logs/          the server's own log
+HOME/address.json   where it can be asked, while it runs
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from tenfold.checkpoint import CheckpointError, newest
+from tenfold.client.place import ADDRESS, Address
+from tenfold.live.attempts import SavedAt
+from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
+from tenfold.live.local import logs
+from tenfold.live.local.attempt_folder import Home as ExecutorHome
+from tenfold.live.local.attempt_folder import closed_folder
+from tenfold.live.local.places import Places
+from tenfold.live.local.wire import LaunchLine
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job
+from tenfold.model.units import Millis
+from tenfold.model.work import Work
+
+
+class StateFolder:
+    """The files of one control plane."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.journal = self.path / "journal.db"
+        self.run = self.path / "run"
+        self.log = self.path / "logs" / "server.jsonl"
+        self.address = self.path / ADDRESS
+
+    def prepare(self) -> None:
+        """Make the folders, closed to everybody else."""
+        for folder in (self.path, self.run, self.log.parent):
+            closed_folder(str(folder))
+
+    def tell(self, address: Address) -> None:
+        """Write where the control plane can be asked; readable by its owner alone."""
+        half = self.address.with_name(f".{ADDRESS}")
+        half.unlink(missing_ok=True)
+        file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(file, "wb") as writing:
+            writing.write(msgspec.json.encode(address))
+        half.replace(self.address)
+
+    def forget(self) -> None:
+        """Take the address away: nobody answers there any more."""
+        self.address.unlink(missing_ok=True)
+
+
+class LocalLogs:
+    """Reads the logs of the local executor without being its client; for many threads."""
+
+    def __init__(self, run: Path) -> None:
+        self._home = ExecutorHome(str(run))
+
+    def logs(
+        self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
+    ) -> MemberLog:
+        """Return the end of what a member wrote; empty where it wrote nothing."""
+        paths = logs.pieces(self._home.attempt(job_id, attempt).path, member)
+        kept = 0
+        for path in paths:
+            # A piece may turn into an older one at this moment.
+            with suppress(FileNotFoundError):
+                kept += os.path.getsize(path)
+        return MemberLog(tail=logs.tail(paths, bytes_most), paths=tuple(paths), bytes_kept=kept)
+
+
+def saved_in(run: Path) -> SavedAt:
+    """Return what tells when a job of the local executor last saved a checkpoint that holds."""
+    home = ExecutorHome(str(run))
+
+    def saved_at(job: Job, work: Work) -> Millis | None:
+        if work.saves is None:
+            return None
+        line = {
+            "job": job.id,
+            "team": job.team,
+            "folder": work.folder,
+            "saves_folder": work.saves.folder,
+        }
+        folder = Places(home, cast("LaunchLine", line)).saves
+        with suppress(OSError, CheckpointError):
+            found = newest(folder)
+            if found is not None and found.at_ms is not None:
+                return Millis(found.at_ms)
+        return None
+
+    return saved_at

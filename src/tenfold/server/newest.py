@@ -1,0 +1,34 @@
+"""The number of the newest event, for streams that wait for the next."""
+
+import asyncio
+
+from anyio import to_thread
+
+from tenfold.journal.store import Store, last_seq
+
+LOOK_S = 0.2
+"""From one look at the journal to the next."""
+
+
+class Newest:
+    """The number of the newest event, asked for once by all streams, and how many they are."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._turn = asyncio.Lock()
+        self._seq = 0
+        self._read_s = float("-inf")
+        self.streams = 0
+
+    async def seq(self) -> int:
+        """Return it, not older than a look."""
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            if loop.time() - self._read_s >= LOOK_S:
+                self._seq = await to_thread.run_sync(self._read)
+                self._read_s = loop.time()
+            return self._seq
+
+    def _read(self) -> int:
+        with self._store.reading() as connection:
+            return last_seq(connection)

@@ -1,0 +1,98 @@
+"""The description of the API: what the routes say of themselves, and the bodies they read.
+
+Bodies are read by the same code that reads job files, which names every fault at once. The
+framework does not know them, so their schemas are added here.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+from litestar import Request, Router
+from litestar.enums import MediaType
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import OpenAPIRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
+
+from tenfold import __version__
+from tenfold.files.submission import SubmissionRow
+from tenfold.server.access import needs
+from tenfold.server.handed_in import BATCH_MOST
+from tenfold.server.problems import MEDIA_TYPE, ProblemBody
+from tenfold.server.routes_tokens import TokenRow
+from tenfold.server.tokens import Role
+
+Schema = dict[str, Any]
+FOLDER = "/api/v1/schema"
+_REF = "#/components/schemas/{name}"
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+class _Json(OpenAPIRenderPlugin):
+    """Serves the description as JSON; there is no page that loads scripts from elsewhere."""
+
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
+        """Return the description."""
+        return msgspec.json.encode(described(openapi_schema))
+
+
+def config() -> OpenAPIConfig:
+    """Return how the framework describes the routes."""
+    bearer = SecurityScheme(type="http", scheme="bearer", description="A token, `tf_...`.")
+    router = Router(FOLDER, route_handlers=[], opt=needs(Role.viewer), include_in_schema=False)
+    plugins: Sequence[OpenAPIRenderPlugin] = [
+        _Json(path="/openapi.json", media_type=MediaType.JSON)
+    ]
+    return OpenAPIConfig(
+        title="Tenfold",
+        version=__version__,
+        description="The control plane of an AI fleet.",
+        components=Components(security_schemes={"token": bearer}),
+        security=[{"token": []}],
+        openapi_router=router,
+        render_plugins=plugins,
+        use_handler_docstrings=True,
+    )
+
+
+def described(schema: Schema) -> Schema:
+    """Return a description with the bodies of requests and the form of errors."""
+    (job, token, problem), parts = msgspec.json.schema_components(
+        (SubmissionRow, TokenRow, ProblemBody), ref_template=_REF
+    )
+    batch = {
+        "type": "object",
+        "required": ["jobs"],
+        "additionalProperties": False,
+        "properties": {
+            "jobs": {"type": "array", "minItems": 1, "maxItems": BATCH_MOST, "items": job}
+        },
+    }
+    components = cast("Schema", schema.get("components", {}))
+    schemas = {**cast("Schema", components.get("schemas", {})), **parts}
+    paths = {
+        path: {
+            name: _with_problem(part, problem) if name in _METHODS else part
+            for name, part in cast("Schema", item).items()
+        }
+        for path, item in cast("Schema", schema["paths"]).items()
+    }
+    paths["/api/v1/jobs"]["post"]["requestBody"] = _body({"oneOf": [job, batch]})
+    paths["/api/v1/tokens"]["post"]["requestBody"] = _body(token)
+    return {**schema, "paths": paths, "components": {**components, "schemas": schemas}}
+
+
+def _with_problem(operation: Schema, problem: Schema) -> Schema:
+    """Return an operation whose errors are problems, and no others."""
+    responses = {
+        status: answer
+        for status, answer in cast("Schema", operation["responses"]).items()
+        if not status.startswith(("4", "5"))
+    }
+    content = {MEDIA_TYPE: {"schema": problem}}
+    responses["default"] = {"description": "Why it was not done.", "content": content}
+    return {**operation, "responses": responses}
+
+
+def _body(schema: Schema) -> Schema:
+    return {"required": True, "content": {"application/json": {"schema": schema}}}

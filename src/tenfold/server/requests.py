@@ -1,0 +1,64 @@
+"""Every request, timed and logged: who asked for which route, and what came of it.
+
+Neither the query nor the headers are logged, so that nothing secret is.
+"""
+
+import logging
+from time import perf_counter
+
+from litestar.enums import ScopeType
+from litestar.middleware import ASGIMiddleware
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from tenfold.server.logs import FIELDS
+from tenfold.server.metrics import Meters
+from tenfold.server.tokens import Token
+from tenfold.server.traces import Traces
+
+QUIET = ("/healthz", "/readyz", "/metrics")
+"""Asked every few seconds by machines: timed and not logged."""
+_LOG = logging.getLogger("tenfold.server.requests")
+
+
+class RequestLog(ASGIMiddleware):
+    """Times each request until its answer begins."""
+
+    scopes = (ScopeType.HTTP,)
+
+    def __init__(self, meters: Meters, traces: Traces) -> None:
+        self._meters = meters
+        self._traces = traces
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Pass a request on, and take note of its answer."""
+        begun = perf_counter()
+        method, route = _names(scope)
+        with self._traces.request(method, route) as told:
+
+            async def noting(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    told["status"] = message["status"]
+                    self._note(scope, message["status"], perf_counter() - begun)
+                await send(message)
+
+            await next_app(scope, receive, noting)
+
+    def _note(self, scope: Scope, status: int, took_s: float) -> None:
+        method, route = _names(scope)
+        self._meters.requests.labels(method, route, str(status)).observe(took_s)
+        if route in QUIET:
+            return
+        token = scope.get("user")
+        fields = {
+            "method": method,
+            "path": scope["path"],
+            "status": status,
+            "ms": round(took_s * 1_000, 2),
+            "token": token.id if isinstance(token, Token) else None,
+            "team": token.team if isinstance(token, Token) else None,
+        }
+        _LOG.info("request", extra={FIELDS: fields})
+
+
+def _names(scope: Scope) -> tuple[str, str]:
+    return str(scope.get("method", "")), str(scope.get("path_template", "")) or "unknown"

@@ -1,0 +1,147 @@
+"""The journal as it is written, as server-sent events.
+
+A stream keeps its place in the journal and reads the next page when it has sent the last: what
+a slow client has not read waits on the disk and not in memory. All streams share one question
+for the newest event. Who was here before says so with `Last-Event-ID` and misses nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Annotated, NamedTuple
+
+import msgspec
+from anyio import to_thread
+from litestar import Router, get
+from litestar.params import HeaderParameter, QueryParameter
+from litestar.response import Stream
+from sqlalchemy import select
+
+from tenfold.journal.derive import job_of
+from tenfold.journal.store import Store
+from tenfold.journal.tables import EVENTS, JOBS
+from tenfold.model.events import Event, JobSubmitted
+from tenfold.model.reason import Reason
+from tenfold.server.access import Asked, needs
+from tenfold.server.control import Control, Given
+from tenfold.server.newest import LOOK_S
+from tenfold.server.problems import Problem
+from tenfold.server.tokens import Role, Token
+
+PAGE = 500
+HEARTBEAT_S = 15.0
+LAG_MOST = 100_000
+"""Events that a stream may fall behind once it was up to date; then it is closed."""
+STREAMS_MOST = 256
+SEQ_MOST = 2**63 - 1
+After = Annotated[
+    int | None, QueryParameter(ge=0, le=SEQ_MOST, description="Begin after this event; 0 for all.")
+]
+LastId = Annotated[int | None, HeaderParameter(name="Last-Event-ID", ge=0, le=SEQ_MOST)]
+Follow = Annotated[
+    bool, QueryParameter(description="Go on as events come; else end with the newest.")
+]
+_EVENT = msgspec.json.Decoder(Event)
+
+
+class Line(NamedTuple):
+    """An event as it stands in the journal."""
+
+    seq: int
+    kind: str
+    body: str
+
+
+@get(
+    "/events",
+    opt=needs(Role.viewer),
+    operation_id="streamEvents",
+    media_type="text/event-stream",
+)
+async def stream_events(
+    request: Asked,
+    control: Given,
+    after: After = None,
+    last_event_id: LastId = None,
+    follow: Follow = True,
+) -> Stream:
+    """Stream events of the journal; below `operator`, of one's own team's jobs and of nodes."""
+    if control.newest.streams >= STREAMS_MOST:
+        said = f"{STREAMS_MOST} streams are open already"
+        raise Problem(503, Reason("too-many-streams", said), "close one, or ask again later")
+    seq = last_event_id if last_event_id is not None else after
+    if seq is None:
+        seq = await control.newest.seq()
+    chunks = event_stream(control, request.user, seq, follow=follow)
+    return Stream(chunks, media_type="text/event-stream")
+
+
+async def event_stream(
+    control: Control, token: Token, seq: int, *, follow: bool
+) -> AsyncGenerator[bytes, None]:
+    """Yield events after `seq` as they are sent, and a comment now and then where none come."""
+    loop, store = asyncio.get_running_loop(), control.store
+    control.newest.streams += 1
+    caught_up, sent_s = False, loop.time()
+    try:
+        yield b": events of the journal\n\n"
+        while not control.is_closing():
+            newest = await control.newest.seq()
+            if seq < newest:
+                if caught_up and newest - seq > LAG_MOST:
+                    yield b"event: lagged\ndata: {}\n\n"
+                    return
+                lines = await to_thread.run_sync(page_after, store, seq)
+                shown = await to_thread.run_sync(seen_by, token, lines, store)
+                seq = lines[-1].seq if lines else newest
+                if shown:
+                    yield sent(shown)
+                    sent_s = loop.time()
+                continue
+            caught_up = True
+            if not follow:
+                return
+            if loop.time() - sent_s >= HEARTBEAT_S:
+                yield b": still here\n\n"
+                sent_s = loop.time()
+            await asyncio.sleep(LOOK_S)
+    finally:
+        control.newest.streams -= 1
+
+
+def page_after(store: Store, seq: int) -> list[Line]:
+    """Return the next events, a page of them at most."""
+    question = select(EVENTS.c.seq, EVENTS.c.kind, EVENTS.c.body).where(EVENTS.c.seq > seq)
+    with store.reading() as connection:
+        rows = connection.execute(question.order_by(EVENTS.c.seq).limit(PAGE)).all()
+    return [Line(row[0], row[1], row[2]) for row in rows]
+
+
+def seen_by(token: Token, lines: list[Line], store: Store) -> list[Line]:
+    """Return the events that a token may see: those of nodes, and of its team's jobs."""
+    if token.sees_all_teams or not lines:
+        return lines
+    events = [(line, _EVENT.decode(line.body)) for line in lines]
+    jobs = {job_of(event): None for _, event in events}
+    names = [name for name in jobs if name is not None]
+    question = select(JOBS.c.id, JOBS.c.team).where(JOBS.c.id.in_(names))
+    with store.reading() as connection:
+        teams = {row[0]: row[1] for row in connection.execute(question)}
+    return [line for line, event in events if _team(event, teams) in (None, token.team)]
+
+
+def sent(lines: list[Line]) -> bytes:
+    """Return events as the protocol writes them; the JSON of a body has no line breaks."""
+    return "".join(
+        f"id: {line.seq}\nevent: {line.kind}\ndata: {line.body}\n\n" for line in lines
+    ).encode()
+
+
+def _team(event: Event, teams: dict[str, str]) -> str | None:
+    """Return whose job an event is about; None where it is about none."""
+    if isinstance(event, JobSubmitted):
+        return event.job.team
+    job_id = job_of(event)
+    return None if job_id is None else teams.get(job_id, "")
+
+
+ROUTES = Router("/api/v1", route_handlers=[stream_events])

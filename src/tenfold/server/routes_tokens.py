@@ -1,0 +1,83 @@
+"""Tokens over HTTP, for admins: make one, list them, end one."""
+
+from typing import Annotated
+
+from anyio import to_thread
+from litestar import Router, delete, get, post
+from litestar.params import FromPath
+from msgspec import Meta, Struct
+
+from tenfold.files.fleet_rows import Row
+from tenfold.files.rows import read_row
+from tenfold.files.submission import Plain
+from tenfold.model.finding import Finding
+from tenfold.model.reason import Reason
+from tenfold.server.access import Asked, needs
+from tenfold.server.control import Given
+from tenfold.server.handed_in import decoded
+from tenfold.server.problems import Problem, faulty
+from tenfold.server.tokens import DAYS, DAYS_MOST, Role
+from tenfold.server.told import TokenTold, token_told
+
+
+class TokenRow(Row, frozen=True, kw_only=True):
+    """What a token is to be."""
+
+    name: Plain
+    team: Plain
+    role: Annotated[str, Meta(pattern="^(viewer|member|operator|admin)$")] = "member"
+    days: Annotated[float, Meta(gt=0, le=DAYS_MOST)] = DAYS
+
+
+class NewToken(Struct, frozen=True, kw_only=True):
+    """A token, the one time that it is shown."""
+
+    token: str
+    record: TokenTold
+
+
+class TokensTold(Struct, frozen=True, kw_only=True):
+    """Every token, the oldest first."""
+
+    tokens: list[TokenTold]
+
+
+@post("/tokens", opt=needs(Role.admin), status_code=201, operation_id="createToken")
+async def create_token(request: Asked, control: Given) -> NewToken:
+    """Make a token for somebody; it is shown now and never again."""
+    findings: list[Finding] = []
+    row = read_row(TokenRow, decoded(await request.body()), (), findings)
+    if row is None or findings:
+        raise faulty(findings, "the token")
+
+    def create() -> NewToken:
+        secret, token = control.tokens.create(
+            name=row.name, team=row.team, role=Role[row.role], days=row.days
+        )
+        return NewToken(token=secret, record=token_told(token))
+
+    return await to_thread.run_sync(create)
+
+
+@get("/tokens", opt=needs(Role.admin), sync_to_thread=True, operation_id="listTokens")
+def list_tokens(control: Given) -> TokensTold:
+    """List the tokens, those that are over as well."""
+    return TokensTold(tokens=[token_told(token) for token in control.tokens.all()])
+
+
+@delete(
+    "/tokens/{token_id:str}",
+    opt=needs(Role.admin),
+    status_code=200,
+    sync_to_thread=True,
+    operation_id="revokeToken",
+)
+def revoke_token(control: Given, token_id: FromPath[str]) -> TokenTold:
+    """End a token now."""
+    token = control.tokens.revoke(token_id) if "\0" not in token_id else None
+    if token is None:
+        raise Problem(404, Reason("no-such-token", f"there is no token `{token_id}`"), "list them")
+    return token_told(token)
+
+
+ROUTES = Router("/api/v1", route_handlers=[create_token, list_tokens, revoke_token])

@@ -1,0 +1,71 @@
+"""Why a job waits, asked of the real policy over a copy of the fleet."""
+
+from typing import Annotated, Any, cast
+
+import msgspec
+from litestar import Router, get
+from litestar.params import FromPath, QueryParameter
+from msgspec import Struct
+
+from tenfold.server.access import Asked, needs
+from tenfold.server.control import Given
+from tenfold.server.follower import Followed, Moment
+from tenfold.server.masked import masked
+from tenfold.server.routes_jobs import job_of
+from tenfold.server.tokens import Role, Token
+from tenfold.server.told import EtaTold, ReasonTold, eta_told, iso, job_told
+from tenfold.study.why_remedies import Sought
+
+Seek = Annotated[Sought, QueryParameter(description="Which remedies are tried: each takes time.")]
+Forecast = Annotated[bool, QueryParameter(description="Say when it will start; may take seconds.")]
+
+
+class WhyTold(Struct, frozen=True, kw_only=True):
+    """Why a job stands where it stands; of one that waits, what would let it start."""
+
+    id: str
+    state: str
+    at: str | None
+    reason: ReasonTold
+    why: dict[str, Any] | None
+    """Room, holders, standing and remedies of a job that waits."""
+    eta: EtaTold | None
+    is_brief: bool
+    """Whether the queue was too long to try remedies or to forecast."""
+
+
+@get("/jobs/{job_id:str}/why", opt=needs(Role.viewer), sync_to_thread=True, operation_id="whyJob")
+def why_job(
+    request: Asked,
+    control: Given,
+    job_id: FromPath[str],
+    seek: Seek = "cheapest",
+    eta: Forecast = False,
+) -> WhyTold:
+    """Say why a job waits, and the cheapest change that would let it start now."""
+    story = job_of(control, request.user, job_id)
+    moment = control.follower.moment(story.job.changed_seq)
+    told = job_told(story.job, story.attempts, request.user, moment)
+    found = None
+    if story.job.state == "pending":
+        with control.gate.entered():
+            found = moment.why(job_id, seek, with_eta=eta)
+    return WhyTold(
+        id=job_id,
+        state=told.state,
+        at=iso(moment.at_ms),
+        reason=told.reason,
+        why=None if found is None else _plain(found, moment, request.user),
+        eta=None if found is None else eta_told(found.eta),
+        is_brief=found is not None and found.is_brief,
+    )
+
+
+def _plain(found: Followed, moment: Moment, token: Token) -> dict[str, Any]:
+    plain: object = msgspec.to_builtins(found.why)
+    if not token.sees_all_teams:
+        plain = masked(plain, moment.fleet, token.team)
+    return cast("dict[str, Any]", plain)
+
+
+ROUTES = Router("/api/v1", route_handlers=[why_job])

@@ -1,0 +1,161 @@
+"""Serve a control plane on this machine until it is told to stop.
+
+HTTP runs in the main thread, the loop in another. Stopping ends both and no job: supervisors
+outlive the control plane, and the next one takes them over.
+"""
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from socket import gethostname
+from types import FrameType
+
+import uvicorn
+from litestar import Litestar
+from msgspec import Struct
+
+from tenfold.client.place import Address
+from tenfold.journal.read import counts
+from tenfold.live.local.executor import LocalExecutor
+from tenfold.model.errors import TenfoldError
+from tenfold.server.app import make_app
+from tenfold.server.home import LocalLogs, StateFolder, saved_in
+from tenfold.server.logs import log_to
+from tenfold.server.serving import Fittings, Serving
+from tenfold.server.settings import Settings, check, listen, url_of
+from tenfold.server.tokens import Role, Tokens
+from tenfold.server.traces import traces_here
+
+GRACE_S = 5
+"""From the signal to the end of requests that still run."""
+ADMIN = "admin"
+LOCAL = "this-machine"
+"""The name of the token that commands on this machine use; a new one at each start."""
+DAYS = 365
+ALIVE = ("starting", "running", "stopping")
+_LOG = logging.getLogger("tenfold.server")
+
+
+class Started(Struct, frozen=True, kw_only=True):
+    """What is said once requests are answered."""
+
+    url: str
+    home: str
+    admin_token: str | None
+    """Shown at the first start, and where no admin is left; never again."""
+
+
+class Stopped(Struct, frozen=True, kw_only=True):
+    """What is said at the end."""
+
+    jobs_alive: int | None
+    """Jobs that go on without the control plane; None where the journal could not say."""
+
+
+def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
+    """Serve until SIGINT or SIGTERM; return what goes on."""
+    check(settings)
+    folder = StateFolder(settings.home)
+    folder.prepare()
+    os.umask(0o077)
+    log_to(folder.log)
+    with listen(settings) as bound:
+        serving = Serving(_fittings(settings, folder))
+        try:
+            tokens, url = serving.control.tokens, url_of(settings, bound)
+            admin = first_admin(tokens)
+            local = _local_token(tokens)
+            serving.start(settings.nodes)
+            server = _Server(_config(settings, make_app(serving.control)), serving.close_streams)
+            folder.tell(Address(url=url, token=local, pid=os.getpid()))
+            _LOG.info("serving at %s", url)
+            on_start(Started(url=url, home=str(folder.path), admin_token=admin))
+            server.run(sockets=[bound])
+            return Stopped(jobs_alive=_alive(serving))
+        finally:
+            folder.forget()
+            with suppress(TenfoldError, OSError):
+                _end_local(serving.control.tokens)
+            serving.stop()
+            _LOG.info("stopped")
+
+
+def first_admin(tokens: Tokens) -> str | None:
+    """Return a new token for an admin where there is none that holds; else None."""
+    now_ms = tokens.now_ms()
+    for one in tokens.all():
+        holds = one.revoked_ms is None and one.expires_ms > now_ms
+        if holds and one.role is Role.admin and one.name != LOCAL:
+            return None
+    return tokens.create(name=ADMIN, team=ADMIN, role=Role.admin, days=DAYS)[0]
+
+
+def _local_token(tokens: Tokens) -> str:
+    """Return a token for commands of this user on this machine; those of before end."""
+    _end_local(tokens)
+    return tokens.create(name=LOCAL, team=ADMIN, role=Role.admin, days=DAYS)[0]
+
+
+def _end_local(tokens: Tokens) -> None:
+    for one in tokens.all():
+        if one.name == LOCAL and one.revoked_ms is None:
+            tokens.revoke(one.id)
+
+
+def _fittings(settings: Settings, folder: StateFolder) -> Fittings:
+    return Fittings(
+        journal=settings.journal or str(folder.journal),
+        executor=lambda: LocalExecutor(str(folder.run)),
+        logs=LocalLogs(folder.run),
+        saved_at=saved_in(folder.run),
+        policy=settings.policy,
+        traces=traces_here(),
+        holder=f"{gethostname()}:{os.getpid()}",
+    )
+
+
+def _config(settings: Settings, app: Litestar) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=GRACE_S,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+    )
+
+
+def _alive(serving: Serving) -> int | None:
+    with suppress(TenfoldError):
+        told = counts(serving.store)
+        return sum(told.get(state, 0) for state in ALIVE)
+    return None
+
+
+class _Server(uvicorn.Server):
+    """Ends its streams with the signal, and lets the program go on after it."""
+
+    def __init__(self, config: uvicorn.Config, close_streams: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._close_streams = close_streams
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Take the signals while serving; the program itself must still tidy up after them."""
+        taken = (signal.SIGINT, signal.SIGTERM)
+        before = {one: signal.signal(one, self.handle_exit) for one in taken}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop."""
+        self._close_streams()
+        super().handle_exit(sig, frame)

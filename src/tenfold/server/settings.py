@@ -1,0 +1,108 @@
+"""How a control plane is to be served: where its state lies, and who can reach it.
+
+Only this machine can, unless told otherwise; and then only over TLS, unless told that too.
+"""
+
+import ipaddress
+import socket
+from pathlib import Path
+
+from msgspec import Struct
+
+from tenfold.model.errors import InputError, Refused
+from tenfold.model.node import Node
+from tenfold.model.policy import Policy
+
+PORT = 7410
+BACKLOG = 2_048
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What `run` needs to know."""
+
+    home: Path
+    """The state folder."""
+    nodes: tuple[Node, ...] = ()
+    """Nodes that join where the journal does not know them yet."""
+    policy: Policy = Policy()
+    host: str = "127.0.0.1"
+    port: int = PORT
+    """0 takes any port that is free."""
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    insecure: bool = False
+    """Whether others may reach it without TLS."""
+    journal: str = ""
+    """The URL of a database; empty means a file in the state folder."""
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether what is said is encrypted."""
+        return self.tls_certificate is not None
+
+
+def check(settings: Settings) -> None:
+    """Raise where settings would tell tokens to whoever listens, or do not fit together."""
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        raise InputError(
+            "tls-half",
+            "a certificate and its key come together, and only one was given",
+            "give both, or neither",
+        )
+    for path in (settings.tls_certificate, settings.tls_key):
+        if path is not None and not path.is_file():
+            raise InputError(
+                "no-such-file", f"there is no file `{path}`", "check the path", file=str(path)
+            )
+    if not (is_loopback(settings.host) or settings.has_tls or settings.insecure):
+        raise Refused(
+            "not-encrypted",
+            f"`{settings.host}` can be reached from elsewhere, and tokens would pass in the clear",
+            "give a certificate and a key, or say that this network may see them (--insecure)",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can be reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Return a socket that listens, so that whoever is told the address can connect."""
+    try:
+        found = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, address = found[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _cannot_listen(settings, error) from None
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise _cannot_listen(settings, error) from None
+    return bound
+
+
+def url_of(settings: Settings, bound: socket.socket) -> str:
+    """Return the address to ask at from this machine."""
+    port: int = bound.getsockname()[1]
+    stated = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
+    host = f"[{stated}]" if ":" in stated else stated
+    return f"{'https' if settings.has_tls else 'http'}://{host}:{port}"
+
+
+def _cannot_listen(settings: Settings, error: OSError) -> InputError:
+    return InputError(
+        "cannot-listen",
+        f"`{settings.host}` port {settings.port} cannot be used: {error.strerror or error}",
+        "another control plane may run already; else name another port",
+    )

@@ -1,0 +1,155 @@
+"""Tokens: 256 random bits, shown once, kept as their SHA-256, expiring and revocable.
+
+What is looked up stays in memory for some seconds, so that a busy client does not cost a
+question to the database each time. A token that is revoked here is gone at once; one revoked
+by another process, within those seconds.
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from enum import IntEnum
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import RowMapping, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from tenfold.journal.store import Store
+from tenfold.journal.tables import TOKENS
+from tenfold.model.units import DAY, SECOND
+
+PREFIX = "tf_"
+KEPT_MS = 5 * SECOND
+KEPT_MOST = 10_000
+DAYS = 90
+"""How long a token lasts that does not say."""
+DAYS_MOST = 3_650
+
+
+class Role(IntEnum):
+    """What a token may do; each role may do all that those before it may."""
+
+    viewer = 1
+    member = 2
+    operator = 3
+    admin = 4
+
+
+class Token(Struct, frozen=True, kw_only=True):
+    """Who asks. The token itself is not part of it."""
+
+    id: str
+    name: str
+    team: str
+    role: Role
+    created_ms: int
+    expires_ms: int
+    revoked_ms: int | None = None
+    last_used: int | None = None
+    """The day it was last used, counted from 1970."""
+
+    @property
+    def sees_all_teams(self) -> bool:
+        """Whether jobs of other teams are there for it."""
+        return self.role >= Role.operator
+
+
+class Tokens:
+    """The tokens of one journal; used by many threads."""
+
+    def __init__(self, store: Store, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self.now_ms = now_ms
+        self._kept: dict[str, tuple[int, Token]] = {}
+        """By digest: when it was read, and what it is."""
+
+    def create(self, *, name: str, team: str, role: Role, days: float = DAYS) -> tuple[str, Token]:
+        """Return a new token, for the one time that it is seen, and its record."""
+        secret = PREFIX + secrets.token_urlsafe(32)
+        now_ms = self.now_ms()
+        token = Token(
+            id=f"t-{secrets.token_hex(6)}",
+            name=name,
+            team=team,
+            role=role,
+            created_ms=now_ms,
+            expires_ms=now_ms + round(days * DAY),
+        )
+        row = {
+            "id": token.id,
+            "digest": digest_of(secret),
+            "name": name,
+            "team": team,
+            "role": role.name,
+            "created_ms": token.created_ms,
+            "expires_ms": token.expires_ms,
+        }
+        with self._store.writing() as connection:
+            connection.execute(insert(TOKENS), row)
+        return secret, token
+
+    def all(self) -> list[Token]:
+        """Return every token, the oldest first; those that are over as well."""
+        question = select(TOKENS).order_by(TOKENS.c.created_ms, TOKENS.c.id)
+        with self._store.reading() as connection:
+            return [_token(row) for row in connection.execute(question).mappings()]
+
+    def revoke(self, token_id: str) -> Token | None:
+        """End a token now; return its record, or None where there is none."""
+        with self._store.writing() as connection:
+            row = connection.execute(select(TOKENS).where(TOKENS.c.id == token_id)).mappings()
+            found = row.one_or_none()
+            if found is None:
+                return None
+            token = _token(found)
+            if token.revoked_ms is None:
+                token = replace(token, revoked_ms=self.now_ms())
+                values: dict[str, Any] = {"revoked_ms": token.revoked_ms}
+                connection.execute(update(TOKENS).where(TOKENS.c.id == token_id).values(**values))
+            digest: str = found["digest"]
+        self._kept.pop(digest, None)
+        return token
+
+    def known(self, secret: str) -> Token | None:
+        """Return whose token this is if it was looked up a moment ago; asks nobody."""
+        kept = self._kept.get(digest_of(secret))
+        return kept[1] if kept is not None and self.now_ms() - kept[0] < KEPT_MS else None
+
+    def find(self, secret: str) -> Token | None:
+        """Return whose token this is, over or not; None where it is nobody's."""
+        digest = digest_of(secret)
+        question = select(TOKENS).where(TOKENS.c.digest == digest)
+        with self._store.reading() as connection:
+            row = connection.execute(question).mappings().one_or_none()
+        if row is None or not hmac.compare_digest(row["digest"], digest):
+            return None
+        token = self._used(_token(row))
+        if len(self._kept) >= KEPT_MOST:
+            self._kept.clear()
+        self._kept[digest] = (self.now_ms(), token)
+        return token
+
+    def _used(self, token: Token) -> Token:
+        """Note the day, once a day. A disk that is full does not keep anybody out."""
+        today = self.now_ms() // DAY
+        if token.last_used == today:
+            return token
+        with suppress(SQLAlchemyError), self._store.writing() as connection:
+            change = update(TOKENS).where(TOKENS.c.id == token.id).values(last_used=today)
+            connection.execute(change)
+        return replace(token, last_used=today)
+
+
+def digest_of(secret: str) -> str:
+    """Return what is kept of a token."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+def _token(row: RowMapping) -> Token:
+    values: dict[str, Any] = {key: value for key, value in row.items() if key != "digest"}
+    values["role"] = Role[values["role"]]
+    return Token(**values)

@@ -1,0 +1,71 @@
+"""A control plane with a real journal and a real loop, and clients with every kind of token."""
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from tenfold.model.ids import NodeId, PoolId, SiteId
+from tenfold.model.node import Node
+from tenfold.server.app import make_app
+from tenfold.server.serving import Fittings, Serving
+from tenfold.server.tokens import Role
+from unit.server.plain_executor import Hands, PlainExecutor
+
+NODES = [
+    Node(id=NodeId(f"n{one}"), pool=PoolId("p"), site=SiteId("s"), gpus=4, cpus_milli=8_000)
+    for one in (1, 2)
+]
+
+
+@pytest.fixture
+def hands(tmp_path: Path) -> Hands:
+    return Hands(tmp_path)
+
+
+@pytest.fixture
+def serving(tmp_path: Path, hands: Hands) -> Generator[Serving, None, None]:
+    made = Serving(
+        Fittings(
+            journal=str(tmp_path / "journal.db"),
+            executor=lambda: PlainExecutor(hands),
+            logs=hands,
+            wait_s=20.0,
+        )
+    )
+    made.start(NODES)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def app(serving: Serving) -> Litestar:
+    return make_app(serving.control)
+
+
+@pytest.fixture
+def token(serving: Serving) -> Callable[..., str]:
+    """Return a token of a role, as a header."""
+
+    def made(role: str = "member", team: str = "red", days: float = 1) -> str:
+        secret, _ = serving.control.tokens.create(
+            name=f"{role}-of-{team}", team=team, role=Role[role], days=days
+        )
+        return secret
+
+    return made
+
+
+@pytest.fixture
+def client(app: Litestar) -> Generator[TestClient[Litestar], None, None]:
+    with TestClient(app, raise_server_exceptions=False) as made:
+        yield made
+
+
+@pytest.fixture
+def member(client: TestClient[Litestar], token: Callable[..., str]) -> TestClient[Litestar]:
+    """A client that shows the token of a member of team `red` unless it is told otherwise."""
+    client.headers["Authorization"] = f"Bearer {token()}"
+    return client

@@ -1,0 +1,121 @@
+"""An executor without processes: attempts run until a test ends them."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+from tenfold.clock.wall import now_ms
+from tenfold.live.executor import (
+    AttemptEnded,
+    AttemptStarted,
+    AttemptState,
+    Launch,
+    MemberLog,
+    Sighting,
+)
+from tenfold.model.ids import JobId
+from tenfold.model.units import Millis
+
+
+class Hands:
+    """What the executor knows; it outlives every client, as real processes would."""
+
+    def __init__(self, logs: Path) -> None:
+        self._lock = Lock()
+        self._unseen: list[Sighting] = []
+        self._folder = logs
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK)
+        self.launches: dict[tuple[JobId, int], Launch] = {}
+        self.ends: dict[tuple[JobId, int], AttemptEnded] = {}
+
+    def see(self, sighting: Sighting) -> None:
+        with self._lock:
+            self._unseen.append(sighting)
+        os.eventfd_write(self.bell, 1)
+
+    def seen(self) -> list[Sighting]:
+        with suppress(BlockingIOError):
+            os.eventfd_read(self.bell)
+        with self._lock:
+            seen, self._unseen = self._unseen, []
+        return seen
+
+    def end(self, job_id: str, attempt: int = 1, *, exit_code: int = 0) -> None:
+        """Let an attempt come to its end."""
+        self._end(JobId(job_id), attempt, exit_code)
+
+    def stop(self, job_id: JobId, attempt: int) -> None:
+        end = AttemptEnded(at_ms=Millis(now_ms()), job_id=job_id, attempt=attempt, how="stopped")
+        self.ends[job_id, attempt] = end
+        self.see(end)
+
+    def write(self, job_id: str, text: str, attempt: int = 1, member: int = 0) -> None:
+        """Let a member write something."""
+        with self._path(JobId(job_id), attempt, member).open("a") as file:
+            file.write(text)
+
+    def logs(self, job_id: JobId, attempt: int, member: int, bytes_most: int = 65_536) -> MemberLog:
+        path = self._path(job_id, attempt, member)
+        if not path.exists():
+            return MemberLog(tail=b"", paths=(), bytes_kept=0)
+        content = path.read_bytes()
+        return MemberLog(tail=content[-bytes_most:], paths=(str(path),), bytes_kept=len(content))
+
+    def _end(self, job_id: JobId, attempt: int, exit_code: int) -> None:
+        end = AttemptEnded(
+            at_ms=Millis(now_ms()), job_id=job_id, attempt=attempt, exit_code=exit_code
+        )
+        self.ends[job_id, attempt] = end
+        self.see(end)
+
+    def _path(self, job_id: JobId, attempt: int, member: int) -> Path:
+        return self._folder / f"{job_id}.{attempt}.{member}.log"
+
+
+class PlainExecutor:
+    """A client of the hands."""
+
+    def __init__(self, hands: Hands) -> None:
+        self._hands = hands
+
+    def fileno(self) -> int:
+        return self._hands.bell
+
+    def start(self, launch: Launch) -> None:
+        key = (launch.job_id, launch.attempt)
+        if key not in self._hands.launches:
+            self._hands.launches[key] = launch
+            self._hands.see(AttemptStarted(Millis(now_ms()), *key))
+
+    def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
+        if (job_id, attempt) not in self._hands.ends:
+            self._hands.stop(job_id, attempt)
+
+    def sightings(self) -> list[Sighting]:
+        return self._hands.seen()
+
+    def attempts(self) -> list[AttemptState]:
+        return [
+            AttemptState(
+                job_id=job_id,
+                attempt=number,
+                phase="ended" if (job_id, number) in self._hands.ends else "running",
+                members=launch.members,
+                ordered_ms=Millis(0),
+                started_ms=Millis(1),
+                end=self._hands.ends.get((job_id, number)),
+            )
+            for (job_id, number), launch in self._hands.launches.items()
+        ]
+
+    def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
+        for key in attempts:
+            self._hands.launches.pop(key, None)
+
+    def logs(self, job_id: JobId, attempt: int, member: int, bytes_most: int = 65_536) -> MemberLog:
+        return self._hands.logs(job_id, attempt, member, bytes_most)
+
+    def close(self) -> None:
+        pass

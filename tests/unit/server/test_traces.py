@@ -1,0 +1,67 @@
+"""Spans: one for a request, one for a cycle, and none where nobody asked for them."""
+
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from litestar.testing import TestClient
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from tenfold.model.errors import InputError
+from tenfold.server.app import make_app
+from tenfold.server.serving import Fittings, Serving
+from tenfold.server.tokens import Role
+from tenfold.server.traces import ENDPOINT, traces_here, traces_to
+from unit.server.plain_executor import Hands, PlainExecutor
+from unit.server.waiting import until
+
+EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+
+
+@pytest.fixture
+def spans() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def serving(
+    tmp_path: Path, hands: Hands, spans: InMemorySpanExporter
+) -> Generator[Serving, None, None]:
+    fittings = Fittings(
+        journal=str(tmp_path / "journal.db"),
+        executor=lambda: PlainExecutor(hands),
+        logs=hands,
+        traces=traces_to(spans),
+    )
+    made = Serving(fittings)
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_requests_and_cycles_are_spanned(serving: Serving, spans: InMemorySpanExporter):
+    secret, _ = serving.control.tokens.create(name="a", team="red", role=Role.member)
+    with TestClient(make_app(serving.control)) as client:
+        client.headers["Authorization"] = f"Bearer {secret}"
+        client.post("/api/v1/jobs", json={"command": ["true"]})
+
+    def found() -> set[str]:
+        return {span.name for span in spans.get_finished_spans()}
+
+    until(lambda: found() >= {"POST /api/v1/jobs", "cycle"})
+    (request,) = [one for one in spans.get_finished_spans() if one.name == "POST /api/v1/jobs"]
+    assert request.attributes is not None
+    assert request.attributes["http.response.status_code"] == 201
+    assert not any(secret in str(span.attributes) for span in spans.get_finished_spans())
+
+
+def test_spans_are_made_when_the_environment_asks(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(ENDPOINT, raising=False)
+    with traces_here().request("GET", "/") as told:
+        assert told == {}
+    monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, EXPORTER, None)
+    with pytest.raises(InputError) as refused:
+        traces_here()
+    assert refused.value.code == "otel-not-installed"

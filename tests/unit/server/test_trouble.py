@@ -1,0 +1,97 @@
+"""While the loop cannot run, reading goes on, writing is refused, and the reason is said."""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from litestar import Litestar, get
+from litestar.testing import TestClient
+
+from tenfold.server.access import needs
+from tenfold.server.app import make_app
+from tenfold.server.serving import Fittings, Serving
+from unit.server.plain_executor import Hands, PlainExecutor
+from unit.server.waiting import until
+
+Client = TestClient[Litestar]
+
+
+class Switch:
+    """Whether the executor can be reached."""
+
+    def __init__(self) -> None:
+        self.is_broken = True
+
+
+@pytest.fixture
+def switch() -> Switch:
+    return Switch()
+
+
+@pytest.fixture
+def serving(tmp_path: Path, hands: Hands, switch: Switch) -> Generator[Serving, None, None]:
+    def executor() -> PlainExecutor:
+        if switch.is_broken:
+            raise OSError("the executor of `/home/somebody` is away")
+        return PlainExecutor(hands)
+
+    journal = str(tmp_path / "journal.db")
+    made = Serving(Fittings(journal=journal, executor=executor, logs=hands, wait_s=0.2))
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_trouble_is_said_and_ends(member: Client, serving: Serving, switch: Switch):
+    until(lambda: serving.plane.trouble is not None)
+    ready = member.get("/readyz")
+    assert ready.status_code == 503
+    assert ready.json()["code"] == "loop-failed"
+    assert "the executor of `...` is away" in ready.json()["detail"]
+    refused = member.post("/api/v1/jobs", json={"command": ["true"]})
+    assert (refused.status_code, refused.json()["code"]) == (503, "loop-failed")
+    assert member.get("/api/v1/jobs").status_code == 200
+    assert member.get("/healthz").json() == {"status": "alive"}
+    assert "tenfold_loop_up 0.0" in member.get("/metrics").text
+    switch.is_broken = False
+    until(lambda: member.get("/readyz").status_code == 200)
+    assert member.post("/api/v1/jobs", json={"command": ["true"]}).status_code == 201
+
+
+def test_a_loop_that_does_not_answer_leaves_it_open(member: Client, serving: Serving):
+    until(lambda: serving.plane.trouble is not None)
+    serving.plane.trouble = None
+    answer = member.post("/api/v1/jobs", json={"command": ["true"]})
+    if serving.plane.trouble is None:
+        assert (answer.status_code, answer.json()["code"]) == (503, "not-known")
+    assert answer.status_code == 503
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_loop_that_is_gone_is_not_called_ready(member: Client, serving: Serving, monkeypatch):
+    def gone() -> None:
+        raise SystemExit
+
+    until(lambda: serving.plane.trouble is not None)
+    monkeypatch.setattr(serving.plane, "run_once", gone)
+    until(lambda: member.get("/readyz").json()["code"] == "loop-ended")
+    assert member.post("/api/v1/jobs", json={"command": ["true"]}).status_code == 503
+
+
+def test_after_the_end_nothing_is_taken(member: Client, serving: Serving):
+    serving.inbox.close()
+    answer = member.post("/api/v1/jobs", json={"command": ["true"]})
+    assert (answer.status_code, answer.json()["code"]) == (503, "shutting-down")
+
+
+def test_a_bug_is_answered_without_its_trace(serving: Serving):
+    @get("/api/v1/broken", opt=needs(None))
+    async def broken() -> str:
+        raise RuntimeError("a secret of the inside")
+
+    with TestClient(make_app(serving.control, (broken,)), raise_server_exceptions=False) as client:
+        answer = client.get("/api/v1/broken")
+    assert answer.status_code == 500
+    assert answer.json()["code"] == "bug"
+    assert "secret" not in answer.text
+    assert "Traceback" not in answer.text
