@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tenfold.client.async_client import AsyncClient
+    from tenfold.client.client import Client
     from tenfold.compose.estimate_serve import estimate_serve
     from tenfold.compose.estimate_train import estimate_train
     from tenfold.compose.fleet import load_facts, load_fleet
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AsyncClient",
+    "Client",
     "FleetSpec",
     "ServeQuestion",
     "ServeRow",
@@ -36,6 +40,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncClient": "tenfold.client.async_client",
+    "Client": "tenfold.client.client",
     "FleetSpec": "tenfold.model.fleet_spec",
     "ServeQuestion": "tenfold.compose.planning_serve",
     "ServeRow": "tenfold.files.estimate_rows",

@@ -1,33 +1,34 @@
-"""`tenfold job`: why a job waits, who waits and runs, and what a submission would come to."""
+"""`tenfold job`: hand in jobs, look at them and take them back, and ask why one waits.
+
+Without `--state` the verbs ask the control plane that runs; with it, a recorded run. The two
+are imported where they are used: neither needs what the other does.
+"""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.errors import Done
-from tenfold.cli.job_show import list_json, show_answer, show_dry_run, show_jobs
-from tenfold.cli.output import print_json
-from tenfold.cli.quantities import seconds
-from tenfold.files.job_file import read_job_file
-from tenfold.files.replay_bundle import read_bundle
 from tenfold.model.errors import InputError, Unreachable
-from tenfold.model.units import SECOND, Millis
-from tenfold.study.why_remedies import Sought
-from tenfold.study.why_saved import Saved, ask, dry_run, saved_at
 
 app = App(
     name="job",
-    help="Ask why a job waits, list jobs, try a submission.",
+    help="Hand in, list, follow and cancel jobs; ask why one waits.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
 
-EXIT_NO = 1
-State = Annotated[Path, Parameter(name="--state", help="A run that `sim run --bundle` wrote.")]
+Sought = Literal["none", "cheapest", "every"]
+JobName = Annotated[str, Parameter(help="The job's name.")]
+State = Annotated[
+    Path | None,
+    Parameter(
+        name="--state", help="Ask about a run that `sim run --bundle` wrote, not the live one."
+    ),
+]
 At = Annotated[
     str | None,
-    Parameter(help="The moment to ask about, from the start of the run: 90m, 12h, 3d. Its end."),
+    Parameter(help="With a recorded run, the moment from its start: 90m, 12h, 3d. Its end."),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 Quick = Annotated[
@@ -38,11 +39,126 @@ Every = Annotated[
 ]
 
 
+@app.command(name="submit")
+def submit_command(
+    file: Annotated[Path, Parameter(help="A job file, TOML or YAML.")],
+    *,
+    wait: Annotated[
+        bool, Parameter(negative="", help="Wait for its end; status 1 unless it succeeds.")
+    ] = False,
+    follow: Annotated[
+        bool, Parameter(negative="", help="Print what it writes until it is over, then as --wait.")
+    ] = False,
+    dry: Annotated[
+        bool, Parameter(name="--dry-run", negative="", help="Only say what would become of it.")
+    ] = False,
+    state: Annotated[
+        Path | None, Parameter(name="--state", help="With --dry-run, a recorded run to try it on.")
+    ] = None,
+    at: At = None,
+    quick: Quick = False,
+    every: Every = False,
+    as_json: Json = False,
+) -> None:
+    """Hand in a job, and print its name once it will not be lost.
+
+    With --dry-run nothing is handed in: the file is checked, and with --state tried on a recorded
+    run: would it start and where, or why not, and when. Status 1 where it would never start.
+    """
+    sought = _sought(quick, every)
+    if dry and state is not None:
+        from tenfold.cli.job_saved import dry_run_saved  # noqa: PLC0415
+
+        dry_run_saved(file, state, at, sought, as_json=as_json)
+        return
+    from tenfold.cli import job_live  # noqa: PLC0415
+
+    if dry:
+        job_live.check_file(file, as_json=as_json)
+        return
+    if state is not None:
+        raise Unreachable(
+            "no-control-plane",
+            f"nothing can be handed in to `{state}`: no control plane is running in a record",
+            "add --dry-run, or leave out --state",
+        )
+    job_live.submit(file, job_live.SubmitOptions(wait=wait, follow=follow, as_json=as_json))
+
+
+@app.command(name="list")
+def list_command(
+    *,
+    team: Annotated[str | None, Parameter(help="Only this team's jobs.")] = None,
+    state: Annotated[
+        str | None,
+        Parameter(help="Only jobs in this state; or a recorded run to list instead."),
+    ] = None,
+    state_of: Annotated[
+        Literal["pending", "running"] | None,
+        Parameter(help="With a recorded run, only jobs that wait, or run."),
+    ] = None,
+    at: At = None,
+    limit: Annotated[int, Parameter(help="As many at most. 100.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """List jobs, the newest first, with what those that wait are waiting for."""
+    if state is not None and _is_record(state):
+        from tenfold.cli.job_saved import list_saved  # noqa: PLC0415
+
+        list_saved(Path(state), at, team=team, state_of=state_of, as_json=as_json)
+        return
+    from tenfold.cli import job_live  # noqa: PLC0415
+
+    job_live.list_jobs(team=team, state=state or state_of, limit=limit, as_json=as_json)
+
+
+@app.command(name="show")
+def show_command(
+    job: JobName,
+    *,
+    eta: Annotated[
+        bool, Parameter(negative="", help="Forecast its start, which may take seconds.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a job: how it stands and why, and every attempt to run it."""
+    from tenfold.cli import job_live  # noqa: PLC0415
+
+    job_live.show_one(job, eta=eta, as_json=as_json)
+
+
+@app.command(name="logs")
+def logs_command(
+    job: JobName,
+    *,
+    follow: Annotated[bool, Parameter(negative="", help="Go on until the job is over.")] = False,
+    member: Annotated[int, Parameter(help="Which process of the gang. The first, 0.")] = 0,
+    attempt: Annotated[int | None, Parameter(help="Which attempt. The latest.")] = None,
+    tail: Annotated[int | None, Parameter(help="As many bytes from the end.")] = None,
+) -> None:
+    """Print what a job wrote, to its standard output and error."""
+    from tenfold.cli import job_live  # noqa: PLC0415
+
+    job_live.logs(job, follow=follow, member=member, attempt=attempt, tail=tail)
+
+
+@app.command(name="cancel")
+def cancel_command(
+    *jobs: Annotated[str, Parameter(help="The jobs' names.")], as_json: Json = False
+) -> None:
+    """Take back jobs that wait, and end those that run: SIGTERM, and SIGKILL after their grace."""
+    if not jobs:
+        raise InputError("no-job", "no job was named", "`tenfold job list` names them")
+    from tenfold.cli import job_live  # noqa: PLC0415
+
+    job_live.cancel(jobs, as_json=as_json)
+
+
 @app.command(name="why")
 def why_command(
-    job: Annotated[str, Parameter(help="The job's name.")],
+    job: JobName,
     *,
-    state: State,
+    state: State = None,
     at: At = None,
     quick: Quick = False,
     every: Every = False,
@@ -52,56 +168,20 @@ def why_command(
 
     A job that runs or is over gets its story: why it waited, was stopped or refused.
     """
-    answer = ask(_saved(state, at), job, _sought(quick, every))
-    print_json(answer) if as_json else show_answer(answer)
+    sought = _sought(quick, every)
+    if state is not None:
+        from tenfold.cli.job_saved import why_saved  # noqa: PLC0415
+
+        why_saved(state, at, job, sought, as_json=as_json)
+        return
+    from tenfold.cli import job_live  # noqa: PLC0415
+
+    job_live.why(job, sought, as_json=as_json)
 
 
-@app.command(name="list")
-def list_command(
-    *,
-    state: State,
-    at: At = None,
-    team: Annotated[str | None, Parameter(help="Only this team's jobs.")] = None,
-    state_of: Annotated[
-        Literal["pending", "running"] | None, Parameter(help="Only jobs that wait, or run.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """List the jobs that wait or run at a moment of a recorded run, with the reasons of waits."""
-    rows = list_json(_saved(state, at), team=team, state=state_of)
-    print_json(rows) if as_json else show_jobs(rows)
-
-
-@app.command(name="submit")
-def submit_command(
-    file: Annotated[Path, Parameter(help="A job file, TOML or YAML.")],
-    *,
-    dry: Annotated[
-        bool, Parameter(name="--dry-run", negative="", help="Only say what would become of it.")
-    ] = False,
-    state: Annotated[
-        Path | None, Parameter(name="--state", help="With --dry-run, a run to try it on.")
-    ] = None,
-    at: At = None,
-    quick: Quick = False,
-    every: Every = False,
-    as_json: Json = False,
-) -> None:
-    """Try a submission: would the job start now and where, or why not, and when.
-
-    Ends with status 1 where the job would never start.
-    """
-    job = read_job_file(file)
-    if not dry or state is None:
-        raise Unreachable(
-            "no-control-plane",
-            f"job `{job.id}` cannot be submitted: no control plane is running",
-            "`--dry-run --state run.jsonl.gz` tries it on a recorded run",
-        )
-    found = dry_run(_saved(state, at), job, _sought(quick, every))
-    print_json(found) if as_json else show_dry_run(found)
-    if found.state == "never":
-        raise Done(EXIT_NO)
+def _is_record(state: str) -> bool:
+    """Tell whether `--state` names a file; states are plain words."""
+    return "." in state or "/" in state or Path(state).exists()
 
 
 def _sought(quick: bool, every: bool) -> Sought:
@@ -112,8 +192,3 @@ def _sought(quick: bool, every: bool) -> Sought:
             "ask one after the other",
         )
     return "none" if quick else "every" if every else "cheapest"
-
-
-def _saved(state: Path, at: str | None) -> Saved:
-    at_ms = None if at is None else Millis(round(seconds(at, "--at") * SECOND))
-    return saved_at(read_bundle(state), at_ms)

@@ -83,7 +83,7 @@ def show_answer(answer: Answer) -> None:
     stops = [one for one in (story.stages if story else ()) if one.code == "stop-ordered"]
     if stops:
         show(f"it was stopped before: {stops[-1].sentence}")
-    _show_why(answer.why)
+    show_waiting(answer.why)
 
 
 def show_dry_run(found: Why) -> None:
@@ -93,10 +93,11 @@ def show_dry_run(found: Why) -> None:
         return
     verb = "would never start" if found.state == "never" else "would wait"
     show(f"`{found.job_id}` {verb}")
-    _show_why(found)
+    show_waiting(found)
 
 
-def _show_why(found: Why) -> None:
+def show_waiting(found: Why) -> None:
+    """Print what a job waits for, what is promised to it, and what would let it start."""
     show(f"because: {found.reason.sentence} [{found.reason.code}]")
     if found.ahead:
         show(f"ahead of it: {count(found.ahead, 'job')}")

@@ -24,6 +24,7 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
+app.command("tenfold.cli.up:app", name="up", help="Start the control plane of this machine.")
 app.command("tenfold.cli.grow:app", name="grow", help="Name what breaks first at 2x, 5x, 10x.")
 app.command("tenfold.cli.facts:app", name="facts", help="Figures about hardware, prices, models.")
 app.command(
@@ -36,7 +37,9 @@ app.command(
 )
 app.command("tenfold.cli.sim:app", name="sim", help="Run jobs through the deciders, simulated.")
 app.command("tenfold.cli.replay:app", name="replay", help="Replay a recorded run, and explain it.")
-app.command("tenfold.cli.job:app", name="job", help="Ask why a job waits, try a submission.")
+app.command("tenfold.cli.job:app", name="job", help="Hand in jobs, follow them, ask why one waits.")
+app.command("tenfold.cli.node:app", name="node", help="List nodes, take them out of use and back.")
+app.command("tenfold.cli.token:app", name="token", help="Make, list and revoke tokens.")
 app.command("tenfold.cli.policy:app", name="policy", help="Check, show and preview policies.")
 app.command("tenfold.cli.bench:app", name="bench", help="Run public scale scenarios, side by side.")
 app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")

@@ -1,0 +1,1 @@
+"""The Python client: typed calls to a control plane, plain and async."""

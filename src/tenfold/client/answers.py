@@ -1,0 +1,182 @@
+"""What a control plane answers, as values.
+
+Keys that a newer control plane adds are passed over, so that an older client goes on.
+Moments are ISO 8601 in UTC, as they were sent.
+"""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+JobState = Literal["pending", "starting", "running", "stopping", "succeeded", "failed", "cancelled"]
+OVER: tuple[JobState, ...] = ("succeeded", "failed", "cancelled")
+Role = Literal["viewer", "member", "operator", "admin"]
+
+
+class Submitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job that will not be lost. An array has the name that its members share."""
+
+    id: str
+    name: str = ""
+    team: str = ""
+    state: JobState = "pending"
+    count: int = 0
+    """Members of an array; 0 for one job."""
+    members: tuple[str, ...] = ()
+    """The first of them by name."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Every job by its name: the one, or all members of the array."""
+        if not self.count:
+            return (self.id,)
+        return tuple(f"{self.id}[{member}]" for member in range(self.count))
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """What became of several submissions, in their order."""
+
+    jobs: tuple[Submitted, ...]
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One start that was ordered, and what became of it."""
+
+    number: int
+    started_at: str | None = None
+    ended_at: str | None = None
+    nodes: tuple[str, ...] = ()
+    exit_code: int | None = None
+    reason: str = ""
+
+
+class Reason(Struct, frozen=True, kw_only=True):
+    """Why a job stands where it stands."""
+
+    code: str
+    sentence: str
+
+
+class Eta(Struct, frozen=True, kw_only=True):
+    """Moments by which a waiting job starts in half, and in nine of ten, such cases."""
+
+    p50_at: str
+    p90_at: str
+    basis: str = ""
+    calibrated: bool = False
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """One job as it stands."""
+
+    id: str
+    name: str = ""
+    team: str = ""
+    state: JobState
+    attempts: tuple[Attempt, ...] = ()
+    reason: Reason
+    eta: Eta | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has come to its end, and will not run again."""
+        return self.state in OVER
+
+    @property
+    def exit_code(self) -> int | None:
+        """What its last attempt left behind; None where there is none, or it still runs."""
+        return self.attempts[-1].exit_code if self.attempts else None
+
+
+class JobPage(Struct, frozen=True, kw_only=True):
+    """A page of jobs, the newest first."""
+
+    jobs: tuple[Job, ...]
+    next: int | None = None
+    """What to give as `before` for the page that follows; None at the end."""
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """A wish about a job or a node that was taken, and how that stands now."""
+
+    id: str
+    state: str
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """Why a job stands where it stands; of one that waits, what would let it start."""
+
+    id: str
+    state: JobState
+    at: str | None = None
+    reason: Reason
+    why: dict[str, Any] | None = None
+    """Room, holders, standing and remedies of a job that waits."""
+    eta: Eta | None = None
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """One node as it stands."""
+
+    id: str
+    site: str = ""
+    pool: str = ""
+    accelerator: str = ""
+    gpus: int = 0
+    state: str
+    cause: str = ""
+    changed_at: str | None = None
+
+
+class Nodes(Struct, frozen=True, kw_only=True):
+    """Every node that ever joined."""
+
+    nodes: tuple[Node, ...]
+
+
+class FleetNow(Struct, frozen=True, kw_only=True):
+    """What there is and what it does, counted by state."""
+
+    at: str | None = None
+    nodes: dict[str, int] = field(default_factory=dict[str, int])
+    gpus: dict[str, int] = field(default_factory=dict[str, int])
+    accelerators: dict[str, int] = field(default_factory=dict[str, int])
+    jobs: dict[str, int] = field(default_factory=dict[str, int])
+    event: int = 0
+    """The last event that is counted in."""
+
+
+class Token(Struct, frozen=True, kw_only=True):
+    """A token without what makes it one."""
+
+    id: str
+    name: str
+    team: str
+    role: str
+    created_at: str | None = None
+    expires_at: str | None = None
+    revoked_at: str | None = None
+    last_used_on: str | None = None
+
+
+class NewToken(Struct, frozen=True, kw_only=True):
+    """A token, the one time that it is shown."""
+
+    token: str
+    record: Token
+
+
+class Tokens(Struct, frozen=True, kw_only=True):
+    """Every token, the oldest first."""
+
+    tokens: tuple[Token, ...]
+
+
+class JournalEvent(Struct, frozen=True, kw_only=True):
+    """One fact of the journal."""
+
+    seq: int
+    kind: str
+    """Its name in the past tense: `JobStarted`."""
+    body: dict[str, Any]
+    """Its fields, `at_ms` first."""

@@ -1,0 +1,179 @@
+"""Every call of the HTTP API as a value: what is sent, and what comes back.
+
+Both clients carry out the same values, so that they cannot come to differ.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Required, TypedDict, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from tenfold.client import answers
+from tenfold.client.problems import stranger
+
+API = "/api/v1"
+PAGE_MOST = 1_000
+Answer = TypeVar("Answer")
+Params = dict[str, str]
+
+
+class JobKeys(TypedDict, total=False):
+    """The keys of a job file; everything but the command has a default."""
+
+    command: Required[Sequence[str]]
+    name: str
+    team: str
+    image: str
+    nodes: int
+    gpus_per_node: float
+    accelerator: str | Sequence[str]
+    cpus_per_node: float
+    memory_gib_per_node: float
+    time_limit: str | float
+    priority: int
+    preemptible: bool
+    elastic: Mapping[str, int]
+    array: int
+    after: Sequence[str]
+    env: Mapping[str, str]
+    workdir: str
+    checkpoint: Mapping[str, str | float]
+    grace: str | float
+    silent_limit: str | float
+    kind: str
+    off_peak: bool
+    within: str
+    how: str
+    needs: Sequence[str]
+    avoids: Sequence[str]
+
+
+class Call(Struct, Generic[Answer], frozen=True, kw_only=True):
+    """One request, and the type of its answer."""
+
+    method: str
+    path: str
+    answer: type[Answer]
+    params: Params = {}
+    body: bytes | None = None
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether asking twice does no more than asking once."""
+        return self.method == "GET"
+
+    def read(self, content: bytes, url: str) -> Answer:
+        """Return the answer as a value."""
+        try:
+            return msgspec.json.decode(content, type=self.answer)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise stranger(url, str(error)) from None
+
+
+def submit(job: Mapping[str, Any]) -> Call[answers.Submitted]:
+    """Hand in one job or array."""
+    return _post("/jobs", answers.Submitted, job)
+
+
+def submit_many(jobs: Sequence[Mapping[str, Any]]) -> Call[answers.Batch]:
+    """Hand in several, all of them or none."""
+    return _post("/jobs", answers.Batch, {"jobs": jobs})
+
+
+def show(job_id: str, *, eta: bool) -> Call[answers.Job]:
+    """Look at one job."""
+    return _get(_job(job_id), answers.Job, eta=eta or None)
+
+
+def page(
+    *, team: str | None, state: str | None, before: int | None, limit: int
+) -> Call[answers.JobPage]:
+    """Look at a page of jobs, the newest first."""
+    return _get("/jobs", answers.JobPage, team=team, state=state, before=before, limit=limit)
+
+
+def cancel(job_id: str) -> Call[answers.Taken]:
+    """Take back a job that waits, or end one that runs."""
+    return Call(method="DELETE", path=API + _job(job_id), answer=answers.Taken)
+
+
+def why(job_id: str, *, seek: str, eta: bool) -> Call[answers.Why]:
+    """Ask why a job stands where it stands."""
+    return _get(f"{_job(job_id)}/why", answers.Why, seek=seek, eta=eta or None)
+
+
+def nodes() -> Call[answers.Nodes]:
+    """Look at the nodes."""
+    return _get("/nodes", answers.Nodes)
+
+
+def mark(node_id: str, verb: str, cause: str = "") -> Call[answers.Taken]:
+    """Cordon a node, bring it back, or say that it is gone."""
+    params = {"cause": cause} if cause else {}
+    path = f"/nodes/{quote(node_id, safe='')}/{verb}"
+    return Call(method="POST", path=API + path, answer=answers.Taken, params=params)
+
+
+def fleet() -> Call[answers.FleetNow]:
+    """Look at the fleet in a few figures."""
+    return _get("/fleet", answers.FleetNow)
+
+
+def who_am_i() -> Call[answers.Token]:
+    """Ask whose token this is."""
+    return _get("/whoami", answers.Token)
+
+
+def tokens() -> Call[answers.Tokens]:
+    """Look at the tokens."""
+    return _get("/tokens", answers.Tokens)
+
+
+def create_token(name: str, team: str, role: str, days: float | None) -> Call[answers.NewToken]:
+    """Make a token."""
+    body = {"name": name, "team": team, "role": role}
+    return _post("/tokens", answers.NewToken, body if days is None else {**body, "days": days})
+
+
+def revoke_token(token_id: str) -> Call[answers.Token]:
+    """End a token."""
+    path = f"{API}/tokens/{quote(token_id, safe='')}"
+    return Call(method="DELETE", path=path, answer=answers.Token)
+
+
+def logs(
+    job_id: str, *, member: int, attempt: int | None, tail: int | None, follow: bool
+) -> Call[bytes]:
+    """Read what a member wrote."""
+    return _get(
+        f"{_job(job_id)}/logs",
+        bytes,
+        member=member,
+        attempt=attempt,
+        tail=tail,
+        follow=follow or None,
+    )
+
+
+def events(*, follow: bool) -> Call[answers.JournalEvent]:
+    """Read the journal as it is written."""
+    return _get("/events", answers.JournalEvent, follow=follow)
+
+
+def _job(job_id: str) -> str:
+    return f"/jobs/{quote(job_id, safe='')}"
+
+
+def _get(path: str, answer: type[Answer], **params: str | float | None) -> Call[Answer]:
+    said = {key: _word(value) for key, value in params.items() if value is not None}
+    return Call(method="GET", path=API + path, answer=answer, params=said)
+
+
+def _word(value: str | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _post(path: str, answer: type[Answer], body: Mapping[str, Any]) -> Call[Answer]:
+    return Call(method="POST", path=API + path, answer=answer, body=msgspec.json.encode(body))

@@ -1,0 +1,309 @@
+"""`tenfold.Client`: hand in jobs, look at them and wait for them, from Python."""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+
+from tenfold.client import calls
+from tenfold.client.answers import (
+    FleetNow,
+    Job,
+    JobPage,
+    JobState,
+    JournalEvent,
+    NewToken,
+    Node,
+    Role,
+    Submitted,
+    Taken,
+    Token,
+    Why,
+)
+from tenfold.client.place import find_place
+from tenfold.client.problems import problem_of, silent
+from tenfold.client.streams import EventReader, LogFollower, text_reader
+from tenfold.client.tries import Patience, Seat, Tries, looks
+from tenfold.client.words import log_broke_off, not_over
+from tenfold.model.errors import TenfoldError, Unreachable
+
+if TYPE_CHECKING:
+    import httpx
+
+TIMEOUT_S = 60.0
+"""How long an answer may take; the control plane itself gives up after half of it."""
+Answer = TypeVar("Answer")
+
+
+class Client:
+    """A connection to a control plane; use it from one thread, and close it or use `with`.
+
+    Without arguments it asks the one that `TENFOLD_URL` and `TENFOLD_TOKEN` name, or the one that
+    `tenfold up` started on this machine.
+    """
+
+    def __init__(
+        self, url: str | None = None, token: str | None = None, *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        from tenfold.client.connections import connection  # noqa: PLC0415
+
+        self._seat = Seat(find_place(url, token))
+        self._http = connection(self._seat.place, timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
+    @property
+    def url(self) -> str:
+        """Where it asks."""
+        return self._seat.place.url
+
+    def submit(self, **job: Unpack[calls.JobKeys]) -> Submitted:
+        """Hand in a job by the keys of a job file; return once it will not be lost."""
+        return self._ask(calls.submit(job))
+
+    def submit_file(self, path: str | Path) -> Submitted:
+        """Hand in a job file; its faults are named with their lines."""
+        from tenfold.files.submission import read_submission  # noqa: PLC0415
+
+        return self._ask(calls.submit(read_submission(Path(path))))
+
+    def submit_many(self, jobs: Sequence[Mapping[str, Any]]) -> tuple[Submitted, ...]:
+        """Hand in several jobs, all of them or none, in one commit."""
+        return self._ask(calls.submit_many(jobs)).jobs
+
+    def job(self, job_id: str, *, eta: bool = False) -> Job:
+        """Return a job as it stands; with `eta`, when it will start, which may take seconds."""
+        return self._ask(calls.show(job_id, eta=eta))
+
+    def page(
+        self,
+        *,
+        team: str | None = None,
+        state: JobState | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> JobPage:
+        """Return a page of jobs, the newest first."""
+        return self._ask(calls.page(team=team, state=state, before=before, limit=limit))
+
+    def jobs(self, *, team: str | None = None, state: JobState | None = None) -> Iterator[Job]:
+        """Yield jobs, the newest first, page by page."""
+        before: int | None = None
+        while True:
+            page = self.page(team=team, state=state, before=before, limit=calls.PAGE_MOST)
+            yield from page.jobs
+            before = page.next
+            if before is None:
+                return
+
+    def cancel(self, job_id: str) -> Taken:
+        """Take back a job that waits, or tell one that runs to end."""
+        return self._ask(calls.cancel(job_id))
+
+    def why(
+        self,
+        job_id: str,
+        *,
+        seek: Literal["none", "cheapest", "every"] = "cheapest",
+        eta: bool = False,
+    ) -> Why:
+        """Return why a job waits and what would let it start."""
+        return self._ask(calls.why(job_id, seek=seek, eta=eta))
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return the nodes of the fleet."""
+        return self._ask(calls.nodes()).nodes
+
+    def cordon(self, node_id: str) -> Taken:
+        """Let a node take no new work."""
+        return self._ask(calls.mark(node_id, "cordon"))
+
+    def uncordon(self, node_id: str) -> Taken:
+        """Let a node take work again."""
+        return self._ask(calls.mark(node_id, "uncordon"))
+
+    def fail(self, node_id: str, cause: str = "") -> Taken:
+        """Say that a node is gone: what runs there is ended and waits again."""
+        return self._ask(calls.mark(node_id, "fail", cause))
+
+    def fleet(self) -> FleetNow:
+        """Return the fleet in a few figures."""
+        return self._ask(calls.fleet())
+
+    def who_am_i(self) -> Token:
+        """Return whose token this is."""
+        return self._ask(calls.who_am_i())
+
+    def tokens(self) -> tuple[Token, ...]:
+        """Return every token, without what makes it one."""
+        return self._ask(calls.tokens()).tokens
+
+    def create_token(
+        self, name: str, *, team: str, role: Role = "member", days: float | None = None
+    ) -> NewToken:
+        """Make a token; this is the one time that it is shown."""
+        return self._ask(calls.create_token(name, team, role, days))
+
+    def revoke_token(self, token_id: str) -> Token:
+        """End a token now."""
+        return self._ask(calls.revoke_token(token_id))
+
+    def wait(self, job_id: str, *, timeout_s: float | None = None) -> Job:
+        """Return a job once it is over; raise `NoAnswer` where `timeout_s` passes before.
+
+        A control plane that is started again meanwhile does not end the wait.
+        """
+        ends_s = None if timeout_s is None else monotonic() + timeout_s
+        patience = Patience(self._seat)
+        for pause_s in looks():
+            try:
+                job = self.job(job_id)
+            except Unreachable as wrong:
+                patience.away(wrong, monotonic())
+            else:
+                patience.there()
+                if job.is_over:
+                    return job
+            if ends_s is not None and monotonic() + pause_s > ends_s:
+                break
+            sleep(pause_s)
+        raise not_over(job_id, timeout_s)
+
+    @overload
+    def logs(
+        self,
+        job_id: str,
+        *,
+        follow: Literal[False] = False,
+        member: int = 0,
+        attempt: int | None = None,
+        tail: int | None = None,
+    ) -> str: ...
+
+    @overload
+    def logs(
+        self,
+        job_id: str,
+        *,
+        follow: Literal[True],
+        member: int = 0,
+        attempt: int | None = None,
+        tail: int | None = None,
+    ) -> Iterator[str]: ...
+
+    def logs(
+        self,
+        job_id: str,
+        *,
+        follow: bool = False,
+        member: int = 0,
+        attempt: int | None = None,
+        tail: int | None = None,
+    ) -> str | Iterator[str]:
+        """Return the end of what a job wrote: `tail` bytes of the latest attempt's first member.
+
+        With `follow`, yield it as it comes, attempt after attempt, until the job is over.
+        """
+        if follow:
+            return self._followed(job_id, member, LogFollower(attempt), tail)
+        call = calls.logs(job_id, member=member, attempt=attempt, tail=tail, follow=False)
+        return self._content(call).decode(errors="replace")
+
+    def events(self, *, after: int | None = None, follow: bool = True) -> Iterator[JournalEvent]:
+        """Yield events of the journal after a number; without one, those that come from now on.
+
+        With `follow` it goes on for ever, over a control plane that is started again, too.
+        """
+        reader, patience, pauses = EventReader(after), Patience(self._seat), looks()
+        call = calls.events(follow=follow)
+        while True:
+            reader.begin()
+            try:
+                with self._stream(call, reader.headers) as answer:
+                    pauses = looks()
+                    patience.there()
+                    for line in answer.iter_lines():
+                        event = reader.read(line)
+                        if event is not None:
+                            yield event
+            except TenfoldError as wrong:
+                if not follow:
+                    raise
+                patience.away(wrong, monotonic())
+            if not follow:
+                return
+            sleep(next(pauses))
+
+    def _followed(
+        self, job_id: str, member: int, follower: LogFollower, tail: int | None
+    ) -> Iterator[str]:
+        pauses = looks()
+        while True:
+            job = self.job(job_id)
+            if not follower.next_attempt(job):
+                if follower.is_last(job):
+                    return
+                sleep(next(pauses))
+                continue
+            call = calls.logs(
+                job_id, member=member, attempt=follower.number, tail=tail, follow=True
+            )
+            decoder = text_reader()
+            with self._stream(call, {}, endless=True) as answer:
+                for chunk in answer.iter_bytes():
+                    if text := decoder.decode(chunk):
+                        yield text
+            if text := decoder.decode(b"", final=True):
+                yield text
+            job = self.job(job_id)
+            if not follower.has_ended(job):
+                raise log_broke_off(job_id, self.url)
+            if follower.is_last(job):
+                return
+            pauses = looks()
+
+    @contextmanager
+    def _stream(
+        self, call: calls.Call[Any], headers: dict[str, str], *, endless: bool = False
+    ) -> "Generator[httpx.Response, None, None]":
+        """Open a stream; whatever breaks it is told as the errors of this project."""
+        from httpx import HTTPError  # noqa: PLC0415
+
+        more: dict[str, Any] = {"timeout": None} if endless else {}
+        try:
+            with self._http.stream(**self._seat.request(call, headers), **more) as answer:
+                if answer.status_code >= 300:
+                    wrong = problem_of(answer.status_code, answer.read(), self.url)
+                    assert wrong is not None, "a status of 300 or more is a problem"
+                    raise wrong
+                yield answer
+        except HTTPError as error:
+            raise silent(self.url, error, was_sent=False) from None
+
+    def _ask(self, call: calls.Call[Answer]) -> Answer:
+        return call.read(self._content(call), self.url)
+
+    def _content(self, call: calls.Call[Any]) -> bytes:
+        from httpx import ConnectError, HTTPError  # noqa: PLC0415
+
+        tries = Tries(self._seat, call)
+        while True:
+            wrong: TenfoldError | None
+            try:
+                answer = self._http.request(**self._seat.request(call))
+                wrong = problem_of(answer.status_code, answer.content, self.url)
+                if wrong is None:
+                    return answer.content
+            except HTTPError as error:
+                sent = not (call.is_safe or isinstance(error, ConnectError))
+                wrong = silent(self.url, error, was_sent=sent)
+            sleep(tries.pause_after(wrong))

@@ -1,0 +1,30 @@
+"""The page on job files names every key, and the examples are job files without a fault."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tenfold.cli.up_home import FIRST_JOB_TEXT
+from tenfold.client.answers import JobState
+from tenfold.files.submission import SubmissionRow, read_submission
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "reference" / "job-file.md").read_text()
+EXAMPLES = sorted((ROOT / "examples" / "jobs").iterdir())
+
+
+def test_every_key_is_documented_once_and_no_other():
+    keys = re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.MULTILINE)
+    states = list(JobState.__args__)
+    assert sorted(keys) == sorted([*SubmissionRow.__struct_encode_fields__, *states])
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_an_example_can_be_handed_in(file: Path):
+    assert read_submission(file)["command"]
+
+
+def test_so_can_the_first_job_that_is_offered(tmp_path: Path):
+    (tmp_path / "first.toml").write_text(FIRST_JOB_TEXT)
+    assert read_submission(tmp_path / "first.toml")["name"] == "hello"
