@@ -99,8 +99,8 @@ def grow_command(
     """Name the layer that breaks first as a fleet grows, what relieves it, and what breaks next.
 
     jobs: arrivals. job-size: GPUs of each job. data: bytes stored, read and saved. traffic:
-    requests. teams: more queues of the same kinds. nodes: the fleet by its own pattern, with
-    work for it, on the shared layers there are. all: nodes, data, traffic and teams.
+    requests. teams: more queues of these kinds. nodes: the fleet by its own pattern, with work
+    for it, on the layers shared today. all: nodes, data, traffic, teams.
     """
     question = GrowQuestion(
         axis=axis,
@@ -122,9 +122,7 @@ def grow_command(
         facts=facts,
         seed=seed,
     )
-    inputs = _inputs(files, grow, measured, timed)
-    answer = _answer(check_question(question), inputs, html, force=force)
-    _show(answer, question, as_json)
+    _answer(check_question(question), _inputs(files, grow, measured, timed), html, force, as_json)
 
 
 def _inputs(
@@ -143,16 +141,17 @@ def _inputs(
 
 
 def _answer(
-    question: GrowQuestion, inputs: GrowInputs, html: Path | None, *, force: bool
-) -> GrowAnswer:
+    question: GrowQuestion, inputs: GrowInputs, html: Path | None, force: bool, as_json: bool
+) -> None:
     if html is None:
-        return _climbed(inputs, question)
+        _show(_climbed(inputs, question), question, as_json)
+        return
     # The file is opened first: an answer may take a minute, and is not to be lost to a name.
     with open_new_file(html, force=force) as page:
         answer = _climbed(inputs, question)
         page.write(grow_page(answer, question).encode())
     sys.stderr.write(f"note: the report is written to {html}\n")
-    return answer
+    _show(answer, question, as_json)
 
 
 def _climbed(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:

@@ -32,7 +32,7 @@ def switch() -> Switch:
 def serving(tmp_path: Path, hands: Hands, switch: Switch) -> Generator[Serving, None, None]:
     def executor() -> PlainExecutor:
         if switch.is_broken:
-            raise OSError("the executor of `/home/somebody` is away")
+            raise OSError("the executor of `/srv/somebody` is away")
         return PlainExecutor(hands)
 
     journal = str(tmp_path / "journal.db")

@@ -84,18 +84,18 @@ def _store(state: State, dose: float) -> list[Relief]:
     ]
 
 
-def _monitored(code: str, **changed: float) -> Callable[[State], State]:
+def _monitored(relief: str, **changed: float) -> Callable[[State], State]:
     def apply(now: State) -> State:
         monitoring: Monitoring = replace(now.grow.monitoring, **changed)
-        return replace(taken(now, code), grow=replace(now.grow, monitoring=monitoring))
+        return replace(taken(now, relief), grow=replace(now.grow, monitoring=monitoring))
 
     return apply
 
 
-def _operated(code: str, change: Callable[[Operations], Operations]) -> Callable[[State], State]:
+def _operated(relief: str, change: Callable[[Operations], Operations]) -> Callable[[State], State]:
     def apply(now: State) -> State:
         operations = change(now.grow.operations)
-        return replace(taken(now, code), grow=replace(now.grow, operations=operations))
+        return replace(taken(now, relief), grow=replace(now.grow, operations=operations))
 
     return apply
 
