@@ -43,7 +43,10 @@ monitoring,prometheus,3,0.3,0.5,cores
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]):
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    # Whoever runs the tests may have a narrow terminal.
+    monkeypatch.delenv("COLUMNS", raising=False)
+
     def call(*words: object) -> tuple[int, str, str]:
         status = main([str(word) for word in words])
         captured = capsys.readouterr()
