@@ -4,22 +4,30 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from os import environ
+from typing import TYPE_CHECKING
 
 import msgspec
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
 
 @cache
-def console() -> Console:
+def console() -> "Console":
     """Return the console for people; it honours NO_COLOR and the width of the terminal."""
+    # A program that asks for JSON has no need of it, and it takes long to load.
+    from rich.console import Console  # noqa: PLC0415
+
     width = None if sys.stdout.isatty() or "COLUMNS" in environ else 100
     return Console(highlight=False, width=width, soft_wrap=False)
 
 
-def show(*things: RenderableType) -> None:
+def show(*things: "RenderableType") -> None:
     """Print text and tables for people; a line of text is never broken in two."""
+    from rich.text import Text  # noqa: PLC0415
+
     for said in things:
         # Brackets in names and sentences are no markup.
         thing = Text(said) if isinstance(said, str) else said
@@ -39,8 +47,11 @@ def print_json(value: object) -> None:
     sys.stdout.write(text + "\n")
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Table:
+def table(title: str, columns: Sequence[str], rows: "Sequence[Sequence[str | Text]]") -> "Table":
     """Return a plain table; columns whose name starts with `>` are numbers, set right."""
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
     made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for column in columns:
         right = column.startswith(">")

@@ -8,10 +8,10 @@ from tenfold.clock import process_cpu_s
 from tenfold.compose.sim_bill import Bill
 from tenfold.compose.sim_inputs import Prepared
 from tenfold.compose.simulation import SimResult
-from tenfold.study.fill import FillResult
 
 if TYPE_CHECKING:
     from tenfold.compose.sim_detail import Detail
+    from tenfold.study.fill import FillResult
 
 
 def run_json(
@@ -43,7 +43,7 @@ def _grid_json(prepared: Prepared, result: SimResult) -> dict[str, object]:
     return green_json(prepared, result)
 
 
-def fill_json(result: FillResult) -> dict[str, object]:
+def fill_json(result: "FillResult") -> dict[str, object]:
     """Return a filling in the words of its contract: nothing ends, so there are no times."""
     cpu_s = process_cpu_s()
     return {
