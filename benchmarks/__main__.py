@@ -8,6 +8,7 @@ import tomli
 
 from benchmarks import (
     checkpoint_crashes,
+    control,
     eta,
     failures,
     fleet_size,
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "grow-examples": grow_examples.run,
     "grow-published": grow_published.run,
     "checkpoint": checkpoint_crashes.run,
+    "control": control.run,
 }
 
 

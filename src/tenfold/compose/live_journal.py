@@ -40,6 +40,7 @@ class LiveJournal:
         with self.store.reading() as connection:
             number = last_number(connection) + 1
             last_ms = connection.execute(select(func.max(EVENTS.c.at_ms))).scalar() or 0
+        self._writer.close_cut(found.fleet, Millis(last_ms))
         return Restored(found.fleet, self._entries(), number, Millis(last_ms))
 
     def append(self, events: Sequence[Event]) -> None:

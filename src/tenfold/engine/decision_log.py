@@ -26,6 +26,9 @@ class Cycle(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     running: int
     actions: tuple[Action, ...] = ()
     wake_at_ms: Millis | None = None
+    is_cut: bool = False
+    """Its record went with a controller that was killed: what it ordered is known, and how the
+    fleet stood after it, but not when it wished to be woken."""
 
 
 def cycle_of(view: FleetView, now_ms: Millis, decider: Decider, decision: Decision) -> Cycle:

@@ -116,7 +116,7 @@ class _Checked:
         decided = tuple(decision.actions)
         if decided != cycle.actions:
             self._differ("actions", _actions_differ(cycle.actions, decided), view, decided)
-        if decision.wake_at_ms != cycle.wake_at_ms:
+        if decision.wake_at_ms != cycle.wake_at_ms and not cycle.is_cut:
             said = (
                 f"the record asks to be woken {_when(cycle.wake_at_ms)}, "
                 f"the replay {_when(decision.wake_at_ms)}"

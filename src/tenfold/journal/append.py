@@ -21,7 +21,7 @@ from tenfold.journal.store import Store, check_epoch, last_seq, reason_of, take_
 from tenfold.journal.tables import CYCLES, EVENTS
 from tenfold.model.decision import Decision
 from tenfold.model.errors import Refused, Unreachable
-from tenfold.model.events import Event
+from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.units import Millis
 
 CYCLES_HELD_MOST = 256
@@ -82,6 +82,20 @@ class JournalWriter:
         )
         if len(self._cycles) >= CYCLES_HELD_MOST:
             self.flush()
+
+    def close_cut(self, fleet: Fleet, now_ms: Millis) -> None:
+        """Close the cycle of a writer that was killed after its orders, if there is one.
+
+        `fleet` is what the journal says is so now; its cycles go with the facts that follow.
+        """
+        ordered = EVENTS.c.kind == ActionOrdered.__name__
+        last = select(func.max(CYCLES.c.after_seq)).scalar_subquery()
+        question = select(func.count()).where(EVENTS.c.seq > func.coalesce(last, 0), ordered)
+        with self.store.reading() as connection:
+            unclosed = connection.execute(question).scalar()
+        if unclosed:
+            waits, runs = len(fleet.pending), len(fleet.running)
+            self.note(Cycle(now_ms, "", fleet.version, waits, runs, is_cut=True))
 
     def flush(self) -> None:
         """Write cycles that still wait: before a snapshot, an export, or the end."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
-from sqlalchemy import Connection, RowMapping, Table, and_, func, select
+from sqlalchemy import Connection, RowMapping, Select, Table, and_, bindparam, func, select
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
@@ -17,6 +17,8 @@ from tenfold.model.events import Event
 
 AT_ONCE = 500
 """Names in one question: databases limit how many there may be."""
+
+NAMES = "names"
 
 Numbered = tuple[int, Event]
 """An event with its `seq`."""
@@ -88,20 +90,32 @@ def _attempt_values(row: AttemptRow) -> dict[str, Any]:
 def _by_name(connection: Connection, table: Table, names: Sequence[str]) -> Iterable[RowMapping]:
     for at in range(0, len(names), AT_ONCE):
         some = names[at : at + AT_ONCE]
-        yield from connection.execute(select(table).where(table.c.id.in_(some))).mappings()
+        yield from connection.execute(_named(table), {NAMES: some}).mappings()
 
 
 def _latest_attempts(connection: Connection, names: Sequence[str]) -> Iterable[AttemptRow]:
+    for at in range(0, len(names), AT_ONCE):
+        some = names[at : at + AT_ONCE]
+        for row in connection.execute(_newest(), {NAMES: some}).mappings():
+            yield attempt_row(row)
+
+
+# Putting a question together costs as much as asking it: each is made once.
+
+
+@cache
+def _named(table: Table) -> Select[Any]:
+    return select(table).where(table.c.id.in_(bindparam(NAMES, expanding=True)))
+
+
+@cache
+def _newest() -> Select[Any]:
     # A resize that is ordered has a number already, and no row before it is done.
     other = ATTEMPTS.alias()
     newest = select(func.max(other.c.number)).where(other.c.job_id == JOBS.c.id).scalar_subquery()
     latest = and_(ATTEMPTS.c.job_id == JOBS.c.id, ATTEMPTS.c.number == newest)
-    for at in range(0, len(names), AT_ONCE):
-        some = names[at : at + AT_ONCE]
-        both = ATTEMPTS.join(JOBS, latest)
-        question = select(ATTEMPTS).select_from(both).where(JOBS.c.id.in_(some))
-        for row in connection.execute(question).mappings():
-            yield attempt_row(row)
+    named = JOBS.c.id.in_(bindparam(NAMES, expanding=True))
+    return select(ATTEMPTS).select_from(ATTEMPTS.join(JOBS, latest)).where(named)
 
 
 @cache
