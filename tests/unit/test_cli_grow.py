@@ -44,15 +44,17 @@ monitoring,prometheus,3,0.3,0.5,cores
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    # Whoever runs the tests may have a narrow terminal.
+    # Whoever runs the tests may have a narrow terminal, and an earlier test have asked for one.
     monkeypatch.delenv("COLUMNS", raising=False)
+    console.cache_clear()
 
     def call(*words: object) -> tuple[int, str, str]:
         status = main([str(word) for word in words])
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 
-    return call
+    yield call
+    console.cache_clear()
 
 
 @pytest.fixture
