@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
+from tenfold.cli.grow_bill import order_day
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.errors import InputError
 from tenfold.model.growth import Dataset, Facility, GrowSpec, LeadTime, Limits, Pace
@@ -198,6 +199,17 @@ def test_an_order_is_due_its_lead_time_before_the_factor_is_reached():
     paced = climb(made.given(fleet, GrowSpec(lead_times=lead, pace=pace)), question)
     assert paceless.rows[0].order_by == "20 weeks before 1.4x"
     assert paced.rows[0].order_by == "2026-02-07"
+    assert not paced.rows[0].late
+
+
+def test_a_day_to_order_by_that_has_gone_is_marked():
+    lead = (LeadTime(thing="rack-power", weeks_p50=8, weeks_p90=52),)
+    pace = Pace(today="2026-01-01", doubles_in_months=12)
+    spec = GrowSpec(lead_times=lead, pace=pace)
+    question = GrowQuestion(axis="nodes", to=(2.0,))
+    [row, *_] = climb(made.given(made.fleet(rack_kw=56), spec), question).rows
+    assert row.late
+    assert order_day(row) == f"{row.order_by} (past)"
 
 
 def test_without_a_lead_time_nothing_is_said_about_an_order():

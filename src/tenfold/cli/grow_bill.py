@@ -69,6 +69,11 @@ def _stage(answer: GrowAnswer, factor: float) -> Stage:
     )
 
 
+def order_day(row: Row) -> str:
+    """Return the day to order by as it is told: one that has gone says so."""
+    return f"{row.order_by} (past)" if row.late else row.order_by
+
+
 def _is_day(text: str) -> bool:
     """Without a pace an order is told by weeks before a factor, and those have no order."""
     return text[:4].isdigit() and text[4:5] == "-"

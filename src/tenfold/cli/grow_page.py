@@ -1,6 +1,6 @@
 """The page that `tenfold grow --html` writes: what is printed, with charts beside it."""
 
-from tenfold.cli.grow_bill import Bill, Stage, bill_of, stages
+from tenfold.cli.grow_bill import Bill, Stage, bill_of, order_day, stages
 from tenfold.cli.grow_show import factor, interval, needs_lines
 from tenfold.report.charts import Point
 from tenfold.report.grow_charts import LayerCurve, Reach
@@ -92,7 +92,9 @@ def _orders(answer: GrowAnswer, upto: str) -> list[list[str]]:
             continue
         so_far = bill_of(answer.rows[: place + 1])
         then = f">{upto}" if row.k_after is None else factor(row.k_after)
-        lines.append([row.relief.sentence, row.layer, _cost(row), _sum(so_far), row.order_by, then])
+        lines.append(
+            [row.relief.sentence, row.layer, _cost(row), _sum(so_far), order_day(row), then]
+        )
     return lines
 
 

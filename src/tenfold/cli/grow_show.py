@@ -7,7 +7,7 @@ from textwrap import wrap
 from rich.table import Table
 from rich.text import Text
 
-from tenfold.cli.grow_bill import bill_of
+from tenfold.cli.grow_bill import bill_of, order_day
 from tenfold.cli.grow_json import stood
 from tenfold.cli.output import console, show, table
 from tenfold.physics.growth.law import FACTOR_LEAST
@@ -108,7 +108,7 @@ def _money(row: Row) -> str:
 
 def _orders(rows: tuple[Row, ...]) -> list[str]:
     return [
-        f"order by {row.order_by}: {row.relief.sentence}"
+        f"order by {order_day(row)}: {row.relief.sentence}"
         for row in rows
         if row.relief and row.order_by
     ]

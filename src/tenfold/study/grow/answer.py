@@ -34,6 +34,8 @@ class Row(Struct, frozen=True, kw_only=True):
     relief: ReliefShown | None = None
     usd: float | None = None
     order_by: str = ""
+    late: bool = False
+    """Whether the day to order by was before the day of asking."""
     k_after: float | None = None
     sentence: str = ""
 

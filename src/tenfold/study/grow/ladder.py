@@ -21,7 +21,7 @@ from tenfold.study.grow.answer import (
 from tenfold.study.grow.attribute import RAISED, Attribution, attribute
 from tenfold.study.grow.calibrate import shown
 from tenfold.study.grow.law_book import NOT_JUDGED, LawBook, assumed
-from tenfold.study.grow.order_by import order_by
+from tenfold.study.grow.order_by import is_late, order_by
 from tenfold.study.grow.question import GrowQuestion, check_question
 from tenfold.study.grow.relief import Relief, together
 from tenfold.study.grow.reliefs import reliefs_for
@@ -182,6 +182,7 @@ def _row(state: State, cause: Attribution, k: float, most: float, step: Step | N
     low = k if worst.broken.low is None else min(k, worst.broken.low)
     # A setting is changed, not ordered.
     weeks = (relief.weeks or None) if relief else None
+    day = order_by(state.grow.pace, k, weeks)
     return Row(
         layer=" and ".join(dict.fromkeys(law.layer for law in cause.laws)),
         resource=" and ".join(dict.fromkeys(law.resource for law in cause.laws)),
@@ -193,7 +194,8 @@ def _row(state: State, cause: Attribution, k: float, most: float, step: Step | N
         symptom="; ".join(filter(None, (law.symptom(max(k, 1.0)) for law in cause.laws))),
         relief=relief and _shown(relief),
         usd=None if relief is None else rounded(relief.usd_per_month),
-        order_by=order_by(state.grow.pace, k, weeks),
+        order_by=day,
+        late=is_late(state.grow.pace, day),
         k_after=rounded(step[2].k) if step else rounded(k),
         sentence="" if relief else "no relief known",
     )

@@ -6,8 +6,6 @@ once, and that is an assumption. No more jobs run than the GPUs there are carry:
 fleet is full, more arrivals wait, and read no more.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from msgspec import Struct
 
@@ -26,6 +24,7 @@ from tenfold.physics.operations.goodput import (
 from tenfold.report.figures import rate_bytes
 from tenfold.study.ceiling_storage import USUAL_STREAMS_PER_GPU, feed_rate, feeding_tier
 from tenfold.study.design import Design
+from tenfold.study.grow.history import busier, gpus_of, span_s
 from tenfold.study.grow.state import State
 
 CAPACITY, READ, STREAMS, WRITE = 30, 31, 32, 33
@@ -128,57 +127,36 @@ def _draws(state: State) -> dict[str, Draw]:
 
 
 def _history_draws(state: State, known: list[Job]) -> dict[str, Draw]:
-    span_s = _span_s(known)
+    span = span_s(known)
     gpus = max(1, state.spec.gpus)
-    load = sum(_gpus(job) * _runs_s(job) for job in state.inputs.jobs) / (gpus * span_s)
+    load = sum(gpus_of(job) * _runs_s(job) for job in state.inputs.jobs) / (gpus * span)
     draws: dict[str, Draw] = {}
     for job in known:
         traffic = state.inputs.profiles[job.profile].traffic
         if not traffic.tier:
             continue
-        share = _runs_s(job) / span_s
+        share = _runs_s(job) / span
         every_s = traffic.checkpoint_every_ms / SECOND
         saves = traffic.checkpoint_bytes / every_s if every_s else 0.0
         reads = bool(traffic.read_bytes_per_s_per_gpu)
         old = draws.get(traffic.tier, Draw(load=load, evidence=STATED))
         draws[traffic.tier] = Draw(
             read_bytes_per_s=old.read_bytes_per_s
-            + traffic.read_bytes_per_s_per_gpu * _gpus(job) * share,
+            + traffic.read_bytes_per_s_per_gpu * gpus_of(job) * share,
             write_bytes_per_s=old.write_bytes_per_s + saves * share,
-            readers=old.readers + (_gpus(job) * share if reads else 0.0),
+            readers=old.readers + (gpus_of(job) * share if reads else 0.0),
             load=load,
             evidence=STATED,
         )
     return draws
 
 
-def _span_s(jobs: list[Job]) -> float:
-    """Return the time over which jobs were submitted, or the longest of them if that is more."""
-    submitted = max(job.submitted_ms for job in jobs) - min(job.submitted_ms for job in jobs)
-    return max(submitted / SECOND, *(_runs_s(job) for job in jobs), 1.0)
-
-
 def _runs_s(job: Job) -> float:
     return (job.duration_ms or 0) / SECOND
 
 
-def _gpus(job: Job) -> float:
-    return job.shape.gpus + job.shape.milli / 1_000
-
-
-def _busier(axis: Axis, load: float) -> Callable[[float], float]:
-    """Return how much more is running at a factor: no more than fills the fleet."""
-
-    def running(factor: float) -> float:
-        nodes = grown_by(axis, "nodes", factor)
-        more = grown_by(axis, "jobs", factor) / nodes
-        return nodes * min(more, max(1.0, 1.0 / max(load, 1e-9)))
-
-    return running
-
-
 def _read(axis: Axis, tier: Tier, draw: Draw) -> Law:
-    running = _busier(axis, draw.load)
+    running = busier(axis, draw.load)
 
     def wanted(factor: float) -> float:
         return draw.read_bytes_per_s * running(factor) * grown_by(axis, "data", factor)
@@ -194,7 +172,7 @@ def _read(axis: Axis, tier: Tier, draw: Draw) -> Law:
 
 def _streams(axis: Axis, tier: Tier, draw: Draw) -> Law:
     """One stream a GPU is an assumption, so this law is one too."""
-    running = _busier(axis, draw.load)
+    running = busier(axis, draw.load)
 
     def wanted(factor: float) -> float:
         return draw.readers * USUAL_STREAMS_PER_GPU * running(factor)
@@ -208,7 +186,7 @@ def _streams(axis: Axis, tier: Tier, draw: Draw) -> Law:
 
 def _write(axis: Axis, tier: Tier, draw: Draw) -> Law:
     """Saves of all jobs together: beyond the tier's rate they run into each other."""
-    running = _busier(axis, draw.load)
+    running = busier(axis, draw.load)
 
     def wanted(factor: float) -> float:
         return draw.write_bytes_per_s * running(factor) * grown_by(axis, "data", factor)

@@ -21,3 +21,8 @@ def order_by(pace: Pace | None, factor: float, weeks: float | None) -> str:
     reached = pace.doubles_in_months * log2(max(factor, 1.0)) * DAYS_PER_MONTH
     days = int(reached - weeks * DAYS_PER_WEEK)
     return (date.fromisoformat(pace.today) + timedelta(days=days)).isoformat()
+
+
+def is_late(pace: Pace | None, day: str) -> bool:
+    """Whether a day to order by lies before the day of asking, as the pace states it."""
+    return pace is not None and bool(day) and day < pace.today
