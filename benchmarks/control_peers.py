@@ -92,7 +92,7 @@ print(json.dumps(rates))
 def hyperqueue(jobs: int, slots: int) -> Peer | str:
     """Return how fast HyperQueue's own local cluster is, or why it could not be run."""
     if importlib.util.find_spec("hyperqueue") is None:
-        return "no hyperqueue here: pip install hyperqueue"
+        return "no hyperqueue here: `./dev bench control` installs it, or pip install hyperqueue"
     with tempfile.TemporaryDirectory(prefix="tenfold-") as folder:
         words = [sys.executable, "-c", HYPERQUEUE, str(jobs), str(slots), folder]
         return _peer(

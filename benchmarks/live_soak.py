@@ -29,17 +29,21 @@ from benchmarks.chaos.chance import (
     Users,
     restored,
 )
+from tenfold.compose.blaming import judge_of
 from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.policies import placing_decider
+from tenfold.decide.recover.lemons import Blaming, room_left
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.check import check
-from tenfold.live.inbox import Inbox, Join
+from tenfold.fleet.fleet import Fleet
+from tenfold.live.inbox import Inbox, Join, Mark
 from tenfold.model.events import (
     JobCancelled,
     JobEnded,
     JobRefused,
     JobResized,
     JobSubmitted,
+    NodeCordoned,
 )
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
 from tenfold.model.job import Job
@@ -51,6 +55,8 @@ from tenfold.model.work import Work
 SEEDS, CHUNK, SHOWN_MOST = 5_000, 50, 10
 POLICIES: tuple[PolicyName, ...] = ("fifo", "las", "fair", "tenfold", "governed")
 """Those that ask for nothing that only a replay knows."""
+BLAMING = Blaming(causes_least=1, times_pool=0)
+"""As quick to blame as can be: in a world of chance no node stands out for long."""
 
 
 def soak_one(seed: int) -> Chance:
@@ -61,6 +67,10 @@ def soak_one(seed: int) -> Chance:
 
     def idle() -> None:
         users.act()
+        if hands.next_ms() is None:
+            # Somebody looks after nodes that were taken out, when nothing else goes on.
+            for node in restored(disk.events).fleet.trouble.blamed:
+                inbox.put(Mark(node, "up"), lambda _: None)
         if not users.left and hands.next_ms() is None and not _unfinished(disk):
             inbox.close()
 
@@ -73,6 +83,7 @@ def soak_one(seed: int) -> Chance:
         clock=lambda least_ms: ChanceClock(chance, hands, least_ms, idle),
         deciders=lambda: [placing_decider(policy)],
         saved_at=saved_at,
+        judge=judge_of(BLAMING),
     )
     nodes = tuple(
         Node(
@@ -97,6 +108,7 @@ def soak_one(seed: int) -> Chance:
                 chance.now_ms -= 500
     _judge(disk, hands, users)
     chance.resizes = sum(isinstance(event, JobResized) for event in disk.events)
+    chance.blamed = _judge_blame(disk)
     return chance
 
 
@@ -128,11 +140,26 @@ def _judge(disk: Disk, hands: Hands, users: Users) -> None:
         raise Broken(f"attempts {alive} outlive their jobs")
 
 
+def _judge_blame(disk: Disk) -> int:
+    """Return how many nodes were taken out by themselves; never more than the rule allows."""
+    fleet, count = Fleet(), 0
+    for event in disk.events:
+        fleet.apply(event)
+        if isinstance(event, NodeCordoned):
+            count += 1
+            if room_left(fleet, fleet.trouble, BLAMING) < 0:
+                raise Broken(f"{len(fleet.trouble.blamed)} nodes are out of use at once")
+            if event.node_id not in fleet.trouble.blamed:
+                raise Broken(f"`{event.node_id}` was cordoned without a reason")
+    return count
+
+
 class Tally(NamedTuple):
     worlds: int = 0
     kills: int = 0
     faults: int = 0
     resizes: int = 0
+    blamed: int = 0
     seconds: float = 0.0
     wrong: tuple[str, ...] = ()
 
@@ -145,8 +172,9 @@ class Tally(NamedTuple):
 
     def line(self) -> str:
         return (
-            f"{self.worlds:,} worlds, {self.kills:,} kills, {self.faults:,} failed calls and "
-            f"{self.resizes:,} resizes in {self.seconds:.0f} s: {self.broken} broken"
+            f"{self.worlds:,} worlds, {self.kills:,} kills, {self.faults:,} failed calls, "
+            f"{self.resizes:,} resizes and {self.blamed:,} nodes blamed "
+            f"in {self.seconds:.0f} s: {self.broken} broken"
         )
 
 
@@ -160,7 +188,7 @@ def soak_chunk(seeds: range) -> Tally:
             said = f"BROKEN {type(why).__name__} {why}\n  again: {again}"
             tally = tally.plus(Tally(1, wrong=(said,)))
         else:
-            tally = tally.plus(Tally(1, one.kills, one.faults, one.resizes))
+            tally = tally.plus(Tally(1, one.kills, one.faults, one.resizes, one.blamed))
     return tally
 
 

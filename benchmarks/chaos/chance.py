@@ -31,7 +31,6 @@ from tenfold.model.events import (
     JobCancelled,
     JobEnded,
     JobRefused,
-    JobStopped,
     JobSubmitted,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
@@ -63,7 +62,7 @@ class Chance:
         self.share = self._dice.choice((0.0, 0.01, 0.05, 0.15))
         self.now_ms = START_MS
         self.steps = 0
-        self.kills = self.faults = self.resizes = 0
+        self.kills = self.faults = self.resizes = self.blamed = 0
 
     def strike(self, what: str) -> None:
         """Kill the controller or fail the call, seldom."""
@@ -129,8 +128,6 @@ def restored(events: Sequence[Event]) -> Restored:
                 number = max(number, job.seq + 1)
             case ActionOrdered(_, StartJob(job_id) | ResizeJob(job_id)):
                 entries[job_id].attempts += 1
-            case JobStopped(_, job_id, "crashed"):
-                entries[job_id].crashes += 1
             case JobEnded(_, job_id) | JobRefused(_, job_id) | JobCancelled(_, job_id):
                 entries.pop(job_id, None)
             case _:

@@ -6,7 +6,7 @@ killed is what was meant.
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -52,6 +52,9 @@ class Victims:
             # Noted first: whether it was too late is not known afterwards.
             self.supervisors.add((folder.job, folder.number))
             with suppress(ProcessLookupError):
+                # Held still: it may have been given another attempt by now.
+                signal.pidfd_send_signal(found.file, signal.SIGSTOP)
+                self.supervisors.update(self._watched_by(found.pid))
                 signal.pidfd_send_signal(found.file, signal.SIGKILL)
             os.close(found.file)
             return True
@@ -70,6 +73,11 @@ class Victims:
     def left(self) -> int:
         """Return how many processes of any job still live."""
         return len(carriers(f"TENFOLD_HEARTBEAT={self._home.path}/".encode()))
+
+    def _watched_by(self, pid: int) -> Iterator[Attempt]:
+        for folder in self._home.unsettled():
+            if folder.record().get("supervisor") == pid and folder.is_held():
+                yield folder.job, folder.number
 
     def _drawn(self) -> list[AttemptFolder]:
         with suppress(FileNotFoundError):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tenfold.compose.planning_serve import ServeQuestion, plan_serving
     from tenfold.files.estimate_rows import ServeRow, ShapeRow, TrainRow
     from tenfold.files.hf_config import read_hf_config
-    from tenfold.model.errors import TenfoldError
+    from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
     from tenfold.model.fleet_spec import FleetSpec
 
 __version__ = "0.1.0"
@@ -24,12 +24,16 @@ __all__ = [
     "AsyncClient",
     "Client",
     "FleetSpec",
+    "InputError",
+    "NoAnswer",
+    "Refused",
     "ServeQuestion",
     "ServeRow",
     "ShapeRow",
     "TenfoldError",
     "TrainQuestion",
     "TrainRow",
+    "Unreachable",
     "estimate_serve",
     "estimate_train",
     "load_facts",
@@ -43,11 +47,15 @@ _HOMES = {
     "AsyncClient": "tenfold.client.async_client",
     "Client": "tenfold.client.client",
     "FleetSpec": "tenfold.model.fleet_spec",
+    "InputError": "tenfold.model.errors",
+    "NoAnswer": "tenfold.model.errors",
+    "Refused": "tenfold.model.errors",
     "ServeQuestion": "tenfold.compose.planning_serve",
     "ServeRow": "tenfold.files.estimate_rows",
     "ShapeRow": "tenfold.files.estimate_rows",
     "TrainQuestion": "tenfold.compose.planning",
     "TrainRow": "tenfold.files.estimate_rows",
+    "Unreachable": "tenfold.model.errors",
     "estimate_serve": "tenfold.compose.estimate_serve",
     "estimate_train": "tenfold.compose.estimate_train",
     "plan_serving": "tenfold.compose.planning_serve",

@@ -19,7 +19,12 @@ from journal_builders import (
     states_told,
     submitted,
 )
+from live_lives import Script
+from tenfold.compose.live_journal import LiveJournal
+from tenfold.compose.policies import placing_decider
+from tenfold.compose.replaying import verify
 from tenfold.engine.digest import fleet_digest
+from tenfold.engine.loop import run
 from tenfold.engine.replay import replay
 from tenfold.files.replay_bundle import BundleHeader, read_bundle
 from tenfold.fleet.fleet import Fleet
@@ -28,12 +33,14 @@ from tenfold.journal.append import JournalWriter, open_journal
 from tenfold.journal.bundles import fleet_of_parts, take_in
 from tenfold.journal.migrate import HEAD, bring_up_to_date, revision_of
 from tenfold.journal.rebuild import rebuild_read_tables
+from tenfold.journal.record import record_of
 from tenfold.journal.retention import export_older
 from tenfold.journal.snapshots import Snapshotter, restore, save_snapshot
 from tenfold.journal.store import Store, open_store
 from tenfold.journal.tables import EVENTS, METADATA, SNAPSHOTS
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
+from tenfold.model.policy import Policy
 from tenfold.testing.worlds import drawn_world
 
 
@@ -167,6 +174,23 @@ class JournalUpkeep:
             take_in(other, read_bundle(export.file))
         assert caught.value.code == "journal-not-empty"
         other.store.close()
+
+    def test_each_writer_is_replayed_under_the_policy_that_it_noted(
+        self, store: Store, address: str
+    ):
+        facts = {"first": [*JOINED, submitted(1)], "second": [submitted(2, gpus=4)]}
+        for holder, name in (("first", "fifo"), ("second", "las")):
+            journal = LiveJournal(address, holder, 0, Policy(name=name))
+            fleet = journal.restore().fleet
+            world = Script([(len(fleet.nodes) + 5, facts[holder])])
+            decider = placing_decider(Policy(name=name))
+            run(world, fleet, [decider], journal=journal, witnesses=journal.witnesses())
+            journal.close()
+        bundle = record_of(store).bundle
+        assert [each.policy.name for each in bundle.stretches] == ["fifo", "las"]
+        assert [each.first_cycle for each in bundle.stretches] == [1, 2]
+        found = verify(bundle)
+        assert (found.same, found.cycles, found.policies) == (True, 2, ("fifo", "las"))
 
     def test_an_old_journal_is_brought_up_to_date(self, store: Store, address: str):
         old = _at_revision_one(store)

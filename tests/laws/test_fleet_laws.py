@@ -32,7 +32,7 @@ class Forks:
 def copied(fleet: Fleet) -> dict[str, object]:
     """All that a fleet holds, in containers of its own; the records in them never change."""
     return {
-        name: value if isinstance(value, int) else type(value)(value)  # pyright: ignore
+        name: value if isinstance(value, int) else value.copy()  # pyright: ignore
         for name, value in state(fleet).items()
     }
 

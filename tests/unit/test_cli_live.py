@@ -51,10 +51,10 @@ def test_a_job_is_followed_to_its_end(tmp_path: Path, capsys: Printed):
     assert "succeeded, exit code 0" in text
 
 
-def test_a_job_that_fails_gives_status_1_and_says_how(tmp_path: Path, capsys: Printed):
+def test_a_job_that_fails_gives_its_own_status_and_says_how(tmp_path: Path, capsys: Printed):
     file = job_file(tmp_path, 'command = ["sh", "-c", "exit 7"]\n')
-    assert "failed, exit code 7" in said(capsys, "job", "submit", file, "--wait", status=1)
-    ended = json.loads(said(capsys, "job", "submit", file, "--wait", "--json", status=1))
+    assert "failed, exit code 7" in said(capsys, "job", "submit", file, "--wait", status=7)
+    ended = json.loads(said(capsys, "job", "submit", file, "--wait", "--json", status=7))
     assert (ended["state"], ended["attempts"][0]["exit_code"]) == ("failed", 7)
 
 
@@ -116,7 +116,7 @@ def test_faults_of_a_job_file_are_named_with_their_lines(tmp_path: Path, capsys:
     assert "job.toml:2: " in told
     assert "job.toml:3: " in told
     good = job_file(tmp_path, 'command = ["true"]\n')
-    assert "can be handed in" in said(capsys, "job", "submit", good, "--dry-run")
+    assert "would start now on virtual-" in said(capsys, "job", "submit", good, "--dry-run")
 
 
 def test_what_is_not_there_is_told_with_status_2(capsys: Printed):

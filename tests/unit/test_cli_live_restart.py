@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tenfold
+from unit.server.waiting import until
 from unit.up_process import Up
 
 GATED = 'echo $$ begun; read word < "$GATE"; echo $$ $word'
@@ -115,3 +116,17 @@ def test_a_folder_stays_with_its_fleet(up: Up):
     said = up.start("--virtual-nodes", "4")
     assert "nodes: 4 nodes, 32 GPUs, all virtual: their processes run on this machine" in said
     up.interrupt()
+
+
+def test_a_time_limit_that_ran_out_stays_one_though_the_control_plane_was_killed(up: Up):
+    up.start("--virtual-nodes", "1")
+    stays = "trap 'echo told' TERM; echo begun; while :; do sleep 0.1; done"
+    with tenfold.Client() as client:
+        made = client.submit(command=["sh", "-c", stays], time_limit="1s", grace="4s")
+        # It has been told to end, and has its grace.
+        until(lambda: "told" in client.logs(made.id))
+    up.kill()
+    up.start("--virtual-nodes", "1")
+    with tenfold.Client() as client:
+        job = client.wait(made.id)
+    assert (job.state, job.reason.code) == ("failed", "timeout")

@@ -138,13 +138,12 @@ def test_a_safe_call_is_given_up_in_the_end(client_of: Any):
         (AWAY, "starting"),
         (httpx.ReadTimeout("late"), "answer-lost"),
         (httpx.RemoteProtocolError("cut"), "answer-lost"),
-        (httpx.ConnectError("no"), "control-plane-unreachable"),
     ],
 )
 def test_a_call_that_changes_something_is_made_once(client_of: Any, answer: Any, code: str):
     stub = Stub(answer)
     with pytest.raises(Unreachable) as wrong:
-        client_of(stub, URL, "t").submit(command=["true"])
+        client_of(stub, URL, "t").cancel("a-1")
     assert (wrong.value.code, len(stub.asked)) == (code, 1)
 
 

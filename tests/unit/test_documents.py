@@ -1,12 +1,16 @@
 """Files that cannot be read, and the lines of those that can."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from tenfold.files.document import read_document
 from tenfold.model.errors import InputError
+
+NOBODY = 65_534
 
 
 def fault(path: Path) -> InputError:
@@ -33,12 +37,29 @@ def test_an_unknown_suffix_is_told(tmp_path: Path):
     assert fault(tmp_path / "fleet.json").code == "unknown-suffix"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission_says_so(tmp_path: Path):
-    path = tmp_path / "fleet.toml"
-    path.write_text("")
-    path.chmod(0)
-    assert fault(path).code == "no-permission"
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Root may read everything: as root, be somebody else for the length of a test."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(NOBODY)
+    yield
+    os.seteuid(before)
+
+
+@pytest.fixture
+def closed() -> Iterator[Path]:
+    """A file that nobody may read, in a folder that everybody may enter."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "fleet.toml"
+        path.write_text("")
+        path.chmod(0)
+        yield path
+
+
+def test_a_file_without_permission_says_so(closed: Path, nobody: None):
+    assert fault(closed).code == "no-permission"
 
 
 def test_no_permission_is_told_apart_from_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

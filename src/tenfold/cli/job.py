@@ -44,7 +44,7 @@ def submit_command(
     file: Annotated[Path, Parameter(help="A job file, TOML or YAML.")],
     *,
     wait: Annotated[
-        bool, Parameter(negative="", help="Wait for its end; status 1 unless it succeeds.")
+        bool, Parameter(negative="", help="Wait for its end, and end with its exit code.")
     ] = False,
     follow: Annotated[
         bool, Parameter(negative="", help="Print what it writes until it is over, then as --wait.")
@@ -62,8 +62,10 @@ def submit_command(
 ) -> None:
     """Hand in a job, and print its name once it will not be lost.
 
-    With --dry-run nothing is handed in: the file is checked, and with --state tried on a recorded
-    run: would it start and where, or why not, and when. Status 1 where it would never start.
+    With --dry-run nothing is handed in: the file is checked and tried on the fleet that runs, or
+    with --state on a recorded run: would it start and where, or why not, and when. Status 1 where
+    it would never start. With --wait or --follow the status is the job's own exit code, 128 and
+    its signal for one that a signal ended, and 1 for other failures and for arrays.
     """
     sought = _sought(quick, every)
     if dry and state is not None:
@@ -74,7 +76,7 @@ def submit_command(
     from tenfold.cli import job_live  # noqa: PLC0415
 
     if dry:
-        job_live.check_file(file, as_json=as_json)
+        job_live.dry_run(file, sought, as_json=as_json)
         return
     if state is not None:
         raise Unreachable(
@@ -98,6 +100,11 @@ def list_command(
         Parameter(help="With a recorded run, only jobs that wait, or run."),
     ] = None,
     at: At = None,
+    since: Annotated[
+        str | None,
+        Parameter(help="Only jobs handed in since: 90m, 12h, 3d ago, or a moment in ISO 8601."),
+    ] = None,
+    array: Annotated[str | None, Parameter(help="Only the members of this array.")] = None,
     limit: Annotated[int, Parameter(help="As many at most. 100.")] = 100,
     as_json: Json = False,
 ) -> None:
@@ -109,7 +116,10 @@ def list_command(
         return
     from tenfold.cli import job_live  # noqa: PLC0415
 
-    job_live.list_jobs(team=team, state=state or state_of, limit=limit, as_json=as_json)
+    bounds = job_live.ListBounds(
+        team=team, state=state or state_of, since=since, array=array, limit=limit
+    )
+    job_live.list_jobs(bounds, as_json=as_json)
 
 
 @app.command(name="show")
@@ -121,7 +131,7 @@ def show_command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a job: how it stands and why, and every attempt to run it."""
+    """Show a job: how it stands and why, and every attempt to run it; an array in a summary."""
     from tenfold.cli import job_live  # noqa: PLC0415
 
     job_live.show_one(job, eta=eta, as_json=as_json)
@@ -146,7 +156,10 @@ def logs_command(
 def cancel_command(
     *jobs: Annotated[str, Parameter(help="The jobs' names.")], as_json: Json = False
 ) -> None:
-    """Take back jobs that wait, and end those that run: SIGTERM, and SIGKILL after their grace."""
+    """Take back jobs that wait, and end those that run: SIGTERM, and SIGKILL after their grace.
+
+    The name of an array stands for all its members that are not over.
+    """
     if not jobs:
         raise InputError("no-job", "no job was named", "`tenfold job list` names them")
     from tenfold.cli import job_live  # noqa: PLC0415

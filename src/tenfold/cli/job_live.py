@@ -2,23 +2,25 @@
 
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from msgspec import Struct
 
 from tenfold.cli.errors import Done
-from tenfold.cli.live_show import show_job, show_jobs, show_submitted, show_why
+from tenfold.cli.live_show import show_dry_run, show_job, show_jobs, show_submitted, show_why
+from tenfold.cli.moments import moment
 from tenfold.cli.output import print_json, show
 from tenfold.client.answers import Job, JobState, Submitted
+from tenfold.client.calls import PAGE_MOST, JobKeys
 from tenfold.client.client import Client
 from tenfold.client.place import find_place
 from tenfold.files.document import read_document
 from tenfold.files.submission import read_submission
-from tenfold.model.errors import InputError, TenfoldError
+from tenfold.model.errors import InputError, TenfoldError, Unreachable
 
 EXIT_NO = 1
+Sought = Literal["none", "cheapest", "every"]
 STATES: tuple[JobState, ...] = get_args(JobState)
 
 
@@ -28,6 +30,17 @@ class SubmitOptions(Struct, frozen=True, kw_only=True):
     wait: bool = False
     follow: bool = False
     as_json: bool = False
+
+
+class ListBounds(Struct, frozen=True, kw_only=True):
+    """Which jobs are listed."""
+
+    team: str | None = None
+    state: str | None = None
+    since: str | None = None
+    """As the user wrote it."""
+    array: str | None = None
+    limit: int = 100
 
 
 def submit(file: Path, options: SubmitOptions) -> None:
@@ -63,6 +76,31 @@ def submit(file: Path, options: SubmitOptions) -> None:
             raise
 
 
+def dry_run(file: Path, sought: Sought, *, as_json: bool) -> None:
+    """Say what would become of a job file; status 1 where it would never start.
+
+    Without a control plane, and for a row of a trace, the file is checked and no more.
+    """
+    if "command" not in read_document(file).values or not _is_up():
+        check_file(file, as_json=as_json)
+        return
+    values = cast("JobKeys", read_submission(file))
+    with Client() as client:
+        found = client.dry_run(seek=sought, eta=sought != "none", **values)
+    print_json(found) if as_json else show_dry_run(found)
+    if found.outcome == "never":
+        raise Done(EXIT_NO)
+
+
+def _is_up() -> bool:
+    """Tell whether something says where a control plane is."""
+    try:
+        find_place()
+    except Unreachable:
+        return False
+    return True
+
+
 def check_file(file: Path, *, as_json: bool) -> None:
     """Say that a job file can be handed in, or name every fault of it."""
     if "command" not in read_document(file).values:
@@ -75,11 +113,12 @@ def check_file(file: Path, *, as_json: bool) -> None:
         print_json({"file": str(file), "faults": [], "job": values})
     else:
         show(f"`{file}` has no fault and can be handed in")
-        show("whether it would start now is told of a recorded run: --state run.jsonl.gz")
+        show("no control plane is running here; --state run.jsonl.gz tries it on a recorded run")
 
 
-def list_jobs(*, team: str | None, state: str | None, limit: int, as_json: bool) -> None:
+def list_jobs(bounds: ListBounds, *, as_json: bool) -> None:
     """Print jobs, the newest first."""
+    state = bounds.state
     if state is not None and state not in STATES:
         raise InputError(
             "unknown-state",
@@ -87,9 +126,11 @@ def list_jobs(*, team: str | None, state: str | None, limit: int, as_json: bool)
             f"states: {', '.join(STATES)}",
             field="--state",
         )
+    since = None if bounds.since is None else moment(bounds.since, "--since")
     with Client() as client:
-        found = list(islice(_jobs(client, team, state, limit), limit))
-    print_json(found) if as_json else show_jobs(found)
+        found = list(_jobs(client, bounds, state, since))
+        whole = client.job(bounds.array) if bounds.array is not None else None
+    print_json(found) if as_json else show_jobs(found, whole)
 
 
 def show_one(job_id: str, *, eta: bool, as_json: bool) -> None:
@@ -123,14 +164,15 @@ def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
                 continue
             taken.append(one)
             if not as_json:
-                show(f"`{one.id}` is {one.state}")
+                which = f", {one.count:,} of its members" if one.count else ""
+                show(f"`{one.id}` is {one.state}{which}")
     if as_json:
         print_json(taken)
     if wrong is not None:
         raise wrong
 
 
-def why(job_id: str, sought: Literal["none", "cheapest", "every"], *, as_json: bool) -> None:
+def why(job_id: str, sought: Sought, *, as_json: bool) -> None:
     """Print why a job waits, and what would let it start."""
     with Client() as client:
         answer = client.why(job_id, seek=sought, eta=sought != "none")
@@ -146,7 +188,18 @@ def _wait(client: Client, made: Submitted, *, as_json: bool) -> None:
             count = sum(job.state == state for job in ended)
             _show_end(ended[0]) if not made.count else show(f"{count:,} {state}")
     if any(job.state != "succeeded" for job in ended):
-        raise Done(EXIT_NO)
+        raise Done(EXIT_NO if made.count else exit_status(ended[0]))
+
+
+def exit_status(job: Job) -> int:
+    """Return the status with which a command ends that waited for a job: the job's own.
+
+    One that a signal ended has 128 and its number, as shells have it; one that came to no exit
+    code of its own, or was taken back, gives 1.
+    """
+    if job.state == "succeeded":
+        return 0
+    return (job.state == "failed" and (job.exit_code or 0) & 0xFF) or EXIT_NO
 
 
 def _show_end(job: Job) -> None:
@@ -154,11 +207,20 @@ def _show_end(job: Job) -> None:
     show(f"`{job.id}` {job.state}{code}: {job.reason.sentence}")
 
 
-def _jobs(client: Client, team: str | None, state: JobState | None, limit: int) -> Iterator[Job]:
+def _jobs(
+    client: Client, bounds: ListBounds, state: JobState | None, since: str | None
+) -> Iterator[Job]:
     """Yield as many jobs as are wanted, and ask for no more than those."""
-    before, left = None, limit
+    before, left = None, bounds.limit
     while left > 0:
-        page = client.page(team=team, state=state, before=before, limit=min(left, 1_000))
+        page = client.page(
+            team=bounds.team,
+            state=state,
+            since=since,
+            array=bounds.array,
+            before=before,
+            limit=min(left, PAGE_MOST),
+        )
         yield from page.jobs
         left -= len(page.jobs)
         before = page.next

@@ -1,11 +1,12 @@
 """Jobs, nodes and tokens of a control plane as tables and sentences for people."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from tenfold.cli.output import show, table
-from tenfold.client.answers import Job, Node, Submitted, Token, Why
+from tenfold.client.answers import DryRun, Job, Node, Reason, Submitted, Token, Why
 from tenfold.report.figures import count
 
 VIRTUAL = "virtual"
@@ -18,8 +19,27 @@ def show_submitted(made: Submitted) -> None:
     show(f"`{made.id}` of team `{made.team}` was taken{what}")
 
 
-def show_jobs(jobs: Sequence[Job]) -> None:
-    """Print jobs as a table."""
+def show_dry_run(found: DryRun) -> None:
+    """Print what would become of a job if it were handed in now."""
+    what = f"the first of {found.count:,} `{found.name}`" if found.count else f"`{found.name}`"
+    if found.outcome == "starts":
+        show(f"{what} of team `{found.team}` would start now on {_nodes(found.nodes)}")
+    else:
+        verb = "would never start" if found.outcome == "never" else "would wait"
+        show(f"{what} of team `{found.team}` {verb}")
+        _show_waiting(found.why, found.reason)
+        if found.eta is not None:
+            show(f"expected: by {found.eta.p50_at} (P50) to {found.eta.p90_at} (P90)")
+    hold = found.could_hold
+    named = f": {_nodes(hold.nodes)}" if hold.count else ""
+    show(f"nodes that could hold it: {hold.count:,}{named}")
+    if found.is_brief:
+        show("the queue is long: neither remedies nor a forecast were sought")
+
+
+def show_jobs(jobs: Sequence[Job], whole: Job | None = None) -> None:
+    """Print jobs as a table, and the array that they are members of in a line."""
+    has_eta = any(job.eta is not None for job in jobs)
     rows = [
         [
             job.id,
@@ -28,18 +48,24 @@ def show_jobs(jobs: Sequence[Job]) -> None:
             str(len(job.attempts)),
             _nodes(job.attempts[-1].nodes) if job.attempts else "",
             job.reason.code if job.reason.code != job.state else "",
+            *([job.eta.p50_at if job.eta is not None else ""] if has_eta else []),
         ]
         for job in jobs
     ]
     if rows:
-        show(table("", ["job", "team", "state", ">attempts", "nodes", "because"], rows), "")
+        columns = ["job", "team", "state", ">attempts", "nodes", "because"]
+        show(table("", [*columns, "expected"] if has_eta else columns, rows), "")
     show(count(len(jobs), "job"))
+    if whole is not None:
+        show(f"`{whole.id}` is {whole.state}: {whole.reason.sentence}")
 
 
 def show_job(job: Job) -> None:
     """Print one job with its attempts."""
     show(f"`{job.id}` of team `{job.team}`: {job.state}")
     show(f"because: {job.reason.sentence} [{job.reason.code}]")
+    if job.array and job.array.failed:
+        show(f"failed: {_nodes(job.array.failed)}")
     if job.eta is not None:
         show(f"expected: by {job.eta.p50_at} (P50) to {job.eta.p90_at} (P90); {job.eta.basis}")
     rows = [
@@ -59,25 +85,34 @@ def show_job(job: Job) -> None:
 
 
 def show_why(answer: Why) -> None:
-    """Print why a job stands where it stands."""
+    """Print why a job stands where it stands, and which nodes are out of its reach."""
+    _show_why(answer)
+    for node in answer.nodes_out:
+        show(f"out of use: `{node.id}`, because {node.sentence} [{node.code}]")
+
+
+def _show_why(answer: Why) -> None:
     if answer.why is None:
         show(f"`{answer.id}`: {answer.state}")
         show(f"because: {answer.reason.sentence} [{answer.reason.code}]")
         return
+    team = answer.why.get("team")
+    show(f"`{answer.id}` of team `{team}` waits" if team else f"`{answer.id}` waits")
+    _show_waiting(answer.why, answer.reason)
+    if answer.eta is not None:
+        show(f"expected: by {answer.eta.p50_at} (P50) to {answer.eta.p90_at} (P90)")
+
+
+def _show_waiting(why: dict[str, Any] | None, reason: Reason) -> None:
     # The words for rooms, holders and remedies are those of a recorded run.
     from tenfold.cli.job_show import show_waiting  # noqa: PLC0415
     from tenfold.study.why import Why as Found  # noqa: PLC0415
 
     try:
-        found = msgspec.convert(answer.why, Found)
+        show_waiting(msgspec.convert(why, Found))
     except msgspec.ValidationError:
         # A control plane of another version: its sentence is understood all the same.
-        show(f"`{answer.id}` waits", f"because: {answer.reason.sentence} [{answer.reason.code}]")
-        return
-    show(f"`{answer.id}` of team `{found.team}` waits")
-    show_waiting(found)
-    if answer.eta is not None and found.eta is None:
-        show(f"expected: by {answer.eta.p50_at} (P50) to {answer.eta.p90_at} (P90)")
+        show(f"because: {reason.sentence} [{reason.code}]")
 
 
 def show_nodes(nodes: Sequence[Node]) -> None:
@@ -97,6 +132,9 @@ def show_nodes(nodes: Sequence[Node]) -> None:
     if rows:
         columns = ["node", "site", "pool", "GPUs", "state", "because", "virtual"]
         show(table("", columns, rows), "")
+    for node in nodes:
+        if node.sentence and node.state != "up":
+            show(f"`{node.id}`: {node.sentence} [{node.cause}]")
     gpus = sum(node.gpus for node in nodes)
     show(f"{count(len(nodes), 'node')}, {count(gpus, 'GPU')}")
 

@@ -40,6 +40,7 @@ app.command("tenfold.cli.replay:app", name="replay", help="Replay a recorded run
 app.command("tenfold.cli.job:app", name="job", help="Hand in jobs, follow them, ask why one waits.")
 app.command("tenfold.cli.node:app", name="node", help="List nodes, take them out of use and back.")
 app.command("tenfold.cli.token:app", name="token", help="Make, list and revoke tokens.")
+app.command("tenfold.cli.journal:app", name="journal", help="Look after the journal.")
 app.command("tenfold.cli.policy:app", name="policy", help="Check, show and preview policies.")
 app.command("tenfold.cli.bench:app", name="bench", help="Run public scale scenarios, side by side.")
 app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")

@@ -23,6 +23,7 @@ app = App(
     default_parameter=Parameter(show_default=False),
 )
 app.command("tenfold.cli.policy_preview:preview_command", name="preview")
+app.command("tenfold.cli.policy_shadow:shadow_command", name="shadow")
 
 EXIT_NO = 1
 FleetFile = Annotated[Path | None, Parameter(help="A fleet file, to lay it beside.")]

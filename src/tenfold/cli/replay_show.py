@@ -1,7 +1,7 @@
 """What a replay found, as JSON for programs and as tables for people."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from datetime import UTC, datetime
 
 from msgspec.structs import asdict
 from rich.table import Table
@@ -14,10 +14,12 @@ from tenfold.engine.replay import say
 from tenfold.engine.shadow import Shadowed
 from tenfold.model.actions import Action
 from tenfold.model.ids import JobId
-from tenfold.model.units import SECOND
+from tenfold.model.units import DAY, SECOND
 from tenfold.report.figures import count, share
 from tenfold.study.replay_diff import Figures, JobDiff, ReplayDiff, Shift
 
+DATES_MS = 30 * 365 * DAY
+"""Simulated time begins with 0, real time in 1970: what is later than this is a date."""
 SHOWN = 5
 """Actions, jobs and differences that are named before the rest is counted."""
 
@@ -27,28 +29,37 @@ def verified_json(verified: Verified) -> dict[str, object]:
     return {"same": verified.same, **asdict(verified)}
 
 
-def show_verified(bundle: Path, verified: Verified) -> None:
+def show_verified(record: str, verified: Verified) -> None:
     """Print whether a replay came out as recorded, or the first difference."""
     found = verified.difference
     if found is None:
         fleet = "and the same fleet at the end"
         if not verified.same_fleet:
             fleet = "but another fleet at the end: a fact was changed or left out"
+        under = ", then ".join(f"`{name}`" for name in verified.policies)
+        begun = f", in {verified.starts:,} starts of the loop" if verified.starts > 1 else ""
         show(
-            f"{bundle}: {count(verified.events, 'fact')} and {count(verified.cycles, 'cycle')} "
-            f"replayed under `{verified.policy}`",
+            f"{record}: {count(verified.events, 'fact')} and {count(verified.cycles, 'cycle')} "
+            f"replayed under {under}{begun}",
             f"{count(verified.orders, 'order')} decided as recorded, {fleet}",
         )
         return
     seen = found.seen
     show(
-        f"{bundle}: cycle {found.cycle:,} at {hours(found.at_ms / SECOND)} differs",
+        f"{record}: cycle {found.cycle:,} at {_moment(found.at_ms)} differs",
         found.sentence,
         f"seen: {seen.pending:,} waiting, {seen.ordered:,} starting, {seen.running:,} running, "
         f"{seen.gpus_free:,} GPUs free on {count(seen.nodes_up, 'node')} that are up",
         f"recorded: {_actions(found.recorded)}",
         f"decided: {_actions(found.decided)}",
     )
+
+
+def _moment(at_ms: int) -> str:
+    """Return a time as a date where it is one, else since the beginning."""
+    if at_ms < DATES_MS:
+        return hours(at_ms / SECOND)
+    return datetime.fromtimestamp(at_ms / SECOND, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _actions(actions: Sequence[Action]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.up_care import USUAL, Care
 from tenfold.cli.up_home import check_nodes, first_job, held, keep_nodes, known_nodes
 from tenfold.client.place import HOME, home_folder
 from tenfold.model.errors import InputError
@@ -36,6 +37,9 @@ VirtualNodes = Annotated[
     int | None, Parameter(help="As many virtual nodes of 8 GPUs instead of this machine.")
 ]
 PolicyNamed = Annotated[str | None, Parameter(help="A policy by name, or a policy file. tenfold.")]
+ShadowNamed = Annotated[
+    str | None, Parameter(help="A policy that is asked too, and only written down.")
+]
 Demo = Annotated[
     bool,
     Parameter(negative="", help="256 virtual GPUs, 15 teams, 3 weeks of work in 50 minutes."),
@@ -44,7 +48,11 @@ Home = Annotated[
     Path | None, Parameter(help=f"The state folder. {HOME}, or one under the user's data.")
 ]
 Journal = Annotated[
-    str, Parameter(help="URL of a database for the journal, not a file in the state folder.")
+    str,
+    Parameter(
+        env_var="TENFOLD_JOURNAL",
+        help="URL of a database for the journal, not a file in the state folder.",
+    ),
 ]
 Certificate = Annotated[Path | None, Parameter(help="A certificate, to be asked over TLS.")]
 Key = Annotated[Path | None, Parameter(help="Its key.")]
@@ -58,9 +66,11 @@ def up_command(
     fleet: Fleet = None,
     virtual_nodes: VirtualNodes = None,
     policy: PolicyNamed = None,
+    shadow: ShadowNamed = None,
     demo: Demo = False,
     home: Home = None,
     journal: Journal = "",
+    care: Care = USUAL,
     tls_cert: Certificate = None,
     tls_key: Key = None,
     insecure: Insecure = False,
@@ -78,6 +88,7 @@ def up_command(
     with held(folder):
         # The server and what it stands on take most of a second to import: refusals come first.
         from tenfold.cli.up_nodes import ground  # noqa: PLC0415
+        from tenfold.cli.up_shadow import shadow_of  # noqa: PLC0415
         from tenfold.server.settings import Settings  # noqa: PLC0415
 
         if demo:
@@ -87,6 +98,7 @@ def up_command(
             home=folder,
             nodes=found.nodes,
             policy=found.policy,
+            shadow=shadow_of(shadow, found.policy, fleet),
             host=host,
             port=port,
             tls_certificate=tls_cert,
@@ -94,6 +106,7 @@ def up_command(
             insecure=insecure,
             journal=journal,
         )
+        settings = care.applied(settings, is_virtual=found.is_virtual)
         _farewell(_serve(settings, found, folder, fleet if demo else None))
 
 

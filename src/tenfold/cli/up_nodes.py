@@ -40,6 +40,8 @@ class Ground(Struct, frozen=True, kw_only=True):
     policy: Policy
     says: str
     """What there is, for whoever starts it."""
+    is_virtual: bool = False
+    """Whether the nodes only stand for nodes: their figures would all be this machine's."""
     notes: tuple[str, ...] = ()
 
 
@@ -59,9 +61,11 @@ def ground(fleet: Path | None, policy: str, virtual_nodes: int | None, before: l
     if virtual_nodes is not None:
         nodes = _copies(this, virtual_nodes)
         says = f"{_said(nodes)}, all virtual: their processes run on this machine"
-        return Ground(nodes=nodes, policy=stated, says=says)
+        return Ground(nodes=nodes, policy=stated, says=says, is_virtual=True)
     notes = list(machine.notes)
     node = _this_node(this, before[0] if len(before) == 1 else this.name, notes)
+    if not before:
+        notes.append("this machine is measured for some seconds before it takes its first job")
     says = f"this machine, `{node.id}`: {_has(node)}"
     return Ground(nodes=(node,), policy=stated, says=says, notes=tuple(notes))
 
@@ -80,6 +84,7 @@ def _from_file(file: Path, policy: str) -> Ground:
         nodes=nodes,
         policy=join_fleet(policy_of(policy), spec),
         says=f"fleet `{spec.name}`: {_said(nodes)}, all virtual: processes run on this machine",
+        is_virtual=True,
     )
 
 

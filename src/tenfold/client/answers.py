@@ -6,7 +6,7 @@ Moments are ISO 8601 in UTC, as they were sent.
 
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 JobState = Literal["pending", "starting", "running", "stopping", "succeeded", "failed", "cancelled"]
 OVER: tuple[JobState, ...] = ("succeeded", "failed", "cancelled")
@@ -66,8 +66,18 @@ class Eta(Struct, frozen=True, kw_only=True):
     calibrated: bool = False
 
 
+class Members(Struct, frozen=True, kw_only=True):
+    """The members of an array, counted."""
+
+    count: int
+    states: dict[str, int] = field(default_factory=dict[str, int])
+    """How many stand in each state that has any."""
+    failed: tuple[str, ...] = ()
+    """The first of those that failed."""
+
+
 class Job(Struct, frozen=True, kw_only=True):
-    """One job as it stands."""
+    """One job as it stands, or an array as a whole."""
 
     id: str
     name: str = ""
@@ -76,6 +86,8 @@ class Job(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...] = ()
     reason: Reason
     eta: Eta | None = None
+    array: Members | UnsetType = UNSET
+    """Its members, where the name is that of an array; else `UNSET`, which is not written."""
 
     @property
     def is_over(self) -> bool:
@@ -96,11 +108,13 @@ class JobPage(Struct, frozen=True, kw_only=True):
     """What to give as `before` for the page that follows; None at the end."""
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A wish about a job or a node that was taken, and how that stands now."""
 
     id: str
     state: str
+    count: int = 0
+    """Members of an array that it was about; 0 for one job."""
 
 
 class Why(Struct, frozen=True, kw_only=True):
@@ -113,6 +127,72 @@ class Why(Struct, frozen=True, kw_only=True):
     why: dict[str, Any] | None = None
     """Room, holders, standing and remedies of a job that waits."""
     eta: Eta | None = None
+    nodes_out: tuple["NodeOut", ...] = ()
+    """Nodes that a job that waits cannot have because jobs kept failing there."""
+
+
+class NodeOut(Struct, frozen=True, kw_only=True):
+    """A node that is out of use, and why."""
+
+    id: str
+    code: str
+    sentence: str
+
+
+class NodeFigure(Struct, frozen=True, kw_only=True):
+    """One rate that an acceptance test gave, beside the median of the pool."""
+
+    name: str
+    value: float | None = None
+    unit: str = ""
+    median: float | None = None
+    deviation: float | None = None
+    allowed: float | None = None
+    judged: str = ""
+
+
+class NodeTest(Struct, frozen=True, kw_only=True):
+    """How a node did in its last acceptance test."""
+
+    tested_at: str
+    outcome: str
+    """`accepted`, `refused` or `overridden`."""
+    accepted_by: str = ""
+    basis: str = ""
+    nodes: int = 0
+    code: str = ""
+    sentence: str = ""
+    figures: tuple[NodeFigure, ...] = ()
+    unmeasured: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class CouldHold(Struct, frozen=True, kw_only=True):
+    """Nodes of the kinds that could hold a job, or a member of its gang, if they were free."""
+
+    count: int
+    nodes: tuple[str, ...] = ()
+    """The first of them by name."""
+
+
+class DryRun(Struct, frozen=True, kw_only=True):
+    """What would become of a job if it were handed in now; of an array, of its first member."""
+
+    name: str
+    team: str
+    count: int = 0
+    """Members of an array; 0 for one job."""
+    outcome: Literal["starts", "waits", "never"]
+    at: str | None = None
+    nodes: tuple[str, ...] = ()
+    """Where it would start, if it would start at once."""
+    could_hold: CouldHold
+    reason: Reason
+    why: dict[str, Any] | None = None
+    """Room, holders, standing and remedies, as `why` tells them of a job that waits."""
+    eta: Eta | None = None
+    is_brief: bool = False
+    """Whether the queue was too long to try remedies or to forecast."""
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -126,6 +206,9 @@ class Node(Struct, frozen=True, kw_only=True):
     state: str
     cause: str = ""
     changed_at: str | None = None
+    sentence: str = ""
+    test: NodeTest | None = None
+    """How it did in its acceptance test; None where it had none."""
 
 
 class Nodes(Struct, frozen=True, kw_only=True):

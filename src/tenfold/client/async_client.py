@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from tenfold.client import calls
 from tenfold.client.answers import (
+    DryRun,
     FleetNow,
     Job,
     JobPage,
@@ -24,7 +25,7 @@ from tenfold.client.answers import (
 )
 from tenfold.client.place import find_place
 from tenfold.client.problems import problem_of, silent
-from tenfold.client.streams import EventReader, LogFollower, text_reader
+from tenfold.client.streams import EventReader, LogFollower
 from tenfold.client.tries import Patience, Seat, Tries, looks
 from tenfold.client.words import log_broke_off, not_over
 from tenfold.model.errors import TenfoldError, Unreachable
@@ -67,19 +68,35 @@ class AsyncClient:
         """Where it asks."""
         return self._seat.place.url
 
-    async def submit(self, **job: Unpack[calls.JobKeys]) -> Submitted:
-        """Hand in a job by the keys of a job file; return once it will not be lost."""
-        return await self._ask(calls.submit(job))
+    async def submit(self, *, key: str | None = None, **job: Unpack[calls.JobKeys]) -> Submitted:
+        """Hand in a job by the keys of a job file; return once it will not be lost.
 
-    async def submit_file(self, path: str | Path) -> Submitted:
+        It goes out under a key, one of its own if none is given, and is made again under it if
+        the answer is lost: the control plane takes it once.
+        """
+        return await self._ask(calls.submit(job, key))
+
+    async def submit_file(self, path: str | Path, *, key: str | None = None) -> Submitted:
         """Hand in a job file; its faults are named with their lines."""
         from tenfold.files.submission import read_submission  # noqa: PLC0415
 
-        return await self._ask(calls.submit(read_submission(Path(path))))
+        return await self._ask(calls.submit(read_submission(Path(path)), key))
 
-    async def submit_many(self, jobs: Sequence[Mapping[str, Any]]) -> tuple[Submitted, ...]:
+    async def submit_many(
+        self, jobs: Sequence[Mapping[str, Any]], *, key: str | None = None
+    ) -> tuple[Submitted, ...]:
         """Hand in several jobs, all of them or none, in one commit."""
-        return (await self._ask(calls.submit_many(jobs))).jobs
+        return (await self._ask(calls.submit_many(jobs, key))).jobs
+
+    async def dry_run(
+        self,
+        *,
+        seek: Literal["none", "cheapest", "every"] = "cheapest",
+        eta: bool = True,
+        **job: Unpack[calls.JobKeys],
+    ) -> DryRun:
+        """Return what would become of a job if it were handed in now; nothing is handed in."""
+        return await self._ask(calls.dry_run(job, seek=seek, eta=eta))
 
     async def job(self, job_id: str, *, eta: bool = False) -> Job:
         """Return a job as it stands; with `eta`, when it will start, which may take seconds."""
@@ -90,19 +107,35 @@ class AsyncClient:
         *,
         team: str | None = None,
         state: JobState | None = None,
+        since: str | None = None,
+        array: str | None = None,
         before: int | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """Return a page of jobs, the newest first."""
-        return await self._ask(calls.page(team=team, state=state, before=before, limit=limit))
+        """Return a page of jobs, the newest first; `since` is a moment in ISO 8601."""
+        return await self._ask(
+            calls.page(team=team, state=state, since=since, array=array, before=before, limit=limit)
+        )
 
     async def jobs(
-        self, *, team: str | None = None, state: JobState | None = None
+        self,
+        *,
+        team: str | None = None,
+        state: JobState | None = None,
+        since: str | None = None,
+        array: str | None = None,
     ) -> AsyncIterator[Job]:
         """Yield jobs, the newest first, page by page."""
         before: int | None = None
         while True:
-            page = await self.page(team=team, state=state, before=before, limit=calls.PAGE_MOST)
+            page = await self.page(
+                team=team,
+                state=state,
+                since=since,
+                array=array,
+                before=before,
+                limit=calls.PAGE_MOST,
+            )
             for job in page.jobs:
                 yield job
             before = page.next
@@ -138,6 +171,14 @@ class AsyncClient:
     async def fail(self, node_id: str, cause: str = "") -> Taken:
         """Say that a node is gone: what runs there is ended and waits again."""
         return await self._ask(calls.mark(node_id, "fail", cause))
+
+    async def test_node(self, node_id: str) -> Taken:
+        """Measure a node again; `nodes` tells what came of it."""
+        return await self._ask(calls.mark(node_id, "test"))
+
+    async def accept_node(self, node_id: str) -> Taken:
+        """Take a node in spite of its acceptance test."""
+        return await self._ask(calls.mark(node_id, "accept"))
 
     async def fleet(self) -> FleetNow:
         """Return the fleet in a few figures."""
@@ -252,30 +293,43 @@ class AsyncClient:
     async def _followed(
         self, job_id: str, member: int, follower: LogFollower, tail: int | None
     ) -> AsyncIterator[str]:
-        pauses = looks()
+        """Yield what a job writes; a stream that breaks off goes on where it was."""
+        pauses, patience = looks(), Patience(self._seat)
         while True:
-            job = await self.job(job_id)
-            if not follower.next_attempt(job):
-                if follower.is_last(job):
-                    return
+            try:
+                job = await self.job(job_id)
+                if not follower.next_attempt(job):
+                    if follower.is_last(job):
+                        return
+                    await asyncio.sleep(next(pauses))
+                    continue
+                async for text in self._read(job_id, member, follower, tail):
+                    patience.there()
+                    yield text
+                job = await self.job(job_id)
+                if not follower.has_ended(job):
+                    raise log_broke_off(job_id, self.url)
+            except TenfoldError as wrong:
+                follower.check_resumes(wrong)
+                patience.away(wrong, monotonic())
                 await asyncio.sleep(next(pauses))
                 continue
-            call = calls.logs(
-                job_id, member=member, attempt=follower.number, tail=tail, follow=True
-            )
-            decoder = text_reader()
-            async with self._stream(call, {}, endless=True) as answer:
-                async for chunk in answer.aiter_bytes():
-                    if text := decoder.decode(chunk):
-                        yield text
-            if text := decoder.decode(b"", final=True):
+            if text := follower.end():
                 yield text
-            job = await self.job(job_id)
-            if not follower.has_ended(job):
-                raise log_broke_off(job_id, self.url)
             if follower.is_last(job):
                 return
             pauses = looks()
+
+    async def _read(
+        self, job_id: str, member: int, follower: LogFollower, tail: int | None
+    ) -> AsyncIterator[str]:
+        call = calls.logs(job_id, member=member, attempt=follower.number, tail=tail, follow=True)
+        call = calls.from_byte(call, follower.offset)
+        async with self._stream(call, {}, endless=True) as answer:
+            follower.begin(answer.headers)
+            async for chunk in answer.aiter_bytes():
+                if text := follower.read(chunk):
+                    yield text
 
     @asynccontextmanager
     async def _stream(
@@ -302,7 +356,7 @@ class AsyncClient:
         return call.read(await self._content(call), self.url)
 
     async def _content(self, call: calls.Call[Any]) -> bytes:
-        from httpx import ConnectError, HTTPError  # noqa: PLC0415
+        from httpx import ConnectError, ConnectTimeout, HTTPError  # noqa: PLC0415
 
         tries = Tries(self._seat, call)
         while True:
@@ -313,6 +367,6 @@ class AsyncClient:
                 if wrong is None:
                     return answer.content
             except HTTPError as error:
-                sent = not (call.is_safe or isinstance(error, ConnectError))
+                sent = call.changes and not isinstance(error, ConnectError | ConnectTimeout)
                 wrong = silent(self.url, error, was_sent=sent)
             await asyncio.sleep(tries.pause_after(wrong))

@@ -3,12 +3,14 @@
 Both clients carry out the same values, so that they cannot come to differ.
 """
 
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Required, TypedDict, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.client import answers
 from tenfold.client.problems import stranger
@@ -58,11 +60,18 @@ class Call(Struct, Generic[Answer], frozen=True, kw_only=True):
     answer: type[Answer]
     params: Params = {}
     body: bytes | None = None
+    key: str = ""
+    """Names the request, so that it can come twice and be taken once."""
 
     @property
     def is_safe(self) -> bool:
         """Whether asking twice does no more than asking once."""
-        return self.method == "GET"
+        return self.method == "GET" or bool(self.key)
+
+    @property
+    def changes(self) -> bool:
+        """Whether it asks for something to be done, which may have been if no answer came."""
+        return self.method != "GET"
 
     def read(self, content: bytes, url: str) -> Answer:
         """Return the answer as a value."""
@@ -72,14 +81,25 @@ class Call(Struct, Generic[Answer], frozen=True, kw_only=True):
             raise stranger(url, str(error)) from None
 
 
-def submit(job: Mapping[str, Any]) -> Call[answers.Submitted]:
-    """Hand in one job or array."""
-    return _post("/jobs", answers.Submitted, job)
+def new_key() -> str:
+    """Return a key that no other request has."""
+    return secrets.token_urlsafe(18)
 
 
-def submit_many(jobs: Sequence[Mapping[str, Any]]) -> Call[answers.Batch]:
-    """Hand in several, all of them or none."""
-    return _post("/jobs", answers.Batch, {"jobs": jobs})
+def submit(job: Mapping[str, Any], key: str | None = None) -> Call[answers.Submitted]:
+    """Hand in one job or array, under a key of its own if none is given."""
+    return _post("/jobs", answers.Submitted, job, key or new_key())
+
+
+def submit_many(jobs: Sequence[Mapping[str, Any]], key: str | None = None) -> Call[answers.Batch]:
+    """Hand in several, all of them or none, under a key of its own if none is given."""
+    return _post("/jobs", answers.Batch, {"jobs": jobs}, key or new_key())
+
+
+def dry_run(job: Mapping[str, Any], *, seek: str, eta: bool) -> Call[answers.DryRun]:
+    """Ask what would become of a job; nothing is handed in."""
+    asked = _post("/jobs/dry-run", answers.DryRun, job)
+    return replace(asked, params={"seek": seek, "eta": _word(eta)})
 
 
 def show(job_id: str, *, eta: bool) -> Call[answers.Job]:
@@ -87,11 +107,9 @@ def show(job_id: str, *, eta: bool) -> Call[answers.Job]:
     return _get(_job(job_id), answers.Job, eta=eta or None)
 
 
-def page(
-    *, team: str | None, state: str | None, before: int | None, limit: int
-) -> Call[answers.JobPage]:
-    """Look at a page of jobs, the newest first."""
-    return _get("/jobs", answers.JobPage, team=team, state=state, before=before, limit=limit)
+def page(**bounds: str | int | None) -> Call[answers.JobPage]:
+    """Look at a page of jobs, the newest first: `team, state, since, array, before, limit`."""
+    return _get("/jobs", answers.JobPage, **bounds)
 
 
 def cancel(job_id: str) -> Call[answers.Taken]:
@@ -144,7 +162,7 @@ def revoke_token(token_id: str) -> Call[answers.Token]:
 
 
 def logs(
-    job_id: str, *, member: int, attempt: int | None, tail: int | None, follow: bool
+    job_id: str, *, member: int, attempt: int | None, tail: int | None, follow: bool = False
 ) -> Call[bytes]:
     """Read what a member wrote."""
     return _get(
@@ -155,6 +173,13 @@ def logs(
         tail=tail,
         follow=follow or None,
     )
+
+
+def from_byte(call: Call[bytes], offset: int | None) -> Call[bytes]:
+    """Return the same look at a log, from a byte on that was not read yet."""
+    if offset is None:
+        return call
+    return replace(call, params={**call.params, "offset": str(offset)})
 
 
 def events(*, follow: bool) -> Call[answers.JournalEvent]:
@@ -175,5 +200,6 @@ def _word(value: str | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _post(path: str, answer: type[Answer], body: Mapping[str, Any]) -> Call[Answer]:
-    return Call(method="POST", path=API + path, answer=answer, body=msgspec.json.encode(body))
+def _post(path: str, answer: type[Answer], body: Mapping[str, Any], key: str = "") -> Call[Answer]:
+    content = msgspec.json.encode(body)
+    return Call(method="POST", path=API + path, answer=answer, body=content, key=key)

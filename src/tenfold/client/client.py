@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from tenfold.client import calls
 from tenfold.client.answers import (
+    DryRun,
     FleetNow,
     Job,
     JobPage,
@@ -23,7 +24,7 @@ from tenfold.client.answers import (
 )
 from tenfold.client.place import find_place
 from tenfold.client.problems import problem_of, silent
-from tenfold.client.streams import EventReader, LogFollower, text_reader
+from tenfold.client.streams import EventReader, LogFollower
 from tenfold.client.tries import Patience, Seat, Tries, looks
 from tenfold.client.words import log_broke_off, not_over
 from tenfold.model.errors import TenfoldError, Unreachable
@@ -66,19 +67,35 @@ class Client:
         """Where it asks."""
         return self._seat.place.url
 
-    def submit(self, **job: Unpack[calls.JobKeys]) -> Submitted:
-        """Hand in a job by the keys of a job file; return once it will not be lost."""
-        return self._ask(calls.submit(job))
+    def submit(self, *, key: str | None = None, **job: Unpack[calls.JobKeys]) -> Submitted:
+        """Hand in a job by the keys of a job file; return once it will not be lost.
 
-    def submit_file(self, path: str | Path) -> Submitted:
+        It goes out under a key, one of its own if none is given, and is made again under it if
+        the answer is lost: the control plane takes it once.
+        """
+        return self._ask(calls.submit(job, key))
+
+    def submit_file(self, path: str | Path, *, key: str | None = None) -> Submitted:
         """Hand in a job file; its faults are named with their lines."""
         from tenfold.files.submission import read_submission  # noqa: PLC0415
 
-        return self._ask(calls.submit(read_submission(Path(path))))
+        return self._ask(calls.submit(read_submission(Path(path)), key))
 
-    def submit_many(self, jobs: Sequence[Mapping[str, Any]]) -> tuple[Submitted, ...]:
+    def submit_many(
+        self, jobs: Sequence[Mapping[str, Any]], *, key: str | None = None
+    ) -> tuple[Submitted, ...]:
         """Hand in several jobs, all of them or none, in one commit."""
-        return self._ask(calls.submit_many(jobs)).jobs
+        return self._ask(calls.submit_many(jobs, key)).jobs
+
+    def dry_run(
+        self,
+        *,
+        seek: Literal["none", "cheapest", "every"] = "cheapest",
+        eta: bool = True,
+        **job: Unpack[calls.JobKeys],
+    ) -> DryRun:
+        """Return what would become of a job if it were handed in now; nothing is handed in."""
+        return self._ask(calls.dry_run(job, seek=seek, eta=eta))
 
     def job(self, job_id: str, *, eta: bool = False) -> Job:
         """Return a job as it stands; with `eta`, when it will start, which may take seconds."""
@@ -89,17 +106,35 @@ class Client:
         *,
         team: str | None = None,
         state: JobState | None = None,
+        since: str | None = None,
+        array: str | None = None,
         before: int | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """Return a page of jobs, the newest first."""
-        return self._ask(calls.page(team=team, state=state, before=before, limit=limit))
+        """Return a page of jobs, the newest first; `since` is a moment in ISO 8601."""
+        return self._ask(
+            calls.page(team=team, state=state, since=since, array=array, before=before, limit=limit)
+        )
 
-    def jobs(self, *, team: str | None = None, state: JobState | None = None) -> Iterator[Job]:
+    def jobs(
+        self,
+        *,
+        team: str | None = None,
+        state: JobState | None = None,
+        since: str | None = None,
+        array: str | None = None,
+    ) -> Iterator[Job]:
         """Yield jobs, the newest first, page by page."""
         before: int | None = None
         while True:
-            page = self.page(team=team, state=state, before=before, limit=calls.PAGE_MOST)
+            page = self.page(
+                team=team,
+                state=state,
+                since=since,
+                array=array,
+                before=before,
+                limit=calls.PAGE_MOST,
+            )
             yield from page.jobs
             before = page.next
             if before is None:
@@ -134,6 +169,14 @@ class Client:
     def fail(self, node_id: str, cause: str = "") -> Taken:
         """Say that a node is gone: what runs there is ended and waits again."""
         return self._ask(calls.mark(node_id, "fail", cause))
+
+    def test_node(self, node_id: str) -> Taken:
+        """Measure a node again; `nodes` tells what came of it."""
+        return self._ask(calls.mark(node_id, "test"))
+
+    def accept_node(self, node_id: str) -> Taken:
+        """Take a node in spite of its acceptance test."""
+        return self._ask(calls.mark(node_id, "accept"))
 
     def fleet(self) -> FleetNow:
         """Return the fleet in a few figures."""
@@ -246,30 +289,43 @@ class Client:
     def _followed(
         self, job_id: str, member: int, follower: LogFollower, tail: int | None
     ) -> Iterator[str]:
-        pauses = looks()
+        """Yield what a job writes; a stream that breaks off goes on where it was."""
+        pauses, patience = looks(), Patience(self._seat)
         while True:
-            job = self.job(job_id)
-            if not follower.next_attempt(job):
-                if follower.is_last(job):
-                    return
+            try:
+                job = self.job(job_id)
+                if not follower.next_attempt(job):
+                    if follower.is_last(job):
+                        return
+                    sleep(next(pauses))
+                    continue
+                for text in self._read(job_id, member, follower, tail):
+                    patience.there()
+                    yield text
+                job = self.job(job_id)
+                if not follower.has_ended(job):
+                    raise log_broke_off(job_id, self.url)
+            except TenfoldError as wrong:
+                follower.check_resumes(wrong)
+                patience.away(wrong, monotonic())
                 sleep(next(pauses))
                 continue
-            call = calls.logs(
-                job_id, member=member, attempt=follower.number, tail=tail, follow=True
-            )
-            decoder = text_reader()
-            with self._stream(call, {}, endless=True) as answer:
-                for chunk in answer.iter_bytes():
-                    if text := decoder.decode(chunk):
-                        yield text
-            if text := decoder.decode(b"", final=True):
+            if text := follower.end():
                 yield text
-            job = self.job(job_id)
-            if not follower.has_ended(job):
-                raise log_broke_off(job_id, self.url)
             if follower.is_last(job):
                 return
             pauses = looks()
+
+    def _read(
+        self, job_id: str, member: int, follower: LogFollower, tail: int | None
+    ) -> Iterator[str]:
+        call = calls.logs(job_id, member=member, attempt=follower.number, tail=tail, follow=True)
+        call = calls.from_byte(call, follower.offset)
+        with self._stream(call, {}, endless=True) as answer:
+            follower.begin(answer.headers)
+            for chunk in answer.iter_bytes():
+                if text := follower.read(chunk):
+                    yield text
 
     @contextmanager
     def _stream(
@@ -293,7 +349,7 @@ class Client:
         return call.read(self._content(call), self.url)
 
     def _content(self, call: calls.Call[Any]) -> bytes:
-        from httpx import ConnectError, HTTPError  # noqa: PLC0415
+        from httpx import ConnectError, ConnectTimeout, HTTPError  # noqa: PLC0415
 
         tries = Tries(self._seat, call)
         while True:
@@ -304,6 +360,6 @@ class Client:
                 if wrong is None:
                     return answer.content
             except HTTPError as error:
-                sent = not (call.is_safe or isinstance(error, ConnectError))
+                sent = call.changes and not isinstance(error, ConnectError | ConnectTimeout)
                 wrong = silent(self.url, error, was_sent=sent)
             sleep(tries.pause_after(wrong))

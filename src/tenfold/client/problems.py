@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from tenfold.model.errors import InputError, Refused, TenfoldError, Unreachable
 
+NEVER_SENT = "control-plane-unreachable"
+"""The code of a call that nobody was there to take."""
 NOBODY = ("unknown-token", "token-revoked", "token-expired")
 """Codes with which a token is turned away."""
 

@@ -1,10 +1,12 @@
 """Streams, taken apart line by line and apart from any connection."""
 
 import codecs
+from collections.abc import Mapping
 
 import msgspec
 
 from tenfold.client.answers import Job, JournalEvent
+from tenfold.model.errors import TenfoldError
 
 
 class EventReader:
@@ -50,25 +52,58 @@ class EventReader:
 
 
 class LogFollower:
-    """Which attempt of a job is followed, and when there is no more to come."""
+    """Which attempt of a job is followed, how far it was read, and when no more is to come."""
 
     def __init__(self, attempt: int | None) -> None:
         self._wanted = attempt
         self._done = 0
         self.number = 0
         """The attempt that is being read."""
+        self.offset: int | None = None
+        """The byte from which a stream that broke off is to go on; None at its beginning."""
+        self._text = text_reader()
+        self._has_begun = self._was_answered = False
 
     def next_attempt(self, job: Job) -> bool:
         """Choose the attempt to read; False where it has not begun yet."""
+        self._was_answered = True
+        if self.offset is not None:
+            return True
         numbers = [one.number for one in job.attempts if one.number > self._done]
         if self._wanted is not None:
             numbers = [number for number in numbers if number == self._wanted]
         self.number = numbers[-1] if numbers else 0
         return bool(numbers)
 
+    def begin(self, headers: Mapping[str, str]) -> None:
+        """Take note of where a stream begins."""
+        told = headers.get("Log-Offset", "")
+        self.offset = int(told) if told.isdecimal() else None
+        self._has_begun = True
+
+    def check_resumes(self, wrong: TenfoldError) -> None:
+        """Raise what went wrong where the stream cannot go on after it.
+
+        Either nobody ever answered, or a control plane that does not count bytes broke off.
+        """
+        if not self._was_answered or (self._has_begun and self.offset is None):
+            raise wrong
+
+    def read(self, chunk: bytes) -> str:
+        """Return what came as text; a character that was cut waits for its end."""
+        if self.offset is not None:
+            self.offset += len(chunk)
+        return self._text.decode(chunk)
+
     def has_ended(self, job: Job) -> bool:
         """Tell whether the attempt that was read is over; else its stream broke off."""
         return any(one.number == self.number and one.ended_at for one in job.attempts)
+
+    def end(self) -> str:
+        """Return what is left of an attempt that was read to its end."""
+        left = self._text.decode(b"", final=True)
+        self._text, self.offset, self._has_begun = text_reader(), None, False
+        return left
 
     def is_last(self, job: Job) -> bool:
         """Tell whether nothing more will come, once an attempt was read or none began."""

@@ -1,7 +1,8 @@
 """When a call is made again, and with which token: the same for both clients.
 
-Calls that change something are made once. A wish whose answer was lost may have been done, and
-only its author can tell whether asking again does harm.
+Calls that change something are made once, unless they have a key under which the control plane
+knows them again, or were never sent. A wish whose answer was lost may have been done, and only
+its author can tell whether asking again does harm.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 from tenfold.client.calls import Call
 from tenfold.client.place import Place
-from tenfold.client.problems import NOBODY
+from tenfold.client.problems import NEVER_SENT, NOBODY
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
 
 PAUSES_S = (0.1, 0.2, 0.4, 0.8)
@@ -38,6 +39,8 @@ class Seat:
         headers = {"Authorization": f"Bearer {self.place.token}", **(more or {})}
         if call.body is not None:
             headers["Content-Type"] = "application/json"
+        if call.key:
+            headers["Idempotency-Key"] = call.key
         return {
             "method": call.method,
             "url": self.place.url + call.path,
@@ -55,6 +58,7 @@ class Tries:
         self._is_safe = call.is_safe
         self._pauses = iter(PAUSES_S)
         self._looked = False
+        self._unsure: TenfoldError | None = None
 
     def pause_after(self, wrong: TenfoldError) -> float:
         """Return how long to wait before the next try; raise where there is none."""
@@ -64,12 +68,16 @@ class Tries:
             self._looked = True
             if self._seat.moved():
                 return 0.0
-        if not (self._is_safe and isinstance(wrong, Unreachable)):
+        may_repeat = self._is_safe or wrong.code == NEVER_SENT
+        if not (may_repeat and isinstance(wrong, Unreachable)):
             raise wrong
+        if wrong.code != NEVER_SENT:
+            self._unsure = wrong
         self._seat.moved()
         pause_s = next(self._pauses, None)
         if pause_s is None:
-            raise wrong
+            # What a try may have done is not undone by one that found nobody there.
+            raise self._unsure or wrong
         return pause_s
 
 

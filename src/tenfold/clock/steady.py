@@ -8,7 +8,7 @@ import select
 import time
 from collections.abc import Sequence
 
-from tenfold.model.units import Millis
+from tenfold.model.units import DAY, Millis
 
 
 class SteadyClock:
@@ -22,11 +22,12 @@ class SteadyClock:
         return Millis(self._offset_ms + _passed_ms())
 
     def wait(self, descriptors: Sequence[int], timeout_ms: int | None) -> None:
-        """Return when one of these can be read, or after `timeout_ms`."""
+        """Return when one of these can be read, after `timeout_ms`, or after a day at most."""
         poll = select.poll()
         for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN)
-        poll.poll(timeout_ms)
+        # The kernel counts to 24 days; a time limit may be longer.
+        poll.poll(None if timeout_ms is None else min(timeout_ms, DAY))
 
 
 def _passed_ms() -> int:

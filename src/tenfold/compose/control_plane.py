@@ -12,14 +12,18 @@ from typing import NamedTuple, Protocol
 
 from tenfold.engine.loop import Decider, Witness, run
 from tenfold.fleet.fleet import Fleet
+from tenfold.live.acceptance import Examiner, Standing
 from tenfold.live.attempts import SavedAt
+from tenfold.live.blame import Judge, nobody
 from tenfold.live.book import Book, Entry
 from tenfold.live.executor import Executor
 from tenfold.live.inbox import Inbox
 from tenfold.live.world import Clock, LiveWorld
-from tenfold.model.events import Event
-from tenfold.model.ids import JobId
+from tenfold.model.decision import Decision
+from tenfold.model.events import ActionOrdered, Event
+from tenfold.model.ids import JobId, NodeId
 from tenfold.model.reason import Reason
+from tenfold.model.submission import SubmitKey
 from tenfold.model.units import SECOND, Millis
 
 AGAIN_MS = Millis(1 * SECOND)
@@ -34,6 +38,10 @@ class Restored(NamedTuple):
     next_number: int
     last_ms: Millis
     """The last moment that was recorded: time goes on from there, whatever the clock says."""
+    keys: Sequence[tuple[SubmitKey, int]] = ()
+    """The latest requests that had a key, each with the number of its first job."""
+    standings: Mapping[NodeId, Standing] = {}
+    """Of nodes, what the fleet does not know: how they did in their tests."""
 
 
 class Store(Protocol):
@@ -62,18 +70,40 @@ class Parts(NamedTuple):
     deciders: Callable[[], Sequence[Decider]]
     saved_at: SavedAt
     witnesses: Callable[[Store], Sequence[Witness]] = lambda _: ()
+    judge: Judge = nobody
+    """Which nodes are to blame for what fails on them."""
+    examiner: Examiner = Examiner()
+    """How nodes that join are tested; by default they are not."""
+    number_least: int = 1
+    """The first number that may be given: a journal from a backup forgot those given since."""
 
 
 class _Recorded:
-    """A journal that lets the world answer once the disk has what it handed out."""
+    """A journal that lets the world answer once the disk has what it handed out.
+
+    The facts of a moment wait for the orders that are made of them, and both go to the disk
+    together: one wait instead of two. Until then they count in memory alone, which is thrown
+    away where the disk fails: nobody was answered, and nothing was carried out.
+    """
 
     def __init__(self, store: Store, world: LiveWorld) -> None:
         self._store = store
         self._world = world
+        self._held: list[Event] = []
 
     def append(self, events: Sequence[Event]) -> None:
-        if events:
-            self._store.append(events)
+        self._held += events
+        if events and type(events[0]) is ActionOrdered:
+            self._write()
+
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+        """Write what led to no orders, before any other witness takes it for recorded."""
+        self._write()
+
+    def _write(self) -> None:
+        if self._held:
+            self._store.append(self._held)
+            self._held = []
         self._world.recorded()
 
 
@@ -110,17 +140,24 @@ class ControlPlane:
                     inbox=self._inbox,
                     clock=parts.clock(restored.last_ms),
                     view=restored.fleet,
-                    book=Book(restored.entries.items(), restored.next_number),
+                    book=Book(
+                        restored.entries.items(),
+                        max(restored.next_number, parts.number_least),
+                        restored.keys,
+                    ),
                     saved_at=parts.saved_at,
                 )
+                world.judged_by(parts.judge)
+                world.examined_by(parts.examiner, restored.standings)
                 self.fleet, self.trouble = restored.fleet, None
                 try:
+                    recorded = _Recorded(store, world)
                     run(
                         world,
                         restored.fleet,
                         parts.deciders(),
-                        journal=_Recorded(store, world),
-                        witnesses=parts.witnesses(store),
+                        journal=recorded,
+                        witnesses=[recorded, *parts.witnesses(store)],
                     )
                 except BaseException as trouble:
                     said = f"the journal did not answer: {trouble}"

@@ -7,27 +7,32 @@ from sqlalchemy import func, select
 from tenfold.compose.control_plane import Restored
 from tenfold.engine.loop import Witness
 from tenfold.journal.append import JournalWriter, open_journal
-from tenfold.journal.read import attempts_of, last_number, open_submissions
-from tenfold.journal.rows import AttemptRow
+from tenfold.journal.policies import note_policy
+from tenfold.journal.read import last_number, nodes, open_submissions
 from tenfold.journal.snapshots import Snapshotter, restore
 from tenfold.journal.store import Store, open_store
+from tenfold.journal.submit_keys import latest_keys
 from tenfold.journal.tables import EVENTS
+from tenfold.live.acceptance import Standing
 from tenfold.live.book import Entry
+from tenfold.live.keys import KEPT_MOST
 from tenfold.model.events import Event
 from tenfold.model.finding import Finding
-from tenfold.model.ids import JobId
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.policy import Policy
+from tenfold.model.submission import SubmitKey
 from tenfold.model.units import Millis
-
-CRASHED = "crashed"
 
 
 class LiveJournal:
     """A journal opened for writing; whoever wrote it before is shut out."""
 
-    def __init__(self, where: str, holder: str, now_ms: int) -> None:
+    def __init__(self, where: str, holder: str, now_ms: int, policy: Policy | None = None) -> None:
         self.store: Store = open_store(where)
         try:
             self._writer: JournalWriter = open_journal(self.store, holder, now_ms)
+            if policy is not None:
+                note_policy(self._writer, policy)
         except BaseException:
             self.store.close()
             raise
@@ -41,7 +46,12 @@ class LiveJournal:
             number = last_number(connection) + 1
             last_ms = connection.execute(select(func.max(EVENTS.c.at_ms))).scalar() or 0
         self._writer.close_cut(found.fleet, Millis(last_ms))
-        return Restored(found.fleet, self._entries(), number, Millis(last_ms))
+        keys = [
+            (SubmitKey(TeamId(row.team), row.key, row.digest), row.number)
+            for row in latest_keys(self.store, KEPT_MOST)
+        ]
+        standings = {row.id: Standing(row.cause, row.acceptance) for row in nodes(self.store)}
+        return Restored(found.fleet, self._entries(), number, Millis(last_ms), keys, standings)
 
     def append(self, events: Sequence[Event]) -> None:
         """Return once the disk has these."""
@@ -59,26 +69,8 @@ class LiveJournal:
             self.store.close()
 
     def _entries(self) -> dict[JobId, Entry]:
-        unfinished = open_submissions(self.store)
-        tried = [row.id for row, _ in unfinished if row.attempts]
-        attempts = attempts_of(self.store, tried)
         return {
-            row.id: Entry(
-                event.work,
-                attempts=row.attempts,
-                crashes=crashes_of(attempts.get(row.id, ())),
-            )
-            for row, event in unfinished
+            row.id: Entry(event.work, attempts=row.attempts)
+            for row, event in open_submissions(self.store)
             if event.work is not None
         }
-
-
-def crashes_of(attempts: Sequence[AttemptRow]) -> int:
-    """Return how many of the latest attempts crashed, one after another."""
-    count = 0
-    for attempt in reversed(attempts):
-        if attempt.reason == CRASHED:
-            count += 1
-        elif attempt.ended_ms is not None:
-            break
-    return count

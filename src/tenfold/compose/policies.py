@@ -19,13 +19,39 @@ Room = Callable[[FleetView], Capacity]
 
 
 def placing_decider(
-    policy: Policy, restart_cost_ms: int = 0, *, shapes: Iterable[Shape] | None = None
+    policy: Policy,
+    restart_cost_ms: int = 0,
+    *,
+    shapes: Iterable[Shape] | None = None,
+    with_after: bool = True,
 ) -> Decider:
     """Return a fresh decider for a policy.
 
     Where all `shapes` that will ever come are known to ask for whole GPUs alone, places are
-    found by bitsets, which choose the same and are quicker.
+    found by bitsets, which choose the same and are quicker. Where no job will come that comes
+    after others, `with_after` spares the look at each.
     """
+    placer = _placing(policy, restart_cost_ms, shapes)
+    if not with_after:
+        return placer
+    if _nodes_are_alike(policy):
+        from tenfold.decide.place.elsewhere import Elsewhere  # noqa: PLC0415
+
+        placer = Elsewhere(placer)
+    if policy.name == "governed":
+        return placer
+    from tenfold.decide.place.after import AfterOthers  # noqa: PLC0415
+
+    return AfterOthers(placer)
+
+
+def _nodes_are_alike(policy: Policy) -> bool:
+    """Tell whether any free node of a pool is as good as another, as far as others can see."""
+    has_windows = policy.govern is not None and bool(policy.govern.windows)
+    return policy.name != "slurm" and not has_windows
+
+
+def _placing(policy: Policy, restart_cost_ms: int, shapes: Iterable[Shape] | None) -> Decider:
     room = capacity_of(policy.placement, shapes)
     match policy.name:
         case "fifo" | "sjf":

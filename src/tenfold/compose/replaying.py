@@ -1,6 +1,6 @@
 """From a simulation to its bundle, and from a bundle back to the decider that made it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,16 +12,18 @@ from tenfold import __version__
 from tenfold.compose.policies import placing_decider
 from tenfold.compose.residency import shadow_decider
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest, nodes_digest
 from tenfold.engine.explain import Story, explain
 from tenfold.engine.loop import Decider
-from tenfold.engine.recording import events_of
+from tenfold.engine.recording import Line, events_of
 from tenfold.engine.replay import Difference, Impossible, lines_before, rebuild, replay
 from tenfold.engine.shadow import Shadowed
+from tenfold.engine.stretches import InTurn
 from tenfold.files.replay_bundle import Bundle, BundleHeader, open_new_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.errors import InputError
-from tenfold.model.events import NodeJoined
+from tenfold.model.events import Event, NodeJoined
 from tenfold.model.ids import JobId
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
@@ -32,6 +34,11 @@ class Verified(Struct, frozen=True, kw_only=True):
     """What a bundle came to when it was replayed under its own policy."""
 
     policy: str
+    """The one that decided last."""
+    policies: tuple[str, ...] = ()
+    """All that decided, one after the other."""
+    starts: int = 1
+    """Times that the loop began."""
     events: int
     cycles: int
     orders: int
@@ -102,13 +109,16 @@ def settings_of(bundle: Bundle) -> SimSettings:
 
 def nodes_in(bundle: Bundle) -> list[Node]:
     """Return the nodes that joined, in order."""
-    return [event.node for event in events_of(bundle.lines) if isinstance(event, NodeJoined)]
+    base = bundle.base()
+    there = [] if base is None else list(base.nodes.values())
+    joined = [event.node for event in events_of(bundle.lines) if isinstance(event, NodeJoined)]
+    return [*there, *joined]
 
 
 def fleet_in(bundle: Bundle) -> Fleet:
     """Return the fleet as it stood after the last fact, or raise where facts cannot be."""
     _check_nodes(bundle)
-    fleet = rebuild(bundle.lines)
+    fleet = rebuild(bundle.lines, bundle.base())
     if isinstance(fleet, Impossible):
         raise _cannot_be(bundle, fleet)
     return fleet
@@ -143,19 +153,36 @@ def decider_of(bundle: Bundle) -> Callable[[], Decider]:
     return lambda: placing_decider(policy, cost_ms)
 
 
+def policies_of(bundle: Bundle) -> tuple[str, ...]:
+    """Return the policies that decided, one after the other, by name."""
+    names = [each.policy.name for each in bundle.stretches]
+    return tuple(name for at, name in enumerate(names) if at == 0 or name != names[at - 1])
+
+
+def deciders_of(bundle: Bundle) -> InTurn:
+    """Return whoever decided each cycle of a record, made afresh."""
+    cost_ms = settings_of(bundle).restart_cost_ms
+    return InTurn(bundle.stretches, lambda policy: placing_decider(policy, cost_ms))
+
+
 def verify(bundle: Bundle) -> Verified:
     """Replay a bundle under its own policy: the decisions and the fleet must be the same."""
     _check_nodes(bundle)
-    told = rebuild(bundle.lines)
+    told = rebuild(bundle.lines, bundle.base())
     lines = bundle.lines
     if isinstance(told, Impossible):
         lines = lines_before(lines, told.place)
-    replayed = replay(lines, decider_of(bundle)())
+    replayed = replay(lines, deciders_of(bundle), bundle.base())
     if isinstance(told, Impossible) and replayed.difference is None:
         raise _cannot_be(bundle, told)
+    if replayed.difference is None:
+        # Facts after the last cycle were not decided about yet.
+        replayed.fleet.apply_all(_after_the_last_cycle(lines))
     ends = [fleet_digest(fleet) for fleet in (told, replayed.fleet) if isinstance(fleet, Fleet)]
     return Verified(
         policy=bundle.header.policy.name,
+        policies=policies_of(bundle),
+        starts=len(bundle.stretches),
         events=bundle.end.events,
         cycles=replayed.cycles,
         orders=replayed.orders,
@@ -164,15 +191,24 @@ def verify(bundle: Bundle) -> Verified:
     )
 
 
+def _after_the_last_cycle(lines: Sequence[Line]) -> list[Event]:
+    events: list[Event] = []
+    for line in reversed(lines):
+        if isinstance(line, Cycle):
+            break
+        events.append(line)
+    return events[::-1]
+
+
 def story_of(bundle: Bundle, job_id: str) -> Story:
     """Return what happened to a job of a bundle."""
     fleet_in(bundle)
-    story = explain(bundle.lines, JobId(job_id), decider_of(bundle))
+    story = explain(bundle.lines, JobId(job_id), decider_of(bundle), bundle.base())
     if story is None:
         raise InputError(
             "unknown-job",
             f"no job of `{bundle.file}` is called `{job_id}`",
-            "jobs have the names of the trace that was run",
+            "jobs have the names of the trace that was run, or those that `tenfold job list` shows",
             file=bundle.file,
         )
     return story

@@ -6,10 +6,18 @@ to take. What the record cannot know (faults after its end, jobs that never ran)
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tenfold.compose.replaying import fleet_in, nodes_in, settings_of
+from tenfold.compose.rerun_given import (
+    events_before,
+    faults_in,
+    job_of,
+    last_ms_of,
+    never_used,
+    unlike,
+)
 from tenfold.compose.residency import bound_jobs
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.recording import Recording, events_of
@@ -21,16 +29,14 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
-    NodeCordoned,
-    NodeJoined,
-    NodeLost,
-    NodeReturned,
 )
-from tenfold.model.fault import Fault
-from tenfold.model.ids import JobId, NodeId
+from tenfold.model.ids import JobId
 from tenfold.model.job import Job, JobStatus
 from tenfold.model.policy import Policy
-from tenfold.model.units import Millis
+from tenfold.model.units import SECOND, Millis
+
+LIVE_SLACK_MS = SECOND
+"""An assumption: what spawning, a busy machine and a commit may add to a start."""
 
 
 class Rerun(Struct, frozen=True, kw_only=True):
@@ -40,20 +46,33 @@ class Rerun(Struct, frozen=True, kw_only=True):
     again: list[Event]
     gpus: int
     notes: tuple[str, ...]
+    slack_ms: int = 0
+    """Starts that move by less than this say nothing: those of a live fleet vary by themselves."""
 
 
 def rerun(bundle: Bundle, policy: Policy) -> Rerun:
     """Simulate what a bundle records under another policy."""
     fleet_in(bundle)
     recorded = list(events_of(bundle.lines))
+    if (base := bundle.base()) is not None:
+        recorded = [*events_before(base, recorded[0].at_ms if recorded else Millis(0)), *recorded]
     ask, notes = ask_of(bundle, recorded, policy)
     journal = Recording()
     simulate(ask, journal=journal)
     again = list(events_of(journal.lines))
-    last_ms = _last_ms(recorded)
+    last_ms = last_ms_of(recorded)
+    if base is not None and (held := {**base.orders, **base.running}):
+        notes.append(f"{len(held):,} jobs ran where the record begins: run on from there, not told")
+        recorded = [event for event in recorded if job_of(event) not in held]
     if again and ask.faults and again[-1].at_ms > last_ms:
         notes.append("the run goes on after the end of the record, from where no fault is known")
-    return Rerun(recorded=recorded, again=again, gpus=ask.gpus, notes=tuple(notes))
+    slack_ms = 0
+    if bundle.header.stretches is not UNSET:
+        slack_ms = LIVE_SLACK_MS
+        notes.append("starts of a live fleet vary: those that move by under a second count as same")
+    return Rerun(
+        recorded=recorded, again=again, gpus=ask.gpus, notes=tuple(notes), slack_ms=slack_ms
+    )
 
 
 def ask_of(bundle: Bundle, events: Sequence[Event], policy: Policy) -> tuple[SimAsk, list[str]]:
@@ -62,13 +81,16 @@ def ask_of(bundle: Bundle, events: Sequence[Event], policy: Policy) -> tuple[Sim
     work = _Work(settings.restart_cost_ms)
     for event in events:
         work.hear(event)
-    jobs, notes = work.jobs(_last_ms(events), known=not bundle.header.contention)
-    faults, away = _faults(events)
+    jobs, notes = work.jobs(last_ms_of(events), known=not bundle.header.contention)
+    faults, away = faults_in(events)
     if away:
         notes.append(f"{away:,} nodes were still away where the record ends: back from then on")
-    notes += _unlike(events)
+    notes += unlike(events)
+    unused = never_used(events)
+    if unused:
+        notes.append(f"{len(unused):,} nodes were cordoned and never used: left out")
     ask = SimAsk(
-        nodes=nodes_in(bundle),
+        nodes=[node for node in nodes_in(bundle) if node.id not in unused],
         jobs=bound_jobs(jobs, policy),
         policy=policy,
         settings=settings,
@@ -89,6 +111,8 @@ class _Work:
         self._saved: dict[JobId, Millis] = {}
         self._took: dict[JobId, int] = {}
         self._cancelled: dict[JobId, None] = {}
+        self._broken = 0
+        """Runs that ended for reasons that nobody decided, and that no fault of a node explains."""
         self.release_ms: dict[JobId, Millis] = {}
         """When jobs came that had been held back."""
         self.ends: dict[JobId, JobStatus] = {}
@@ -105,9 +129,10 @@ class _Work:
         elif isinstance(event, JobStopped):
             self._started.pop(event.job_id, None)
             self._saved[event.job_id] = event.progress_ms
+            self._broken += event.cause in ("crashed", "start-failed")
         elif isinstance(event, JobEnded):
             self._took[event.job_id] = self._so_far(event.job_id, event.at_ms)
-            del self._started[event.job_id]
+            self._started.pop(event.job_id, None)
             if event.status != "completed":
                 self.ends[event.job_id] = event.status
         elif isinstance(event, JobCancelled):
@@ -132,6 +157,11 @@ class _Work:
             notes.append(f"{unknown:,} jobs were cancelled or never ran: left out of both runs")
         if cut:
             notes.append(f"{cut:,} jobs were not over where the record ends: taken as over there")
+        stopped = sum(status == "cancelled" for status in self.ends.values())
+        if stopped:
+            notes.append(f"{stopped:,} jobs were cancelled as they ran: taken as over after that")
+        if self._broken:
+            notes.append(f"{self._broken:,} runs that crashed or did not start are not repeated")
         if not known:
             notes.append(
                 "jobs slowed each other in the record: they take here what they took there"
@@ -145,36 +175,3 @@ class _Work:
         if saved is None:
             return ran
         return saved + max(0, ran - self._restart_cost_ms)
-
-
-def _faults(events: Sequence[Event]) -> tuple[list[Fault], int]:
-    """Return when nodes were away, in order, and how many never came back."""
-    lost: dict[NodeId, int] = {}
-    faults: list[Fault] = []
-    last_ms = _last_ms(events)
-    for event in events:
-        if isinstance(event, NodeLost):
-            lost[event.node_id] = len(faults)
-            until_ms = Millis(max(last_ms, event.at_ms + 1))
-            faults.append(Fault(event.at_ms, event.node_id, until_ms, event.cause))
-        elif isinstance(event, NodeReturned) and event.node_id in lost:
-            place = lost.pop(event.node_id)
-            faults[place] = replace(faults[place], until_ms=event.at_ms)
-    return faults, len(lost)
-
-
-def _unlike(events: Sequence[Event]) -> list[str]:
-    """Say what a simulation does not repeat."""
-    first_ms = events[0].at_ms if events else Millis(0)
-    late = sum(isinstance(event, NodeJoined) and event.at_ms > first_ms for event in events)
-    cordoned = sum(isinstance(event, NodeCordoned) for event in events)
-    notes: list[str] = []
-    if late:
-        notes.append(f"{late:,} nodes joined later: taken as there from the start")
-    if cordoned:
-        notes.append(f"{cordoned:,} cordons are not repeated")
-    return notes
-
-
-def _last_ms(events: Sequence[Event]) -> Millis:
-    return events[-1].at_ms if events else Millis(0)

@@ -84,7 +84,10 @@ def simulate(
         world.last_ms = ask.until_ms
     fleet = Fleet()
     shapes = {job.shape.key: job.shape for job in ask.jobs}.values()
-    decider = placing_decider(ask.policy, ask.settings.restart_cost_ms, shapes=shapes)
+    with_after = any(job.terms is not None and job.terms.after for job in ask.jobs)
+    decider = placing_decider(
+        ask.policy, ask.settings.restart_cost_ms, shapes=shapes, with_after=with_after
+    )
     if around is not None:
         decider = around(decider)
     # Records hold no cycles; the collector would only walk over millions of them.

@@ -16,6 +16,10 @@ def fleet_digest(fleet: Fleet) -> str:
         "idle": fleet.idle,
         "evictions": list(fleet.evictions),
         "fates": fleet.fates,
+        "failures": fleet.trouble.failures,
+        "succeeded": fleet.trouble.succeeded,
+        "blamed": fleet.trouble.blamed,
+        "crashes": fleet.trouble.crashes,
     }
     # What is empty is left out, so that records from before it was counted still verify.
     held = {name: value for name, value in seldom.items() if value}

@@ -29,10 +29,12 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
+    NodeAccepted,
     NodeCordoned,
     NodeJoined,
     NodeLost,
     NodeReturned,
+    NodeTested,
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Slot
@@ -79,10 +81,16 @@ class Story(Struct, frozen=True, kw_only=True):
 
 
 def explain(
-    lines: Iterable[Line], job_id: JobId, decider_of: Callable[[], Decider] | None = None
+    lines: Iterable[Line],
+    job_id: JobId,
+    decider_of: Callable[[], Decider] | None = None,
+    base: Fleet | None = None,
 ) -> Story | None:
-    """Return the story of a job, or None where the record does not know it."""
-    teller = _Teller(job_id, decider_of)
+    """Return the story of a job, or None where the record does not know it.
+
+    `base` is the fleet that the first fact met, and is changed; without it that was empty.
+    """
+    teller = _Teller(job_id, decider_of, base or Fleet())
     last: Line | None = None
     for line in lines:
         if last is not None and line.at_ms != last.at_ms:
@@ -99,11 +107,13 @@ def explain(
 class _Teller:
     """Follows the facts, and notes those that touch one job."""
 
-    def __init__(self, job_id: JobId, decider_of: Callable[[], Decider] | None) -> None:
+    def __init__(
+        self, job_id: JobId, decider_of: Callable[[], Decider] | None, fleet: Fleet
+    ) -> None:
         self.job: Job | None = None
         self._job_id = job_id
         self._decider_of = decider_of
-        self._fleet = Fleet()
+        self._fleet = fleet
         self._stages: list[Stage] = []
         self._state: State = "pending"
         self._submitted_ms = Millis(0)
@@ -117,6 +127,19 @@ class _Teller:
         """Nodes lost at this moment, with the cause."""
         self._why_resized = ""
         """The reason of a resize that was ordered."""
+        self._begin(fleet)
+
+    def _begin(self, fleet: Fleet) -> None:
+        """Take up a job that was there before the record begins."""
+        name = self._job_id
+        held = fleet.running.get(name) or fleet.orders.get(name)
+        self.job = held.job if held is not None else fleet.pending.get(name)
+        if self.job is None:
+            return
+        self._submitted_ms, self._waits = self.job.submitted_ms, held is None
+        if held is not None:
+            self._state = "running" if name in fleet.running else "starting"
+        self._add(self._submitted_ms, "submitted", f"{_asked(self.job)}, before the record begins")
 
     def tell(self, event: Event) -> None:
         """Apply a fact, and note it if it is about the job."""
@@ -275,6 +298,8 @@ def _job_of(event: Event) -> JobId | None:
     if isinstance(event, ActionOrdered | ActionRefused):
         return event.action.job_id
     if isinstance(event, NodeJoined | NodeLost | NodeReturned | NodeCordoned):
+        return None
+    if isinstance(event, NodeTested | NodeAccepted):
         return None
     return event.job_id
 

@@ -4,11 +4,14 @@ Both are asked of the decider itself, on a copy of the fleet, so that whatever i
 places, power, quotas or none of them.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import RefuseJob, StartJob
+from tenfold.model.actions import Action, RefuseJob, StartJob
+from tenfold.model.events import ActionOrdered, Event, JobEnded, JobStarted
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.reason import Reason
@@ -42,11 +45,16 @@ def alone(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> Alone:
 
 
 def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) -> int | None:
-    """Return how many waiting jobs a decider would start before one, were all nodes free."""
+    """Return how many waiting jobs a decider would start before one, were all nodes free.
+
+    The fleet is filled again and again. A decider that hears of starts and ends keeps its line
+    from one round to the next; that it would decide the same without is its own law.
+    """
     ahead = 0
     left = _emptied(fleet)
+    news: list[Event] | None = None
     for _ in range(ROUNDS_MOST):
-        decision = decider.decide(left, now_ms, None)
+        decision = decider.decide(left, now_ms, news)
         gone = [one for one in decision.actions if isinstance(one, StartJob | RefuseJob)]
         for action in gone:
             if action.job_id == job_id:
@@ -55,13 +63,28 @@ def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) ->
             del left.pending[action.job_id]
             left.past.pop(action.job_id, None)
             left.promises.pop(action.job_id, None)
+        news = _come_and_gone(decision.actions, now_ms)
         # A promise brings nobody nearer to a start than waiting does.
         if not gone:
             if decision.wake_at_ms is None or decision.wake_at_ms <= now_ms:
                 return None
             now_ms = decision.wake_at_ms
-        left.version += 1
+        left.version += 1 if news is None else len(news)
     return None
+
+
+def _come_and_gone(actions: Sequence[Action], now_ms: Millis) -> list[Event] | None:
+    """Return starts that were over at once, as facts; None where others were ordered, too.
+
+    The fleet itself does not take them for facts: nobody is to learn from runs that never were.
+    """
+    starts = [one for one in actions if isinstance(one, StartJob)]
+    if len(starts) != len(actions):
+        return None
+    facts: list[Event] = [ActionOrdered(now_ms, one) for one in starts]
+    facts += [JobStarted(now_ms, one.job_id) for one in starts]
+    facts += [JobEnded(now_ms, one.job_id, "completed") for one in starts]
+    return facts
 
 
 def _emptied(fleet: Fleet) -> Fleet:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from tenfold.engine.decision_log import Cycle, cycle_of
 from tenfold.engine.loop import Decider, run
 from tenfold.engine.recording import Line, Step, Turn, turns_of
+from tenfold.engine.stretches import InTurn
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob
 from tenfold.model.decision import Decision
@@ -103,8 +104,8 @@ class _Differs(Exception):
 class _Checked:
     """A decider whose every answer is held against the record."""
 
-    def __init__(self, decider: Decider, world: ReplayWorld) -> None:
-        self.name = decider.name
+    def __init__(self, decider: Decider | InTurn, world: ReplayWorld) -> None:
+        self.name = "in turn" if isinstance(decider, InTurn) else decider.name
         self._decider = decider
         self._world = world
         self.orders = 0
@@ -112,7 +113,11 @@ class _Checked:
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Decide, and stop the replay if the record says otherwise."""
         cycle = self._world.next_step().cycle
-        decision = self._decider.decide(view, now_ms, news)
+        decider = self._decider
+        if isinstance(decider, InTurn):
+            decider, is_fresh = decider.decider(self._world.cycles, cycle, view.version)
+            news = None if is_fresh else news
+        decision = decider.decide(view, now_ms, news)
         decided = tuple(decision.actions)
         if decided != cycle.actions:
             self._differ("actions", _actions_differ(cycle.actions, decided), view, decided)
@@ -158,9 +163,12 @@ class _Checked:
         )
 
 
-def replay(lines: Iterable[Line], decider: Decider) -> Replayed:
-    """Run recorded facts through the loop with a fresh decider, up to the first difference."""
-    world, fleet = ReplayWorld(turns_of(lines)), Fleet()
+def replay(lines: Iterable[Line], decider: Decider | InTurn, base: Fleet | None = None) -> Replayed:
+    """Run recorded facts through the loop with a fresh decider, up to the first difference.
+
+    `base` is the fleet that the first of them met, and is changed; without it that was empty.
+    """
+    world, fleet = ReplayWorld(turns_of(lines)), base or Fleet()
     checked = _Checked(decider, world)
     difference = None
     try:
@@ -170,9 +178,9 @@ def replay(lines: Iterable[Line], decider: Decider) -> Replayed:
     return Replayed(cycles=world.cycles, orders=checked.orders, fleet=fleet, difference=difference)
 
 
-def rebuild(lines: Iterable[Line]) -> Fleet | Impossible:
+def rebuild(lines: Iterable[Line], base: Fleet | None = None) -> Fleet | Impossible:
     """Apply recorded facts one by one; return the fleet, or the first that cannot be."""
-    fleet = Fleet()
+    fleet = base or Fleet()
     now_ms: Millis | None = None
     for place, line in enumerate(lines):
         if isinstance(line, Cycle):

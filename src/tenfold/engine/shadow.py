@@ -36,62 +36,98 @@ class ShadowDifference(Struct, frozen=True, kw_only=True):
     """Only one of the two turns these away."""
 
 
+class Comparison:
+    """A shadow held against whoever decides, cycle by cycle."""
+
+    def __init__(self, shadow: Decider) -> None:
+        self.name = shadow.name
+        self.cycles = 0
+        self.cycles_differing = 0
+        self.would_start: dict[JobId, Millis] = {}
+        """When the shadow first would have started a job that the live decider let wait."""
+        self.would_stop: dict[JobId, Millis] = {}
+        self.failure = ""
+        """What ended the shadow, where it broke."""
+        self.wishes: Sequence[Action] = ()
+        """What the shadow wished for last."""
+        self._shadow = shadow
+        self._in_step = False
+        self._last: ShadowDifference | None = None
+
+    def compare(
+        self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None, live: Sequence[Action]
+    ) -> ShadowDifference | None:
+        """Ask the shadow; return what it would do otherwise, where that was not said before."""
+        if self.failure:
+            return None
+        try:
+            # After orders that were not its own only the view tells a shadow what is so.
+            shadow = self._shadow.decide(view, now_ms, news if self._in_step else None)
+        except Exception as error:
+            # A policy on trial must not stop the fleet that it is tried on.
+            self.failure = f"{type(error).__name__}: {error}"
+            return None
+        self.cycles += 1
+        self.wishes = shadow.actions
+        self._in_step = list(shadow.actions) == list(live)
+        found = None if self._in_step else _difference(live, shadow.actions, now_ms)
+        if found is None or not _says_something(found):
+            self._last = None
+            return None
+        self.cycles_differing += 1
+        for job_id in found.started:
+            self.would_start.setdefault(job_id, now_ms)
+        for job_id in found.stopped:
+            self.would_stop.setdefault(job_id, now_ms)
+        is_news = self._last is None or not _alike(found, self._last)
+        self._last = found
+        return found if is_news else None
+
+
 class Shadowed:
     """A live decider with a shadow beside it; to the loop it is the live one."""
 
     def __init__(self, live: Decider, shadow: Decider, *, most: int = 1_000) -> None:
         self.name = live.name
         self.shadow_name = shadow.name
-        self.cycles = 0
-        self.cycles_differing = 0
         self.differences: list[ShadowDifference] = []
         """The first `most` differences, each noted when it arises."""
-        self.would_start: dict[JobId, Millis] = {}
-        """When the shadow first would have started a job that the live decider let wait."""
-        self.would_stop: dict[JobId, Millis] = {}
-        self.failure = ""
-        """What ended the shadow, where it broke: the live decider goes on."""
         self._live = live
-        self._shadow = shadow
+        self._beside = Comparison(shadow)
         self._most = most
-        self._in_step = False
-        self._last: ShadowDifference | None = None
+
+    @property
+    def cycles(self) -> int:
+        """Cycles in which both decided."""
+        return self._beside.cycles
+
+    @property
+    def cycles_differing(self) -> int:
+        """Those in which they did not decide the same."""
+        return self._beside.cycles_differing
+
+    @property
+    def would_start(self) -> dict[JobId, Millis]:
+        """When the shadow first would have started a job that the live decider let wait."""
+        return self._beside.would_start
+
+    @property
+    def would_stop(self) -> dict[JobId, Millis]:
+        """When the shadow first would have stopped a job that the live decider let run."""
+        return self._beside.would_stop
+
+    @property
+    def failure(self) -> str:
+        """What ended the shadow, where it broke: the live decider goes on."""
+        return self._beside.failure
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return what the live decider says."""
         decision = self._live.decide(view, now_ms, news)
-        if not self.failure:
-            # After orders that were not its own only the view tells a shadow what is so.
-            self._compare(view, now_ms, news if self._in_step else None, decision)
+        found = self._beside.compare(view, now_ms, news, decision.actions)
+        if found is not None and len(self.differences) < self._most:
+            self.differences.append(found)
         return decision
-
-    def _compare(
-        self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None, live: Decision
-    ) -> None:
-        try:
-            shadow = self._shadow.decide(view, now_ms, news)
-        except Exception as error:
-            # A policy on trial must not stop the fleet that it is tried on.
-            self.failure = f"{type(error).__name__}: {error}"
-            return
-        self.cycles += 1
-        self._in_step = list(shadow.actions) == list(live.actions)
-        if self._in_step:
-            self._last = None
-            return
-        found = _difference(live.actions, shadow.actions, now_ms)
-        if not _says_something(found):
-            self._last = None
-            return
-        self.cycles_differing += 1
-        for job_id in found.started:
-            self.would_start.setdefault(job_id, now_ms)
-        for job_id in found.stopped:
-            self.would_stop.setdefault(job_id, now_ms)
-        if self._last is None or not _alike(found, self._last):
-            self._last = found
-            if len(self.differences) < self._most:
-                self.differences.append(found)
 
 
 def _difference(

@@ -15,6 +15,12 @@ _UNITS = {
     "years": "years",
     "kwh": "kWh",
 }
+_PATTERNS = {
+    r"^[^\[\],]+$": "a text without commas and brackets",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "a name of letters, digits, `.`, `_` and `-`",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "a name of letters, digits and `_`",
+}
+_NO_ZERO = r"^[^\x00]*$"
 
 
 def unit_of(key: str) -> str:
@@ -72,7 +78,10 @@ def expectation(kind: inspect.Type, key: str) -> str:
             item = expectation(kind.item_type, "")
             return f"a list, each {item}"
         case inspect.DictType():
-            return f"a table of names to {expectation(kind.value_type, '').removeprefix('a ')}s"
+            value = expectation(kind.value_type, "").removeprefix("a ")
+            return (
+                f"a table of names to {value}s" if value.isalpha() else f"a table, each a {value}"
+            )
         case inspect.StructType():
             return f"a table with {', '.join(field.encode_name for field in kind.fields)}"
         case _:
@@ -80,8 +89,10 @@ def expectation(kind: inspect.Type, key: str) -> str:
 
 
 def _text(kind: inspect.StrType) -> str:
-    if kind.pattern is not None:
-        return "a text without commas and brackets"
+    if kind.pattern == _NO_ZERO:
+        return f"a text without a zero byte, of at most {kind.max_length or 0:,} characters"
+    if kind.pattern in _PATTERNS:
+        return _PATTERNS[kind.pattern]
     return "a text" if kind.min_length is None else "a text that is not empty"
 
 

@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Line
+from tenfold.engine.stretches import Stretch
 from tenfold.files.unread import in_a_sentence, unread
 from tenfold.files.write import open_new_file
 from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.image import FleetImage, fleet_from
 from tenfold.model.actions import Action
 from tenfold.model.decision import Decision
 from tenfold.model.errors import InputError
@@ -51,6 +53,10 @@ class BundleHeader(Struct, frozen=True, kw_only=True):
     nodes_digest: str = ""
     contention: bool = False
     """Whether jobs slowed each other, so that a run was longer than its duration."""
+    stretches: tuple[Stretch, ...] | UnsetType = UNSET
+    """Who decided by what, where the policy may have changed on the way; else not written."""
+    base: FleetImage | UnsetType = UNSET
+    """The fleet that the first fact met, where there was one; else not written."""
 
 
 class BundleEnd(Struct, frozen=True, kw_only=True, tag="End"):
@@ -69,6 +75,17 @@ class Bundle(Struct, frozen=True, kw_only=True):
     header: BundleHeader
     lines: list[Line]
     end: BundleEnd
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Who decided by what: one policy from the first cycle on, where nothing else is said."""
+        if self.header.stretches is UNSET or not self.header.stretches:
+            return (Stretch(first_cycle=1, first_event=1, policy=self.header.policy),)
+        return self.header.stretches
+
+    def base(self) -> Fleet | None:
+        """Return a fleet of its own that the first fact met; None where that was empty."""
+        return None if self.header.base is UNSET else fleet_from(self.header.base)
 
     def line_of(self, place: int) -> int:
         """Return the number, in the file, of one of `lines`."""
@@ -93,14 +110,22 @@ class BundleWriter:
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
         """Write the record that closes a cycle; its orders stand before it."""
-        self._cycles += 1
         waits, runs = len(fleet.pending), len(fleet.running)
         wake_ms = decision.wake_at_ms
-        self._write(Cycle(now_ms, decider.name, fleet.version, waits, runs, (), wake_ms))
+        self.note(Cycle(now_ms, decider.name, fleet.version, waits, runs, (), wake_ms))
+
+    def note(self, cycle: Cycle) -> None:
+        """Write a record that was made before; what it ordered is not said twice."""
+        self._cycles += 1
+        self._write(replace(cycle, actions=()) if cycle.actions else cycle)
 
     def finish(self, fleet: Fleet) -> None:
         """Write the end; a bundle without it is refused."""
-        self._write(BundleEnd(events=self._events, cycles=self._cycles, fleet=fleet_digest(fleet)))
+        self.end(fleet_digest(fleet))
+
+    def end(self, digest: str) -> None:
+        """Write the end with the digest of a fleet that is known already."""
+        self._write(BundleEnd(events=self._events, cycles=self._cycles, fleet=digest))
 
     def _write(self, line: Struct) -> None:
         self._stream.write(self._encoder.encode(line) + b"\n")
@@ -108,11 +133,11 @@ class BundleWriter:
 
 @contextmanager
 def open_new_bundle(
-    path: Path, header: BundleHeader, *, force: bool = False
+    path: Path, header: BundleHeader, *, force: bool = False, private: bool = False
 ) -> Generator[BundleWriter, None, None]:
     """Give a writer; the file appears, whole, when the block ends without an error."""
     _check_suffix(path)
-    with open_new_file(path, force=force) as stream:
+    with open_new_file(path, force=force, private=private) as stream:
         if path.name.lower().endswith(".gz"):
             # Without a name or a time in it, the same run is the same file.
             with gzip.GzipFile("", "wb", compresslevel=5, fileobj=stream, mtime=0) as packed:

@@ -8,7 +8,7 @@ fails is it taken table by table and key by key.
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import TypeVar, cast, get_type_hints
+from typing import Annotated, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct, inspect
@@ -18,6 +18,8 @@ from tenfold.model.finding import Finding, Path
 
 R = TypeVar("R", bound=Struct)
 _BAD_VALUE = (msgspec.ValidationError, RecursionError, OverflowError)
+FAULTS_MOST = 5
+"""Of one list or table: whoever mends these knows how the others are mended."""
 
 
 def read_rows(
@@ -103,16 +105,46 @@ def _is_good(
     path: Path,
     findings: list[Finding],
 ) -> bool:
+    hint = _hints(row_type)[field.name]
+    if _is_of(hint, item):
+        return True
+    nested = _nested_struct(field.type)
+    if nested is not None and isinstance(item, dict):
+        read_row(nested, cast(object, item), path, findings)
+    else:
+        whole = wrong_value(path, expectation(field.type, str(path[-1])), item)
+        findings.extend(_wrong_inside(hint, item, path) or [whole])
+    return False
+
+
+def _is_of(hint: object, item: object) -> bool:
     try:
-        msgspec.convert(item, cast(type[object], _hints(row_type)[field.name]))
+        msgspec.convert(item, cast(type[object], hint))
     except _BAD_VALUE:
-        nested = _nested_struct(field.type)
-        if nested is not None and isinstance(item, dict):
-            read_row(nested, cast(object, item), path, findings)
-        else:
-            findings.append(wrong_value(path, expectation(field.type, str(path[-1])), item))
         return False
     return True
+
+
+def _wrong_inside(hint: object, item: object, path: Path) -> list[Finding]:
+    """Return the first faults of a list or table; none where it is not one, or of rows."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    entries: list[tuple[Path, object, object]] = []
+    if get_origin(hint) is list and isinstance(item, list):
+        [kind] = get_args(hint)
+        entries = [((*path, at), kind, one) for at, one in enumerate(cast(list[object], item))]
+    elif get_origin(hint) is dict and isinstance(item, dict):
+        key_kind, kind = get_args(hint)
+        for key, one in cast(dict[str, object], item).items():
+            entries += [(path, key_kind, key), ((*path, key), kind, one)]
+    wrong = [
+        (at, inspect.type_info(kind), one) for at, kind, one in entries if not _is_of(kind, one)
+    ]
+    return [
+        wrong_value(at, expectation(kind, ""), one)
+        for at, kind, one in wrong[:FAULTS_MOST]
+        if not isinstance(kind, inspect.StructType)
+    ]
 
 
 def _nested_struct(kind: inspect.Type) -> type[Struct] | None:

@@ -30,7 +30,10 @@ Argument = Annotated[str, Meta(max_length=131_072, pattern=r"^[^\x00]*$")]
 Plain = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 """What names of jobs and teams are made of: they become names of folders."""
 Variable = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Span = Annotated[str, Meta(min_length=1, max_length=40)] | Annotated[float, Meta(gt=0, le=1e9)]
+SPAN_S_MOST = 1e9
+Span = (
+    Annotated[str, Meta(min_length=1, max_length=40)] | Annotated[float, Meta(gt=0, le=SPAN_S_MOST)]
+)
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 OURS = ("TENFOLD_", "PET_", "CUDA_VISIBLE_DEVICES", "MASTER_ADDR", "MASTER_PORT")
@@ -204,9 +207,15 @@ def _elastic_faults(row: SubmissionRow, elastic: ElasticRow) -> Iterator[Finding
 
 
 def _span_faults(span: str | float | None, path: tuple[str, ...]) -> Iterator[Finding]:
-    if isinstance(span, str) and _seconds(span) is None:
+    if not isinstance(span, str):
+        return
+    seconds = _seconds(span)
+    if seconds is None:
         said = f"`{path[-1]}` is `{span}`, which is no time"
         yield Finding(code="wrong-value", message=said, hint=_SPAN_SAID, path=path)
+    elif seconds > SPAN_S_MOST:
+        said = f"`{path[-1]}` is `{span}`, longer than {SPAN_S_MOST:,.0f} seconds"
+        yield Finding(code="wrong-value", message=said, hint="write a shorter time", path=path)
 
 
 def _wrong(key: str, said: str, hint: str) -> Finding:

@@ -17,8 +17,13 @@ def write_new_file(path: Path, text: str, *, force: bool = False) -> None:
 
 
 @contextmanager
-def open_new_file(path: Path, *, force: bool = False) -> Generator[BinaryIO, None, None]:
-    """Give a stream to write; the file appears, whole, when the block ends without an error."""
+def open_new_file(
+    path: Path, *, force: bool = False, private: bool = False
+) -> Generator[BinaryIO, None, None]:
+    """Give a stream to write; the file appears, whole, when the block ends without an error.
+
+    A private one is read by its owner alone.
+    """
     if path.is_dir():
         raise InputError(
             "is-a-directory",
@@ -40,7 +45,7 @@ def open_new_file(path: Path, *, force: bool = False) -> Generator[BinaryIO, Non
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
-            Path(temporary).chmod(0o644)
+            Path(temporary).chmod(0o600 if private else 0o644)
             Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)

@@ -7,9 +7,11 @@ dictionaries and shares every record, and a what-if branch costs almost nothing.
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tenfold.fleet.dependents import Dependents
+from tenfold.fleet.trouble import Trouble
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
@@ -25,10 +27,12 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
+    NodeAccepted,
     NodeCordoned,
     NodeJoined,
     NodeLost,
     NodeReturned,
+    NodeTested,
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import (
@@ -77,6 +81,7 @@ class Fleet:
         self.promises: dict[JobId, Promise] = {}
         self.idle: dict[JobId, Millis] = {}
         self.evictions: deque[Millis] = deque(maxlen=EVICTIONS)
+        self.trouble = Trouble()
         self._dependents = Dependents()
         self.history: deque[Ended] = deque(maxlen=HISTORY)
         self.ended = 0
@@ -96,6 +101,8 @@ class Fleet:
             NodeLost: self._node_lost,
             NodeReturned: self._node_returned,
             NodeCordoned: self._node_cordoned,
+            NodeTested: self._node_told,
+            NodeAccepted: self._node_told,
         }
 
     @property
@@ -128,6 +135,7 @@ class Fleet:
         copy.running, copy.history = self.running.copy(), self.history.copy()
         copy.promises, copy.idle = self.promises.copy(), self.idle.copy()
         copy.evictions = self.evictions.copy()
+        copy.trouble = self.trouble.copy()
         copy._dependents = self._dependents.copy()
         return copy
 
@@ -173,6 +181,8 @@ class Fleet:
             self._leave_terms(run)
         if self._dependents.awaited:
             self._dependents.over(run.job, event.status)
+        if event.mishap is not UNSET or self.trouble.failures or self.trouble.crashes:
+            self.trouble.ended(event, run.job, [slot.node for slot in run.slots])
         ran_ms = event.at_ms - run.started_ms
         if self.past and (past := self.past.pop(event.job_id, None)):
             ran_ms += past.ran_ms
@@ -189,6 +199,7 @@ class Fleet:
             order = self.orders.pop(event.job_id)
             job, slots, ran_ms = order.job, order.slots, 0
         self._give(slots, job.shape)
+        self.trouble.stopped(event, job)
         past = self.past.get(event.job_id, NEVER_RAN)
         self.past[event.job_id] = Past(
             past.runs + 1,
@@ -203,6 +214,7 @@ class Fleet:
         job = self.pending.pop(event.job_id)
         self.past.pop(event.job_id, None)
         self.promises.pop(event.job_id, None)
+        self.trouble.over(event.job_id)
         if self._dependents.awaited:
             self._dependents.over(job, "cancelled")
 
@@ -229,6 +241,7 @@ class Fleet:
         if type(action) is StartJob and (order := self.orders.pop(action.job_id, None)):
             self._give(order.slots, order.job.shape)
             self.pending[action.job_id] = order.job
+            self.trouble.refused(event, order.job)
         elif type(action) is StopJob and (run := self.running.get(action.job_id)):
             self.running[action.job_id] = replace(run, stopping=False)
         elif type(action) is ResizeJob and (run := self.running.get(action.job_id)):
@@ -246,12 +259,20 @@ class Fleet:
 
     def _node_lost(self, event: NodeLost) -> None:
         self.states[event.node_id] = "down"
+        self.trouble.lost(event.node_id)
 
     def _node_returned(self, event: NodeReturned) -> None:
         self.states[event.node_id] = "up"
+        self.trouble.returned(event.node_id)
 
     def _node_cordoned(self, event: NodeCordoned) -> None:
         self.states[event.node_id] = "cordoned"
+        if event.cause is not UNSET:
+            self.trouble.cordoned(event.node_id, event.cause)
+
+    def _node_told(self, event: NodeTested | NodeAccepted) -> None:
+        """What follows from a test is a fact of its own; the figures change nothing here."""
+        assert event.node_id in self.nodes, f"node `{event.node_id}` never joined"
 
     def _take(self, slots: tuple[Slot, ...], shape: Shape) -> None:
         free = self.gpus_free

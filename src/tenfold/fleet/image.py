@@ -13,7 +13,9 @@ from tenfold.fleet.dependents import Dependents
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Ended, Job, JobStatus, Order, Past, Promise, Run
+from tenfold.model.mishap import Crashes, Failure
 from tenfold.model.node import Node, NodeState
+from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 
@@ -37,6 +39,10 @@ class FleetImage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     idle: dict[JobId, Millis] = {}
     evictions: tuple[Millis, ...] = ()
     fates: dict[JobId, JobStatus] = {}
+    failures: dict[NodeId, tuple[Failure, ...]] = {}
+    succeeded: dict[NodeId, Millis] = {}
+    blamed: dict[NodeId, Reason] = {}
+    crashes: dict[JobId, Crashes] = {}
 
 
 def image_of(fleet: Fleet) -> FleetImage:
@@ -59,6 +65,10 @@ def image_of(fleet: Fleet) -> FleetImage:
         idle=fleet.idle.copy(),
         evictions=tuple(fleet.evictions),
         fates=dict(fleet.fates),
+        failures=fleet.trouble.failures.copy(),
+        succeeded=fleet.trouble.succeeded.copy(),
+        blamed=fleet.trouble.blamed.copy(),
+        crashes=fleet.trouble.crashes.copy(),
     )
 
 
@@ -78,6 +88,9 @@ def fleet_from(image: FleetImage) -> Fleet:
     fleet.promises, fleet.idle = image.promises.copy(), image.idle.copy()
     fleet.evictions.extend(image.evictions)
     fleet.history.extend(image.history)
+    trouble = fleet.trouble
+    trouble.failures, trouble.succeeded = image.failures.copy(), image.succeeded.copy()
+    trouble.blamed, trouble.crashes = image.blamed.copy(), image.crashes.copy()
     dependents = Dependents()
     for job in _not_over(image):
         dependents.add(job)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from tenfold.fleet.trouble import Trouble
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Ended, Job, JobStatus, Order, Past, Promise, Run
 from tenfold.model.node import Node, NodeState
@@ -85,6 +86,11 @@ class FleetView(Protocol):
     @property
     def fates(self) -> Mapping[JobId, JobStatus]:
         """How jobs ended that others, which are not over, come after."""
+        ...
+
+    @property
+    def trouble(self) -> Trouble:
+        """What went wrong lately, by node and by job; to be read, and copied to be changed."""
         ...
 
     @property

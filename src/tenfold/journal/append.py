@@ -50,6 +50,11 @@ class JournalWriter:
             """The number of the last event that is known to be on the disk."""
             self._cycle_number = _last_cycle(connection)
 
+    @property
+    def next_cycle(self) -> int:
+        """The number that the next cycle gets."""
+        return self._cycle_number + 1
+
     def append(self, events: Sequence[Event]) -> None:
         """Store events durably, in order, with all that is read off them, or raise."""
         if not events:

@@ -62,6 +62,29 @@ def check_copy(path: Path) -> None:
         )
 
 
+def shrink(store: Store) -> int:
+    """Give what is free in an SQLite file back to the disk; return how many bytes.
+
+    Nobody else may use the journal meanwhile.
+    """
+    file = store.file
+    if file is None:
+        return 0
+    before = file.stat().st_size
+    store.close()
+    try:
+        with closing(sqlite3.connect(file)) as database:
+            database.execute("VACUUM")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        raise Unreachable(
+            "journal-unwritable",
+            f"the journal `{file}` could not be made smaller: {error}",
+            "nothing is lost; it takes as much room again on the disk while it is done",
+        ) from None
+    return before - file.stat().st_size
+
+
 def _copy(source: Path, target: Path) -> None:
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copy:
         # All pages in one step are one moment; in several, each write would begin it anew.

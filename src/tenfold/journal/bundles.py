@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
+from sqlalchemy import insert
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
@@ -11,6 +13,7 @@ from tenfold.engine.recording import events_of
 from tenfold.files.replay_bundle import Bundle, read_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.append import JournalWriter
+from tenfold.journal.tables import POLICIES
 from tenfold.model.errors import InputError
 from tenfold.model.events import Event
 
@@ -27,6 +30,14 @@ def take_in(writer: JournalWriter, bundle: Bundle) -> None:
             "take the bundle into a new journal",
             file=bundle.file,
         )
+    if bundle.base() is not None:
+        raise InputError(
+            "bundle-begins-late",
+            f"`{bundle.file}` goes on where another record ends, and cannot stand alone",
+            "take in a bundle that tells of everything from the first event",
+            file=bundle.file,
+        )
+    _keep_policies(writer, bundle)
     events: list[Event] = []
     for line in bundle.lines:
         if isinstance(line, Cycle):
@@ -38,6 +49,22 @@ def take_in(writer: JournalWriter, bundle: Bundle) -> None:
                 events = []
     writer.append(events)
     writer.flush()
+
+
+def _keep_policies(writer: JournalWriter, bundle: Bundle) -> None:
+    """Note who decided by what; writers of before count down from this one's epoch."""
+    stretches = bundle.stretches
+    rows = [
+        {
+            "epoch": place - len(stretches),
+            "first_seq": each.first_event,
+            "first_cycle": each.first_cycle,
+            "body": msgspec.json.encode(each.policy).decode(),
+        }
+        for place, each in enumerate(stretches)
+    ]
+    with writer.writing() as connection:
+        connection.execute(insert(POLICIES), rows)
 
 
 def fleet_of_parts(parts: Sequence[Path]) -> Fleet:

@@ -11,7 +11,8 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from tenfold.journal.rows import STATE_OF, AttemptRow, JobRow, JobState, NodeRow
+from tenfold.journal.rows import STATE_OF, AttemptRow, JobRow, JobState, KeyRow, NodeRow
+from tenfold.model.acceptance import after_test
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -24,14 +25,17 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
+    NodeAccepted,
     NodeCordoned,
     NodeJoined,
     NodeLost,
     NodeReturned,
+    NodeTested,
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import WHOLE, Slot
 from tenfold.model.node import NodeState
+from tenfold.model.reason import Reason
 
 
 def job_of(event: Event) -> JobId | None:
@@ -66,6 +70,7 @@ class Draft:
         self.changed_jobs: dict[JobId, None] = {}
         self.changed_attempts: dict[tuple[JobId, int], AttemptRow] = {}
         self.changed_nodes: dict[NodeId, None] = {}
+        self.new_keys: dict[tuple[str, str], KeyRow] = {}
         self._seq = 0
         self._handlers: dict[type, Callable[[Any], None]] = {
             JobSubmitted: self._job_submitted,
@@ -81,6 +86,8 @@ class Draft:
             NodeLost: self._node_lost,
             NodeReturned: self._node_returned,
             NodeCordoned: self._node_cordoned,
+            NodeTested: self._node_tested,
+            NodeAccepted: self._node_accepted,
         }
 
     def apply(self, seq: int, event: Event) -> None:
@@ -109,6 +116,10 @@ class Draft:
             attempts=before.attempts if before is not None else 0,
         )
         self.changed_jobs[job.id] = None
+        if (key := event.key) is not None:
+            self.new_keys[key.team, key.key] = KeyRow(
+                team=key.team, key=key.key, digest=key.digest, number=job.seq, at_ms=event.at_ms
+            )
 
     def _action_ordered(self, event: ActionOrdered) -> None:
         action = event.action
@@ -168,7 +179,8 @@ class Draft:
         self._ends(event.job_id, event.at_ms, event.cause, event.exit_code)
 
     def _job_ended(self, event: JobEnded) -> None:
-        self._stands(event.job_id, event.at_ms, STATE_OF[event.status], event.status)
+        said = "" if event.mishap is UNSET else event.mishap.said or ""
+        self._stands(event.job_id, event.at_ms, STATE_OF[event.status], event.status, said)
         self._ends(event.job_id, event.at_ms, event.status, event.exit_code)
 
     def _job_refused(self, event: JobRefused) -> None:
@@ -201,7 +213,22 @@ class Draft:
         self._node(event.node_id, event.at_ms, "up")
 
     def _node_cordoned(self, event: NodeCordoned) -> None:
-        self._node(event.node_id, event.at_ms, "cordoned")
+        why = Reason("", "") if event.cause is UNSET else event.cause
+        self._node(event.node_id, event.at_ms, "cordoned", why.code, why.sentence)
+
+    def _node_tested(self, event: NodeTested) -> None:
+        row = self.nodes.get(event.node_id)
+        if row is not None:
+            after = after_test(row.acceptance, event.at_ms, event.test, event.verdict)
+            self.nodes[row.id] = replace(row, acceptance=after)
+            self.changed_nodes[row.id] = None
+
+    def _node_accepted(self, event: NodeAccepted) -> None:
+        row = self.nodes.get(event.node_id)
+        if row is not None and row.acceptance is not None:
+            after = replace(row.acceptance, accepted_by=event.by)
+            self.nodes[row.id] = replace(row, acceptance=after)
+            self.changed_nodes[row.id] = None
 
     def _stands(
         self, job_id: JobId, at_ms: int, state: JobState, reason: str = "", sentence: str = ""
@@ -240,10 +267,14 @@ class Draft:
         self.attempts[attempt.job_id] = attempt
         self.changed_attempts[attempt.job_id, attempt.number] = attempt
 
-    def _node(self, node_id: NodeId, at_ms: int, state: NodeState, cause: str = "") -> None:
+    def _node(
+        self, node_id: NodeId, at_ms: int, state: NodeState, cause: str = "", sentence: str = ""
+    ) -> None:
         row = self.nodes.get(node_id)
         if row is not None:
-            self.nodes[node_id] = replace(row, state=state, cause=cause, changed_ms=at_ms)
+            self.nodes[node_id] = replace(
+                row, state=state, cause=cause, sentence=sentence, changed_ms=at_ms
+            )
             self.changed_nodes[node_id] = None
 
 

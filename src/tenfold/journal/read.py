@@ -5,6 +5,7 @@ is missed in between, and nobody is kept from tidying up.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, func, select
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.recording import Line
+from tenfold.journal.arrays import members_of
 from tenfold.journal.read_tables import Numbered, attempt_row, job_row, node_row
 from tenfold.journal.rows import (
     OVER,
@@ -33,6 +35,8 @@ PAGE = 10_000
 """Events in one reading."""
 JOBS_MOST = 1_000
 """Jobs in one page of a listing."""
+NAMES_AT_ONCE = 500
+"""Names in one question: databases limit how many there may be."""
 
 NO_MORE: tuple[int, Cycle | None] = (0, None)
 
@@ -78,6 +82,15 @@ def lines_between(store: Store, first: int = 1, last: int | None = None) -> Iter
                 after, cycle = next(cycles, NO_MORE)
 
 
+class Within(NamedTuple):
+    """Bounds of a listing."""
+
+    since_ms: int | None = None
+    """Jobs that came no earlier."""
+    array: str | None = None
+    """Members of this array alone."""
+
+
 def jobs(
     store: Store,
     *,
@@ -85,8 +98,10 @@ def jobs(
     state: JobState | None = None,
     before: int | None = None,
     limit: int = 100,
+    within: Within | None = None,
 ) -> list[JobRow]:
     """Return jobs, the newest first; `before` is the `seq` of the last one already seen."""
+    since_ms, array = within or Within()
     question = select(JOBS)
     if team is not None:
         question = question.where(JOBS.c.team == team)
@@ -94,8 +109,12 @@ def jobs(
         question = question.where(JOBS.c.state == state)
     if before is not None:
         question = question.where(JOBS.c.seq < before)
+    if since_ms is not None:
+        question = question.where(JOBS.c.submitted_ms >= since_ms)
     question = question.order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, JOBS_MOST)))
     with store.reading() as connection:
+        if array is not None:
+            question = question.where(members_of(connection, array))
         return [job_row(row) for row in connection.execute(question).mappings()]
 
 
@@ -113,10 +132,13 @@ def job(store: Store, job_id: str) -> JobStory | None:
 def attempts_of(store: Store, job_ids: Sequence[str]) -> dict[str, tuple[AttemptRow, ...]]:
     """Return the attempts of several jobs, for a page of a listing."""
     told: dict[str, list[AttemptRow]] = {name: [] for name in job_ids}
-    question = select(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(list(job_ids)))
+    names = list(told)
     with store.reading() as connection:
-        for row in connection.execute(question.order_by(ATTEMPTS.c.number)).mappings():
-            told[row["job_id"]].append(attempt_row(row))
+        for first in range(0, len(names), NAMES_AT_ONCE):
+            some = names[first : first + NAMES_AT_ONCE]
+            question = select(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(some))
+            for row in connection.execute(question.order_by(ATTEMPTS.c.number)).mappings():
+                told[row["job_id"]].append(attempt_row(row))
     return {name: tuple(rows) for name, rows in told.items()}
 
 
@@ -178,6 +200,19 @@ def writers(store: Store) -> list[WriterRow]:
     with store.reading() as connection:
         rows = connection.execute(select(WRITERS).order_by(WRITERS.c.epoch)).mappings()
         return [WriterRow(**row) for row in rows]
+
+
+def cycles_after(store: Store, number: int, most: int) -> list[tuple[int, int, Cycle]]:
+    """Return cycles that come after one, each with its number and the event that it followed."""
+    question = (
+        select(CYCLES.c.number, CYCLES.c.after_seq, CYCLES.c.body)
+        .where(CYCLES.c.number > number)
+        .order_by(CYCLES.c.number)
+        .limit(most)
+    )
+    with store.reading() as connection:
+        rows = connection.execute(question).all()
+    return [(row[0], row[1], _CYCLE.decode(row[2])) for row in rows]
 
 
 def _cycles(store: Store, first: int, last: int) -> Iterator[tuple[int, Cycle | None]]:

@@ -6,17 +6,32 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
-from sqlalchemy import Connection, RowMapping, Select, Table, and_, bindparam, func, select
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    func,
+    select,
+)
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from tenfold.journal.derive import Draft, job_of, node_of
-from tenfold.journal.rows import AttemptRow, JobRow, NodeRow
-from tenfold.journal.tables import ATTEMPTS, JOBS, NODES
+from tenfold.journal.rows import AttemptRow, JobRow, KeyRow, NodeRow
+from tenfold.journal.tables import ATTEMPTS, JOBS, NODES, SUBMIT_KEYS
+from tenfold.model.acceptance import Acceptance
 from tenfold.model.events import Event
+from tenfold.model.units import HOUR
 
 AT_ONCE = 500
 """Names in one question: databases limit how many there may be."""
+
+KEY_KEPT_MS = 25 * HOUR
+"""Keys of requests are kept for a day, and an hour for clocks that differ."""
 
 NAMES = "names"
 
@@ -54,10 +69,19 @@ def save_draft(connection: Connection, draft: Draft) -> None:
     """Write the rows that changed."""
     jobs = [asdict(draft.jobs[job_id]) for job_id in draft.changed_jobs]
     attempts = [_attempt_values(row) for row in draft.changed_attempts.values()]
-    nodes = [asdict(draft.nodes[node_id]) for node_id in draft.changed_nodes]
+    nodes = [_node_values(draft.nodes[node_id]) for node_id in draft.changed_nodes]
     for table, rows in ((JOBS, jobs), (ATTEMPTS, attempts), (NODES, nodes)):
         if rows:
             connection.execute(_put(table, connection.dialect.name), rows)
+    if draft.new_keys:
+        keep_keys(connection, list(draft.new_keys.values()))
+
+
+def keep_keys(connection: Connection, rows: Sequence[KeyRow]) -> None:
+    """Add keys of requests, and let go of those that are too old for anybody to ask again."""
+    connection.execute(_put(SUBMIT_KEYS, connection.dialect.name), [asdict(row) for row in rows])
+    oldest_ms = max(row.at_ms for row in rows) - KEY_KEPT_MS
+    connection.execute(delete(SUBMIT_KEYS).where(SUBMIT_KEYS.c.at_ms < oldest_ms))
 
 
 def job_row(row: RowMapping) -> JobRow:
@@ -76,7 +100,17 @@ def attempt_row(row: RowMapping) -> AttemptRow:
 
 def node_row(row: RowMapping) -> NodeRow:
     """Return a node as it stands in its table."""
-    return NodeRow(**row)
+    values: dict[str, Any] = dict(row)
+    if row["acceptance"] is not None:
+        values["acceptance"] = msgspec.json.decode(row["acceptance"], type=Acceptance)
+    return NodeRow(**values)
+
+
+def _node_values(row: NodeRow) -> dict[str, Any]:
+    values = asdict(row)
+    if row.acceptance is not None:
+        values["acceptance"] = msgspec.json.encode(row.acceptance).decode()
+    return values
 
 
 def _attempt_values(row: AttemptRow) -> dict[str, Any]:

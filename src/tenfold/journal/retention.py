@@ -1,9 +1,10 @@
 """Move old events out of the journal: into a bundle first, and only then away.
 
-An export ends at a snapshot that holds, and what it takes goes in one transaction. Facts about
-jobs that are not over, and what tells how each node stands, stay in the journal too: so the
-read tables can always be built anew from the events that are left, and a job that waits can
-still be asked what it runs. Jobs that were over by then are told of by the bundle alone.
+An export ends where a cycle was closed. What it takes goes in one transaction, which keeps the
+fleet of that moment as a snapshot. Facts about jobs that are not over, and what tells how each
+node stands, stay in the journal too: so the read tables can always be built anew from the events
+that are left, and a job that waits can still be asked what it runs. Jobs that were over by then
+are told of by the bundle alone.
 """
 
 import gzip
@@ -13,24 +14,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
-from sqlalchemy import Connection, delete, insert, select
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection, delete, func, insert, select
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
 from tenfold.files.replay_bundle import BundleEnd, BundleHeader, open_new_bundle
-from tenfold.fleet.fleet import Fleet, FleetView
+from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.image import image_of
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.derive import job_of, node_of
+from tenfold.journal.policies import stretches_from
 from tenfold.journal.read import events_after, last_number, lines_between
 from tenfold.journal.rows import OVER
-from tenfold.journal.snapshots import exported_until, fleet_at, snapshots_of
+from tenfold.journal.snapshots import exported_until, fleet_at, snapshot_row, snapshots_of
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, SNAPSHOTS
-from tenfold.model.decision import NOTHING, Decision
-from tenfold.model.errors import InputError
-from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, NodeJoined
-from tenfold.model.units import Millis
+from tenfold.model.errors import InputError, Refused
+from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, NodeTested
 
 AT_ONCE = 500
 """Numbers in one statement: databases limit how many there may be."""
@@ -55,44 +57,74 @@ def export_older(
     file, which the next try writes over.
     """
     writer.flush()
+    with writer.store.reading() as connection:
+        seqs, begun = snapshots_of(connection), exported_until(connection)
+    last, end = _newest_that_holds(writer.store, [seq for seq in seqs if seq > begun])
+    return None if end is None else move_out(writer, folder, last, header, fleet_digest(end))
+
+
+def move_out(
+    writer: JournalWriter,
+    folder: Path,
+    last: int,
+    header: BundleHeader | None = None,
+    digest: str | None = None,
+) -> Export:
+    """Move events up to `last`, after which a cycle was closed, and keep the fleet as it was.
+
+    `digest` is what that fleet must have, where it is known.
+    """
     store = writer.store
     with store.reading() as connection:
-        seqs, begun = snapshots_of(connection), exported_until(connection)
-    last, end = _newest_that_holds(store, [seq for seq in seqs if seq > begun])
-    if end is None:
-        return None
+        begun = exported_until(connection)
     first = begun + 1
     fleet = _fleet_before(store, begun)
     path = folder / f"events-{first:012d}-{last:012d}.jsonl.gz"
-    _write(store, path, header or BundleHeader(), fleet, last)
-    digest = fleet_digest(fleet)
-    if digest != fleet_digest(end):
+    told_in = _told_in(store, header or BundleHeader(), fleet, last)
+    _write(store, path, told_in, fleet, last)
+    told = fleet_digest(fleet)
+    if digest is not None and digest != told:
         raise _broken(last, "it does not follow from the events before it")
-    _check_written(path, last - begun, digest)
+    _check_written(path, last - begun, told)
     staying = _staying(store, last)
     with writer.writing() as connection:
-        connection.execute(
-            insert(EXPORTS),
-            {
-                "last_seq": last,
-                "first_seq": first,
-                "last_number": last_number(connection),
-                "file": str(path),
-                "digest": digest,
-            },
-        )
+        if exported_until(connection) != begun:
+            raise Refused(
+                "compacted-meanwhile",
+                f"somebody else moved events after {begun:,} out of this journal meanwhile",
+                "nothing is lost; ask again",
+            )
+        _begin_after(connection, fleet, first, path)
         _delete(connection, last, staying)
     return Export(file=path, first_seq=first, last_seq=last, kept=len(staying))
 
 
-class _Named:
-    """A decider in name alone: the bundle's record asks for no more."""
+def _begin_after(connection: Connection, fleet: Fleet, first: int, path: Path) -> None:
+    """Note where events went, and the fleet that those which are left begin with."""
+    row = snapshot_row(fleet)
+    last = fleet.version
+    connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq == last))
+    connection.execute(insert(SNAPSHOTS), row)
+    connection.execute(
+        insert(EXPORTS),
+        {
+            "last_seq": last,
+            "first_seq": first,
+            "last_number": last_number(connection),
+            "file": str(path),
+            "digest": row["digest"],
+        },
+    )
 
-    def __init__(self, name: str) -> None:
-        self.name = name
 
-    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        return NOTHING
+def _told_in(store: Store, header: BundleHeader, fleet: Fleet, last: int) -> BundleHeader:
+    """Return a header that says who decided, and what the first event meets."""
+    with store.reading() as connection:
+        stretches = stretches_from(connection, fleet.version + 1, last)
+    base = image_of(fleet) if fleet.version else UNSET
+    if not stretches:
+        return replace(header, base=base)
+    return replace(header, base=base, stretches=tuple(stretches), policy=stretches[-1].policy)
 
 
 def _newest_that_holds(store: Store, seqs: Sequence[int]) -> tuple[int, Fleet | None]:
@@ -124,8 +156,7 @@ def _write(store: Store, path: Path, header: BundleHeader, fleet: Fleet, last: i
             bundle.append(events)
             fleet.apply_all(events)
             events.clear()
-            decision = Decision(line.actions, line.wake_at_ms)
-            bundle.cycle(fleet, line.at_ms, _Named(line.decider), decision)
+            bundle.note(line)
         bundle.append(events)
         fleet.apply_all(events)
         bundle.finish(fleet)
@@ -153,17 +184,21 @@ def _check_written(path: Path, events: int, digest: str) -> None:
 def _staying(store: Store, last: int) -> list[int]:
     """Return the events that tell of jobs that are not over, and of nodes as they stand."""
     jobs: dict[str, list[int]] = {}
-    joined: dict[str, int] = {}
-    since: dict[str, int] = {}
+    nodes: dict[tuple[str, type], int] = {}
+    """The latest of each kind: whichever came last tells how the node stands."""
+    tests: list[int] = []
     for seq, event in events_after(store, 0, last):
         if isinstance(event, JobEnded | JobCancelled | JobRefused):
             jobs.pop(event.job_id, None)
         elif (job_id := job_of(event)) is not None:
             jobs.setdefault(job_id, []).append(seq)
+        elif isinstance(event, NodeTested):
+            # Later tests are held against the figures of those that were passed.
+            tests.append(seq)
         elif (node_id := node_of(event)) is not None:
-            (joined if isinstance(event, NodeJoined) else since)[node_id] = seq
+            nodes[node_id, type(event)] = seq
     of_jobs = [seq for seqs in jobs.values() for seq in seqs]
-    return sorted([*of_jobs, *joined.values(), *since.values()])
+    return sorted([*of_jobs, *nodes.values(), *tests])
 
 
 def _delete(connection: Connection, last: int, staying: Sequence[int]) -> None:
@@ -174,7 +209,9 @@ def _delete(connection: Connection, last: int, staying: Sequence[int]) -> None:
         connection.execute(delete(EVENTS).where(*between, EVENTS.c.seq.not_in(some)))
         low = some[-1]
     connection.execute(delete(EVENTS).where(EVENTS.c.seq > low, EVENTS.c.seq <= last))
-    connection.execute(delete(CYCLES).where(CYCLES.c.after_seq <= last))
+    # The newest stays: it says where the next number begins, and which orders are closed.
+    newest = connection.execute(select(func.max(CYCLES.c.number))).scalar() or 0
+    connection.execute(delete(CYCLES).where(CYCLES.c.after_seq <= last, CYCLES.c.number < newest))
     connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq < last))
     over = (JOBS.c.state.in_(OVER), JOBS.c.changed_seq <= last)
     names = select(JOBS.c.id).where(*over)

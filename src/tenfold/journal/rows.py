@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tenfold.model.acceptance import Acceptance
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import JobStatus
 from tenfold.model.node import NodeState
@@ -15,6 +16,11 @@ STATES: tuple[JobState, ...] = (
     *("pending", "starting", "running", "stopping"),
     *("succeeded", "failed", "cancelled"),
 )
+_FOREMOST: tuple[JobState, ...] = (
+    *("running", "starting", "stopping", "pending"),
+    *("failed", "cancelled", "succeeded"),
+)
+"""The state of an array is the first of these that a member is in."""
 OVER: tuple[JobState, ...] = ("succeeded", "failed", "cancelled")
 
 STATE_OF: dict[JobStatus, JobState] = {
@@ -77,8 +83,23 @@ class NodeRow(Struct, frozen=True, kw_only=True):
     gpus: int
     state: NodeState
     cause: str = ""
-    """Why it was lost, where that was said."""
+    """Why it was lost or takes no work, where that was said; a code where there is one."""
     changed_ms: int
+    sentence: str = ""
+    """The cause in words, where it is a code."""
+    acceptance: Acceptance | None = None
+    """How it did in its acceptance test; None where it had none."""
+
+
+class KeyRow(Struct, frozen=True, kw_only=True):
+    """A request that was admitted under a key."""
+
+    team: str
+    key: str
+    digest: str
+    number: int
+    """That of the first job."""
+    at_ms: int
 
 
 class JobStory(Struct, frozen=True, kw_only=True):
@@ -86,6 +107,27 @@ class JobStory(Struct, frozen=True, kw_only=True):
 
     job: JobRow
     attempts: tuple[AttemptRow, ...] = ()
+
+
+class ArrayStory(Struct, frozen=True, kw_only=True):
+    """An array in few words."""
+
+    first: JobRow
+    """The first member that is known: all of them were handed in as one."""
+    states: dict[JobState, int]
+    """How many members stand in each state that has any."""
+    failed: tuple[JobId, ...] = ()
+    """The first of those that failed."""
+
+    @property
+    def count(self) -> int:
+        """How many members are known."""
+        return sum(self.states.values())
+
+    @property
+    def state(self) -> JobState:
+        """Where the whole stands: it is over once all are, and succeeds if all do."""
+        return next(state for state in _FOREMOST if state in self.states)
 
 
 class WriterRow(Struct, frozen=True, kw_only=True):

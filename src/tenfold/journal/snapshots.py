@@ -6,6 +6,7 @@ must have the digest that was noted; one that has not is passed over with a warn
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -63,9 +64,7 @@ def save_snapshot(writer: JournalWriter, fleet: Fleet) -> None:
     assert fleet.version == writer.seq, (
         f"the fleet has applied {fleet.version} events, the journal holds {writer.seq}"
     )
-    seq = fleet.version
-    body = zlib.compress(msgspec.json.encode(image_of(fleet)), 1)
-    row = {"seq": seq, "digest": fleet_digest(fleet), "body": body}
+    seq, row = fleet.version, snapshot_row(fleet)
     with writer.writing() as connection:
         connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq == seq))
         connection.execute(SNAPSHOTS.insert(), row)
@@ -77,11 +76,28 @@ def save_snapshot(writer: JournalWriter, fleet: Fleet) -> None:
         connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq.not_in(spared)))
 
 
+def snapshot_row(fleet: Fleet) -> dict[str, Any]:
+    """Return what the table holds of a fleet."""
+    body = zlib.compress(msgspec.json.encode(image_of(fleet)), 1)
+    return {"seq": fleet.version, "digest": fleet_digest(fleet), "body": body}
+
+
 def restore(store: Store, base: Fleet | None = None) -> Restored:
     """Return the fleet after the last event; never start from what cannot be checked.
 
     `base` is a fleet from exported bundles, for a journal whose snapshots are all broken.
     """
+    while True:
+        begun = _exported(store)
+        try:
+            return _restored(store, base)
+        except InputError:
+            # Old events may be moved out at this moment, and with them what it began with.
+            if _exported(store) == begun:
+                raise
+
+
+def _restored(store: Store, base: Fleet | None) -> Restored:
     with store.reading() as connection:
         seqs = snapshots_of(connection)
         end = last_seq(connection)
@@ -120,6 +136,11 @@ def newest_snapshot(store: Store) -> int:
 def exported_until(connection: Connection) -> int:
     """Return the last event that was moved into a bundle, 0 where none was."""
     return connection.execute(select(func.max(EXPORTS.c.last_seq))).scalar() or 0
+
+
+def _exported(store: Store) -> int:
+    with store.reading() as connection:
+        return exported_until(connection)
 
 
 def fleet_at(store: Store, seq: int) -> Fleet | str:

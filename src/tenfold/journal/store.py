@@ -23,6 +23,14 @@ WAIT_MS = 30_000
 WAL_BYTES_LEFT = 64 << 20
 """To this the write-ahead file shrinks once its pages are in the database."""
 
+SILENCE = {
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""How long PostgreSQL may be silent: in seconds, and the last one in milliseconds."""
 WRITES = {"tenfold_writes": True}
 ONE_MOMENT = {"isolation_level": "REPEATABLE READ"}
 
@@ -65,15 +73,21 @@ class Store:
         self.engine.dispose()
 
 
-def open_store(where: str | Path, *, connect: Callable[[], Any] | None = None) -> Store:
+def open_store(
+    where: str | Path, *, connect: Callable[[], Any] | None = None, upgrades: bool = True
+) -> Store:
     """Open a journal by URL or by the path of its file, and bring it up to date.
 
-    `connect` takes the place of the driver's own way to connect.
+    `connect` takes the place of the driver's own way to connect. Whoever only reads leaves an
+    older journal as it is.
     """
     url = _url(where)
     words: dict[str, Any] = {} if connect is None else {"creator": connect}
+    if url.get_backend_name() == "postgresql":
+        # Connections are cut by restarts and by firewalls; it is noticed before one is used.
+        words["pool_pre_ping"] = True
     try:
-        engine = create_engine(url, **words)
+        engine = create_engine(_with_limits(url), **words)
     except (ImportError, NoSuchModuleError) as error:
         raise InputError(
             "journal-driver",
@@ -88,13 +102,23 @@ def open_store(where: str | Path, *, connect: Callable[[], Any] | None = None) -
     try:
         with store.reading() as connection:
             found = revision_of(connection)
-        if found != HEAD:
+        if found != HEAD and (upgrades or found > HEAD or not found):
+            if not (upgrades or found):
+                raise _no_journal(store.name)
             with _told(store.name), store.writing() as connection:
                 bring_up_to_date(connection)
     except BaseException:
         store.close()
         raise
     return store
+
+
+def _no_journal(name: str) -> InputError:
+    return InputError(
+        "not-a-journal",
+        f"`{name}` is a database without a journal in it",
+        "name the state folder, the journal file or the URL that a control plane was given",
+    )
 
 
 def take_lease(store: Store, holder: str, now_ms: int) -> int:
@@ -149,6 +173,17 @@ def _url(where: str | Path) -> URL:
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise _unknown(url.drivername)
     return url
+
+
+def _with_limits(url: URL) -> URL:
+    """Return an address under which a database that has gone silent is noticed in time.
+
+    What the address says itself comes first. Without these, a cable that was pulled would hold
+    up the loop for as long as the kernel has patience, which is hours.
+    """
+    if url.get_backend_name() != "postgresql":
+        return url
+    return url.set(query={**SILENCE, **url.query})
 
 
 def _unknown(scheme: str) -> InputError:

@@ -73,6 +73,16 @@ WRITERS = Table(
 )
 """Where each writer began: a cycle that was cut off by a crash ends there."""
 
+POLICIES = Table(
+    "policies",
+    METADATA,
+    Column("epoch", LONG, primary_key=True, autoincrement=False),
+    Column("first_seq", LONG, nullable=False),
+    Column("first_cycle", LONG, nullable=False),
+    Column("body", Text, nullable=False),
+)
+"""Which policy each writer decided by, from which event and which cycle on."""
+
 JOBS = Table(
     "jobs",
     METADATA,
@@ -124,6 +134,8 @@ NODES = Table(
     Column("state", Text, nullable=False),
     Column("cause", Text, nullable=False),
     Column("changed_ms", LONG, nullable=False),
+    Column("sentence", Text, nullable=False, server_default=""),
+    Column("acceptance", Text),
 )
 """Read table: every node that ever joined, as it stands."""
 
@@ -157,5 +169,21 @@ TOKENS = Table(
 It is neither a fact of the fleet nor derived from one, so no replay or bundle carries it.
 """
 
-READ_TABLES = (JOBS, ATTEMPTS, NODES)
+SUBMIT_KEYS = Table(
+    "submit_keys",
+    METADATA,
+    Column("team", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("number", LONG, nullable=False),
+    Column("at_ms", LONG, nullable=False),
+    PrimaryKeyConstraint("team", "key"),
+    Index("submit_keys_by_time", "at_ms"),
+)
+"""Read table: requests of the last day by the key they were made under.
+
+`number` is that of the first job that a request admitted: the others follow it.
+"""
+
+READ_TABLES = (JOBS, ATTEMPTS, NODES, SUBMIT_KEYS)
 """Those that may be dropped and built anew from the events."""

@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tenfold.fleet.trouble import after_crash
 from tenfold.fleet.view import FleetView
 from tenfold.live.book import Book
 from tenfold.live.devices import Devices
@@ -23,6 +24,7 @@ from tenfold.live.executor import (
     Member,
     OrderRefused,
 )
+from tenfold.live.mishaps import crash_of, loss_of, refusal_of
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
     ActionRefused,
@@ -263,7 +265,8 @@ class Attempts:
         if live.why == "cancelled":
             facts: list[Event] = [] if live.started_ms is not None else [_begun(live, now_ms)]
             return [*facts, self._over_with(live, now_ms, "cancelled")]
-        return [self._stopped(live, now_ms, "node-lost")]
+        stopped = self._stopped(live, now_ms, "node-lost")
+        return [replace(stopped, mishap=loss_of(seen, live.slots))]
 
     def refused(self, seen: OrderRefused, now_ms: Millis) -> list[Event]:
         """An order was not carried out. A start that can never be ends the job."""
@@ -273,7 +276,8 @@ class Attempts:
         self._let_go(live)
         if live.resizes:
             return [self._stopped(live, now_ms, "start-failed")]
-        facts: list[Event] = [ActionRefused(now_ms, StartJob(live.job.id, live.slots), seen.reason)]
+        order, mishap = StartJob(live.job.id, live.slots), refusal_of(seen, live.slots)
+        facts: list[Event] = [ActionRefused(now_ms, order, seen.reason, mishap)]
         if not seen.passing and seen.reason.code != STALE:
             facts.append(JobRefused(now_ms, live.job.id, (seen.reason,)))
             self._book.close(live.job.id)
@@ -283,8 +287,7 @@ class Attempts:
         if seen.how == "stopped":
             match live.why:
                 case None:
-                    # Nobody here told it to: an earlier controller was asked to cancel it.
-                    return self._over_with(live, now_ms, "cancelled")
+                    return self._over_with(live, now_ms, _told_before(live, seen))
                 case "cancelled" | "timeout" as status:
                     return self._over_with(live, now_ms, status)
                 case "resize":
@@ -293,10 +296,15 @@ class Attempts:
                     return self._stopped(live, now_ms, cause)
         if seen.how == "exited" and seen.exit_code == 0:
             return self._over_with(live, now_ms, "completed")
-        saved_ms = self._saved_at(live.job, self._book.work(live.job.id))
-        if self._book.crashed(live.job.id, saved_ms):
-            return self._stopped(live, now_ms, "crashed")
-        return self._over_with(live, now_ms, "failed")
+        return self._crashed(live, seen, now_ms)
+
+    def _crashed(self, live: Live, seen: AttemptEnded, now_ms: Millis) -> JobEnded | JobStopped:
+        job_id = live.job.id
+        mishap = crash_of(seen, live.slots, self._saved_at(live.job, self._book.work(job_id)))
+        crashes = after_crash(self._view.trouble.crashes.get(job_id), mishap.saved_ms)
+        if self._book.is_worth_a_try(job_id, crashes):
+            return replace(self._stopped(live, now_ms, "crashed"), mishap=mishap)
+        return replace(self._over_with(live, now_ms, "failed"), mishap=mishap)
 
     def _over_with(self, live: Live, now_ms: Millis, status: JobStatus) -> JobEnded:
         self._let_go(live)
@@ -328,3 +336,11 @@ def _begun(live: Live, now_ms: Millis) -> Event:
     if live.resizes:
         return JobResized(now_ms, live.job.id)
     return JobStarted(now_ms, live.job.id)
+
+
+def _told_before(live: Live, seen: AttemptEnded) -> JobStatus:
+    """Return why an earlier controller ended an attempt: its time was up, or somebody asked."""
+    limit_ms, started_ms = live.job.limit_ms, live.started_ms
+    if limit_ms is None or started_ms is None or seen.at_ms < started_ms + limit_ms:
+        return "cancelled"
+    return "timeout"

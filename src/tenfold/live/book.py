@@ -1,14 +1,17 @@
 """What the live world knows of jobs beyond the fleet: what they run, and how often they tried.
 
-All of it stands in the journal, so a controller that comes back reads it there.
+All of it stands in the journal, so a controller that comes back reads it there. Crashes are
+counted by the fleet itself, from facts, and so the same before a restart as after it.
 """
 
 from collections.abc import Iterable
 
 from msgspec import Struct
 
+from tenfold.live.keys import Keys
 from tenfold.model.ids import JobId
-from tenfold.model.submission import Admitted
+from tenfold.model.mishap import Crashes
+from tenfold.model.submission import Admitted, SubmitKey
 from tenfold.model.units import SECOND, Millis
 from tenfold.model.work import Work
 
@@ -24,18 +27,20 @@ class Entry(Struct):
     work: Work
     attempts: int = 0
     """Starts that were ordered."""
-    crashes: int = 0
-    """Attempts in a row that crashed and saved nothing new."""
-    saved_ms: Millis = Millis(0)
-    """When the newest checkpoint that was seen was made."""
 
 
 class Book:
     """Entries by job, and the number that the next job gets."""
 
-    def __init__(self, entries: Iterable[tuple[JobId, Entry]] = (), next_number: int = 1) -> None:
+    def __init__(
+        self,
+        entries: Iterable[tuple[JobId, Entry]] = (),
+        next_number: int = 1,
+        keys: Iterable[tuple[SubmitKey, int]] = (),
+    ) -> None:
         self._entries = dict(entries)
         self.next_number = next_number
+        self.keys = Keys(keys)
 
     def admit(self, jobs: Iterable[Admitted]) -> None:
         """Open an entry for each of these."""
@@ -57,28 +62,21 @@ class Book:
         """Return the number of the start that was ordered last."""
         return self._entries[job_id].attempts
 
-    def back_off_ms(self, job_id: JobId) -> Millis:
-        """Return how long a start is put off: not at all, but after a crash."""
-        crashes = self._entries[job_id].crashes
-        if not crashes:
-            return Millis(0)
-        return Millis(min(BACK_OFF_MS_MOST, BACK_OFF_MS * 2 ** (crashes - 1)))
+    def is_worth_a_try(self, job_id: JobId, crashes: Crashes) -> bool:
+        """Tell whether a job that crashed so often is to be started again.
 
-    def crashed(self, job_id: JobId, saved_ms: Millis | None) -> bool:
-        """Count a crash; return whether the job is worth another try.
-
-        Only a job that keeps checkpoints is tried again: another one would do the same again
-        from its beginning. One that saved something new since its last crash gets on.
+        Only a job that keeps checkpoints is: another one would do the same again from its
+        beginning.
         """
-        entry = self._entries[job_id]
-        if entry.work.saves is None:
-            return False
-        if saved_ms is not None and saved_ms > entry.saved_ms:
-            entry.saved_ms, entry.crashes = saved_ms, 1
-        else:
-            entry.crashes += 1
-        return entry.crashes <= CRASHES_MOST
+        return self._entries[job_id].work.saves is not None and crashes.count <= CRASHES_MOST
 
     def close(self, job_id: JobId) -> None:
         """Forget a job that is over."""
         self._entries.pop(job_id, None)
+
+
+def back_off_ms(crashes: Crashes | None) -> Millis:
+    """Return how long a start is put off: not at all, but after a crash."""
+    if crashes is None:
+        return Millis(0)
+    return Millis(min(BACK_OFF_MS_MOST, BACK_OFF_MS * 2 ** (crashes.count - 1)))

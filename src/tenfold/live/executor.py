@@ -63,6 +63,8 @@ class AttemptEnded(Struct, frozen=True, kw_only=True, tag="ended"):
     """Which member failed first; None where none did."""
     reason: Reason | None = None
     log_bytes_dropped: int = 0
+    died_ms: Millis | None = None
+    """When it last gave a sign of life, where it was ended for giving none."""
 
 
 class AttemptLost(Struct, frozen=True, tag="lost"):
@@ -141,6 +143,10 @@ class MemberLog(Struct, frozen=True, kw_only=True):
     tail: bytes
     paths: tuple[str, ...]
     bytes_kept: int
+    placed: tuple[tuple[int, str], ...] = ()
+    """The same files under names that stay, each with the byte of the whole at which it begins."""
+    is_gone: bool = False
+    """Whether the attempt was never begun, or all that was kept of it was removed."""
 
 
 class Executor(Protocol):

@@ -16,25 +16,44 @@ from msgspec import Struct
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.node import Node
 from tenfold.model.reason import Reason
-from tenfold.model.submission import Submission
+from tenfold.model.submission import Submission, SubmitKey
 
 
 class Submit(Struct, frozen=True):
     """Admit these, all of them or none."""
 
     submissions: tuple[Submission, ...]
+    key: SubmitKey | None = None
+    """Names the request; one that was admitted under it before is answered as it was then."""
 
 
 class Cancel(Struct, frozen=True):
-    """Take back a job that waits, or end one that runs."""
+    """Take back a job that waits, or end one that runs; of an array, all that are not over."""
 
     job_id: JobId
+    members: tuple[JobId, ...] = ()
+    """Those of an array; empty for one job."""
 
 
 class Join(Struct, frozen=True):
     """Add nodes to the fleet."""
 
     nodes: tuple[Node, ...]
+    is_tested: bool = False
+    """Whether each is measured first, and joins with the verdict."""
+
+
+class Examine(Struct, frozen=True):
+    """Measure a node again, which takes no work meanwhile."""
+
+    node: NodeId
+
+
+class Accept(Struct, frozen=True):
+    """Take a node in spite of what its test gave."""
+
+    node: NodeId
+    by: str
 
 
 class Mark(Struct, frozen=True):
@@ -45,7 +64,7 @@ class Mark(Struct, frozen=True):
     cause: str = ""
 
 
-Request = Submit | Cancel | Join | Mark
+Request = Submit | Cancel | Join | Mark | Examine | Accept
 
 
 class Answer(Struct, frozen=True):
@@ -53,6 +72,8 @@ class Answer(Struct, frozen=True):
 
     jobs: tuple[JobId, ...] = ()
     refused: Reason | None = None
+    again: bool = False
+    """Whether these jobs were admitted before, under the same key."""
 
 
 class Ticket(Struct, frozen=True, eq=False):

@@ -5,13 +5,15 @@ it keeps in memory it can build again from the fleet, the book and the executor'
 a controller that was killed at any moment goes on where it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
 from tenfold.fleet.view import FleetView
+from tenfold.live.acceptance import Examiner, Standing, Trials, trial_of
 from tenfold.live.attempts import Attempts, Live, SavedAt
-from tenfold.live.book import Book
+from tenfold.live.blame import Blame, Judge, nobody
+from tenfold.live.book import Book, back_off_ms
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
@@ -22,7 +24,17 @@ from tenfold.live.executor import (
     OrderRefused,
     Sighting,
 )
-from tenfold.live.inbox import Answer, Cancel, Inbox, Join, Mark, Submit, Ticket
+from tenfold.live.inbox import (
+    Accept,
+    Answer,
+    Cancel,
+    Examine,
+    Inbox,
+    Join,
+    Mark,
+    Submit,
+    Ticket,
+)
 from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,
@@ -36,8 +48,9 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.ids import JobId, NodeId
+from tenfold.model.node import Node
 from tenfold.model.reason import Reason
-from tenfold.model.submission import admitted
+from tenfold.model.submission import admitted, names_of
 from tenfold.model.units import Millis
 
 
@@ -69,12 +82,22 @@ class LiveWorld:
         self._executor, self._inbox, self._clock = executor, inbox, clock
         self._view, self._book = view, book
         self._attempts = Attempts(executor, book, view, saved_at)
+        self._trials = Trials(executor, view)
+        self._blame = Blame(nobody, view)
         self._due: list[tuple[int, int, JobId]] = []
         """Moments at which an attempt is to be looked at: (when, attempt, job)."""
         self._answers: list[tuple[Ticket, Answer]] = []
         """What to tell once the facts that were handed out last are on the disk."""
         self._first: list[Event] | None = self._adopted()
         """What happened while nobody looked, until it is handed out."""
+
+    def examined_by(self, examiner: Examiner, standings: Mapping[NodeId, Standing]) -> None:
+        """Let nodes be tested; `standings` tell how those that are here did before."""
+        self._trials.examined_by(examiner, standings)
+
+    def judged_by(self, judge: Judge) -> None:
+        """Let nodes be cordoned that are to blame for what fails on them."""
+        self._blame = Blame(judge, self._view)
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
         """Return the facts of the next moment, or nothing at `until_ms`; None at the end."""
@@ -88,6 +111,8 @@ class LiveWorld:
                 return now_ms, facts
             if self._inbox.is_closed:
                 return None
+            # Nothing is on its way to the disk: what a test rests on is recorded.
+            self._trials.begin(now_ms)
             if until_ms is not None and now_ms >= until_ms:
                 return now_ms, ()
             wakes = [at for at in (until_ms, self._due[0][0] if self._due else None) if at]
@@ -126,7 +151,8 @@ class LiveWorld:
 
     def _adopted(self) -> list[Event]:
         now_ms = self._clock.now_ms()
-        facts = self._attempts.adopt(self._executor.attempts(), now_ms)
+        found = self._trials.adopt(self._executor.attempts())
+        facts = self._attempts.adopt(found, now_ms)
         for job_id in self._view.running:
             live = self._attempts.get(job_id)
             if live is not None:
@@ -140,51 +166,83 @@ class LiveWorld:
         for sighting in self._executor.sightings():
             facts += self._sighted(sighting, now_ms)
         self._look(now_ms)
+        facts += self._blame.verdicts(facts, now_ms)
         return facts
 
     def _request(self, ticket: Ticket, now_ms: Millis, facts: list[Event]) -> None:
         match ticket.request:
-            case Submit(submissions):
-                made: list[JobId] = []
-                for submission in submissions:
-                    jobs = admitted(submission, self._book.next_number, now_ms)
-                    self._book.admit(jobs)
-                    facts += [JobSubmitted(now_ms, one.job, one.work) for one in jobs]
-                    made += [one.job.id for one in jobs]
-                self._answers.append((ticket, Answer(tuple(made))))
-            case Cancel(job_id):
-                self._answers.append((ticket, self._cancel(job_id, now_ms, facts)))
-            case Join(nodes):
-                joined = [fact.node.id for fact in facts if type(fact) is NodeJoined]
-                for node in nodes:
-                    if node.id not in self._view.nodes and node.id not in joined:
-                        self._attempts.devices.join(node.id, node.gpus)
-                        facts.append(NodeJoined(now_ms, node))
+            case Submit() as request:
+                self._answers.append((ticket, self._submit(request, now_ms, facts)))
+            case Cancel(job_id, members):
+                answer = self._cancel(members or (job_id,), now_ms, facts)
+                self._answers.append((ticket, answer))
+            case Join(nodes, is_tested):
+                self._join(nodes, is_tested, now_ms, facts)
                 self._answers.append((ticket, Answer()))
+            case Examine(node):
+                refused = self._trials.test(node, now_ms, facts)
+                self._answers.append((ticket, Answer(refused=refused)))
+            case Accept(node, by):
+                refused = self._trials.accept(node, by, now_ms, facts)
+                self._answers.append((ticket, Answer(refused=refused)))
             case Mark(node, state, cause):
                 self._answers.append((ticket, self._mark(node, state, cause, now_ms, facts)))
 
-    def _cancel(self, job_id: JobId, now_ms: Millis, facts: list[Event]) -> Answer:
-        live = self._attempts.get(job_id)
-        if live is not None:
-            if live.launched:
-                self._attempts.stop(live, "cancelled")
-            else:
-                facts += self._attempts.withdraw(live, now_ms)
-            return Answer((job_id,))
+    def _submit(self, request: Submit, now_ms: Millis, facts: list[Event]) -> Answer:
+        key, number = request.key, self._book.next_number
+        before = None if key is None else self._book.keys.find(key)
+        if isinstance(before, Reason):
+            return Answer(refused=before)
+        if before is not None:
+            return Answer(names_of(request.submissions, before), again=True)
+        made: list[JobId] = []
+        for submission in request.submissions:
+            jobs = admitted(submission, self._book.next_number, now_ms)
+            self._book.admit(jobs)
+            for one in jobs:
+                facts.append(JobSubmitted(now_ms, one.job, one.work, None if made else key))
+                made.append(one.job.id)
+        if key is not None:
+            self._book.keys.note(key, number)
+        return Answer(tuple(made))
+
+    def _join(
+        self, nodes: Sequence[Node], is_tested: bool, now_ms: Millis, facts: list[Event]
+    ) -> None:
+        joined = [fact.node.id for fact in facts if type(fact) is NodeJoined]
+        for node in nodes:
+            if node.id not in self._view.nodes and node.id not in joined:
+                self._attempts.devices.join(node.id, node.gpus)
+                facts += self._trials.join(node, now_ms, is_tested=is_tested)
+
+    def _cancel(self, job_ids: Sequence[JobId], now_ms: Millis, facts: list[Event]) -> Answer:
         gone = {fact.job_id for fact in facts if type(fact) is JobCancelled}
-        fresh = any(type(fact) is JobSubmitted and fact.job.id == job_id for fact in facts)
-        if job_id not in gone and (fresh or job_id in self._view.pending):
-            self._book.close(job_id)
-            facts.append(JobCancelled(now_ms, job_id))
-            return Answer((job_id,))
-        return Answer(refused=Reason("job-not-active", f"job `{job_id}` neither waits nor runs"))
+        fresh = {fact.job.id for fact in facts if type(fact) is JobSubmitted}
+        taken: list[JobId] = []
+        for job_id in job_ids:
+            live = self._attempts.get(job_id)
+            if live is not None and live.launched:
+                self._attempts.stop(live, "cancelled")
+            elif live is not None:
+                facts += self._attempts.withdraw(live, now_ms)
+            elif job_id not in gone and (job_id in fresh or job_id in self._view.pending):
+                self._book.close(job_id)
+                facts.append(JobCancelled(now_ms, job_id))
+            else:
+                continue
+            taken.append(job_id)
+        if not taken:
+            said = f"job `{job_ids[0]}` neither waits nor runs"
+            return Answer(refused=Reason("job-not-active", said))
+        return Answer(tuple(taken))
 
     def _mark(
         self, node: NodeId, state: str, cause: str, now_ms: Millis, facts: list[Event]
     ) -> Answer:
         if node not in self._view.nodes:
             return Answer(refused=Reason("no-such-node", f"there is no node `{node}`"))
+        if state == "up" and (hindrance := self._trials.hindrance(node)) is not None:
+            return Answer(refused=hindrance)
         made: dict[str, Event] = {
             "cordoned": NodeCordoned(now_ms, node),
             "down": NodeLost(now_ms, node, cause),
@@ -197,6 +255,8 @@ class LiveWorld:
         return Answer()
 
     def _sighted(self, sighting: Sighting, now_ms: Millis) -> list[Event]:
+        if trial_of(sighting) is not None:
+            return self._trials.sighted(sighting, now_ms)
         match sighting:
             case AttemptStarted():
                 facts = self._attempts.started(sighting, now_ms)
@@ -215,12 +275,12 @@ class LiveWorld:
                 return [NodeLost(now_ms, node, "executor")] if known else []
             case NodeSeenBack(_, node):
                 known = self._view.states.get(node) == "down"
-                return [NodeReturned(now_ms, node)] if known else []
+                return self._trials.back(node, now_ms) if known else []
             case _:
                 return []
 
     def _launch(self, live: Live, now_ms: Millis) -> None:
-        wait_ms = self._book.back_off_ms(live.job.id)
+        wait_ms = back_off_ms(self._view.trouble.crashes.get(live.job.id))
         if wait_ms:
             self._push(now_ms + wait_ms, live)
         else:

@@ -6,11 +6,14 @@ Adding an event means adding it to `Event` and to `Fleet.apply`; a test compares
 
 from msgspec import UNSET, Struct, UnsetType
 
+from tenfold.model.acceptance import NodeTest, NodeVerdict
 from tenfold.model.actions import Action
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, JobStatus, StopCause
+from tenfold.model.mishap import Mishap
 from tenfold.model.node import Node
 from tenfold.model.reason import Reason
+from tenfold.model.submission import SubmitKey
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
 
@@ -42,6 +45,25 @@ class NodeCordoned(Struct, frozen=True, gc=False, tag=True):
 
     at_ms: Millis
     node_id: NodeId
+    cause: Reason | UnsetType = UNSET
+    """Why, where something other than a person's word was the reason; else not written."""
+
+
+class NodeTested(Struct, frozen=True, gc=False, tag=True):
+    """A node was measured and held against its pool; what follows from it is a fact of its own."""
+
+    at_ms: Millis
+    node_id: NodeId
+    test: NodeTest
+    verdict: NodeVerdict
+
+
+class NodeAccepted(Struct, frozen=True, gc=False, tag=True):
+    """Somebody took a node in spite of what its test gave."""
+
+    at_ms: Millis
+    node_id: NodeId
+    by: str
 
 
 class JobSubmitted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
@@ -51,6 +73,8 @@ class JobSubmitted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     job: Job
     work: Work | None = None
     """What it runs, where the world is real."""
+    key: SubmitKey | None = None
+    """Under which key it was asked for; only the first job of a request says so."""
 
 
 class JobRefused(Struct, frozen=True, gc=False, tag=True):
@@ -77,6 +101,8 @@ class JobStopped(Struct, frozen=True, gc=False, tag=True):
     progress_ms: Millis
     exit_code: int | UnsetType = UNSET
     """What its first member to end left behind, where the world is real; else not written."""
+    mishap: Mishap | UnsetType = UNSET
+    """What went wrong, where nobody asked for the stop and the world is real."""
 
 
 class JobEnded(Struct, frozen=True, gc=False, tag=True):
@@ -87,6 +113,8 @@ class JobEnded(Struct, frozen=True, gc=False, tag=True):
     status: JobStatus = "completed"
     exit_code: int | UnsetType = UNSET
     """What its first member to fail left behind, or 0, where the world is real."""
+    mishap: Mishap | UnsetType = UNSET
+    """What went wrong with its last attempt, where that failed and the world is real."""
 
 
 class JobCancelled(Struct, frozen=True, gc=False, tag=True):
@@ -131,6 +159,8 @@ class ActionRefused(Struct, frozen=True, gc=False, tag=True):
     at_ms: Millis
     action: Action
     reason: Reason
+    mishap: Mishap | UnsetType = UNSET
+    """Set where a start was refused by what a node is like, and not by what was asked."""
 
 
 Event = (
@@ -138,6 +168,8 @@ Event = (
     | NodeLost
     | NodeReturned
     | NodeCordoned
+    | NodeTested
+    | NodeAccepted
     | JobSubmitted
     | JobRefused
     | JobStarted

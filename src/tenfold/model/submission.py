@@ -4,6 +4,8 @@ The same record comes from a job file, from the HTTP API and from the Python cli
 what is wanted; ids and times are given at admission.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -31,6 +33,16 @@ class Submission(Struct, frozen=True, kw_only=True):
     """How many alike; 0 means one job that is no array."""
 
 
+class SubmitKey(Struct, frozen=True, gc=False):
+    """What names one request: asked again under it, the same jobs are meant and none is new."""
+
+    team: TeamId
+    """Whose key it is: that of whoever asked, not that of the jobs."""
+    key: str
+    digest: str
+    """Of what was asked, so that another request under the same key is not taken for this one."""
+
+
 class Admitted(Struct, frozen=True):
     """A job with its name and number, and what it runs."""
 
@@ -50,6 +62,15 @@ def admitted(submission: Submission, number: int, now_ms: Millis) -> list[Admitt
         _one(submission, JobId(f"{base}[{member}]"), number + member, now_ms, base, member)
         for member in range(submission.array)
     ]
+
+
+def names_of(submissions: Sequence[Submission], number: int) -> tuple[JobId, ...]:
+    """Return the names that `admitted` gives, one submission after another, from `number` on."""
+    names: list[JobId] = []
+    for one in submissions:
+        base = f"{one.work.name}-{number + len(names)}"
+        names += [JobId(f"{base}[{member}]") for member in range(one.array)] or [JobId(base)]
+    return tuple(names)
 
 
 def _one(

@@ -31,3 +31,5 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
     grace_ms: Millis = GRACE_MS
     silent_ms_most: Millis | None = None
     """A member that gives no sign of life for longer is taken to hang; None watches nothing."""
+    trace: str = ""
+    """The trace that its submission was a part of, as a `traceparent`; empty where of none."""

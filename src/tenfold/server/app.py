@@ -6,6 +6,7 @@ from litestar.types import ControllerRouterHandler
 
 from tenfold.server import (
     health,
+    routes_dry_run,
     routes_events,
     routes_fleet,
     routes_jobs,
@@ -32,6 +33,7 @@ def make_app(control: Control, more: tuple[ControllerRouterHandler, ...] = ()) -
     """
     routes: list[Router] = [
         routes_jobs.ROUTES,
+        routes_dry_run.ROUTES,
         routes_why.ROUTES,
         routes_logs.ROUTES,
         routes_nodes.ROUTES,

@@ -19,11 +19,13 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal.read import event_pages
 from tenfold.journal.snapshots import EVERY, restore
 from tenfold.journal.store import Store, last_seq
+from tenfold.model.events import JobSubmitted
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.policy import Policy
 from tenfold.model.reason import Reason
+from tenfold.model.submission import Submission, admitted
 from tenfold.model.units import Millis
 from tenfold.study.eta import Eta
 from tenfold.study.why import Asker, Why, eta_for, why_under
@@ -37,6 +39,8 @@ KEPT_COSTS = 20
 
 QUEUE_MOST = 500
 """With more jobs waiting, the fleet is not run ahead: it would take minutes beside the loop."""
+LINE_MOST = 20_000
+"""With more, those ahead of a job are not counted either: it would take seconds."""
 
 
 class Followed(Struct, frozen=True, kw_only=True):
@@ -74,8 +78,21 @@ class Moment:
         job = self.fleet.pending.get(JobId(job_id))
         if job is None:
             return None
+        return self._followed(self.fleet.fork(), job, seek, with_eta=with_eta)
+
+    def dry_run(self, submission: Submission, seek: Sought, *, with_eta: bool) -> Followed:
+        """Return what would become of a submission; of an array, of its first member."""
         fleet = self.fleet.fork()
-        if len(fleet.pending) > QUEUE_MOST:
+        held = [one.job for jobs in (fleet.running, fleet.orders) for one in jobs.values()]
+        number = 1 + max((one.seq for one in (*fleet.pending.values(), *held)), default=0)
+        job = admitted(submission, number, self.at_ms)[0].job
+        fleet.apply(JobSubmitted(self.at_ms, job))
+        return self._followed(fleet, job, seek, with_eta=with_eta)
+
+    def _followed(self, fleet: Fleet, job: Job, seek: Sought, *, with_eta: bool) -> Followed:
+        waiting = len(fleet.pending)
+        is_long = waiting > QUEUE_MOST
+        if waiting > LINE_MOST or (is_long and self._govern is not None):
             return Followed(why=self._brief(fleet, job), is_brief=True)
         if self._govern is None:
             found = why_under(fleet, job, self.at_ms, self._decider)
@@ -84,6 +101,8 @@ class Moment:
         before = _comes_after(fleet, job)
         if before is not None:
             found = replace(found, reason=before)
+        if is_long and with_eta:
+            return Followed(why=found, is_brief=True)
         eta = eta_for(fleet, found, self.at_ms, self._decider) if with_eta else None
         return Followed(why=found, eta=eta)
 
@@ -91,12 +110,13 @@ class Moment:
         """Return why a job waits from what it needs and what is free, without its line."""
         if self._govern is not None:
             return Asker(fleet, self._govern, self.at_ms).why(job, "none")
+        found = obstacle_of(fleet, job, self.at_ms)
         return Why(
             job_id=job.id,
             team=job.team,
             at_ms=self.at_ms,
-            state="waits",
-            reason=self.reason(job.id) or Reason("starts-now", "nothing is in its way"),
+            state="never" if found.never else "waits",
+            reason=_comes_after(fleet, job) or found.reason,
             holders=holders_in(fleet, job.shape),
             promise=fleet.promises.get(job.id),
         )

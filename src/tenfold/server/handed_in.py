@@ -4,6 +4,7 @@ A batch is taken whole or not at all: a client that mends one line sends it agai
 nothing of it runs already.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import cast
 
@@ -21,6 +22,8 @@ from tenfold.server.tokens import Token
 
 BATCH_MOST = 10_000
 """Submissions in one request."""
+ARRAY_BYTES_MOST = 256 << 20
+"""What arrays of one request may take up in the journal. An assumption: a body has 4 MiB."""
 MEMBERS_SHOWN_MOST = 1_000
 """Members of an array that are named in the answer; the others follow from `count`."""
 
@@ -66,6 +69,12 @@ def handed_in(body: bytes, token: Token) -> HandedIn:
         raise faulty(findings, "the submission")
     _check_size(found)
     return HandedIn(tuple(found), is_batch)
+
+
+def digest_of(body: bytes) -> str:
+    """Return a digest of what a body says, however it is laid out."""
+    told = msgspec.json.encode(decoded(body), order="deterministic")
+    return hashlib.sha256(told).hexdigest()
 
 
 def submitted(asked: HandedIn, jobs: Sequence[JobId]) -> list[Submitted]:
@@ -144,3 +153,8 @@ def _check_size(found: Sequence[Submission]) -> None:
     if count > ARRAY_MOST:
         said = f"these are {count:,} jobs; one request may hand in {ARRAY_MOST:,}"
         raise Problem(422, Reason("too-many-jobs", said), "hand them in by several requests")
+    written = sum(one.array * len(msgspec.json.encode(one.work)) for one in found if one.array)
+    if written > ARRAY_BYTES_MOST:
+        said = f"members of an array are kept one by one: these would take {written >> 20:,} MiB"
+        hint = f"{ARRAY_BYTES_MOST >> 20} MiB may be: put what they share into a file, and name it"
+        raise Problem(422, Reason("too-many-jobs", said), hint)

@@ -3,10 +3,13 @@
 HOME/journal.db     all that happened
 HOME/run/           the spawner, attempts and their logs, and the folders of teams
 HOME/logs/          the server's own log
+HOME/history/       events that are older than the journal keeps, in bundles
+HOME/shadow.jsonl   what a policy on trial would have done
 HOME/address.json   where it can be asked, while it runs
 """
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -15,17 +18,21 @@ import msgspec
 
 from tenfold.checkpoint import CheckpointError, newest
 from tenfold.client.place import ADDRESS, Address
+from tenfold.files.shadow_log import NAME as SHADOW_LOG
 from tenfold.live.attempts import SavedAt
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.local import logs
 from tenfold.live.local.attempt_folder import Home as ExecutorHome
-from tenfold.live.local.attempt_folder import closed_folder
+from tenfold.live.local.attempt_folder import closed_folder, plain_name
 from tenfold.live.local.places import Places
 from tenfold.live.local.wire import LaunchLine
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
+
+_NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?$")
+"""The number in a job's name, and the place of a member of an array, which counts on from it."""
 
 
 class StateFolder:
@@ -37,11 +44,23 @@ class StateFolder:
         self.run = self.path / "run"
         self.log = self.path / "logs" / "server.jsonl"
         self.address = self.path / ADDRESS
+        self.shadow = self.path / SHADOW_LOG
+        self.history = self.path / "history"
 
     def prepare(self) -> None:
         """Make the folders, closed to everybody else."""
         for folder in (self.path, self.run, self.log.parent):
             closed_folder(str(folder))
+
+    def last_number(self) -> int:
+        """Return the largest number of a job that left something here.
+
+        After a journal was restored from a backup, it may be larger than the journal knows; given
+        again, the number would meet the folder of another job.
+        """
+        names = [plain_name(path.name) for path in (self.run / "attempts").glob("*")]
+        found = [_NUMBER.search(name) for name in names]
+        return max((int(one[1]) + int(one[2] or 0) for one in found if one is not None), default=0)
 
     def tell(self, address: Address) -> None:
         """Write where the control plane can be asked; readable by its owner alone."""
@@ -67,13 +86,20 @@ class LocalLogs:
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
         """Return the end of what a member wrote; empty where it wrote nothing."""
-        paths = logs.pieces(self._home.attempt(job_id, attempt).path, member)
+        folder = self._home.attempt(job_id, attempt).path
+        paths = logs.pieces(folder, member)
         kept = 0
         for path in paths:
             # A piece may turn into an older one at this moment.
             with suppress(FileNotFoundError):
                 kept += os.path.getsize(path)
-        return MemberLog(tail=logs.tail(paths, bytes_most), paths=tuple(paths), bytes_kept=kept)
+        return MemberLog(
+            tail=logs.tail(paths, bytes_most),
+            paths=tuple(paths),
+            bytes_kept=kept,
+            placed=tuple(logs.placed(folder, member)),
+            is_gone=not os.path.isdir(folder),
+        )
 
 
 def saved_in(run: Path) -> SavedAt:

@@ -56,7 +56,9 @@ def log_to(path: Path | None) -> logging.Handler:
             path, maxBytes=FILE_BYTES_MOST, backupCount=FILES_KEPT, encoding="utf-8"
         )
     handler.setFormatter(JsonLines())
-    for name in ("tenfold", "uvicorn", "litestar"):
+    # On a full disk a line is lost; a trace on the terminal for each of them would tell no more.
+    logging.raiseExceptions = False
+    for name in ("tenfold", "uvicorn", "litestar", "opentelemetry", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(logging.INFO)

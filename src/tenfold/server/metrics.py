@@ -30,8 +30,67 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COMMITS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REQUESTS_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 FAILURES_S = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0)
+WAITS_S = (
+    0.1,
+    1.0,
+    5.0,
+    15.0,
+    60.0,
+    300.0,
+    900.0,
+    3_600.0,
+    14_400.0,
+    43_200.0,
+    86_400.0,
+    604_800.0,
+)
 
 disable_created_metrics()
+
+
+class JobFigures:
+    """What becomes of jobs: how long they wait, how failures are got over, what GPUs are for."""
+
+    def __init__(self, own: CollectorRegistry) -> None:
+        self.detected = Histogram(
+            "tenfold_failure_detection_seconds",
+            "From the last sign of life of an attempt that failed to the fact on the disk.",
+            buckets=FAILURES_S,
+            registry=own,
+        )
+        self.recovered = Histogram(
+            "tenfold_failure_recovery_seconds",
+            "From the fact that a failure stopped a job to its running again.",
+            buckets=FAILURES_S,
+            registry=own,
+        )
+        self.queue_wait = Histogram(
+            "tenfold_queue_wait_seconds",
+            "From the submission of a job to its first start.",
+            buckets=WAITS_S,
+            registry=own,
+        )
+        self.gpu_spent = Counter(
+            "tenfold_allocated_gpu_seconds",
+            "GPU time that attempts held, by how they ended; counted at their ends.",
+            labelnames=("ended",),
+            registry=own,
+        )
+        self.gpu_useful = Counter(
+            "tenfold_useful_gpu_seconds",
+            "GPU time of runs to the end, and of others what they saved; over allocated: goodput.",
+            registry=own,
+        )
+        self.job_useful = Counter(
+            "tenfold_completed_job_useful_seconds",
+            "Running time of completed jobs that was not done again; over wall time: ETTR.",
+            registry=own,
+        )
+        self.job_wall = Counter(
+            "tenfold_completed_job_wall_seconds",
+            "Time of completed jobs from submission to end.",
+            registry=own,
+        )
 
 
 class Meters:
@@ -55,18 +114,7 @@ class Meters:
             buckets=COMMITS_S,
             registry=own,
         )
-        self.detected = Histogram(
-            "tenfold_failure_detection_seconds",
-            "From the end of an attempt that failed or was lost to the loop knowing of it.",
-            buckets=FAILURES_S,
-            registry=own,
-        )
-        self.recovered = Histogram(
-            "tenfold_failure_recovery_seconds",
-            "From the fact that a failure stopped a job to its running again.",
-            buckets=FAILURES_S,
-            registry=own,
-        )
+        self.jobs = JobFigures(own)
         self.requests = Histogram(
             "tenfold_http_request_seconds",
             "Requests over HTTP by route, method and status.",
@@ -112,6 +160,9 @@ class _Standing(Collector):
         for state in ("up", "cordoned", "down"):
             nodes.add_metric((state,), sum(one == state for one in fleet.states.values()))
         yield nodes
+        blamed = len(fleet.trouble.blamed)
+        what = "Nodes that were cordoned because jobs kept failing there."
+        yield GaugeMetricFamily("tenfold_blamed_nodes", what, value=blamed)
         gpus = GaugeMetricFamily("tenfold_gpus", "GPUs by state.", labels=("state",))
         for state, count in gpus_by_state(fleet).items():
             gpus.add_metric((state,), count)

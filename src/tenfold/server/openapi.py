@@ -78,6 +78,7 @@ def described(schema: Schema) -> Schema:
         for path, item in cast("Schema", schema["paths"]).items()
     }
     paths["/api/v1/jobs"]["post"]["requestBody"] = _body({"oneOf": [job, batch]})
+    paths["/api/v1/jobs/dry-run"]["post"]["requestBody"] = _body(job)
     paths["/api/v1/tokens"]["post"]["requestBody"] = _body(token)
     return {**schema, "paths": paths, "components": {**components, "schemas": schemas}}
 

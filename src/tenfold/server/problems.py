@@ -30,6 +30,7 @@ _TITLES = {
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",
+    410: "Gone",
     413: "Too large",
     415: "Unsupported media type",
     422: "Cannot be used",
@@ -45,10 +46,30 @@ _CODES = {
     415: ("media-type", "send JSON"),
     429: ("too-many-requests", "wait a little and ask again"),
 }
-_CALLED = {"in_state": "state", "last_event_id": "Last-Event-ID"}
+_CALLED = {
+    "in_state": "state",
+    "last_event_id": "Last-Event-ID",
+    "idempotency_key": "Idempotency-Key",
+}
 """Parameters that clients know by another name than the code."""
-_REFUSED = {"job-not-active": 409, "no-such-node": 404}
+_REFUSED = {
+    "job-not-active": 409,
+    "key-taken": 409,
+    "no-such-node": 404,
+    "node-refused": 409,
+    "node-not-refused": 409,
+    "node-under-test": 409,
+    "node-busy": 409,
+    "node-lost": 409,
+    "no-acceptance-test": 409,
+}
 """Status by the code with which the loop refuses; all others mean that it cannot answer now."""
+_HINTS = {
+    "key-taken": "use another key for another request",
+    "node-refused": "test it again once it is mended, or accept it as it is",
+    "node-busy": "cordon it, and ask again when its jobs are over",
+    "node-under-test": "ask again when the test is over",
+}
 _PATH = re.compile(r"[`'\"][^`'\"]*/[^`'\"]*[`'\"]")
 _LOG = logging.getLogger("tenfold.server")
 
@@ -122,7 +143,9 @@ def faulty(findings: Sequence[Finding], what: str) -> Problem:
 def refusal(reason: Reason) -> Problem:
     """Return the problem of a request that the loop refused."""
     status = _REFUSED.get(reason.code, 503)
-    hint = "ask again, or look whether it was done" if status == 503 else ""
+    hint = (
+        "ask again, or look whether it was done" if status == 503 else _HINTS.get(reason.code, "")
+    )
     return Problem(status, without_paths(reason), hint)
 
 

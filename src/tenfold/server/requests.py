@@ -33,7 +33,7 @@ class RequestLog(ASGIMiddleware):
         """Pass a request on, and take note of its answer."""
         begun = perf_counter()
         method, route = _names(scope)
-        with self._traces.request(method, route) as told:
+        with self._traces.request(method, route, scope["headers"]) as told:
 
             async def noting(message: Message) -> None:
                 if message["type"] == "http.response.start":

@@ -7,27 +7,27 @@ for the newest event. Who was here before says so with `Last-Event-ID` and misse
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-import msgspec
 from anyio import to_thread
 from litestar import Router, get
 from litestar.params import HeaderParameter, QueryParameter
 from litestar.response import Stream
 from sqlalchemy import select
 
-from tenfold.journal.derive import job_of
 from tenfold.journal.store import Store
-from tenfold.journal.tables import EVENTS, JOBS
-from tenfold.model.events import Event, JobSubmitted
+from tenfold.journal.tables import EVENTS
 from tenfold.model.reason import Reason
 from tenfold.server.access import Asked, needs
 from tenfold.server.control import Control, Given
 from tenfold.server.newest import LOOK_S
 from tenfold.server.problems import Problem
+from tenfold.server.shown import Line, seen_by
 from tenfold.server.tokens import Role, Token
 
 PAGE = 500
+PAGE_CHARACTERS = 1 << 20
+"""A submission may have megabytes, and every stream holds a page."""
 HEARTBEAT_S = 15.0
 LAG_MOST = 100_000
 """Events that a stream may fall behind once it was up to date; then it is closed."""
@@ -40,15 +40,6 @@ LastId = Annotated[int | None, HeaderParameter(name="Last-Event-ID", ge=0, le=SE
 Follow = Annotated[
     bool, QueryParameter(description="Go on as events come; else end with the newest.")
 ]
-_EVENT = msgspec.json.Decoder(Event)
-
-
-class Line(NamedTuple):
-    """An event as it stands in the journal."""
-
-    seq: int
-    kind: str
-    body: str
 
 
 @get(
@@ -109,24 +100,17 @@ async def event_stream(
 
 
 def page_after(store: Store, seq: int) -> list[Line]:
-    """Return the next events, a page of them at most."""
+    """Return the next events, a page of them at most; a few where they are large."""
     question = select(EVENTS.c.seq, EVENTS.c.kind, EVENTS.c.body).where(EVENTS.c.seq > seq)
+    lines: list[Line] = []
+    held = 0
     with store.reading() as connection:
-        rows = connection.execute(question.order_by(EVENTS.c.seq).limit(PAGE)).all()
-    return [Line(row[0], row[1], row[2]) for row in rows]
-
-
-def seen_by(token: Token, lines: list[Line], store: Store) -> list[Line]:
-    """Return the events that a token may see: those of nodes, and of its team's jobs."""
-    if token.sees_all_teams or not lines:
-        return lines
-    events = [(line, _EVENT.decode(line.body)) for line in lines]
-    jobs = {job_of(event): None for _, event in events}
-    names = [name for name in jobs if name is not None]
-    question = select(JOBS.c.id, JOBS.c.team).where(JOBS.c.id.in_(names))
-    with store.reading() as connection:
-        teams = {row[0]: row[1] for row in connection.execute(question)}
-    return [line for line, event in events if _team(event, teams) in (None, token.team)]
+        for row in connection.execute(question.order_by(EVENTS.c.seq).limit(PAGE)):
+            lines.append(Line(row[0], row[1], row[2]))
+            held += len(row[2])
+            if held >= PAGE_CHARACTERS:
+                break
+    return lines
 
 
 def sent(lines: list[Line]) -> bytes:
@@ -134,14 +118,6 @@ def sent(lines: list[Line]) -> bytes:
     return "".join(
         f"id: {line.seq}\nevent: {line.kind}\ndata: {line.body}\n\n" for line in lines
     ).encode()
-
-
-def _team(event: Event, teams: dict[str, str]) -> str | None:
-    """Return whose job an event is about; None where it is about none."""
-    if isinstance(event, JobSubmitted):
-        return event.job.team
-    job_id = job_of(event)
-    return None if job_id is None else teams.get(job_id, "")
 
 
 ROUTES = Router("/api/v1", route_handlers=[stream_events])

@@ -1,10 +1,8 @@
 """What jobs wrote, over HTTP: the end of it, or all that comes until the attempt is over."""
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, Callable
-from pathlib import Path
-from typing import Annotated, BinaryIO
+from collections.abc import AsyncGenerator
+from typing import Annotated
 
 from anyio import to_thread
 from litestar import Response, Router, get
@@ -16,11 +14,13 @@ from tenfold.live.executor import LOG_TAIL_BYTES
 from tenfold.model.ids import JobId
 from tenfold.server.access import Asked, needs
 from tenfold.server.control import Control, Given
+from tenfold.server.growing import Growing, Placed, near_end
+from tenfold.server.pruning import check_kept
 from tenfold.server.routes_jobs import job_of
 from tenfold.server.tokens import Role
 
 MEDIA_TYPE = "text/plain; charset=utf-8"
-READ_BYTES = 256 << 10
+OFFSET = "Log-Offset"
 LOOK_S = 0.25
 Member = Annotated[
     int, QueryParameter(ge=0, le=1_000_000, description="Which process of the gang.")
@@ -29,44 +29,11 @@ Attempt = Annotated[
     int | None, QueryParameter(ge=1, le=2**31, description="The latest, if left out.")
 ]
 Tail = Annotated[int, QueryParameter(ge=0, le=4 << 20, description="Bytes from the end.")]
+Offset = Annotated[
+    int | None,
+    QueryParameter(ge=0, le=2**63 - 1, description="From this byte on, instead of near the end."),
+]
 Follow = Annotated[bool, QueryParameter(description="Go on until the attempt is over.")]
-
-
-class Growing:
-    """A log that is still written, read from near its end; pieces may turn underneath."""
-
-    def __init__(self, newest: Callable[[], str | None], bytes_most: int) -> None:
-        self._newest = newest
-        self._bytes_most = bytes_most
-        self._file: BinaryIO | None = None
-
-    def read(self) -> bytes:
-        """Return what came since the last call; empty where nothing did."""
-        path = self._newest()
-        if self._file is None:
-            if path is None or not os.path.exists(path):
-                return b""
-            self._file = Path(path).open("rb")  # noqa: SIM115
-            size = self._file.seek(0, os.SEEK_END)
-            self._file.seek(max(0, size - self._bytes_most))
-        found = self._file.read(READ_BYTES)
-        if found or path is None or not self._has_turned(path):
-            return found
-        self._file.close()
-        self._file = Path(path).open("rb")  # noqa: SIM115
-        return self._file.read(READ_BYTES)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._file is not None:
-            self._file.close()
-
-    def _has_turned(self, path: str) -> bool:
-        assert self._file is not None, "a file that was never open does not turn"
-        try:
-            return os.stat(path).st_ino != os.fstat(self._file.fileno()).st_ino
-        except FileNotFoundError:
-            return False
 
 
 @get(
@@ -82,34 +49,55 @@ async def job_logs(
     member: Member = 0,
     attempt: Attempt = None,
     tail: Tail = LOG_TAIL_BYTES,
+    offset: Offset = None,
     follow: Follow = False,
 ) -> Response[bytes] | Stream:
-    """Give the end of what a member wrote, or follow it."""
+    """Give the end of what a member wrote, or follow it.
+
+    The header `Log-Offset` is the number of the first byte that is sent: whoever counts on from
+    there can ask again with `offset` after a connection broke, and misses nothing.
+    """
     story = await to_thread.run_sync(job_of, control, request.user, job_id)
     number = attempt or story.job.attempts
-    if follow and number:
-        chunks = followed(control, JobId(job_id), number, member, tail)
-        return Stream(chunks, media_type=MEDIA_TYPE)
-    if not number or not tail:
+    if not number or not (tail or follow):
         return Response(b"", media_type=MEDIA_TYPE)
     log = await to_thread.run_sync(control.logs.logs, JobId(job_id), number, member, tail)
-    return Response(log.tail, media_type=MEDIA_TYPE)
+    check_kept(log, story, number)
+    if not follow and offset is None:
+        return Response(log.tail, media_type=MEDIA_TYPE)
+
+    def begun() -> tuple[Growing, bytes]:
+        def pieces() -> Placed:
+            return placed(control, JobId(job_id), number, member)
+
+        growing = Growing(pieces, near_end(pieces(), tail) if offset is None else offset)
+        return growing, growing.read()
+
+    growing, first = await to_thread.run_sync(begun)
+    headers = {OFFSET: str(growing.offset - len(first))}
+    if follow:
+        chunks = followed(control, growing, first, (JobId(job_id), number))
+        return Stream(chunks, media_type=MEDIA_TYPE, headers=headers)
+    whole = await to_thread.run_sync(_whole, growing, first, tail)
+    return Response(whole, media_type=MEDIA_TYPE, headers=headers)
+
+
+def placed(control: Control, job_id: JobId, attempt: int, member: int) -> Placed:
+    """Return the pieces of a log; an executor that cannot tell has one."""
+    log = control.logs.logs(job_id, attempt, member, 0)
+    return log.placed or [(0, path) for path in log.paths[-1:]]
 
 
 async def followed(
-    control: Control, job_id: JobId, attempt: int, member: int, bytes_most: int
+    control: Control, growing: Growing, first: bytes, attempt: tuple[JobId, int]
 ) -> AsyncGenerator[bytes, None]:
     """Yield what a member writes until its attempt is over, or the server closes."""
-
-    def newest() -> str | None:
-        paths = control.logs.logs(job_id, attempt, member, 1).paths
-        return paths[-1] if paths else None
-
-    growing = Growing(newest, bytes_most)
     try:
+        if first:
+            yield first
         while not control.is_closing():
             # Asked first: what was written before the end is then sure to be read.
-            over = await to_thread.run_sync(_is_over, control, job_id, attempt)
+            over = await to_thread.run_sync(_is_over, control, *attempt)
             while chunk := await to_thread.run_sync(growing.read):
                 yield chunk
             if over:
@@ -117,6 +105,16 @@ async def followed(
             await asyncio.sleep(LOOK_S)
     finally:
         growing.close()
+
+
+def _whole(growing: Growing, first: bytes, bytes_most: int) -> bytes:
+    """Return what follows, as many bytes at most."""
+    parts, count = [first], len(first)
+    while count < bytes_most and (chunk := growing.read()):
+        parts.append(chunk)
+        count += len(chunk)
+    growing.close()
+    return b"".join(parts)[:bytes_most]
 
 
 def _is_over(control: Control, job_id: JobId, attempt: int) -> bool:

@@ -7,11 +7,12 @@ from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
 
 from tenfold.journal import read
-from tenfold.live.inbox import Mark
+from tenfold.live.inbox import Accept, Examine, Mark
 from tenfold.model.ids import NodeId
 from tenfold.server.access import Asked, needs
 from tenfold.server.asked import ask, check_writable
 from tenfold.server.control import Control, Given
+from tenfold.server.nodes_out import plain_node
 from tenfold.server.tokens import Role
 from tenfold.server.told import NodeTold, node_told
 
@@ -32,9 +33,10 @@ class Marked(Struct, frozen=True, kw_only=True):
 
 
 @get("/nodes", opt=needs(Role.viewer), sync_to_thread=True, operation_id="listNodes")
-def list_nodes(control: Given) -> NodesTold:
+def list_nodes(request: Asked, control: Given) -> NodesTold:
     """List the nodes of the fleet."""
-    return NodesTold(nodes=[node_told(row) for row in read.nodes(control.store)])
+    rows = (plain_node(row, request.user) for row in read.nodes(control.store))
+    return NodesTold(nodes=[node_told(row) for row in rows])
 
 
 @post(
@@ -67,10 +69,36 @@ async def fail(request: Asked, control: Given, node_id: FromPath[str], cause: Ca
     return await _mark(control, node_id, "down", cause or f"said by {request.user.name}")
 
 
+@post(
+    "/nodes/{node_id:str}/test",
+    opt=needs(Role.operator),
+    status_code=200,
+    operation_id="testNode",
+)
+async def test_again(control: Given, node_id: FromPath[str]) -> Marked:
+    """Measure a node again; it takes no work until it is held against its pool."""
+    check_writable(control.trouble())
+    await ask(control.inbox, Examine(NodeId(node_id)), control.wait_s)
+    return Marked(id=node_id, state="under test")
+
+
+@post(
+    "/nodes/{node_id:str}/accept",
+    opt=needs(Role.operator),
+    status_code=200,
+    operation_id="acceptNode",
+)
+async def accept(request: Asked, control: Given, node_id: FromPath[str]) -> Marked:
+    """Take a node in spite of its test; who did is recorded."""
+    check_writable(control.trouble())
+    await ask(control.inbox, Accept(NodeId(node_id), request.user.name), control.wait_s)
+    return Marked(id=node_id, state="accepted")
+
+
 async def _mark(control: Control, node_id: str, state: str, cause: str) -> Marked:
     check_writable(control.trouble())
     await ask(control.inbox, Mark(NodeId(node_id), state, cause), control.wait_s)
     return Marked(id=node_id, state=state)
 
 
-ROUTES = Router("/api/v1", route_handlers=[list_nodes, cordon, uncordon, fail])
+ROUTES = Router("/api/v1", route_handlers=[list_nodes, cordon, uncordon, fail, test_again, accept])

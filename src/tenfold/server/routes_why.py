@@ -11,6 +11,7 @@ from tenfold.server.access import Asked, needs
 from tenfold.server.control import Given
 from tenfold.server.follower import Followed, Moment
 from tenfold.server.masked import masked
+from tenfold.server.nodes_out import NodeOut, nodes_out
 from tenfold.server.routes_jobs import job_of
 from tenfold.server.tokens import Role, Token
 from tenfold.server.told import EtaTold, ReasonTold, eta_told, iso, job_told
@@ -32,6 +33,8 @@ class WhyTold(Struct, frozen=True, kw_only=True):
     eta: EtaTold | None
     is_brief: bool
     """Whether the queue was too long to try remedies or to forecast."""
+    nodes_out: tuple[NodeOut, ...] = ()
+    """Nodes that a job that waits cannot have because jobs kept failing there."""
 
 
 @get("/jobs/{job_id:str}/why", opt=needs(Role.viewer), sync_to_thread=True, operation_id="whyJob")
@@ -55,13 +58,15 @@ def why_job(
         state=told.state,
         at=iso(moment.at_ms),
         reason=told.reason,
-        why=None if found is None else _plain(found, moment, request.user),
+        why=None if found is None else plain_why(found, moment, request.user),
         eta=None if found is None else eta_told(found.eta),
         is_brief=found is not None and found.is_brief,
+        nodes_out=nodes_out(moment.fleet, request.user) if told.state == "pending" else (),
     )
 
 
-def _plain(found: Followed, moment: Moment, token: Token) -> dict[str, Any]:
+def plain_why(found: Followed, moment: Moment, token: Token) -> dict[str, Any]:
+    """Return why a job waits as plain data, without the names of other teams' jobs."""
     plain: object = msgspec.to_builtins(found.why)
     if not token.sees_all_teams:
         plain = masked(plain, moment.fleet, token.team)

@@ -15,18 +15,25 @@ from types import FrameType
 import uvicorn
 from litestar import Litestar
 from msgspec import Struct
+from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.client.place import Address
+from tenfold.clock.wall import now_ms
+from tenfold.compose.accepting import examiner_of
 from tenfold.journal.read import counts
+from tenfold.journal.store import reason_of
 from tenfold.live.local.executor import LocalExecutor
-from tenfold.model.errors import TenfoldError
+from tenfold.live.local.node_test import COMMAND
+from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.server.app import make_app
 from tenfold.server.home import LocalLogs, StateFolder, saved_in
 from tenfold.server.logs import log_to
+from tenfold.server.pruning import Pruning
 from tenfold.server.serving import Fittings, Serving
-from tenfold.server.settings import Settings, check, listen, url_of
+from tenfold.server.settings import Settings, check, check_pair, listen, url_of
 from tenfold.server.tokens import Role, Tokens
 from tenfold.server.traces import traces_here
+from tenfold.server.upkeep import Keeping
 
 GRACE_S = 5
 """From the signal to the end of requests that still run."""
@@ -57,6 +64,7 @@ class Stopped(Struct, frozen=True, kw_only=True):
 def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
     """Serve until SIGINT or SIGTERM; return what goes on."""
     check(settings)
+    check_pair(settings)
     folder = StateFolder(settings.home)
     folder.prepare()
     os.umask(0o077)
@@ -65,9 +73,10 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
         serving = Serving(_fittings(settings, folder))
         try:
             tokens, url = serving.control.tokens, url_of(settings, bound)
-            admin = first_admin(tokens)
-            local = _local_token(tokens)
-            serving.start(settings.nodes)
+            with _said_plainly():
+                admin = first_admin(tokens)
+                local = _local_token(tokens)
+            serving.start(settings.nodes, tests_nodes=settings.tests_nodes)
             server = _Server(_config(settings, make_app(serving.control)), serving.close_streams)
             folder.tell(Address(url=url, token=local, pid=os.getpid()))
             _LOG.info("serving at %s", url)
@@ -76,7 +85,7 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
             return Stopped(jobs_alive=_alive(serving))
         finally:
             folder.forget()
-            with suppress(TenfoldError, OSError):
+            with suppress(TenfoldError, OSError, SQLAlchemyError):
                 _end_local(serving.control.tokens)
             serving.stop()
             _LOG.info("stopped")
@@ -104,6 +113,19 @@ def _end_local(tokens: Tokens) -> None:
             tokens.revoke(one.id)
 
 
+@contextmanager
+def _said_plainly() -> Generator[None, None, None]:
+    """Say in one sentence that the disk is full: nothing has begun that could go on with it."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise Unreachable(
+            "journal-unwritable",
+            f"the journal took nothing: {reason_of(error)}",
+            "free the disk or bring back the database; jobs that run go on meanwhile",
+        ) from None
+
+
 def _fittings(settings: Settings, folder: StateFolder) -> Fittings:
     return Fittings(
         journal=settings.journal or str(folder.journal),
@@ -111,7 +133,14 @@ def _fittings(settings: Settings, folder: StateFolder) -> Fittings:
         logs=LocalLogs(folder.run),
         saved_at=saved_in(folder.run),
         policy=settings.policy,
+        shadow=settings.shadow,
+        shadow_log=folder.shadow,
+        blaming=settings.blaming,
+        pruning=lambda store: Pruning(folder.run, settings.kept, store, now_ms),
+        examiner=examiner_of(settings.acceptance, COMMAND),
         traces=traces_here(),
+        number_least=folder.last_number() + 1,
+        keeping=Keeping(folder=folder.history, days=settings.keep_days),
         holder=f"{gethostname()}:{os.getpid()}",
     )
 

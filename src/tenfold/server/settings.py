@@ -5,16 +5,23 @@ Only this machine can, unless told otherwise; and then only over TLS, unless tol
 
 import ipaddress
 import socket
+import ssl
 from pathlib import Path
 
 from msgspec import Struct
 
+from tenfold.decide.detect.acceptance import AcceptanceRule
+from tenfold.decide.recover.lemons import Blaming
+from tenfold.journal.compaction import KEEP_DAYS
+from tenfold.live.local.pruning import Kept
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
 
 PORT = 7410
 BACKLOG = 2_048
+KEEP_DAYS_LEAST = 2
+"""Requests may be asked again under their key for a day: the journal must know of them."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -25,6 +32,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...] = ()
     """Nodes that join where the journal does not know them yet."""
     policy: Policy = Policy()
+    shadow: Policy | None = None
+    """A policy that is asked too, and only written down."""
     host: str = "127.0.0.1"
     port: int = PORT
     """0 takes any port that is free."""
@@ -34,6 +43,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether others may reach it without TLS."""
     journal: str = ""
     """The URL of a database; empty means a file in the state folder."""
+    kept: Kept = Kept()
+    """How long the folders of attempts stay whose jobs are over, and how much of them."""
+    blaming: Blaming = Blaming()
+    """When a node is cordoned because jobs keep failing there."""
+    acceptance: AcceptanceRule = AcceptanceRule()
+    """How far below its pool a node may be."""
+    tests_nodes: bool = False
+    """Whether nodes are measured before they join."""
+    keep_days: float = KEEP_DAYS
+    """Days that stay in the journal; older events move into bundles in the state folder."""
 
     @property
     def has_tls(self) -> bool:
@@ -49,6 +68,21 @@ def check(settings: Settings) -> None:
             "a certificate and its key come together, and only one was given",
             "give both, or neither",
         )
+    if not (settings.kept.days >= 0 and settings.kept.gib >= 0):
+        raise InputError(
+            "wrong-value",
+            f"logs are to stay for {settings.kept.days:g} days and {settings.kept.gib:g} GiB",
+            "give numbers that are not below 0",
+            field="--keep-logs-days" if not settings.kept.days >= 0 else "--keep-logs-gib",
+        )
+    if not settings.keep_days >= KEEP_DAYS_LEAST:
+        raise InputError(
+            "wrong-value",
+            f"the journal keeps {KEEP_DAYS_LEAST} days at least, and is to keep "
+            f"{settings.keep_days:g}",
+            "give more days; `tenfold journal compact` moves out more when it is asked to",
+            field="--keep-days",
+        )
     for path in (settings.tls_certificate, settings.tls_key):
         if path is not None and not path.is_file():
             raise InputError(
@@ -60,6 +94,23 @@ def check(settings: Settings) -> None:
             f"`{settings.host}` can be reached from elsewhere, and tokens would pass in the clear",
             "give a certificate and a key, or say that this network may see them (--insecure)",
         )
+
+
+def check_pair(settings: Settings) -> None:
+    """Raise where certificate and key cannot be used, before anybody is told the address."""
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # A key under a password would make the server wait for somebody to type it.
+        context.load_cert_chain(settings.tls_certificate, settings.tls_key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        raise InputError(
+            "tls-unusable",
+            f"`{settings.tls_certificate}` and `{settings.tls_key}` cannot be used: {error}",
+            "give a certificate and its own key, both in PEM, the key without a password",
+            file=str(settings.tls_certificate),
+        ) from None
 
 
 def is_loopback(host: str) -> bool:

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from tenfold.journal.rows import AttemptRow, JobRow, NodeRow
+from tenfold.journal.rows import ArrayStory, AttemptRow, JobRow, NodeRow
 from tenfold.model.reason import Reason
 from tenfold.server.follower import Moment
-from tenfold.server.masked import masked_reason
+from tenfold.server.masked import masked_reason, masked_sentence
 from tenfold.server.tokens import Token
+from tenfold.server.told_tests import NodeTestTold, told_of
 from tenfold.study.eta import Eta
 
 _SENTENCES = {
@@ -59,8 +60,18 @@ class EtaTold(Struct, frozen=True, kw_only=True):
     calibrated: bool
 
 
+class ArrayTold(Struct, frozen=True, kw_only=True):
+    """The members of an array, counted."""
+
+    count: int
+    states: dict[str, int]
+    """How many stand in each state that has any."""
+    failed: tuple[str, ...]
+    """The first of those that failed."""
+
+
 class JobTold(Struct, frozen=True, kw_only=True):
-    """One job as it stands."""
+    """One job as it stands, or an array."""
 
     id: str
     name: str
@@ -69,7 +80,9 @@ class JobTold(Struct, frozen=True, kw_only=True):
     attempts: tuple[AttemptTold, ...]
     reason: ReasonTold
     eta: EtaTold | None = None
-    """When a job that waits will start, where that was asked for."""
+    """When a job that waits will start, where that was asked for or is promised."""
+    array: ArrayTold | UnsetType = UNSET
+    """Its members, where the name is that of an array; else not written."""
 
 
 class NodeTold(Struct, frozen=True, kw_only=True):
@@ -83,6 +96,10 @@ class NodeTold(Struct, frozen=True, kw_only=True):
     state: str
     cause: str
     changed_at: str | None
+    sentence: str = ""
+    """The cause in words, where it is a code."""
+    test: NodeTestTold | None = None
+    """How it did in its acceptance test; None where it had none."""
 
 
 class TokenTold(Struct, frozen=True, kw_only=True):
@@ -119,7 +136,25 @@ def job_told(
         state=row.state,
         attempts=tuple(_attempt(one) for one in attempts),
         reason=_reason(row, token, moment),
-        eta=eta_told(eta),
+        eta=eta_told(eta) or _promised(row, moment),
+    )
+
+
+def array_told(base: str, whole: ArrayStory) -> JobTold:
+    """Return an array as one: where it stands, and how many of its members stand where."""
+    counted = ", ".join(f"{count:,} {state}" for state, count in whole.states.items())
+    return JobTold(
+        id=base,
+        name=whole.first.name,
+        team=whole.first.team,
+        state=whole.state,
+        attempts=(),
+        reason=ReasonTold(code="array", sentence=f"of {whole.count:,} members: {counted}"),
+        array=ArrayTold(
+            count=whole.count,
+            states={str(state): count for state, count in whole.states.items()},
+            failed=whole.failed,
+        ),
     )
 
 
@@ -146,6 +181,8 @@ def node_told(row: NodeRow) -> NodeTold:
         state=row.state,
         cause=row.cause,
         changed_at=iso(row.changed_ms),
+        sentence=row.sentence,
+        test=told_of(row.acceptance),
     )
 
 
@@ -175,6 +212,15 @@ def _attempt(row: AttemptRow) -> AttemptTold:
     )
 
 
+def _promised(row: JobRow, moment: Moment | None) -> EtaTold | None:
+    """Return the start that a waiting job was promised, which costs nothing to say."""
+    promise = moment.fleet.promises.get(row.id) if moment is not None else None
+    if promise is None or row.state != "pending":
+        return None
+    at = _iso(promise.start_ms)
+    return EtaTold(p50_at=at, p90_at=at, basis="promised by then", calibrated=False)
+
+
 def _reason(row: JobRow, token: Token, moment: Moment | None) -> ReasonTold:
     found: Reason | None = None
     if moment is not None and row.state == "pending":
@@ -182,13 +228,23 @@ def _reason(row: JobRow, token: Token, moment: Moment | None) -> ReasonTold:
     if found is not None and moment is not None:
         if not token.sees_all_teams:
             found = masked_reason(found, moment.fleet, token.team)
-        before = _SENTENCES.get(row.reason, row.sentence) if row.attempts and row.reason else ""
+        before = ""
+        if row.attempts and row.reason:
+            before = _SENTENCES.get(row.reason) or _own_words(row, token, moment)
         sentence = f"{before}: {found.sentence}" if before else found.sentence
         return ReasonTold(code=found.code, sentence=sentence)
     if row.reason:
-        sentence = row.sentence or _SENTENCES.get(row.reason, "")
+        sentence = _own_words(row, token, moment) or _SENTENCES.get(row.reason, "")
         return ReasonTold(code=row.reason, sentence=sentence)
     return ReasonTold(code=row.state, sentence=_STANDS.get(row.state, ""))
+
+
+def _own_words(row: JobRow, token: Token, moment: Moment | None) -> str:
+    """Return what the journal says of a job, without the names of other teams' jobs."""
+    if token.sees_all_teams:
+        return row.sentence
+    fleet = None if moment is None else moment.fleet
+    return masked_sentence(row.sentence, row.id, fleet, token.team)
 
 
 def _iso(at_ms: int) -> str:

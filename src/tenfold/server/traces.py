@@ -1,59 +1,105 @@
-"""Spans for those who collect them: each request, and each cycle of the loop.
+"""Spans for those who collect them: each request, each cycle, and the stages of each job.
 
 They are sent where `OTEL_EXPORTER_OTLP_ENDPOINT` says, by the extra `otel`. Without that
-variable nothing is imported and nothing is spent.
+variable nothing is imported and nothing is spent. A collector that is away costs nothing but
+its spans: they wait in a bounded queue, are sent from a thread of their own, and are let go.
 """
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from tenfold import __version__
 from tenfold.clock.wall import now_ms
 from tenfold.model.errors import InputError
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
-    from opentelemetry.trace import Tracer
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+ENDPOINTS = (ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 SERVICE = "tenfold"
+PARENT = "traceparent"
+"""The header of the W3C in which a request says of which trace it is a part."""
+END_S = 3.0
+"""How long the last spans may take on their way."""
+NS = 1_000_000
 
 
 class Traces:
     """Makes spans where somebody wants them, and else does nothing."""
 
-    def __init__(self, tracer: "Tracer | None" = None) -> None:
-        self._tracer = tracer
+    def __init__(self, provider: "TracerProvider | None" = None) -> None:
+        self._provider = provider
+        self._tracer = None if provider is None else provider.get_tracer(SERVICE, __version__)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anybody wants spans."""
+        return self._tracer is not None
 
     @contextmanager
-    def request(self, method: str, route: str) -> Generator[dict[str, int], None, None]:
+    def request(
+        self, method: str, route: str, headers: Iterable[tuple[bytes, bytes]] = ()
+    ) -> Generator[dict[str, int], None, None]:
         """Span one request; `status` is put into what is yielded."""
         told: dict[str, int] = {}
         if self._tracer is None:
             yield told
             return
-        with self._tracer.start_as_current_span(f"{method} {route}") as span:
+        parent = next((value for name, value in headers if name == PARENT.encode()), b"")
+        above = _context(parent.decode("latin-1"))
+        with self._tracer.start_as_current_span(f"{method} {route}", above) as span:
             span.set_attribute("http.request.method", method)
             span.set_attribute("http.route", route)
             yield told
             span.set_attribute("http.response.status_code", told.get("status", 0))
 
+    def current(self) -> str:
+        """Return the trace that is under way, as the header has it; empty where none is."""
+        if self._tracer is None:
+            return ""
+        from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
+            TraceContextTextMapPropagator,
+        )
+
+        carrier: dict[str, str] = {}
+        TraceContextTextMapPropagator().inject(carrier)
+        return carrier.get(PARENT, "")
+
     def cycle(self, begun_ms: int | None, decider: str, actions: int, waits: int) -> None:
         """Span one cycle that is over: from its first fact to its last order."""
-        if self._tracer is None or begun_ms is None:
+        if begun_ms is not None:
+            told = {"decider": decider, "actions": actions, "jobs_waiting": waits}
+            self.stage("cycle", "", begun_ms, now_ms(), told)
+
+    def stage(
+        self, name: str, trace: str, begun_ms: int, ended_ms: int, told: Mapping[str, str | int]
+    ) -> None:
+        """Span something that is over, in a trace that was begun elsewhere, or in its own."""
+        if self._tracer is None:
             return
-        span = self._tracer.start_span("cycle", start_time=begun_ms * 1_000_000)
-        span.set_attribute("tenfold.decider", decider)
-        span.set_attribute("tenfold.actions", actions)
-        span.set_attribute("tenfold.jobs_waiting", waits)
-        span.end(max(begun_ms, now_ms()) * 1_000_000)
+        span = self._tracer.start_span(name, _context(trace), start_time=begun_ms * NS)
+        for key, value in told.items():
+            span.set_attribute(f"tenfold.{key}", value)
+        span.end(max(begun_ms, ended_ms) * NS)
+
+    def close(self) -> None:
+        """Send what is left, and wait for it no longer than a moment."""
+        if self._provider is not None:
+            # A collector that is away would hold up the end of the program.
+            last = Thread(target=self._provider.shutdown, name="tenfold-traces", daemon=True)
+            last.start()
+            last.join(END_S)
 
 
 def traces_here() -> Traces:
     """Return what the environment asks for."""
-    if not os.environ.get(ENDPOINT):
+    if not any(os.environ.get(name) for name in ENDPOINTS):
         return Traces()
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
@@ -75,6 +121,16 @@ def traces_to(exporter: "SpanExporter") -> Traces:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
     resource = Resource.create({"service.name": SERVICE, "service.version": __version__})
-    provider = TracerProvider(resource=resource)
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1_000))
-    return Traces(provider.get_tracer(SERVICE, __version__))
+    return Traces(provider)
+
+
+def _context(trace: str) -> "Context | Any":
+    """Return the context that a header names; an empty one for a trace of its own."""
+    from opentelemetry.context import Context  # noqa: PLC0415
+    from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
+        TraceContextTextMapPropagator,
+    )
+
+    return TraceContextTextMapPropagator().extract({PARENT: trace}, Context())

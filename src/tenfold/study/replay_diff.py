@@ -183,13 +183,18 @@ def figures_of(runs: Mapping[JobId, JobRun], gpus: int) -> Figures:
     )
 
 
-def replay_diff(recorded: Iterable[Event], again: Iterable[Event], gpus: int) -> ReplayDiff:
-    """Compare two runs of the same jobs; those that only one of them knows are left out."""
+def replay_diff(
+    recorded: Iterable[Event], again: Iterable[Event], gpus: int, slack_ms: int = 0
+) -> ReplayDiff:
+    """Compare two runs of the same jobs; those that only one of them knows are left out.
+
+    A start that moves by less than the slack counts as one that does not: real ones vary.
+    """
     before, after = runs_of(recorded), runs_of(again)
     before = {job_id: run for job_id, run in before.items() if job_id in after}
     after = {job_id: after[job_id] for job_id in before}
     pairs = [(run, after[job_id]) for job_id, run in before.items()]
-    diffs = [diff for one, other in pairs if (diff := _job_diff(one, other)) is not None]
+    diffs = [diff for one, other in pairs if (diff := _job_diff(one, other, slack_ms))]
     moved = [diff.start_moved_s for diff in diffs]
     preempted = [other.preemptions - one.preemptions for one, other in pairs]
     most = sorted((d for d in diffs if d.start_moved_s), key=lambda d: -abs(d.start_moved_s))
@@ -208,10 +213,11 @@ def replay_diff(recorded: Iterable[Event], again: Iterable[Event], gpus: int) ->
     )
 
 
-def _job_diff(one: JobRun, other: JobRun) -> JobDiff | None:
+def _job_diff(one: JobRun, other: JobRun, slack_ms: int) -> JobDiff | None:
     if one.first_ms is None or other.first_ms is None:
         return None
     submitted_ms = one.job.submitted_ms
+    moved_ms = other.first_ms - one.first_ms
     ended = None
     if one.ended_ms is not None and other.ended_ms is not None:
         ended = (other.ended_ms - one.ended_ms) / SECOND
@@ -220,7 +226,7 @@ def _job_diff(one: JobRun, other: JobRun) -> JobDiff | None:
         team=str(one.job.team),
         wait_s=(one.first_ms - submitted_ms) / SECOND,
         wait_again_s=(other.first_ms - submitted_ms) / SECOND,
-        start_moved_s=(other.first_ms - one.first_ms) / SECOND,
+        start_moved_s=moved_ms / SECOND if abs(moved_ms) >= slack_ms else 0.0,
         end_moved_s=ended,
         same_nodes=sorted(one.first_nodes) == sorted(other.first_nodes),
         preemptions=one.preemptions,

@@ -124,6 +124,13 @@ def test_a_long_queue_is_told_of_in_brief(
     assert found.is_brief
     assert found.eta is None
     assert [one.team for one in found.why.holders.teams] == ["blue"]
+    assert found.why.ahead == 1
+    monkeypatch.setattr(rules, "LINE_MOST", 1)
+    shorter = followed(store).moment(seq).why("w1", "cheapest", with_eta=False)
+    assert shorter is not None
+    assert shorter.is_brief
+    assert shorter.why.ahead is None
+    assert [one.team for one in shorter.why.holders.teams] == ["blue"]
 
 
 def test_names_of_other_teams_jobs_are_struck_out(store: Store, writer: JournalWriter):

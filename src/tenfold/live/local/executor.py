@@ -143,7 +143,12 @@ class LocalExecutor:
         folder = self.home.attempt(job_id, attempt)
         paths = logs.pieces(folder.path, member)
         kept = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
-        return MemberLog(tail=logs.tail(paths, bytes_most), paths=tuple(paths), bytes_kept=kept)
+        return MemberLog(
+            tail=logs.tail(paths, bytes_most),
+            paths=tuple(paths),
+            bytes_kept=kept,
+            placed=tuple(logs.placed(folder.path, member)),
+        )
 
     def close(self) -> None:
         """Let go of the spawner. What runs goes on."""
@@ -257,7 +262,7 @@ def state_of(folder: AttemptFolder) -> AttemptState:
 def ending_of(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost:
     """Return an end file as a sighting."""
     reason = _reason(end["reason"]) if end["reason"] else None
-    at_ms = Millis(end["at_ms"])
+    at_ms, died_ms = Millis(end["at_ms"]), end.get("died_ms")
     if end["how"] == "lost":
         assert reason is not None, "a lost attempt says why"
         return AttemptLost(at_ms, JobId(folder.job), folder.number, reason)
@@ -271,6 +276,7 @@ def ending_of(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost
         member=end["member"],
         reason=reason,
         log_bytes_dropped=end["log_bytes_dropped"],
+        died_ms=None if died_ms is None else Millis(died_ms),
     )
 
 

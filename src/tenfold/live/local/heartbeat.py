@@ -49,6 +49,10 @@ class Heartbeats:
                 return rank
         return None
 
+    def silence_ms(self, rank: int, now_ms: int) -> int:
+        """Return for how long a member has been silent, as far as anybody looked."""
+        return now_ms - self._seen[rank][1]
+
 
 def _changed_ns(path: str) -> int:
     try:

@@ -5,6 +5,7 @@ full disk. What does not fit any more is counted and dropped, the oldest first.
 """
 
 import os
+from contextlib import suppress
 
 PIECES = 4
 BYTES_MOST = 64 * 1024 * 1024
@@ -22,6 +23,9 @@ class LogWriter:
         self._piece_bytes_most = max(bytes_most // PIECES, 1)
         self._file = -1
         self._bytes = 0
+        self._begins = 0
+        """The byte of the whole at which the newest piece begins."""
+        self._links: list[str] = []
 
     def pump(self, pipe: int) -> bool:
         """Copy what waits, as much as is fair to other members; False at the end of the pipe."""
@@ -61,6 +65,9 @@ class LogWriter:
         """Open the next piece and let the oldest go; return its room."""
         if self._file >= 0:
             self.close()
+            if not self._links:
+                self._link(0)
+            self._begins += self._bytes
             oldest = f"{self.path}.{PIECES - 1}"
             if os.path.exists(oldest):
                 self.bytes_dropped += os.path.getsize(oldest)
@@ -72,7 +79,22 @@ class LogWriter:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         self._file = os.open(self.path, flags, 0o600)
         self._bytes = 0
+        if self._links:
+            self._link(self._begins)
         return self._piece_bytes_most
+
+    def _link(self, begins: int) -> None:
+        """Give the newest piece a name that stays, by which followers find their place again.
+
+        Only a log of several pieces has them; where links cannot be made, it has none.
+        """
+        name = f"{self.path}@{begins}"
+        with suppress(OSError):
+            os.link(self.path, name)
+            self._links.append(name)
+        if len(self._links) > PIECES:
+            with suppress(OSError):
+                os.unlink(self._links.pop(0))
 
 
 def pieces(folder: str, rank: int) -> list[str]:
@@ -80,6 +102,17 @@ def pieces(folder: str, rank: int) -> list[str]:
     path = f"{folder}/{rank}.log"
     names = [f"{path}.{number}" for number in range(PIECES - 1, 0, -1)] + [path]
     return [name for name in names if os.path.exists(name)]
+
+
+def placed(folder: str, rank: int) -> list[tuple[int, str]]:
+    """Return the files that hold a log, each with the byte of the whole at which it begins."""
+    begin = f"{rank}.log@"
+    with suppress(FileNotFoundError):
+        names = [name for name in os.listdir(folder) if name.startswith(begin)]
+        if names:
+            return sorted((int(name[len(begin) :]), f"{folder}/{name}") for name in names)
+    path = f"{folder}/{rank}.log"
+    return [(0, path)] if os.path.exists(path) else []
 
 
 def tail(paths: list[str], bytes_most: int) -> bytes:

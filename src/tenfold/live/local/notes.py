@@ -1,4 +1,6 @@
-"""Short notes from supervisors to whichever spawner lives, through a named pipe.
+"""Short notes from supervisors to whichever spawner lives: by its link, or through a named pipe.
+
+The link leads to the spawner that forked the supervisor. A later one has the pipe alone.
 
 A note only hurries: what it says stands in a file already, and a spawner that starts reads
 those. So a note that cannot be given now is kept and tried again, and lost with its writer.
@@ -7,6 +9,7 @@ those. So a note that cannot be given now is kept and tried again, and lost with
 import os
 from contextlib import suppress
 
+from tenfold.live.local.handover import Post
 from tenfold.live.local.wire import NoteLine, line
 
 NAME = "notes"
@@ -17,7 +20,8 @@ BYTES_MOST = 4_096
 class NoteWriter:
     """The supervisor's end."""
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str, post: Post | None = None) -> None:
+        self._post = post
         self._path = f"{home}/{NAME}"
         self._unsaid: list[bytes] = []
 
@@ -35,7 +39,7 @@ class NoteWriter:
 
     def flush(self) -> None:
         """Give what waits; without a spawner there is nobody to hurry."""
-        if not self._unsaid:
+        if not self._unsaid or self._posted():
             return
         try:
             pipe = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -52,6 +56,18 @@ class NoteWriter:
             self._unsaid.clear()
         finally:
             os.close(pipe)
+
+    def _posted(self) -> bool:
+        """Give what waits to the link; False where there is none any more."""
+        try:
+            while self._unsaid and self._post is not None:
+                if not self._post.note(self._unsaid[0]):
+                    self._post = None
+                    return False
+                del self._unsaid[0]
+        except BlockingIOError:
+            return True
+        return self._post is not None
 
 
 def open_notes(home: str) -> int:

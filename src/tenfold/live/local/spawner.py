@@ -2,7 +2,8 @@
 
 It keeps nothing in memory that is not in the attempt folders: killed and started again, it
 finds the supervisors that live by their locks. It imports next to nothing, because every
-supervisor is a copy of it. One instance per state folder, by a lock; it leaves by itself
+supervisor is a copy of it. A supervisor whose attempt ended by itself is given another one, if
+there is one soon. One instance per state folder, by a lock; it leaves by itself
 when nobody is connected and nothing runs.
 
 Run by `spawner_link`, without site packages: `main(home, ready)`.
@@ -14,13 +15,18 @@ import os
 import resource
 import select
 import signal
+import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn, cast
+from typing import cast
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt_folder import AttemptFolder, Home
 from tenfold.live.local.clients import SOCKET, Clients
+from tenfold.live.local.crew import Crew
+from tenfold.live.local.forked import LINK_FILE, LOCK_FILE, become
+from tenfold.live.local.handover import BYTES_MOST, OVER, Post, open_link
 from tenfold.live.local.limits import Limits, find_limits
 from tenfold.live.local.members import HELD, TAKEN, open_pipe
 from tenfold.live.local.notes import open_notes
@@ -34,9 +40,6 @@ from tenfold.live.local.wire import PROTOCOL, LaunchLine, NoteLine, OrderLine, S
 LOCK = "spawner.lock"
 IDLE_S = 10.0
 LATER_S = 0.05
-EXIT_BUG = 70
-_FIRST_OWN = 4
-"""A fork keeps its lock as descriptor 3 and none above it."""
 
 
 def main(home: str, ready: int) -> None:
@@ -51,7 +54,7 @@ def main(home: str, ready: int) -> None:
         return
     os.chdir(state.path)
     _, files_most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # One descriptor for each supervisor.
+    # Two descriptors for each supervisor.
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_most, files_most))
     become_subreaper()
     status = os.stat(state.path)
@@ -72,6 +75,8 @@ class _Spawner:
         self._notes = open_notes(home.path)
         self._clients = Clients(self._poll, self._hello)
         self._watched: dict[int, Watch] = {}
+        self._links: dict[int, Watch] = {}
+        self._crew = Crew()
         self._pids: set[int] = set()
         self._later: list[AttemptFolder] = []
         self._half = b""
@@ -93,7 +98,7 @@ class _Spawner:
                 break
             files = {file for file, _ in ready}
             # Notes first: a start is told before the end that follows it.
-            if self._notes in files or files & self._watched.keys():
+            if self._notes in files or not files.isdisjoint(self._watched):
                 self._pass_on_notes()
             if self._signals in files:
                 self._reap()
@@ -103,12 +108,15 @@ class _Spawner:
             for folder in later:
                 self._look_after(folder)
             self._clients.flush()
-        if not self._watched:
+            self._crew.dismiss(time.monotonic())
+        if all(watched.is_over for watched in self._watched.values()):
             self._limits.leave()
         os.unlink(SOCKET)
 
     def _attend(self, file: int, events: int) -> None:
-        if file in self._watched:
+        if file in self._links:
+            self._hear(self._links[file])
+        elif file in self._watched:
             self._supervisor_gone(self._watched.pop(file))
         elif file not in (self._notes, self._signals):
             for client, text in self._clients.attend(file, events):
@@ -120,7 +128,7 @@ class _Spawner:
     def _wait_s(self) -> float | None:
         if self._later:
             return LATER_S
-        return IDLE_S if self._is_idle() else None
+        return IDLE_S if self._is_idle() else self._crew.wait_s(time.monotonic())
 
     # Orders.
 
@@ -166,7 +174,7 @@ class _Spawner:
             self._clients.tell_all(refusal)
         else:
             assert lock is not None, "only this process makes folders"
-            self._fork(folder, lock, supervise)
+            self._begin(folder, lock)
         return None
 
     def _stop(self, job: str, attempt: int, stop: StopLine) -> None:
@@ -194,33 +202,53 @@ class _Spawner:
                 "sentence": f"node `{node}` was lost",
             }
             for watched in list(self._watched.values()):
-                if node in watched.nodes:
+                if not watched.is_over and node in watched.nodes:
                     watched.stop(stop)
 
     # Supervisors.
 
+    def _begin(self, folder: AttemptFolder, lock: int) -> None:
+        """Give an attempt to a supervisor that rests, or to a new one."""
+        watched = self._crew.begin(folder, lock)
+        if watched is not None and watched.link is not None:
+            os.close(lock)
+            self._watched[watched.file] = self._links[watched.link.fileno()] = watched
+            return
+        try:
+            ours, theirs = open_link()
+        except OSError:
+            self._fork(folder, [lock], lambda: supervise(folder, LOCK_FILE, self._limits))
+            return
+
+        def work() -> None:
+            supervise(folder, LOCK_FILE, self._limits, Post(LINK_FILE))
+
+        self._fork(folder, [lock, theirs.detach()], work, ours)
+
     def _fork(
         self,
         folder: AttemptFolder,
-        lock: int,
-        work: Callable[[AttemptFolder, int, Limits], None],
+        kept: list[int],
+        work: Callable[[], None],
+        link: socket.socket | None = None,
     ) -> None:
-        """Fork a process that holds the lock, and watch it."""
+        """Fork a process that has these descriptors, the lock first, and watch it."""
         signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
         try:
             pid = os.fork()
         except OSError:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
-            os.close(lock)
+            pid = -1
+        if pid == 0:
+            become(kept, work)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+        for file in kept:
+            os.close(file)
+        if pid < 0:
             self._later.append(folder)
             return
-        if pid == 0:
-            _be(folder, lock, self._limits, work)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
-        os.close(lock)
         self._pids.add(pid)
         try:
-            self._watch(Watch(folder, pid, os.pidfd_open(pid)))
+            self._watch(Watch(folder, pid, os.pidfd_open(pid), link))
         except OSError:
             self._later.append(folder)
 
@@ -228,6 +256,34 @@ class _Spawner:
         self._watched[watched.file] = watched
         self._pids.add(watched.pid)
         self._poll.register(watched.file, select.EPOLLIN)
+        if watched.link is not None:
+            self._links[watched.link.fileno()] = watched
+            self._poll.register(watched.link, select.EPOLLIN)
+
+    def _hear(self, watched: Watch) -> bool:
+        """Pass on what a supervisor says; False where it says nothing any more."""
+        assert watched.link is not None, "only who has a link is heard"
+        try:
+            text = watched.link.recv(BYTES_MOST)
+        except BlockingIOError:
+            return False
+        except OSError:
+            text = b""
+        if not text:
+            self._unlink(watched)
+            return False
+        self._clients.tell_all_text(text[1:])
+        if text[:1] == OVER:
+            watched.is_over = True
+            self._crew.rest(watched, time.monotonic())
+        return True
+
+    def _unlink(self, watched: Watch) -> None:
+        if watched.link is not None:
+            self._poll.unregister(watched.link)
+            del self._links[watched.link.fileno()]
+            watched.link.close()
+            watched.link = None
 
     def _look_after(self, folder: AttemptFolder) -> None:
         """Watch a supervisor that was not forked here; without one, bury what has no end."""
@@ -239,13 +295,20 @@ class _Spawner:
                 self._watch(found)
                 found.look_at_stop()
         elif folder.end() is None:
-            self._fork(folder, folder.take_lock(), bury)
+            lock = folder.take_lock()
+            self._fork(folder, [lock], lambda: bury(folder, LOCK_FILE, self._limits))
 
     def _supervisor_gone(self, watched: Watch) -> None:
+        while watched.link is not None and self._hear(watched):
+            """What it said last comes before its end."""
+        self._unlink(watched)
+        self._crew.forget(watched)
         self._poll.unregister(watched.file)
         os.close(watched.file)
         self._pids.discard(watched.pid)
         _reap_one(watched.pid)
+        if watched.is_over:
+            return
         end = watched.folder.end()
         if end is None:
             self._kill_strays()
@@ -287,29 +350,6 @@ class _Spawner:
             "pid": os.getpid(),
             "limits": self._limits.kind,
         }
-
-
-def _be(
-    folder: AttemptFolder,
-    lock: int,
-    limits: Limits,
-    work: Callable[[AttemptFolder, int, Limits], None],
-) -> NoReturn:
-    """Become another process: of what the spawner held, only the lock stays open."""
-    status = EXIT_BUG
-    try:
-        gc.disable()
-        os.setsid()
-        os.dup2(lock, _FIRST_OWN - 1, inheritable=False)
-        os.closerange(_FIRST_OWN, os.sysconf("SC_OPEN_MAX"))
-        work(folder, _FIRST_OWN - 1, limits)
-        status = 0
-    except BaseException:
-        import traceback  # noqa: PLC0415 - large, and no supervisor that works needs it
-
-        os.write(2, traceback.format_exc().encode())
-    finally:
-        os._exit(status)
 
 
 def _take_signals() -> int:

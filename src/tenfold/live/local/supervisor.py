@@ -1,6 +1,7 @@
 """One process per attempt: starts the members, waits for them, ends them, records the end.
 
-It is a fork of the spawner and outlives it. The gang stands or falls together: the first
+It is a fork of the spawner and outlives it. Once an attempt has ended by itself, the spawner
+may give it another, one at a time. The gang stands or falls together: the first
 member that fails ends the others, and its exit is the exit of the attempt. Whatever a member
 leaves behind is killed once all of them have ended.
 """
@@ -16,6 +17,7 @@ from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt_folder import AttemptFolder, add_to_record
 from tenfold.live.local.ending import the_end, write_end
 from tenfold.live.local.environment import ADDRESS, member_environment
+from tenfold.live.local.handover import Post
 from tenfold.live.local.heartbeat import Heartbeats, touched
 from tenfold.live.local.images import image_command
 from tenfold.live.local.limits import Group, Limits
@@ -31,32 +33,55 @@ from tenfold.live.local.processes import (
     notify_group,
     reap,
 )
-from tenfold.live.local.wire import EndLine, ReasonLine, StartedLine
+from tenfold.live.local.wire import EndLine, ReasonLine, StartedLine, line
 
 KILL_AGAIN_MS = 200
 UNSAID_MS = 100
+WAIT_MS_MOST = 3_600_000
+"""The kernel counts to 24 days; a grace may be longer."""
+ATTEMPTS_MOST = 1_000
+"""After so many a fresh fork is better: nothing here collects garbage."""
+UMASK_OWN = 0o077
 
 
-def supervise(folder: AttemptFolder, lock: int, limits: Limits) -> None:
-    """Carry an attempt to its end. The caller is a fresh fork and exits afterwards."""
+def supervise(folder: AttemptFolder, lock: int, limits: Limits, post: Post | None = None) -> None:
+    """Carry an attempt to its end, and then those that come by `post`, as a fresh fork."""
     become_subreaper()
-    add_to_record(lock, {"supervisor": os.getpid()})
-    notes = NoteWriter(folder.home.path)
-    supervisor = _Supervisor(folder, lock, limits, notes)
-    end = supervisor.run()
-    write_end(folder, end, notes)
-    supervisor.group.remove()
+    signals = _take_signals()
+    for _ in range(ATTEMPTS_MOST):
+        signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+        os.umask(UMASK_OWN)
+        add_to_record(lock, {"supervisor": os.getpid()})
+        notes = NoteWriter(folder.home.path, post)
+        supervisor = _Supervisor(folder, lock, limits, notes, signals)
+        end = supervisor.run()
+        write_end(folder, end, notes)
+        supervisor.group.remove()
+        os.close(lock)
+        if post is None or not supervisor.ended_by_itself or notes.waits:
+            return
+        taken = post.following(folder.home, signals) if post.over(_told(folder, end)) else None
+        if taken is None:
+            return
+        folder, lock = taken
 
 
 class _Supervisor:
-    def __init__(self, folder: AttemptFolder, lock: int, limits: Limits, notes: NoteWriter) -> None:
+    def __init__(
+        self,
+        folder: AttemptFolder,
+        lock: int,
+        limits: Limits,
+        notes: NoteWriter,
+        signals: int,
+    ) -> None:
         self.folder = folder
         self._lock = lock
         self.launch = folder.launch()
         self.group = Group([], kind=limits.kind)
         self._limits = limits
         self._notes = notes
-        self._signals = _take_signals()
+        self._signals = signals
         self._poll = select.poll()
         self._poll.register(self._signals, select.POLLIN)
         self._ranks: dict[int, int] = {}
@@ -69,6 +94,12 @@ class _Supervisor:
         self._reason: ReasonLine | None = None
         self._first: tuple[int, int] | None = None
         self._started_ms: int | None = None
+        self._died_ms: int | None = None
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether nobody had to be told anything: then nothing of the attempt is left here."""
+        return self._reason is None and not self._noticed
 
     def run(self) -> EndLine:
         """Return how the attempt ended, when nothing of it is left."""
@@ -81,7 +112,9 @@ class _Supervisor:
                 self._turn()
         except OSError as error:
             self._how = "start-failed" if self._started_ms is None else self._how
-            self._reason = {"code": "start-failed", "sentence": str(error)}
+            where = f" `{error.filename}`" if error.filename else ""
+            sentence = f"it cannot be started: {error.strerror or error}{where}"
+            self._reason = {"code": "start-failed", "sentence": sentence}
         end_descendants()
         for pipe, log in list(self._logs.items()):
             while log.pump(pipe) and select.select([pipe], [], [], 0)[0]:
@@ -185,8 +218,7 @@ class _Supervisor:
         if self._heartbeats is not None and not self._noticed:
             silent = self._heartbeats.silent(now, list(self._ranks.values()))
             if silent is not None:
-                sentence = f"member {silent} gave no sign of life for too long"
-                self._give_notice(0, "silent", {"code": "silent", "sentence": sentence})
+                self._hangs(silent, self._heartbeats.silence_ms(silent, now))
         self._notes.flush()
 
     def _close_log(self, pipe: int) -> None:
@@ -238,6 +270,14 @@ class _Supervisor:
         if self._kill_at_ms is None or kill_at_ms < self._kill_at_ms:
             self._kill_at_ms = kill_at_ms
 
+    def _hangs(self, rank: int, silence_ms: int) -> None:
+        """End a gang one of whose members is stuck, stopped by a signal, or waits for ever."""
+        # The others are killed at the same stroke: who ends first must not be left to chance.
+        self._first = self._first or (rank, -signal.SIGKILL)
+        self._died_ms = now_ms() - silence_ms
+        sentence = f"member {rank} gave no sign of life for too long"
+        self._give_notice(0, "silent", {"code": "silent", "sentence": sentence})
+
     def _fail(self, sentence: str) -> None:
         self._give_notice(0, "start-failed", {"code": "start-failed", "sentence": sentence})
 
@@ -250,16 +290,16 @@ class _Supervisor:
             waits.extend(self._heartbeats.look_in_ms(now))
         if self._notes.waits:
             waits.append(UNSAID_MS)
-        return min(waits, default=None)
+        return min([*waits, WAIT_MS_MOST]) if waits else None
 
     def _end(self) -> EndLine:
-        member, code = self._first or (None, 0)
+        member, code = self._first or (None, None if self._how == "start-failed" else 0)
         if self._how == "exited" and code == -signal.SIGKILL and self.group.ran_out_of_memory():
             self._how = "out-of-memory"
             memory_mib = sum(one["memory_mib"] for one in self.launch["members"])
             sentence = f"the job used more than the {memory_mib} MiB that it asked for"
             self._reason = {"code": "out-of-memory", "sentence": sentence}
-        return the_end(
+        end = the_end(
             self._how,
             started_ms=self._started_ms,
             code=code,
@@ -267,6 +307,21 @@ class _Supervisor:
             reason=self._reason,
             log_bytes_dropped=self._log_bytes_dropped,
         )
+        if self._died_ms is not None:
+            end["died_ms"] = self._died_ms
+        return end
+
+
+def _told(folder: AttemptFolder, end: EndLine) -> bytes:
+    return line(
+        {
+            "saw": "ended",
+            "at_ms": end["at_ms"],
+            "job": folder.job,
+            "attempt": folder.number,
+            "end": end,
+        }
+    )
 
 
 def _take_signals() -> int:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from contextlib import suppress
 
 from tenfold.live.local.attempt_folder import AttemptFolder
@@ -9,13 +10,30 @@ from tenfold.live.local.wire import StopLine
 
 
 class Watch:
-    """One supervisor; `file` becomes readable when it is gone."""
+    """One supervisor; `file` becomes readable when it is gone, `link` when it has a word."""
 
-    def __init__(self, folder: AttemptFolder, pid: int, file: int) -> None:
+    def __init__(
+        self, folder: AttemptFolder, pid: int, file: int, link: socket.socket | None = None
+    ) -> None:
         self.folder = folder
         self.pid = pid
         self.file = file
+        self.link = link
+        """None for one that another spawner forked."""
+        self.is_over = False
+        """Whether its attempt is over; it may live on for another."""
+        self.was_signalled = False
         self._nodes: list[str] | None = None
+
+    def on(self, folder: AttemptFolder) -> "Watch":
+        """Return a watch on the same process with its next attempt."""
+        return Watch(folder, self.pid, self.file, self.link)
+
+    def let_go(self) -> None:
+        """Have a supervisor that rests leave. Its end of the link tells it."""
+        if self.link is not None:
+            with suppress(OSError):
+                self.link.shutdown(socket.SHUT_WR)
 
     @property
     def nodes(self) -> list[str]:
@@ -25,8 +43,8 @@ class Watch:
         return self._nodes
 
     def is_of(self, folder: AttemptFolder) -> bool:
-        """Tell whether this is the supervisor of an attempt."""
-        return self.folder.path == folder.path
+        """Tell whether this is the supervisor of an attempt that is under way."""
+        return not self.is_over and self.folder.path == folder.path
 
     def stop(self, stop: StopLine) -> None:
         """Order a stop. On a full disk the job is ended with the grace that it names itself."""
@@ -42,6 +60,7 @@ class Watch:
         self._signal(signal.SIGUSR1)
 
     def _signal(self, number: int) -> None:
+        self.was_signalled = True
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.file, number)
 

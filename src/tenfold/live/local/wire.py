@@ -88,6 +88,8 @@ class EndLine(TypedDict):
     member: int | None
     reason: ReasonLine | None
     log_bytes_dropped: int
+    died_ms: NotRequired[int]
+    """When a member that was ended for its silence was last heard."""
 
 
 class StartOrder(TypedDict):

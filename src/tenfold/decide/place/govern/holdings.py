@@ -6,7 +6,7 @@ it ends, and whoever was displaced for it can never displace it in turn.
 """
 
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from tenfold.decide.place.govern.asks import Amounts, milli_of
 from tenfold.decide.place.govern.tree import Team, Tree
@@ -96,6 +96,21 @@ class Holdings:
                 self._pass(holding.started_ms)
             else:
                 self._unseen = True
+
+    def began(self, holding: Holding, at_ms: int) -> None:
+        """Count the run of a holding from when it really started, not from its order."""
+        holding.started_ms = at_ms
+        terms = holding.job.terms
+        if terms is not None and not terms.preemptible:
+            return
+        self._ripening = [each for each in self._ripening if each[2] is not holding]
+        heapify(self._ripening)
+        ripe_ms = self.ripe_ms(holding)
+        if ripe_ms > at_ms:
+            self._count_added += 1
+            heappush(self._ripening, (ripe_ms, self._count_added, holding))
+        else:
+            self._unseen = True
 
     def remove(self, job_id: JobId) -> Holding:
         """Let a holding go, and return it."""

@@ -87,7 +87,8 @@ def _hear(books: Books, news: Sequence[Event], fresh: list[Job]) -> bool:
         if isinstance(event, JobStarted):
             holding = books.holdings.held[event.job_id]
             if holding.started_ms != event.at_ms:
-                return False
+                books.holdings.began(holding, event.at_ms)
+                books.stirred = True
             # An elastic job can shrink from now on.
             books.stirred |= holding.job.terms is not None
         elif isinstance(event, JobSubmitted):

@@ -1,0 +1,75 @@
+"""Acceptance tests of nodes for people: wait for one, and show every figure beside its pool's."""
+
+from collections.abc import Mapping, Sequence
+from time import monotonic, sleep
+
+from tenfold.cli.output import show, table
+from tenfold.client.answers import Node, NodeFigure
+from tenfold.client.client import Client
+from tenfold.model.errors import NoAnswer
+
+LOOK_S = 0.25
+WAIT_S = 180.0
+"""A test takes about two seconds, and is broken off after sixty."""
+
+
+def tested_at(client: Client) -> dict[str, str]:
+    """Return when each node was tested last; nothing where it never was."""
+    return {node.id: node.test.tested_at if node.test else "" for node in client.nodes()}
+
+
+def wait_for_tests(client: Client, names: Sequence[str], before: Mapping[str, str]) -> list[Node]:
+    """Return nodes once each was tested again."""
+    ends = monotonic() + WAIT_S * len(names)
+    while True:
+        nodes = {node.id: node for node in client.nodes()}
+        found = [nodes[name] for name in names if name in nodes]
+        left = [
+            node.id
+            for node in found
+            if node.test is None or node.test.tested_at == before.get(node.id, "")
+        ]
+        if not left:
+            return found
+        if monotonic() > ends:
+            raise NoAnswer(
+                "test-not-over",
+                f"the test of node `{left[0]}` is not over yet",
+                "it goes on; `tenfold node list` tells what came of it",
+            )
+        sleep(LOOK_S)
+
+
+def show_test(node: Node) -> None:
+    """Print how a node did, figure by figure."""
+    test = node.test
+    if test is None:
+        show(f"`{node.id}` was never tested")
+        return
+    by = f" by {test.accepted_by}" if test.accepted_by else ""
+    show(f"`{node.id}`: {test.outcome}{by}; {test.sentence} [{test.code}]")
+    rows = [_row(one) for one in test.figures]
+    if rows:
+        columns = ["figure", ">measured", ">median", ">deviation", ">allowed", "unit", "judged"]
+        show("", table("", columns, rows), "")
+    for note in (*test.notes, *test.unmeasured):
+        show(f"note: {note}")
+
+
+def show_refused(nodes: Sequence[Node]) -> None:
+    """Print why nodes take no work, where a sentence says so."""
+    for node in nodes:
+        if node.state != "up" and node.sentence:
+            show(f"`{node.id}` takes no work: {node.sentence}")
+
+
+def _row(one: NodeFigure) -> list[str]:
+    return [
+        one.name,
+        "" if one.value is None else f"{one.value:,.4g}",
+        "" if one.median is None else f"{one.median:,.4g}",
+        "" if one.deviation is None else f"{one.deviation:+.0%}",
+        "" if one.allowed is None else f"-{one.allowed:.0%}",
+        one.unit,
+        one.judged,
+    ]

@@ -1,0 +1,100 @@
+"""`tenfold policy shadow`: what the policy on trial beside the live one would have done."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from msgspec.structs import asdict
+
+from tenfold.cli.output import print_json, show
+from tenfold.client.place import HOME, home_folder
+from tenfold.files.shadow_log import NAME, ShadowEntry, last_entry, latest_entries
+from tenfold.model.errors import InputError
+from tenfold.report.figures import count, share
+
+SHOWN = 5
+LATEST_MOST = 1_000
+
+
+def shadow_command(
+    *,
+    home: Annotated[Path | None, Parameter(help=f"The state folder. {HOME}.")] = None,
+    last: Annotated[int, Parameter(help="Differences to list. 5.")] = SHOWN,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+) -> None:
+    """Show how often the shadow of `tenfold up --shadow` agrees, and what differed last.
+
+    A shadow is asked at every decision of the live policy, and only written down. Its wishes
+    are not carried out, so this tells where two policies part, not what would have come of it:
+    `tenfold replay --policy` tells that.
+    """
+    if not 0 <= last <= LATEST_MOST:
+        raise InputError(
+            "bad-number", f"--last is {last}", f"ask for 0 to {LATEST_MOST:,}", field="--last"
+        )
+    path = home_folder(home) / NAME
+    now = last_entry(path)
+    if now is None:
+        raise InputError(
+            "no-shadow",
+            f"no shadow was ever written down in `{path}`",
+            "start the control plane with `tenfold up --shadow POLICY`",
+            file=str(path),
+        )
+    found = latest_entries(path, last, ("differs",)) if last else []
+    found = [entry for entry in found if entry.policy == now.policy]
+    print_json(_as_json(now, found)) if as_json else _show(now, found)
+
+
+def _agreement(now: ShadowEntry) -> float | None:
+    return None if not now.cycles else 1 - now.cycles_differing / now.cycles
+
+
+def _as_json(now: ShadowEntry, found: Sequence[ShadowEntry]) -> dict[str, object]:
+    return {
+        "policy": now.policy.name,
+        "live": now.live,
+        "cycles": now.cycles,
+        "cycles_differing": now.cycles_differing,
+        "agreement": _agreement(now),
+        "would_start": now.would_start,
+        "would_stop": now.would_stop,
+        "passed_over": now.passed_over,
+        "seen_until": _when(now),
+        "failure": now.failure,
+        "differences": [
+            {"at": _when(one), "cycle": one.cycle, "said": one.said, **_jobs(one)} for one in found
+        ],
+    }
+
+
+def _jobs(one: ShadowEntry) -> dict[str, object]:
+    told = {} if one.difference is None else asdict(one.difference)
+    return {name: jobs for name, jobs in told.items() if name != "at_ms"}
+
+
+def _show(now: ShadowEntry, found: Sequence[ShadowEntry]) -> None:
+    agreed = _agreement(now)
+    rate = "nothing was decided yet"
+    if agreed is not None:
+        rate = f"agrees in {share(agreed)} of {count(now.cycles, 'cycle')}"
+        rate += f", differs in {now.cycles_differing:,}"
+    show(
+        f"shadow `{now.policy.name}` beside `{now.live}`: {rate}",
+        f"it would have started {count(now.would_start, 'job')} sooner "
+        f"and stopped {count(now.would_stop, 'job')}",
+        f"seen until {_when(now)}, event {now.seq:,}",
+    )
+    if now.passed_over:
+        show(f"{count(now.passed_over, 'event')} passed over: it was too far behind")
+    if now.failure:
+        show(f"the shadow broke and was left out from there on: {now.failure}")
+    for one in found:
+        show("", f"{_when(one)}, cycle {one.cycle:,}")
+        show(*(f"  {sentence}" for sentence in one.said))
+
+
+def _when(entry: ShadowEntry) -> str:
+    return datetime.fromtimestamp(entry.at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,65 @@
+"""Options of `tenfold up` that say how long things are kept and which nodes are trusted."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from tenfold.server.settings import Settings
+
+KeepDays = Annotated[
+    float, Parameter(help="Days that stay in the journal; older events move into bundles. 30.")
+]
+KeepLogsDays = Annotated[float, Parameter(help="Days that logs of jobs stay that are over. 14.")]
+KeepLogsGib = Annotated[
+    float, Parameter(help="GiB of such logs that stay at most, the newest. 20.")
+]
+BlameShare = Annotated[
+    float,
+    Parameter(help="Share of nodes that may be cordoned for failing jobs; 0 cordons none. 0.1."),
+]
+Acceptance = Annotated[
+    bool | None,
+    Parameter(
+        negative="--no-acceptance",
+        help="Measure nodes before they join, and refuse slow ones. Real nodes, not virtual ones.",
+    ),
+]
+AcceptanceBand = Annotated[
+    float, Parameter(help="How far below its pool a node may be; 0.2 refuses what is 20% slower.")
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Care:
+    """What is looked after while a control plane runs; each is an option of its own."""
+
+    keep_days: KeepDays = 30
+    keep_logs_days: KeepLogsDays = 14
+    keep_logs_gib: KeepLogsGib = 20
+    blame_share: BlameShare = 0.1
+    acceptance: Acceptance = None
+    acceptance_band: AcceptanceBand = 0.2
+
+    def applied(self, settings: "Settings", *, is_virtual: bool) -> "Settings":
+        """Return settings with these; nodes that only stand for nodes are not measured."""
+        # What they stand on takes long to import, and refusals come before it.
+        from msgspec.structs import replace  # noqa: PLC0415
+
+        from tenfold.compose.accepting import rule_of  # noqa: PLC0415
+        from tenfold.compose.blaming import blaming_of  # noqa: PLC0415
+        from tenfold.live.local.pruning import Kept  # noqa: PLC0415
+
+        return replace(
+            settings,
+            keep_days=self.keep_days,
+            kept=Kept(days=self.keep_logs_days, gib=self.keep_logs_gib),
+            blaming=blaming_of(self.blame_share),
+            acceptance=rule_of(self.acceptance_band),
+            tests_nodes=not is_virtual if self.acceptance is None else self.acceptance,
+        )
+
+
+USUAL = Care()

@@ -1,0 +1,33 @@
+"""Join the rule that blames nodes with the world that is to obey it."""
+
+from collections.abc import Sequence
+
+from tenfold.decide.recover.lemons import Blaming, keep_failing
+from tenfold.fleet.trouble import Trouble
+from tenfold.fleet.view import FleetView
+from tenfold.live.blame import Judge
+from tenfold.model.errors import InputError
+from tenfold.model.ids import NodeId
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+
+
+def judge_of(rule: Blaming) -> Judge:
+    """Return who judges nodes by this rule."""
+
+    def judge(view: FleetView, trouble: Trouble, now_ms: Millis) -> Sequence[tuple[NodeId, Reason]]:
+        return keep_failing(view, trouble, now_ms, rule)
+
+    return judge
+
+
+def blaming_of(share: float) -> Blaming:
+    """Return the rule for a share of all nodes as people write it; 0 blames none."""
+    if not 0 <= share <= 1:
+        raise InputError(
+            "wrong-value",
+            f"--blame-share is {share:g}, which is no share of all nodes",
+            "give a number from 0 (blame no node) to 1",
+            field="--blame-share",
+        )
+    return Blaming(is_on=share > 0, share_milli_most=round(share * 1_000))

@@ -1,0 +1,70 @@
+"""Records by their names: a bundle, the state folder of a control plane, or a journal.
+
+A journal is only read, and may be written by a control plane meanwhile.
+"""
+
+from contextlib import closing
+from pathlib import Path
+
+from tenfold import __version__
+from tenfold.engine.decision_log import Cycle
+from tenfold.files.replay_bundle import SUFFIXES, Bundle, open_new_bundle, read_bundle
+from tenfold.model.errors import InputError
+
+JOURNAL = "journal.db"
+"""The journal's file in a state folder."""
+
+
+def open_record(named: str) -> tuple[Bundle, tuple[str, ...]]:
+    """Return what a bundle or a journal tells, and what its reader should know."""
+    if "://" in named:
+        return _journal(named)
+    path = Path(named).expanduser()
+    if path.name.lower().endswith(SUFFIXES):
+        return read_bundle(path), ()
+    file = path / JOURNAL if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(
+            "no-journal",
+            f"there is no journal at `{file}`",
+            "name a bundle (.jsonl, .jsonl.gz), a state folder, a journal file or its URL; "
+            "`tenfold up` begins one",
+            file=str(file),
+        )
+    return _journal(str(file))
+
+
+def _journal(where: str) -> tuple[Bundle, tuple[str, ...]]:
+    # Bundles are read without a database, which takes a while to load.
+    from tenfold.journal.record import record_of  # noqa: PLC0415
+    from tenfold.journal.store import open_store  # noqa: PLC0415
+
+    with closing(open_store(where, upgrades=False)) as store:
+        found = record_of(store, __version__)
+    return found.bundle, found.notes
+
+
+def write_record(bundle: Bundle, path: Path, *, force: bool = False) -> None:
+    """Write a record as a bundle, to be replayed elsewhere; only its owner may read it.
+
+    What jobs run, and with which variables, stands in it as it stands in the journal.
+    """
+    with open_new_bundle(path, bundle.header, force=force, private=True) as writer:
+        for line in bundle.lines:
+            if isinstance(line, Cycle):
+                writer.note(line)
+            else:
+                writer.append([line])
+        writer.end(bundle.end.fleet)
+
+
+def keep_record(bundle: Bundle, where: str, now_ms: int) -> int:
+    """Write a record into a new journal; return how many events it holds."""
+    from tenfold.journal.append import open_journal  # noqa: PLC0415
+    from tenfold.journal.bundles import take_in  # noqa: PLC0415
+    from tenfold.journal.store import open_store  # noqa: PLC0415
+
+    with closing(open_store(where)) as store:
+        writer = open_journal(store, "replay", now_ms)
+        take_in(writer, bundle)
+        return writer.seq

@@ -1,0 +1,91 @@
+"""What a record gives to a run under another policy besides its jobs: faults, and its beginning."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.actions import ResizeJob, StartJob
+from tenfold.model.events import (
+    ActionOrdered,
+    ActionRefused,
+    Event,
+    JobStarted,
+    JobSubmitted,
+    NodeCordoned,
+    NodeJoined,
+    NodeLost,
+    NodeReturned,
+)
+from tenfold.model.fault import Fault
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.units import Millis
+
+
+def faults_in(events: Sequence[Event]) -> tuple[list[Fault], int]:
+    """Return when nodes were away, in order, and how many never came back."""
+    lost: dict[NodeId, int] = {}
+    faults: list[Fault] = []
+    last_ms = last_ms_of(events)
+    for event in events:
+        if isinstance(event, NodeLost):
+            lost[event.node_id] = len(faults)
+            until_ms = Millis(max(last_ms, event.at_ms + 1))
+            faults.append(Fault(event.at_ms, event.node_id, until_ms, event.cause))
+        elif isinstance(event, NodeReturned) and event.node_id in lost:
+            place = lost.pop(event.node_id)
+            faults[place] = replace(faults[place], until_ms=event.at_ms)
+    return faults, len(lost)
+
+
+def unlike(events: Sequence[Event]) -> list[str]:
+    """Say what a simulation does not repeat."""
+    first_ms = events[0].at_ms if events else Millis(0)
+    late = sum(isinstance(event, NodeJoined) and event.at_ms > first_ms for event in events)
+    cordoned = sum(isinstance(event, NodeCordoned) for event in events)
+    notes: list[str] = []
+    if late:
+        notes.append(f"{late:,} nodes joined later: taken as there from the start")
+    if cordoned:
+        notes.append(f"{cordoned:,} cordons are not repeated")
+    return notes
+
+
+def never_used(events: Sequence[Event]) -> list[NodeId]:
+    """Return nodes that stand cordoned at the end and were given nothing: as those refused."""
+    cordoned: dict[NodeId, None] = {}
+    used: dict[NodeId, None] = {}
+    for event in events:
+        if isinstance(event, NodeCordoned):
+            cordoned[event.node_id] = None
+        elif isinstance(event, NodeReturned):
+            cordoned.pop(event.node_id, None)
+        elif isinstance(event, ActionOrdered) and isinstance(event.action, StartJob | ResizeJob):
+            used |= {slot.node: None for slot in event.action.slots}
+    return [node_id for node_id in cordoned if node_id not in used]
+
+
+def events_before(base: Fleet, at_ms: Millis) -> list[Event]:
+    """Return what was so when a record begins, as facts of its first moment."""
+    events: list[Event] = [NodeJoined(at_ms, node) for node in base.nodes.values()]
+    away = [node_id for node_id, state in base.states.items() if state == "down"]
+    events += [NodeLost(at_ms, node_id) for node_id in away]
+    events += [JobSubmitted(at_ms, job) for job in base.pending.values()]
+    for held in (*base.orders.values(), *base.running.values()):
+        events.append(JobSubmitted(at_ms, held.job))
+    events += [JobStarted(at_ms, job_id) for job_id in base.running]
+    return events
+
+
+def job_of(event: Event) -> JobId | None:
+    """Return the job that a fact is about."""
+    if isinstance(event, JobSubmitted):
+        return event.job.id
+    if isinstance(event, ActionOrdered | ActionRefused):
+        return event.action.job_id
+    return getattr(event, "job_id", None)
+
+
+def last_ms_of(events: Sequence[Event]) -> Millis:
+    """Return the moment of the last fact."""
+    return events[-1].at_ms if events else Millis(0)

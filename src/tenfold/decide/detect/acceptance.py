@@ -1,0 +1,143 @@
+"""Whether a node behaves like the nodes it joins.
+
+A job that spans nodes runs at the speed of the slowest, so one slow node costs the whole gang.
+Each figure is held against the median of the pool, which a few odd nodes do not move. What is
+far below it is refused; what is far above it is taken, and noted: then it is the pool, or its
+record, that is odd.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tenfold.decide.detect.ranks import median, noise
+from tenfold.decide.detect.verdict import percent
+from tenfold.model.acceptance import (
+    FAILED,
+    REFUSED,
+    Basis,
+    Compared,
+    Figure,
+    Judged,
+    NodeTest,
+    NodeVerdict,
+    Peer,
+)
+from tenfold.model.errors import InputError
+from tenfold.model.ids import NodeId
+from tenfold.model.reason import Reason
+
+DISK = "disk-"
+"""How the names of figures begin that a disk gives."""
+SPREADS = 3.0
+"""How many times its own noise a pool may be missed by: normal noise is within, 999 in 1,000."""
+ALLOWED_MOST = 0.9
+"""However much a pool scatters, a tenth of its speed is not alike."""
+
+
+class AcceptanceRule(Struct, frozen=True, kw_only=True):
+    """How far below its pool a node may be. All three are assumptions, not facts."""
+
+    band: float = 0.2
+    """For compute and memory: several times what alike nodes differ by."""
+    disk_band: float = 0.5
+    """For disks, whose figures scatter far more from one minute to the next."""
+    spreads: float = SPREADS
+    """A pool that scatters by more than its band allows widens it: so many times its noise."""
+
+
+def check_rule(rule: AcceptanceRule, field: str) -> None:
+    """Raise where a band is not a share of the median."""
+    if not (0 < rule.band < 1 and 0 < rule.disk_band < 1):
+        raise InputError(
+            "bad-number",
+            f"the band is {rule.band:g}",
+            "give a share between 0 and 1: 0.2 refuses what is more than 20% slower",
+            field=field,
+        )
+
+
+def judge_node(
+    node_id: NodeId, test: NodeTest, peers: Sequence[Peer], rule: AcceptanceRule
+) -> NodeVerdict:
+    """Return whether a node is taken; `peers` are those of its pool, or itself before."""
+    if not test.figures:
+        why = test.unmeasured[0].sentence if test.unmeasured else "it gave no figures"
+        reason = Reason(FAILED, f"the acceptance test did not run to its end: {why}")
+        return NodeVerdict(is_accepted=False, basis="none", nodes=0, reason=reason)
+    if not peers:
+        said = "it is the first of its pool to be measured: its figures are what others meet"
+        reason = Reason("accepted", said)
+        return NodeVerdict(is_accepted=True, basis="first", nodes=0, reason=reason)
+    is_itself = all(peer.node_id == node_id for peer in peers)
+    basis: Basis = "itself" if is_itself else "pool"
+    whom = "itself before" if is_itself else f"{len(peers):,} of its pool"
+    compared = tuple(_compare(test.figures, peers, rule))
+    bad = [one for one in compared if one.judged in ("slow", "missing")]
+    fast = [one for one in compared if one.judged == "fast"]
+    if bad:
+        reason = Reason(REFUSED, f"held against {whom}: {'; '.join(_said(one) for one in bad)}")
+    else:
+        reason = Reason("accepted", f"it behaves like {whom}")
+    return NodeVerdict(
+        is_accepted=not bad,
+        basis=basis,
+        nodes=len(peers),
+        compared=compared,
+        reason=reason,
+        notes=tuple(f"far faster than {whom}: {_said(one)}" for one in fast),
+    )
+
+
+def _compare(
+    figures: Sequence[Figure], peers: Sequence[Peer], rule: AcceptanceRule
+) -> list[Compared]:
+    """Return every figure that the node or its pool has, the node's first."""
+    own = {figure.name: figure for figure in figures}
+    pool: dict[str, list[Figure]] = {}
+    for peer in peers:
+        for figure in peer.figures:
+            pool.setdefault(figure.name, []).append(figure)
+    return [_one(own.get(name), pool.get(name, []), rule) for name in dict.fromkeys((*own, *pool))]
+
+
+def _one(figure: Figure | None, pool: Sequence[Figure], rule: AcceptanceRule) -> Compared:
+    named = figure or pool[0]
+    values = [one.value for one in pool]
+    middle = median(values) if values else 0.0
+    allowed = _allowed(named.name, values, middle, rule)
+    value = 0.0 if figure is None else figure.value
+    deviation = value / middle - 1 if middle > 0 else 0.0
+    judged: Judged = "alike"
+    if figure is None:
+        judged = "missing"
+    elif middle > 0 and value < middle * (1 - allowed):
+        judged = "slow"
+    elif middle > 0 and value * (1 - allowed) > middle:
+        judged = "fast"
+    return Compared(
+        name=named.name,
+        unit=named.unit,
+        value=value,
+        median=middle,
+        deviation=round(deviation, 4),
+        allowed=round(allowed, 4),
+        judged=judged,
+    )
+
+
+def _allowed(name: str, values: Sequence[float], middle: float, rule: AcceptanceRule) -> float:
+    band = rule.disk_band if name.startswith(DISK) else rule.band
+    if middle <= 0:
+        return band
+    own = rule.spreads * noise(values) / middle
+    return max(band, min(ALLOWED_MOST, own))
+
+
+def _said(one: Compared) -> str:
+    if one.judged == "missing":
+        return f"{one.name} was not measured, and the pool has {one.median:,.4g} {one.unit}"
+    return (
+        f"{one.name} is {one.value:,.4g} {one.unit}, the median {one.median:,.4g} "
+        f"({percent(-one.deviation)}, allowed {one.allowed:.0%})"
+    )

@@ -1,0 +1,133 @@
+"""Jobs that come after others, kept from a decider that knows nothing of that until it is time.
+
+Governed teams have it among their own rules. For every other policy a job that comes after one
+that is not over is not there yet: neither in the view nor in the news. It is shown when the last
+of them has completed, as if it were handed in then, and refused when one of them did not.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from tenfold.fleet.view import FleetView
+from tenfold.model.actions import Action, RefuseJob
+from tenfold.model.decision import Decision
+from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, JobSubmitted
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+
+_ENDS = (JobEnded, JobCancelled, JobRefused)
+
+
+class Placer(Protocol):
+    """A decider that is asked in the end."""
+
+    @property
+    def name(self) -> str:
+        """What the decision log calls it."""
+        ...
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return what should be done at `now_ms`."""
+        ...
+
+
+class AfterOthers:
+    """Shows jobs to another decider once those that they come after have completed."""
+
+    def __init__(self, inner: Placer) -> None:
+        self._inner = inner
+        self._held: dict[JobId, Job] = {}
+        self._version = -1
+        self._hidden = 0
+        """Facts that the inner decider was not told, less those it was told beside."""
+
+    @property
+    def name(self) -> str:
+        """What the decision log calls it: the policy that decides."""
+        return self._inner.name
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return what the other decider wants, and refusals of jobs that can never start."""
+        told = news
+        if news is None or self._version + len(news) != view.version:
+            told, self._hidden = None, 0
+            self._held = {job.id: job for job in view.pending.values() if waits_for(view, job)}
+        elif self._held or any(_names_others(event) for event in news):
+            told = self._heard(view, news)
+        self._version = view.version
+        refused = [
+            RefuseJob(job.id, (reason,))
+            for job in self._held.values()
+            if (reason := failed_before(view, job)) is not None
+        ]
+        seen = view
+        if self._held or self._hidden:
+            seen = cast("FleetView", _Without(view, self._held, self._hidden))
+        decision = self._inner.decide(seen, now_ms, told)
+        if not refused:
+            return decision
+        return Decision(
+            cast("Sequence[Action]", [*refused, *decision.actions]), decision.wake_at_ms
+        )
+
+    def _heard(self, view: FleetView, news: Sequence[Event]) -> list[Event]:
+        """Return the news without those of jobs that are kept back, and with those let go."""
+        told: list[Event] = []
+        for event in news:
+            if isinstance(event, JobSubmitted) and waits_for(view, event.job):
+                self._held[event.job.id] = event.job
+            elif isinstance(event, JobCancelled | JobRefused) and event.job_id in self._held:
+                del self._held[event.job_id]
+            else:
+                told.append(event)
+        if any(isinstance(event, _ENDS) for event in news):
+            for job in [job for job in self._held.values() if not waits_for(view, job)]:
+                del self._held[job.id]
+                told.append(JobSubmitted(news[-1].at_ms, job))
+        self._hidden += len(news) - len(told)
+        return told
+
+
+class _Without:
+    """A view in which some jobs do not wait yet, nor were their submissions counted."""
+
+    def __init__(self, view: FleetView, held: Mapping[JobId, Job], hidden: int) -> None:
+        self._view = view
+        self.version = view.version - hidden
+        self.pending = {name: job for name, job in view.pending.items() if name not in held}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+
+def waits_for(view: FleetView, job: Job) -> bool:
+    """Tell whether a job comes after one that is not over, or that did not complete."""
+    if job.terms is None:
+        return False
+    for earlier in job.terms.after:
+        fate = view.fates.get(earlier)
+        if fate is not None:
+            if fate != "completed":
+                return True
+        elif earlier in view.pending or earlier in view.orders or earlier in view.running:
+            return True
+    return False
+
+
+def failed_before(view: FleetView, job: Job) -> Reason | None:
+    """Return that a job comes after one that did not complete, if it does."""
+    assert job.terms is not None, "it is kept back for its terms"
+    for earlier in job.terms.after:
+        fate = view.fates.get(earlier)
+        if fate is not None and fate != "completed":
+            said = f"it comes after job `{earlier}`, which ended {fate}"
+            return Reason("dependency-failed", said)
+    return None
+
+
+def _names_others(event: Event) -> bool:
+    return (
+        type(event) is JobSubmitted and event.job.terms is not None and bool(event.job.terms.after)
+    )

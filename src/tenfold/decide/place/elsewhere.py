@@ -1,0 +1,175 @@
+"""A job that failed on a node starts elsewhere, where another node would do as well.
+
+What another decider chose stays as it is but for the node: one of the same pool takes its
+place that has the room, is kept for nobody, and on which the job has not failed. Where there
+is none the job starts where it was to start, for a node that failed once may be good. Only
+facts of a live world tell of failures, so a simulation is never changed by this.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from tenfold.fleet.view import FleetView
+from tenfold.model.actions import Action, ResizeJob, StartJob
+from tenfold.model.decision import Decision
+from tenfold.model.events import Event
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import Job, Slot, per_member
+from tenfold.model.node import Node
+from tenfold.model.units import Millis
+
+Taken = tuple[int, int, int]
+"""GPUs, CPU thousandths and MiB."""
+
+
+class Placer(Protocol):
+    """A decider that is asked first."""
+
+    @property
+    def name(self) -> str:
+        """What the decision log calls it."""
+        ...
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return what should be done at `now_ms`."""
+        ...
+
+
+class Elsewhere:
+    """Moves starts of another decider away from nodes on which their jobs failed."""
+
+    def __init__(self, inner: Placer) -> None:
+        self._inner = inner
+        self._has_moved = False
+
+    @property
+    def name(self) -> str:
+        """What the decision log calls it: the policy that decides."""
+        return self._inner.name
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return what the other decider wants, with some nodes exchanged."""
+        # What it remembers of its own choice is not so: let it look at the view again.
+        decision = self._inner.decide(view, now_ms, None if self._has_moved else news)
+        self._has_moved = False
+        if not decision.actions or not view.trouble.failures:
+            return decision
+        actions = moved(view, decision.actions)
+        self._has_moved = actions != list(decision.actions)
+        return Decision(actions, decision.wake_at_ms) if self._has_moved else decision
+
+
+def moved(view: FleetView, actions: Sequence[Action]) -> list[Action]:
+    """Return the actions with starts moved away from where their jobs failed."""
+    failed = _failed_on(view, actions)
+    if not failed:
+        return list(actions)
+    room = _Room(view, actions)
+    found: list[Action] = []
+    for action in actions:
+        avoids = failed.get(action.job_id)
+        if avoids and isinstance(action, StartJob):
+            job = view.pending[action.job_id]
+            found.append(StartJob(job.id, room.moved(job, action.slots, avoids)))
+        else:
+            found.append(action)
+    return found
+
+
+def _failed_on(view: FleetView, actions: Sequence[Action]) -> dict[JobId, dict[NodeId, None]]:
+    """Return the nodes on which jobs failed that are to start now."""
+    again: dict[JobId, dict[NodeId, None]] = {
+        action.job_id: {}
+        for action in actions
+        if isinstance(action, StartJob) and action.job_id in view.past
+    }
+    if again:
+        for node, failures in view.trouble.failures.items():
+            for one in failures:
+                if one.job_id in again:
+                    again[one.job_id][node] = None
+    return {job_id: nodes for job_id, nodes in again.items() if nodes}
+
+
+class _Room:
+    """What is free once the actions of a decision are carried out."""
+
+    def __init__(self, view: FleetView, actions: Sequence[Action]) -> None:
+        self._view = view
+        self._taken: dict[NodeId, Taken] = {}
+        self._kept = {
+            slot.node: job_id for job_id, one in view.promises.items() for slot in one.slots
+        }
+        for action in actions:
+            if isinstance(action, StartJob):
+                self._take(view.pending[action.job_id], action.slots, 1)
+            elif isinstance(action, ResizeJob):
+                self._take(view.running[action.job_id].job, action.slots, 1)
+
+    def moved(
+        self, job: Job, slots: tuple[Slot, ...], avoids: dict[NodeId, None]
+    ) -> tuple[Slot, ...]:
+        """Return slots in which nodes to be avoided are exchanged where others would do."""
+        if job.shape.where is not None or any(slot.milli for slot in slots):
+            return slots
+        made = slots
+        for place, slot in enumerate(slots):
+            if slot.node in avoids:
+                other = self._other(job, made, slot, avoids)
+                if other is not None:
+                    self._take(job, made, -1)
+                    made = (*made[:place], replace(slot, node=other), *made[place + 1 :])
+                    self._take(job, made, 1)
+        return made
+
+    def _other(
+        self, job: Job, slots: tuple[Slot, ...], slot: Slot, avoids: dict[NodeId, None]
+    ) -> NodeId | None:
+        """Return the fullest node that has the room, the first of those alike."""
+        view, own = self._view, _kind(self._view, slot.node)
+        cpus, memory = per_member(job.shape, len(slots))
+        mine = {one.node: None for one in slots}
+        best: tuple[int, NodeId] | None = None
+        for node in view.nodes.values():
+            alike = (node.pool, node.site, node.accelerator) == own
+            if not alike or node.id in avoids or node.id in mine or not self._takes(node, job):
+                continue
+            gpus, cpus_free, memory_free = self._free(node.id)
+            has_rest = (not node.cpus_milli or cpus_free >= cpus) and (
+                not node.memory_mib or memory_free >= memory
+            )
+            if gpus >= slot.gpus and has_rest and (best is None or gpus < best[0]):
+                best = (gpus, node.id)
+        return None if best is None else best[1]
+
+    def _takes(self, node: Node, job: Job) -> bool:
+        """Tell whether a node takes work and is kept for nobody else."""
+        return self._view.states[node.id] == "up" and self._kept.get(node.id, job.id) == job.id
+
+    def _free(self, node: NodeId) -> Taken:
+        view, (gpus, cpus, memory) = self._view, self._taken.get(node, (0, 0, 0))
+        return (
+            view.gpus_free[node] - gpus,
+            view.cpus_milli_free[node] - cpus,
+            view.memory_mib_free[node] - memory,
+        )
+
+    def _take(self, job: Job, slots: tuple[Slot, ...], sign: int) -> None:
+        cpus, memory = per_member(job.shape, len(slots))
+        for slot in slots:
+            before = self._taken.get(slot.node, (0, 0, 0))
+            held = slot.gpus + (1 if slot.milli else 0)
+            more = (sign * held, sign * cpus, sign * memory)
+            self._taken[slot.node] = (
+                before[0] + more[0],
+                before[1] + more[1],
+                before[2] + more[2],
+            )
+
+
+def _kind(view: FleetView, node: NodeId) -> tuple[str, str, str]:
+    """Return what makes nodes alike: pool, site and accelerator."""
+    found = view.nodes[node]
+    return found.pool, found.site, found.accelerator

@@ -1,0 +1,1 @@
+"""Recovering from failures: which nodes to take out of use."""

@@ -1,0 +1,137 @@
+"""Which nodes keep failing jobs, and are to take no more.
+
+A job that fails wherever it runs is at fault itself, and so is a person whose jobs all fail.
+A node is at fault where jobs that have nothing to do with each other fail there, nothing has
+run to its end there since, and elsewhere in its pool things go well. What decides is only the
+record of the fleet and the time, so a controller that comes back judges as the one before.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from tenfold.fleet.trouble import KEEPS_FAILING, Trouble
+from tenfold.fleet.view import FleetView
+from tenfold.model.ids import NodeId
+from tenfold.model.mishap import HARD, Failure
+from tenfold.model.reason import Reason
+from tenfold.model.units import HOUR, Millis
+
+NAMED_MOST = 4
+"""Failures that a reason names."""
+
+
+class Blaming(Struct, frozen=True, kw_only=True):
+    """When a node is blamed. The figures are assumptions: no source gives them for all fleets."""
+
+    is_on: bool = True
+    causes_least: int = 2
+    """Failures that have nothing to do with each other."""
+    window_ms: Millis = Millis(24 * HOUR)
+    """For how long a failure counts."""
+    times_pool: int = 3
+    """How many times the failures of an average node of its pool."""
+    share_milli_most: int = 100
+    """Thousandths of all nodes that may be out of use for this at once, but one at least."""
+
+
+def keep_failing(
+    view: FleetView, trouble: Trouble, now_ms: Millis, rule: Blaming
+) -> list[tuple[NodeId, Reason]]:
+    """Return the nodes to be cordoned now, the worst first, each with its reason.
+
+    `trouble` is that of the view, or what it will be once facts on their way are applied.
+    """
+    room = room_left(view, trouble, rule)
+    if room <= 0 or not rule.is_on or not trouble.failures:
+        return []
+    recent = _recent(trouble, now_ms, rule)
+    held = _held_against(recent)
+    found = [
+        (node, failures)
+        for node, failures in held.items()
+        if _causes(failures) >= rule.causes_least
+        and view.states[node] == "up"
+        and _stands_out(view, trouble, node, held, rule)
+    ]
+    places = {node: place for place, node in enumerate(view.nodes)}
+    found.sort(key=lambda one: (-_causes(one[1]), places[one[0]]))
+    return [(node, _reason(node, failures)) for node, failures in found[:room]]
+
+
+def room_left(view: FleetView, trouble: Trouble, rule: Blaming) -> int:
+    """Return how many more nodes may be taken out of use."""
+    out = sum(view.states.get(node) == "cordoned" for node in trouble.blamed)
+    return max(1, len(view.nodes) * rule.share_milli_most // 1_000) - out
+
+
+def _recent(trouble: Trouble, now_ms: Millis, rule: Blaming) -> dict[NodeId, tuple[Failure, ...]]:
+    since_ms = now_ms - rule.window_ms
+    return {
+        node: tuple(one for one in failures if one.at_ms >= since_ms)
+        for node, failures in trouble.failures.items()
+    }
+
+
+def _held_against(
+    recent: Mapping[NodeId, tuple[Failure, ...]],
+) -> dict[NodeId, tuple[Failure, ...]]:
+    """Leave out jobs that failed on other nodes too: those are at fault themselves.
+
+    One that ran to its end after all was not: it met more than one bad node.
+    """
+    nodes_of: dict[str, dict[NodeId, None]] = {}
+    for node, failures in recent.items():
+        for one in failures:
+            nodes_of.setdefault(one.kin, {})[node] = None
+    return {
+        node: tuple(one for one in failures if one.cleared or len(nodes_of[one.kin]) == 1)
+        for node, failures in recent.items()
+    }
+
+
+def _causes(failures: Iterable[Failure]) -> int:
+    """Count failures that have nothing to do with each other.
+
+    A command that exits may be wrong, and its owner's next one wrong in the same way: all of
+    those count as one. A job that ran to its end elsewhere was not wrong, and neither is one
+    that did not exit by itself.
+    """
+    causes: dict[tuple[str, str], None] = {}
+    for one in failures:
+        if one.cleared or one.kind in HARD:
+            causes["job", one.kin] = None
+        elif one.kind != "out-of-memory":
+            causes["owner", one.owner] = None
+    return len(causes)
+
+
+def _stands_out(
+    view: FleetView,
+    trouble: Trouble,
+    node: NodeId,
+    held: Mapping[NodeId, tuple[Failure, ...]],
+    rule: Blaming,
+) -> bool:
+    """Tell whether its pool does well meanwhile: by a success, and by the rate of failures."""
+    mine, since_ms = view.nodes[node], min(one.at_ms for one in held[node])
+    others = [
+        other.id
+        for other in view.nodes.values()
+        if other.pool == mine.pool
+        and other.site == mine.site
+        and other.id != node
+        and view.states[other.id] == "up"
+    ]
+    if not any(trouble.succeeded.get(other, -1) >= since_ms for other in others):
+        return False
+    theirs = sum(_causes(held.get(other, ())) for other in others)
+    return _causes(held[node]) * len(others) >= rule.times_pool * theirs
+
+
+def _reason(node: NodeId, failures: tuple[Failure, ...]) -> Reason:
+    named = [f"`{one.job_id}` attempt {one.attempt} ({one.kind})" for one in failures]
+    more = len(named) - NAMED_MOST
+    said = ", ".join(named[-NAMED_MOST:]) + (f" and {more} before" if more > 0 else "")
+    sentence = f"jobs keep failing on node `{node}` and not on others of its pool: {said}"
+    return Reason(KEEPS_FAILING, sentence)

@@ -1,0 +1,53 @@
+"""Whoever decided in turn: a record may have been made under one policy after another.
+
+A controller that starts anew may have been given another policy. What it decided is asked of a
+fresh decider under that policy, as it was then. A cycle that was cut by a kill was closed by
+the next controller, but its orders are of the one before.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from tenfold.engine.decision_log import Cycle
+from tenfold.engine.loop import Decider
+from tenfold.model.policy import Policy
+
+
+class Stretch(Struct, frozen=True, kw_only=True):
+    """Cycles that were decided under one policy, from one start of the loop to the next."""
+
+    first_cycle: int
+    """Counted from 1 in the record that it belongs to."""
+    first_event: int
+    """The first fact that could be written in it, by its number in the fleet's history."""
+    policy: Policy
+
+
+class InTurn:
+    """Gives the decider of each cycle of a record; each stretch has a fresh one."""
+
+    def __init__(self, stretches: Sequence[Stretch], make: Callable[[Policy], Decider]) -> None:
+        assert stretches, "somebody decided"
+        self._stretches = stretches
+        self._cycles = [each.first_cycle for each in stretches]
+        self._events = [each.first_event for each in stretches]
+        self._make = make
+        self._place = -1
+        self._decider: Decider | None = None
+
+    def decider(self, number: int, cycle: Cycle, version: int) -> tuple[Decider, bool]:
+        """Return who decides cycle `number`, and whether it is asked for the first time.
+
+        `version` counts the facts that it sees: the first of its orders is the next one.
+        """
+        if cycle.is_cut:
+            place = max(0, bisect_right(self._events, version + 1) - 1)
+        else:
+            place = max(0, bisect_right(self._cycles, number) - 1)
+        fresh = self._decider is None or place != self._place
+        if fresh:
+            self._place, self._decider = place, self._make(self._stretches[place].policy)
+        assert self._decider is not None, "it was made"
+        return self._decider, fresh

@@ -1,0 +1,84 @@
+"""Which policy decided when: noted by each writer, and read by whoever replays the journal."""
+
+from collections.abc import Sequence
+
+import msgspec
+from sqlalchemy import Connection, func, insert, inspect, select
+
+from tenfold.engine.stretches import Stretch
+from tenfold.journal.append import JournalWriter
+from tenfold.journal.tables import CYCLES, POLICIES
+from tenfold.model.errors import InputError
+from tenfold.model.policy import Policy
+
+_POLICY = msgspec.json.Decoder(Policy)
+
+
+def note_policy(writer: JournalWriter, policy: Policy) -> None:
+    """Keep by which policy a writer will decide; to be called before its first event."""
+    row = {
+        "epoch": writer.epoch,
+        "first_seq": writer.seq + 1,
+        "first_cycle": writer.next_cycle,
+        "body": msgspec.json.encode(policy).decode(),
+    }
+    with writer.writing() as connection:
+        connection.execute(insert(POLICIES), row)
+
+
+def stretches_from(connection: Connection, first: int, last: int | None = None) -> list[Stretch]:
+    """Return who decided by what in the cycles that follow the events from `first` to `last`.
+
+    A journal that was written before policies were noted has none.
+    """
+    if not inspect(connection).has_table(POLICIES.name):
+        return []
+    question = select(POLICIES).order_by(POLICIES.c.epoch)
+    if last is not None:
+        question = question.where(POLICIES.c.first_seq <= last + 1)
+    found: list[Stretch] = []
+    for row in connection.execute(question).mappings():
+        found.append(
+            Stretch(
+                first_cycle=1 + _cycles_before(connection, first, row["first_cycle"]),
+                first_event=row["first_seq"],
+                policy=_decoded(row["epoch"], row["body"]),
+            )
+        )
+    return _since(found, first)
+
+
+def policy_at(connection: Connection, cycle: int) -> Policy | None:
+    """Return the policy by which a cycle was decided; None where that was not noted."""
+    question = (
+        select(POLICIES.c.epoch, POLICIES.c.body)
+        .where(POLICIES.c.first_cycle <= cycle)
+        .order_by(POLICIES.c.epoch.desc())
+        .limit(1)
+    )
+    row = connection.execute(question).one_or_none()
+    return None if row is None else _decoded(row[0], row[1])
+
+
+def _cycles_before(connection: Connection, first: int, number: int) -> int:
+    # Cycles that precede every event are told only where the events are told from the first.
+    after = CYCLES.c.after_seq >= (0 if first == 1 else first)
+    question = select(func.count()).select_from(CYCLES).where(after, CYCLES.c.number < number)
+    return connection.execute(question).scalar() or 0
+
+
+def _since(found: Sequence[Stretch], first: int) -> list[Stretch]:
+    """Leave out stretches that were over before a point, and cut the one that was not."""
+    at = max((i for i, each in enumerate(found) if each.first_event <= first), default=0)
+    return list(found[at:])
+
+
+def _decoded(epoch: int, body: str) -> Policy:
+    try:
+        return _POLICY.decode(body)
+    except msgspec.DecodeError as error:
+        raise InputError(
+            "journal-damaged",
+            f"the policy of writer {epoch:,} cannot be read: {error}",
+            "restore the journal from a backup; it is not meant to be changed by hand",
+        ) from None

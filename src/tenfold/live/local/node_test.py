@@ -1,0 +1,184 @@
+"""Measure what a node can do, in about two seconds: run there, by itself, as a job would be.
+
+It runs under the limits that the node's jobs run under, so a machine that gives less than it
+declares is measured as it is. Every rate is the best of several tries: other work makes a try
+slower, and nothing makes one faster. A try is longer than the period in which the kernel deals
+out CPU time, lest a short burst pass for speed. It imports nothing of ours, so that any Python
+on the node runs it; the answer is the last line that it writes, as JSON.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from time import perf_counter
+
+TRIES = 3
+TRY_S = 0.15
+"""One and a half of the kernel's periods for CPU quotas."""
+MOST_S = 60
+"""A test that takes longer is broken off: a disk that hangs is no disk to run on."""
+BLOCK = bytes(range(256)) * 256
+SIDE = 384
+"""Matrices of this side fill no more than the cache of one core."""
+BUFFER_BYTES = 64 * 1024 * 1024
+"""Copied from one place to another: more than the caches of one core hold."""
+FILE_BYTES = 32 * 1024 * 1024
+PIECE_BYTES = 4 * 1024 * 1024
+SYNC_BYTES = 4_096
+FILE = "node-test.tmp"
+COMMAND = (sys.executable, "-I", os.path.abspath(__file__))
+"""How it is run: by the interpreter that runs the control plane."""
+
+GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd")
+
+Measured = tuple[str, float, str]
+
+
+def main() -> None:
+    """Measure, and write what came of it."""
+    signal.alarm(MOST_S)
+    # Each process computes on one core; how many there are is ours to say.
+    os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+    figures: list[Measured] = []
+    unmeasured: list[dict[str, str]] = []
+    for part in (_integer, _float, _memory, _disk):
+        try:
+            figures += part()
+        except (OSError, ImportError, MemoryError) as error:
+            name = part.__name__.removeprefix("_")
+            sentence = f"`{name}` could not be measured: {error or type(error).__name__}"
+            unmeasured.append({"code": "not-measured", "sentence": sentence})
+    if any(os.path.exists(device) for device in GPU_DEVICES):
+        sentence = "GPUs are not part of the test yet: only the machine around them is measured"
+        unmeasured.append({"code": "gpus-not-measured", "sentence": sentence})
+    told = [
+        {"name": name, "value": float(f"{value:.4g}"), "unit": unit}
+        for name, value, unit in figures
+    ]
+    sys.stdout.write(json.dumps({"figures": told, "unmeasured": unmeasured}) + "\n")
+    sys.stdout.flush()
+
+
+def rate(work: Callable[[], float], try_s: float = TRY_S, tries: int = TRIES) -> float:
+    """Return how much of something is done in a second, in the best of several tries."""
+    best = 0.0
+    for _ in range(tries):
+        done, begun = 0.0, perf_counter()
+        passed = 0.0
+        while passed < try_s:
+            done += work()
+            passed = perf_counter() - begun
+        best = max(best, done / passed)
+    return best
+
+
+def _integer() -> list[Measured]:
+    def hashed() -> float:
+        sha256(BLOCK).digest()
+        return len(BLOCK) / 1e6
+
+    return [("core-integer", rate(hashed), "MB/s")]
+
+
+def _float() -> list[Measured]:
+    one = rate(_multiplied())
+    found: list[Measured] = [("core-float", one, "GFLOP/s")]
+    cores = len(os.sched_getaffinity(0))
+    if cores > 1:
+        found.append(("all-cores-float", _on_all(cores), "GFLOP/s"))
+    return found
+
+
+def _multiplied() -> Callable[[], float]:
+    import numpy as np  # noqa: PLC0415 - after the number of threads is set
+
+    left = np.full((SIDE, SIDE), 1.000001, dtype=np.float32)
+    product = np.empty_like(left)
+
+    def multiply() -> float:
+        np.matmul(left, left, out=product)
+        return 2 * SIDE**3 / 1e9
+
+    return multiply
+
+
+def _on_all(cores: int) -> float:
+    """Return what all cores do together, each in a process of its own and all at once."""
+    reader, writer = os.pipe()
+    children: list[int] = []
+    for _ in range(cores):
+        pid = os.fork()
+        if pid == 0:
+            os.write(writer, f"{rate(_multiplied())}\n".encode())
+            os._exit(0)
+        children.append(pid)
+    os.close(writer)
+    for pid in children:
+        os.waitpid(pid, 0)
+    with os.fdopen(reader) as told:
+        rates = [float(line) for line in told]
+    if len(rates) != cores:
+        raise OSError(f"{cores - len(rates)} of {cores} cores gave no figure")
+    return sum(rates)
+
+
+def _memory() -> list[Measured]:
+    source, target = bytearray(BUFFER_BYTES), bytearray(BUFFER_BYTES)
+    into, out_of = memoryview(target), memoryview(source)
+
+    def copied() -> float:
+        into[:] = out_of
+        # Every byte is read once and written once.
+        return 2 * BUFFER_BYTES / 1e9
+
+    # The first try finds pages that the kernel has not given yet, and is never the best.
+    return [("memory-copy", rate(copied), "GB/s")]
+
+
+def _disk() -> list[Measured]:
+    piece = os.urandom(PIECE_BYTES)
+    file = os.open(FILE, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        return [
+            ("disk-write", max(_written(file, piece) for _ in range(2)), "MB/s"),
+            ("disk-read", max(_read(file) for _ in range(2)), "MB/s"),
+            ("disk-sync", _synced(file, piece), "/s"),
+        ]
+    finally:
+        os.close(file)
+        with suppress(OSError):
+            os.unlink(FILE)
+
+
+def _written(file: int, piece: bytes) -> float:
+    begun = perf_counter()
+    for at in range(0, FILE_BYTES, PIECE_BYTES):
+        os.pwrite(file, piece, at)
+    os.fsync(file)
+    return FILE_BYTES / 1e6 / (perf_counter() - begun)
+
+
+def _read(file: int) -> float:
+    """Read back what was written; from the disk where the kernel lets go of its copy."""
+    os.posix_fadvise(file, 0, FILE_BYTES, os.POSIX_FADV_DONTNEED)
+    begun = perf_counter()
+    for at in range(0, FILE_BYTES, PIECE_BYTES):
+        os.pread(file, PIECE_BYTES, at)
+    return FILE_BYTES / 1e6 / (perf_counter() - begun)
+
+
+def _synced(file: int, piece: bytes) -> float:
+    def synced() -> float:
+        os.pwrite(file, piece[:SYNC_BYTES], 0)
+        os.fsync(file)
+        return 1.0
+
+    return rate(synced)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""From the end of an attempt to what went wrong, and on which node.
+
+A node is named only where it is known: by the member that failed first, or because the whole
+attempt lay on it. Who guesses takes good nodes out.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
+
+from tenfold.live.executor import AttemptEnded, AttemptLost, OrderRefused
+from tenfold.model.ids import NodeId
+from tenfold.model.job import Slot
+from tenfold.model.mishap import Mishap
+from tenfold.model.units import Millis
+
+NOT_THE_NODE = ("node-lost", "attempt-unknown", "supervisor-told")
+"""Ways to be lost that say nothing of the node: it went as a whole, or was told to."""
+NOT_ITS_FAULT = ("earlier-attempt-lives", "node-is-lost", "stale-order")
+"""Refusals that say nothing of the node either."""
+
+
+def crash_of(seen: AttemptEnded, slots: Sequence[Slot], saved_ms: Millis | None) -> Mishap:
+    """Return what went wrong with an attempt that ended by itself, and not well."""
+    assert seen.how != "stopped", "a stop that was asked for is no mishap"
+    return Mishap(
+        seen.attempt,
+        seen.how,
+        seen.at_ms if seen.died_ms is None else seen.died_ms,
+        _node(slots, seen.member),
+        UNSET if saved_ms is None else saved_ms,
+        UNSET if seen.reason is None else seen.reason.sentence,
+    )
+
+
+def loss_of(seen: AttemptLost, slots: Sequence[Slot]) -> Mishap:
+    """Return what went wrong with an attempt of which nobody knows how it ended."""
+    node = UNSET if seen.reason.code in NOT_THE_NODE else _node(slots, None)
+    return Mishap(seen.attempt, "lost", seen.at_ms, node)
+
+
+def refusal_of(seen: OrderRefused, slots: Sequence[Slot]) -> Mishap | UnsetType:
+    """Return what went wrong with a start, where that may have been the node's doing."""
+    if not seen.passing or seen.reason.code in NOT_ITS_FAULT:
+        return UNSET
+    return Mishap(seen.attempt, "refused", seen.at_ms, _node(slots, None))
+
+
+def _node(slots: Sequence[Slot], member: int | None) -> NodeId | UnsetType:
+    if member is None:
+        return slots[0].node if len(slots) == 1 else UNSET
+    return slots[member].node if member < len(slots) else UNSET

@@ -1,0 +1,81 @@
+"""A log that is still written, read from any byte of it on: by followers, and by those who return.
+
+A byte has one number, whatever piece it lies in, so whoever lost a connection says how far it
+had read and goes on there. Bytes that were dropped meanwhile are passed over.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+READ_BYTES = 256 << 10
+Placed = Sequence[tuple[int, str]]
+"""The pieces of a log, oldest first, each with the number of its first byte."""
+
+
+class Growing:
+    """Reads a log as it grows; pieces may be added and dropped underneath."""
+
+    def __init__(self, pieces: Callable[[], Placed], offset: int) -> None:
+        self._pieces = pieces
+        self._file: BinaryIO | None = None
+        self._begins = -1
+        self.offset = offset
+        """The number of the next byte."""
+
+    def read(self) -> bytes:
+        """Return what comes next; empty where nothing more is there yet."""
+        if self._file is None and not self._open(self._begun()):
+            return b""
+        while not (found := self._more()):
+            after = [piece for piece in self._pieces() if piece[0] > self._begins]
+            # Once there is a next piece this one is complete: what came last is read first.
+            if not after or (found := self._more()):
+                break
+            self.offset = max(self.offset, after[0][0])
+            if not self._open(after[0]):
+                break
+        return found
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _more(self) -> bytes:
+        found = b"" if self._file is None else self._file.read(READ_BYTES)
+        self.offset += len(found)
+        return found
+
+    def _begun(self) -> tuple[int, str] | None:
+        """Return the piece in which the next byte lies, or the oldest that is left."""
+        pieces = self._pieces()
+        inside = [piece for piece in pieces if piece[0] <= self.offset]
+        return inside[-1] if inside else next(iter(pieces), None)
+
+    def _open(self, piece: tuple[int, str] | None) -> bool:
+        self.close()
+        if piece is None:
+            return False
+        self._begins, path = piece
+        try:
+            self._file = Path(path).open("rb")  # noqa: SIM115
+        except FileNotFoundError:
+            return False
+        self.offset = max(self.offset, self._begins)
+        self._file.seek(self.offset - self._begins)
+        return True
+
+
+def near_end(pieces: Placed, bytes_most: int) -> int:
+    """Return the number of the byte that so many bytes follow, or of the oldest that is left."""
+    if not pieces:
+        return 0
+    begins, path = pieces[-1]
+    try:
+        end = begins + os.path.getsize(path)
+    except FileNotFoundError:
+        end = begins
+    return max(pieces[0][0], end - bytes_most)

@@ -1,0 +1,78 @@
+"""Keep the folders of attempts to their days and size: a thread of its own, never the loop's."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from tenfold.journal.rows import OVER, JobStory
+from tenfold.journal.store import Store
+from tenfold.journal.tables import JOBS
+from tenfold.live.executor import MemberLog
+from tenfold.live.local.attempt_folder import Home
+from tenfold.live.local.pruning import Kept, Pruned, prune
+from tenfold.model.errors import TenfoldError
+from tenfold.model.reason import Reason
+from tenfold.server.problems import Problem
+
+LOOK_S = 3_600.0
+END_S = 30.0
+_LOG = logging.getLogger("tenfold.server")
+
+
+class Pruning:
+    """Removes old folders for as long as it runs."""
+
+    def __init__(self, run: Path, kept: Kept, store: Store, now_ms: Callable[[], int]) -> None:
+        self._home, self._kept, self._store = Home(str(run)), kept, store
+        self._now_ms = now_ms
+        self._ends = Event()
+        self._thread = Thread(target=self._run, name="tenfold-pruning", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look: now, and every hour."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; a folder that is being removed is moved aside, and removed the next time."""
+        self._ends.set()
+        if self._thread.is_alive():
+            self._thread.join(END_S)
+
+    def once(self) -> Pruned:
+        """Remove what is due."""
+        self._home.prepare()
+        pruned = prune(self._home, self._kept, self._now_ms(), self._not_over)
+        if pruned.folders:
+            said = "the folders of %d attempts were removed: %d bytes"
+            _LOG.info(said, pruned.folders, pruned.bytes_freed)
+        return pruned
+
+    def _not_over(self) -> frozenset[str]:
+        question = select(JOBS.c.id).where(JOBS.c.state.not_in(OVER))
+        with self._store.reading() as connection:
+            return frozenset(connection.execute(question).scalars())
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.once()
+            except (TenfoldError, OSError, SQLAlchemyError) as error:
+                # Nothing is lost by it: the disk is only fuller than it need be.
+                _LOG.error("old attempts were not removed: %s", error)
+            if self._ends.wait(LOOK_S):
+                return
+
+
+def check_kept(log: MemberLog, story: JobStory, number: int) -> None:
+    """Raise where an attempt ran, and what it wrote was removed since."""
+    ran = any(one.number == number and one.started_ms and one.ended_ms for one in story.attempts)
+    if log.is_gone and ran:
+        raise Problem(
+            410,
+            Reason("logs-pruned", f"what attempt {number} of `{story.job.id}` wrote was removed"),
+            "logs are kept for some days, and the newest up to some size: see `tenfold up --help`",
+        )

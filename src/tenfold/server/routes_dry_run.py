@@ -1,0 +1,111 @@
+"""What would become of a job if it were handed in now: nothing is handed in, nothing written.
+
+The submission is read as if it were meant, and the real policy is asked over a copy of the
+fleet in which it waits. So a dry run and the real thing cannot come to differ.
+"""
+
+from typing import Any
+
+from anyio import to_thread
+from litestar import Router, post
+from msgspec import Struct
+
+from tenfold.fleet.topology import TopologyCapacity
+from tenfold.journal.store import last_seq
+from tenfold.model.job import Shape
+from tenfold.model.reason import Reason
+from tenfold.server.access import Asked, needs
+from tenfold.server.comes_after import comes_after, with_after
+from tenfold.server.control import Control, Given
+from tenfold.server.follower import Moment
+from tenfold.server.handed_in import HandedIn
+from tenfold.server.masked import masked_reason
+from tenfold.server.problems import Problem
+from tenfold.server.routes_jobs import read_body
+from tenfold.server.routes_why import Forecast, Seek, plain_why
+from tenfold.server.tokens import Role, Token
+from tenfold.server.told import EtaTold, ReasonTold, eta_told, iso
+from tenfold.study.why import Waits
+from tenfold.study.why_remedies import Sought
+
+NODES_SHOWN_MOST = 100
+"""Nodes that are named; the others are counted."""
+
+
+class CouldHold(Struct, frozen=True, kw_only=True):
+    """Nodes of the kinds that could hold the job, or a member of its gang, if they were free."""
+
+    count: int = 0
+    nodes: tuple[str, ...] = ()
+    """The first of them by name."""
+
+
+class DryRun(Struct, frozen=True, kw_only=True):
+    """What would become of a submission; of an array, of its first member."""
+
+    name: str
+    team: str
+    count: int
+    """Members of an array; 0 for one job."""
+    outcome: Waits
+    """Whether it `starts` at once, `waits`, or will `never` start."""
+    at: str | None
+    nodes: tuple[str, ...]
+    """Where it would start, if it would start at once."""
+    could_hold: CouldHold
+    reason: ReasonTold
+    why: dict[str, Any]
+    """Room, holders, standing and remedies, as `why` tells them of a job that waits."""
+    eta: EtaTold | None
+    is_brief: bool
+    """Whether the queue was too long to try remedies or to forecast."""
+
+
+@post("/jobs/dry-run", opt=needs(Role.member), status_code=200, operation_id="dryRunJob")
+async def dry_run_job(
+    request: Asked, control: Given, seek: Seek = "cheapest", eta: Forecast = True
+) -> DryRun:
+    """Say what would become of a job if it were handed in now; nothing is written."""
+    asked, _ = await read_body(await request.body(), request.user)
+    if asked.is_batch:
+        reason = Reason("not-an-object", "a dry run is of one job, and the body holds several")
+        raise Problem(422, reason, "ask for one after the other")
+    return await to_thread.run_sync(_tried, control, request.user, asked, seek, eta)
+
+
+def _tried(control: Control, token: Token, asked: HandedIn, seek: Sought, eta: bool) -> DryRun:
+    if comes_after(asked):
+        asked = with_after(asked, control.store, token)
+    (one,) = asked.submissions
+    with control.store.reading() as connection:
+        newest = last_seq(connection)
+    moment = control.follower.moment(newest)
+    with control.gate.entered():
+        found = moment.dry_run(one, seek, with_eta=eta)
+        never = found.why.state == "never"
+        could_hold = CouldHold() if never else _could_hold(moment, one.shape)
+    reason = found.why.reason
+    if not token.sees_all_teams:
+        reason = masked_reason(reason, moment.fleet, token.team)
+    return DryRun(
+        name=one.work.name,
+        team=one.team,
+        count=one.array,
+        outcome=found.why.state,
+        at=iso(moment.at_ms),
+        nodes=tuple(slot.node for slot in found.why.slots),
+        could_hold=could_hold,
+        reason=ReasonTold(code=reason.code, sentence=reason.sentence),
+        why=plain_why(found, moment, token),
+        eta=eta_told(found.eta),
+        is_brief=found.is_brief,
+    )
+
+
+def _could_hold(moment: Moment, shape: Shape) -> CouldHold:
+    seats = TopologyCapacity.of(moment.fleet).seats(shape)
+    names = [name for seat in seats for name in seat.bank.names]
+    return CouldHold(count=len(names), nodes=tuple(names[:NODES_SHOWN_MOST]))
+
+
+ROUTES = Router("/api/v1", route_handlers=[dry_run_job])

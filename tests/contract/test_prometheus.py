@@ -1,0 +1,45 @@
+"""A Prometheus that really runs scrapes a control plane that really runs."""
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+import tenfold
+from engines.prometheus import require_prometheus, running_prometheus
+from tenfold.client.place import address_in
+from unit.up_process import Up
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
+    require_prometheus()
+    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
+    made = Up(tmp_path / "home")
+    yield made
+    if made.process is not None:
+        made.kill()
+
+
+def test_a_viewers_token_is_all_that_it_takes(up: Up, tmp_path: Path):
+    up.start("--virtual-nodes", "2")
+    at = address_in(up.home)
+    assert at is not None
+    with tenfold.Client() as client:
+        viewer = client.create_token("prometheus", team="ops", role="viewer", days=1).token
+        made = [client.submit(command=["true"]).id for _ in range(3)]
+        for job_id in made:
+            client.wait(job_id, timeout_s=60)
+    with running_prometheus(tmp_path / "prometheus", at.url, viewer) as prometheus:
+        prometheus.until("up", 1)
+        prometheus.until('tenfold_jobs{state="succeeded"}', 3)
+        prometheus.until("tenfold_submitted_jobs_total", 3)
+        prometheus.until('tenfold_nodes{state="up"}', 2)
+        prometheus.until("tenfold_loop_up", 1)
+        prometheus.until("count(tenfold_journal_commit_seconds_bucket) > bool 5", 1)
+        up.interrupt()
+        prometheus.until("up", 0)

@@ -1,0 +1,186 @@
+"""What one team is shown of another: every kind of event, every role, and no secret anywhere."""
+
+import json
+import typing
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from tenfold.journal.append import open_journal
+from tenfold.journal.store import Store, open_store
+from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.events import (
+    ActionOrdered,
+    ActionRefused,
+    Event,
+    JobBusy,
+    JobCancelled,
+    JobEnded,
+    JobIdled,
+    JobRefused,
+    JobResized,
+    JobStarted,
+    JobStopped,
+    JobSubmitted,
+    NodeCordoned,
+    NodeJoined,
+    NodeLost,
+    NodeReturned,
+)
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job import Slot
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+from tenfold.model.work import Work
+from tenfold.server.shown import Line, seen_by
+from tenfold.server.tokens import Role, Token
+from tenfold.testing.builders import job, nodes
+from unit.server.waiting import job_when
+
+Client = TestClient[Litestar]
+T = Millis(5)
+RED, BLUE = JobId("job-1"), JobId("job-2")
+SLOTS = (Slot(NodeId("n0"), 8),)
+SECRET = "the-password-of-blue"
+COMMAND = "a-command-of-blue"
+FOR_BLUE = Reason("for-others", f"`{BLUE}` is owed these GPUs, and `n0` has them")
+FOR_RED = Reason("for-others", f"`{RED}` is owed these GPUs, and `n0` has them")
+LONG_GONE = Reason("for-others", "`gone-77` and `gone-78[3]` were owed these GPUs")
+
+
+def token(role: Role, team: str) -> Token:
+    return Token(id="t", name="t", team=team, role=role, created_ms=0, expires_ms=1)
+
+
+def about(job_id: JobId, other: Reason) -> list[Event]:
+    """One event of every kind that is about a job."""
+    stop = StopJob(job_id, "preempted", other)
+    return [
+        JobRefused(T, job_id, (other,)),
+        JobStarted(T, job_id),
+        JobStopped(T, job_id, "preempted", T),
+        JobEnded(T, job_id),
+        JobCancelled(T, job_id),
+        JobResized(T, job_id),
+        JobIdled(T, job_id, T),
+        JobBusy(T, job_id),
+        ActionOrdered(T, StartJob(job_id, SLOTS)),
+        ActionOrdered(T, stop),
+        ActionOrdered(T, ResizeJob(job_id, SLOTS, other)),
+        ActionOrdered(T, PromiseStart(job_id, SLOTS, T, T)),
+        ActionRefused(T, stop, other),
+    ]
+
+
+def submitted(number: int, team: str, word: str) -> JobSubmitted:
+    work = Work(name=f"of-{team}", command=(word,), env=(("PASSWORD", f"the-password-of-{team}"),))
+    return JobSubmitted(T, job(number, 8, team=team), work)
+
+
+SUBMITTED = [submitted(1, "red", "a-command-of-red"), submitted(2, "blue", COMMAND)]
+OF_NODES: list[Event] = [
+    NodeLost(T, NodeId("n0"), cause=f"`{BLUE}` was the last on it"),
+    NodeReturned(T, NodeId("n0")),
+    NodeCordoned(T, NodeId("n0"), cause=FOR_BLUE),
+]
+JOINED = [NodeJoined(T, node) for node in nodes(1)]
+ALL: list[Event] = [*JOINED, *SUBMITTED, *about(RED, FOR_BLUE), *about(BLUE, FOR_RED), *OF_NODES]
+
+
+def lines_of(events: list[Event]) -> list[Line]:
+    encode = msgspec.json.encode
+    return [
+        Line(seq, type(event).__name__, encode(event).decode())
+        for seq, event in enumerate(events, start=1)
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> typing.Iterator[Store]:
+    """A journal that knows both jobs, and nothing of what they did."""
+    made = open_store(tmp_path / "journal.db")
+    open_journal(made, "test", 0).append([*JOINED, *SUBMITTED])
+    yield made
+    made.close()
+
+
+def test_every_kind_of_event_is_looked_at():
+    tested_elsewhere = {"NodeTested", "NodeAccepted"}
+    kinds = {kind.__name__ for kind in typing.get_args(Event)}
+    assert kinds - tested_elsewhere <= {type(event).__name__ for event in ALL}
+
+
+@pytest.mark.parametrize("role", [Role.viewer, Role.member])
+def test_a_team_is_shown_nothing_of_another(store: Store, role: Role):
+    shown = seen_by(token(role, "red"), lines_of(ALL), store)
+    own = [*JOINED, SUBMITTED[0], *about(RED, FOR_BLUE), *OF_NODES]
+    assert [line.kind for line in shown] == [type(event).__name__ for event in own]
+    for line in shown:
+        assert BLUE not in line.body, line
+        assert "blue" not in line.body, line
+        msgspec.json.decode(line.body, type=Event)
+    stops = [line.body for line in shown if line.kind == "ActionOrdered" and "StopJob" in line.body]
+    assert "`another team's` is owed these GPUs, and `n0` has them" in stops[0]
+    assert any(f'"{RED}"' in line.body for line in shown)
+
+
+@pytest.mark.parametrize("role", [Role.operator, Role.admin])
+def test_operators_are_shown_all_but_the_values_of_environments(store: Store, role: Role):
+    shown = seen_by(token(role, "ops"), lines_of(ALL), store)
+    assert len(shown) == len(ALL)
+    text = "".join(line.body for line in shown)
+    assert COMMAND in text
+    assert BLUE in text
+    assert "the-password" not in text
+    assert '["PASSWORD","***"]' in text
+
+
+def test_members_see_the_values_of_their_own_environments_and_viewers_do_not(store: Store):
+    lines = lines_of(list(SUBMITTED))
+    for role, sees in ((Role.viewer, False), (Role.member, True), (Role.admin, True)):
+        text = "".join(line.body for line in seen_by(token(role, "red"), lines, store))
+        assert ("the-password-of-red" in text) == sees
+        assert SECRET not in text
+
+
+def test_jobs_that_nobody_knows_any_more_are_not_named(store: Store):
+    events: list[Event] = [ActionOrdered(T, StopJob(RED, "preempted", LONG_GONE))]
+    (line,) = seen_by(token(Role.member, "red"), lines_of(events), store)
+    assert "gone" not in line.body
+    (line,) = seen_by(token(Role.operator, "red"), lines_of(events), store)
+    assert "gone-77" in line.body
+
+
+def test_no_answer_tells_a_team_of_another(client: Client, token: Callable[..., str]):
+    """Ask for everything there is with the tokens of another team."""
+    asks = {"command": [COMMAND], "name": "of-blue", "env": {"PASSWORD": SECRET}}
+    blue = {"Authorization": f"Bearer {token('member', 'blue')}"}
+    made = client.post("/api/v1/jobs", json={**asks, "gpus_per_node": 4}, headers=blue).json()["id"]
+    job_when(client, made, "running", headers=blue)
+    red = {"Authorization": f"Bearer {token('member', 'red')}"}
+    own = client.post("/api/v1/jobs", json={"command": ["true"]}, headers=red).json()["id"]
+    job_when(client, own, "running", headers=red)
+    for role in ("viewer", "member", "operator", "admin"):
+        headers = {"Authorization": f"Bearer {token(role, 'red')}"}
+        for path in (
+            "/api/v1/jobs",
+            "/api/v1/jobs?team=blue",
+            f"/api/v1/jobs/{made}",
+            f"/api/v1/jobs/{made}/why",
+            f"/api/v1/jobs/{made}/logs",
+            f"/api/v1/jobs/{own}",
+            "/api/v1/nodes",
+            "/api/v1/fleet",
+            "/api/v1/events?after=0&follow=false",
+            "/metrics",
+        ):
+            answer = client.get(path, headers=headers).text
+            assert SECRET not in answer, (role, path)
+            if role in ("viewer", "member") and made not in path:
+                assert "of-blue" not in answer, (role, path)
+                assert COMMAND not in answer, (role, path)
+    assert json.loads(client.get(f"/api/v1/jobs/{made}", headers=red).text)["status"] == 404

@@ -1,0 +1,50 @@
+"""Jobs as they are told: a start that was promised is said without being asked for."""
+
+from tenfold.fleet.fleet import Fleet
+from tenfold.journal.rows import JobRow, JobState
+from tenfold.model.actions import PromiseStart
+from tenfold.model.events import ActionOrdered, JobSubmitted, NodeJoined
+from tenfold.model.ids import JobId
+from tenfold.model.job import Slot
+from tenfold.model.policy import Policy
+from tenfold.model.units import HOUR, Millis
+from tenfold.server.follower import Moment
+from tenfold.server.tokens import Role, Token
+from tenfold.server.told import job_told
+from tenfold.testing.builders import job, nodes
+
+TOKEN = Token(
+    id="t", name="t", team="red", role=Role.viewer, created_ms=0, expires_ms=1, revoked_ms=None
+)
+
+
+def row(number: int, state: JobState = "pending") -> JobRow:
+    return JobRow(
+        id=JobId(f"job-{number}"),
+        seq=number,
+        number=number,
+        team="red",
+        user_name="",
+        name="job",
+        state=state,
+        gpus_milli=1_000,
+        submitted_ms=0,
+        changed_ms=0,
+        changed_seq=number,
+    )
+
+
+def test_a_listing_tells_the_start_that_a_waiting_job_was_promised():
+    fleet, at = Fleet(), Millis(0)
+    node, *_ = nodes(1)
+    fleet.apply(NodeJoined(at, node))
+    for number in (1, 2):
+        fleet.apply(JobSubmitted(at, job(number, 1, team="red")))
+    promise = PromiseStart(JobId("job-1"), (Slot(node.id, 1),), Millis(HOUR), at)
+    fleet.apply(ActionOrdered(at, promise))
+    moment = Moment(fleet, at, Policy())
+    promised = job_told(row(1), (), TOKEN, moment).eta
+    assert promised is not None
+    assert promised.p50_at == promised.p90_at == "1970-01-01T01:00:00.000Z"
+    assert job_told(row(2), (), TOKEN, moment).eta is None
+    assert job_told(row(1, "starting"), (), TOKEN, moment).eta is None

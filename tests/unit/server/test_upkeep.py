@@ -1,0 +1,104 @@
+"""Old events move out of the journal by themselves, and the loop goes on meanwhile."""
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from tenfold import __version__
+from tenfold.clock.wall import now_ms
+from tenfold.files.replay_bundle import BundleHeader, read_bundle
+from tenfold.journal.compaction import DAY_MS, KEEP_DAYS
+from tenfold.journal.inspect import inspect
+from tenfold.journal.verify import verify
+from tenfold.model.errors import InputError
+from tenfold.server.serving import Fittings, Serving
+from tenfold.server.settings import Settings, check
+from tenfold.server.upkeep import Keeping, Upkeep
+from unit.server.conftest import NODES
+from unit.server.plain_executor import Hands, PlainExecutor
+from unit.server.waiting import job_when, until
+
+Client = TestClient[Litestar]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "history"
+
+
+@pytest.fixture
+def serving(tmp_path: Path, folder: Path, hands: Hands) -> Generator[Serving, None, None]:
+    """A control plane that keeps next to nothing, and looks all the time."""
+    # What happened more than a day ago is moved: the clock of a test is far ahead.
+    keeping = Keeping(folder=folder, days=-2, look_s=0.01, rest_s=0)
+    made = Serving(
+        Fittings(
+            journal=str(tmp_path / "journal.db"),
+            executor=lambda: PlainExecutor(hands),
+            logs=hands,
+            wait_s=20.0,
+            keeping=keeping,
+        )
+    )
+    made.start(NODES)
+    yield made
+    made.stop()
+
+
+def test_a_control_plane_moves_old_events_out_while_it_serves(
+    member: Client, serving: Serving, hands: Hands, folder: Path
+):
+    for _ in range(5):
+        made = member.post("/api/v1/jobs", json={"command": ["true"]}).json()["id"]
+        job_when(member, made, "running")
+        hands.end(made)
+        # A job that is over may have moved out before anybody could ask for it.
+        until(lambda made=made: over(member, made))
+    until(lambda: len(inspect(serving.store).moved) > 1)
+    told = verify(serving.store)
+    assert told.is_whole, told.findings
+    assert told.bundles > 1
+    assert member.get("/readyz").status_code == 200
+    assert serving.plane.tries == 1
+    assert folder.stat().st_mode & 0o077 == 0
+    first = sorted(folder.glob("*.gz"))[0]
+    assert read_bundle(first).header.tenfold == __version__
+
+
+def over(client: Client, job_id: str) -> bool:
+    answer = client.get(f"/api/v1/jobs/{job_id}")
+    return answer.status_code == 404 or answer.json()["state"] == "succeeded"
+
+
+def test_what_is_younger_stays(tmp_path: Path, folder: Path, token: Callable[..., str]):
+    journal = str(tmp_path / "journal.db")
+    for days, count in ((0, 0), (KEEP_DAYS, 0), (KEEP_DAYS + 0.5, 0)):
+
+        def then(days: float = days) -> int:
+            return now_ms() + round(days * DAY_MS)
+
+        upkeep = Upkeep(journal, Keeping(folder=folder), BundleHeader(), then)
+        assert len(upkeep.once()) == count
+    assert not folder.exists()
+
+
+def test_trouble_is_logged_and_it_looks_again(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+):
+    keeping = Keeping(folder=folder, look_s=0.01)
+    nowhere = str(tmp_path / "no-such-folder" / "journal.db")
+    upkeep = Upkeep(nowhere, keeping, BundleHeader(), now_ms)
+    upkeep.start()
+    until(lambda: caplog.text.count("old events were not moved out") > 1)
+    upkeep.stop()
+
+
+def test_fewer_days_than_requests_may_be_asked_again_are_refused(tmp_path: Path):
+    for days in (1.9, 0, -1, float("nan")):
+        with pytest.raises(InputError) as refused:
+            check(Settings(home=tmp_path, keep_days=days))
+        assert (refused.value.code, refused.value.field) == ("wrong-value", "--keep-days")
+    check(Settings(home=tmp_path, keep_days=2))

@@ -1,0 +1,117 @@
+"""The job commands against a real control plane: dry runs, arrays, listings, exit codes."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tenfold.cli.job_live import exit_status
+from tenfold.cli.main import main
+from tenfold.client.answers import Attempt, Job, JobState, Reason
+from unit.up_process import Up
+
+Printed = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Generator[Up, None, None]:
+    made = Up(tmp_path_factory.mktemp("up") / "home")
+    made.start("--virtual-nodes", "2")
+    yield made
+    made.interrupt()
+
+
+@pytest.fixture(autouse=True)
+def asked_here(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TENFOLD_HOME", str(up.home))
+
+
+def job_file(folder: Path, text: str) -> str:
+    path = folder / "job.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def said(printed: Printed, *words: str, status: int = 0) -> str:
+    assert main(words) == status
+    return printed.readouterr().out
+
+
+def test_a_dry_run_says_what_would_become_of_a_job_and_hands_in_nothing(
+    tmp_path: Path, capsys: Printed
+):
+    fits = job_file(tmp_path, 'name = "fits"\ncommand = ["true"]\nnodes = 2\ngpus_per_node = 8\n')
+    text = said(capsys, "job", "submit", fits, "--dry-run")
+    assert "`fits` of team `admin` would start now on virtual-1, virtual-2" in text
+    assert "nodes that could hold it: 2: virtual-1, virtual-2" in text
+    told = json.loads(said(capsys, "job", "submit", fits, "--dry-run", "--json"))
+    assert (told["outcome"], told["nodes"]) == ("starts", ["virtual-1", "virtual-2"])
+    never = job_file(tmp_path, 'command = ["true"]\nnodes = 3\ngpus_per_node = 8\n')
+    assert "would never start" in said(capsys, "job", "submit", never, "--dry-run", status=1)
+    assert json.loads(said(capsys, "job", "list", "--json")) == []
+
+
+def test_an_array_is_listed_shown_and_taken_back_by_its_name(tmp_path: Path, capsys: Printed):
+    file = job_file(
+        tmp_path, 'name = "many"\narray = 4\ngpus_per_node = 8\ncommand = ["sleep", "600"]\n'
+    )
+    base = json.loads(said(capsys, "job", "submit", file, "--json"))["id"]
+    text = said(capsys, "job", "list", "--array", base)
+    assert f"{base}[3]" in text
+    assert "4 jobs" in text
+    assert "of 4 members: " in said(capsys, "job", "show", base)
+    shown = json.loads(said(capsys, "job", "show", base, "--json"))
+    assert shown["array"]["count"] == 4
+    assert "4 of its members" in said(capsys, "job", "cancel", base)
+    assert main(["job", "cancel", base, "nobody-1"]) == 2
+    capsys.readouterr()
+
+
+def test_jobs_are_listed_within_bounds(tmp_path: Path, capsys: Printed):
+    file = job_file(tmp_path, 'name = "bound"\ncommand = ["true"]\n')
+    for _ in range(3):
+        said(capsys, "job", "submit", file, "--wait")
+    two = json.loads(said(capsys, "job", "list", "--limit", "2", "--json"))
+    assert len(two) == 2
+    lately = json.loads(said(capsys, "job", "list", "--since", "1h", "--json"))
+    assert {one["name"] for one in lately} >= {"bound"}
+    assert json.loads(said(capsys, "job", "list", "--since", "2100-01-01", "--json")) == []
+    over = json.loads(said(capsys, "job", "list", "--state", "succeeded", "--json"))
+    assert {one["state"] for one in over} == {"succeeded"}
+    assert json.loads(said(capsys, "job", "list", "--team", "nobody", "--json")) == []
+    assert main(["job", "list", "--since", "lately"]) == 2
+    assert "--since" in capsys.readouterr().err
+
+
+def test_following_prints_what_it_wrote_and_ends_with_its_exit_code(
+    tmp_path: Path, capsys: Printed
+):
+    file = job_file(tmp_path, 'command = ["sh", "-c", "echo a word; exit 5"]\n')
+    assert "\na word\n" in said(capsys, "job", "submit", file, "--follow", status=5)
+    killed = job_file(tmp_path, 'command = ["sh", "-c", "kill -9 $$"]\n')
+    said(capsys, "job", "submit", killed, "--wait", status=137)
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "status"),
+    [
+        ("succeeded", 0, 0),
+        ("failed", 3, 3),
+        ("failed", 256, 1),
+        ("failed", 0, 1),
+        ("failed", None, 1),
+        ("cancelled", 143, 1),
+        ("cancelled", None, 1),
+    ],
+)
+def test_a_command_that_waited_ends_as_its_job_did(state: JobState, code: int | None, status: int):
+    job = Job(
+        id="a-1",
+        state=state,
+        attempts=(Attempt(number=1, exit_code=code),),
+        reason=Reason(code="c", sentence="s"),
+    )
+    assert exit_status(job) == status

@@ -1,0 +1,52 @@
+"""Tests of nodes as people read them."""
+
+import pytest
+
+from tenfold.cli.node_tests import show_refused, show_test
+from tenfold.client.answers import Node, NodeFigure, NodeTest
+
+SLOW = NodeFigure(
+    name="core-float",
+    value=40.0,
+    unit="GFLOP/s",
+    median=100.0,
+    deviation=-0.6,
+    allowed=0.2,
+    judged="slow",
+)
+TEST = NodeTest(
+    tested_at="2026-01-01T00:00:00.000Z",
+    outcome="refused",
+    basis="pool",
+    nodes=3,
+    code="acceptance-refused",
+    sentence="held against 3 of its pool: core-float is 40 GFLOP/s",
+    figures=(SLOW, NodeFigure(name="disk-write", unit="MB/s", median=500.0, judged="missing")),
+    notes=("far faster than 3 of its pool: memory-copy",),
+)
+NODE = Node(id="n2", state="cordoned", cause=TEST.code, sentence=TEST.sentence, test=TEST)
+
+
+def test_every_figure_stands_beside_that_of_its_pool(capsys: pytest.CaptureFixture[str]):
+    show_test(NODE)
+    said = capsys.readouterr().out
+    assert "`n2`: refused; held against 3 of its pool" in said
+    assert "core-float        40     100       -60%     -20%  GFLOP/s  slow" in said
+    assert "disk-write               500                      MB/s     missing" in said
+    assert "note: far faster than 3 of its pool: memory-copy" in said
+
+
+def test_a_node_that_somebody_took_says_who(capsys: pytest.CaptureFixture[str]):
+    taken = NodeTest(tested_at="", outcome="overridden", accepted_by="olga", sentence="slow")
+    show_test(Node(id="n2", state="up", test=taken))
+    assert "`n2`: overridden by olga; slow" in capsys.readouterr().out
+
+
+def test_a_node_that_was_never_tested_says_so(capsys: pytest.CaptureFixture[str]):
+    show_test(Node(id="n1", state="up"))
+    assert capsys.readouterr().out == "`n1` was never tested\n"
+
+
+def test_only_nodes_that_take_no_work_say_why(capsys: pytest.CaptureFixture[str]):
+    show_refused([NODE, Node(id="n1", state="up"), Node(id="n3", state="down", cause="gone")])
+    assert capsys.readouterr().out == f"`n2` takes no work: {TEST.sentence}\n"

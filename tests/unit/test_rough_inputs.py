@@ -1,0 +1,62 @@
+"""Values that a careless or a hostile hand writes: each is named, and none stops the loop."""
+
+import os
+
+import pytest
+
+from tenfold.clock.steady import SteadyClock
+from tenfold.files.submission import submission_of
+from tenfold.model.finding import Finding
+from tenfold.model.ids import TeamId
+from tenfold.model.units import DAY, Millis
+
+
+def faults_of(**values: object) -> list[Finding]:
+    findings: list[Finding] = []
+    submission_of({"command": ["true"], **values}, TeamId("red"), "bob", findings)
+    return findings
+
+
+@pytest.mark.parametrize("key", ["time_limit", "grace", "silent_limit"])
+@pytest.mark.parametrize("span", ["99999999999999w", "9" * 39 + "w", "1653439d"])
+def test_a_span_of_more_than_a_lifetime_is_refused_by_name(key: str, span: str):
+    [found] = faults_of(**{key: span})
+    assert found.path == (key,)
+    assert "longer than 1,000,000,000 seconds" in found.message
+
+
+@pytest.mark.parametrize("span", ["30d", "52w", "365-00:00:00", 1e9])
+def test_a_span_of_months_is_fine(span: str | float):
+    assert faults_of(time_limit=span) == []
+
+
+def test_an_argument_that_is_no_text_is_named_by_its_place():
+    [found] = faults_of(command=["echo", 1, "two"])
+    assert found.path == ("command", 1)
+    assert found.message.startswith("`command` 2 expects a text")
+
+
+def test_a_variable_is_named_by_its_own_name():
+    named, valued = faults_of(env={"NOT A NAME": "x", "COUNT": 5, "GOOD": "y"})
+    assert "got the text `NOT A NAME`" in named.message
+    assert valued.path == ("env", "COUNT")
+
+
+def test_a_value_too_long_is_told_how_long_it_may_be():
+    [found] = faults_of(env={"BIG": "x" * 200_000})
+    assert found.path == ("env", "BIG")
+    assert "at most 131,072 characters" in found.message
+
+
+def test_a_thousand_faults_of_one_list_are_told_as_a_few():
+    assert len(faults_of(command=[1] * 1_000)) == 5
+
+
+def test_a_clock_waits_for_a_moment_that_the_kernel_cannot_count_to():
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, b"x")
+        SteadyClock(Millis(0)).wait([reader], 400 * DAY)
+    finally:
+        os.close(reader)
+        os.close(writer)
