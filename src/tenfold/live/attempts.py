@@ -204,8 +204,9 @@ class Attempts:
 
     def _hold(self, live: Live, state: AttemptState) -> None:
         live.launched = True
-        if len(state.members) != len(live.slots):
-            # Its record was cut off: it never began, and holds nothing.
+        if state.end is not None or len(state.members) != len(live.slots):
+            # It is over, and its devices may be another's by now; or its record was cut off, and
+            # it never began. Either way it holds nothing.
             return
         live.numbers = tuple(member.gpus for member in state.members)
         for slot, numbers in zip(live.slots, live.numbers, strict=True):

@@ -1,0 +1,56 @@
+"""What a controller finds of the one before it."""
+
+from tenfold.fleet.fleet import Fleet
+from tenfold.live.attempts import Attempts
+from tenfold.live.book import Book, Entry
+from tenfold.live.executor import AttemptEnded, AttemptState, Launch, Member
+from tenfold.model.actions import StartJob
+from tenfold.model.events import ActionOrdered, JobSubmitted, NodeJoined
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job, Slot, shape_of
+from tenfold.model.units import Millis
+from tenfold.model.work import Work
+from tenfold.testing.builders import nodes
+
+[NODE] = nodes(1)
+NAMES = [JobId(name) for name in ("over", "lives", "unheard-of")]
+
+
+class Noting:
+    """An executor that only notes what it is to start."""
+
+    def __init__(self) -> None:
+        self.launches: list[Launch] = []
+
+    def start(self, launch: Launch) -> None:
+        self.launches.append(launch)
+
+
+def test_a_device_of_an_attempt_that_is_over_stays_with_the_one_that_has_it_now():
+    fleet, noting = Fleet(), Noting()
+    fleet.apply(NodeJoined(Millis(0), NODE))
+    slot = Slot(NODE.id, 1)
+    for name in NAMES:
+        fleet.apply(
+            JobSubmitted(Millis(0), Job(id=name, shape=shape_of(1), submitted_ms=Millis(0), seq=1))
+        )
+        fleet.apply(ActionOrdered(Millis(0), StartJob(name, (slot,))))
+    book = Book([(name, Entry(Work(name=name, command=("true",)), attempts=1)) for name in NAMES])
+    attempts = Attempts(noting, book, fleet, lambda job, work: None)  # pyright: ignore[reportArgumentType]
+    held = (Member(node=NODE.id, gpus=(0,)),)
+    ended = AttemptEnded(at_ms=Millis(1), job_id=NAMES[0], attempt=1, exit_code=0)
+    states = [
+        AttemptState(
+            job_id=NAMES[0],
+            attempt=1,
+            phase="ended",
+            members=held,
+            ordered_ms=Millis(0),
+            end=ended,
+        ),
+        AttemptState(
+            job_id=NAMES[1], attempt=1, phase="running", members=held, ordered_ms=Millis(0)
+        ),
+    ]
+    attempts.adopt(states, Millis(2))
+    assert [(one.job_id, one.members[0].gpus) for one in noting.launches] == [(NAMES[2], (1,))]
