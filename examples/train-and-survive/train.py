@@ -123,4 +123,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stdout.flush()
+    # Threads of gloo may outlive the group, and the interpreter's way out then aborts on them.
+    os._exit(status)
