@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tenfold.decide.place import misfit, slurm_select
 from tenfold.decide.place.ranking import Holder
 from tenfold.decide.place.rankings import Plain
+from tenfold.decide.place.repack import RepackPlacer
 from tenfold.decide.place.waiting import Waiting
 from tenfold.fleet.capacity import Bank, Capacity
 from tenfold.fleet.fleet import Fleet
@@ -60,6 +61,20 @@ def an_old_end_counts_for_a_new_run(patch: pytest.MonkeyPatch) -> None:
 def stops_are_ordered_twice(patch: pytest.MonkeyPatch) -> None:
     never = property(lambda _: False, lambda *_: None)
     patch.setattr(Holder, "stopping", never)
+
+
+def terms_forbid_no_stop(patch: pytest.MonkeyPatch) -> None:
+    begin = Holder.__init__
+
+    def wrong(self: Any, *held: Any) -> None:
+        begin(self, *held)
+        self.may_go = True
+
+    patch.setattr(Holder, "__init__", wrong)
+
+
+def terms_forbid_no_move(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RepackPlacer, "_is_fixed", lambda self, view, each: each.job.id in view.orders)
 
 
 def lost_nodes_stay_open(patch: pytest.MonkeyPatch) -> None:
@@ -142,6 +157,7 @@ FRESH, SOUND = "fresh-decides-as-warm", "the-state-is-sound"
 INDEX, ONCE = "kept-index-is-the-built-one", "an-order-is-not-repeated"
 LATE, LOST = "work-takes-its-time", "no-job-is-lost"
 ASSERTED, MISSING = "AssertionError", "KeyError"
+STAYS = "who-may-not-be-stopped-is-not"
 
 BUGS = (
     Planted("give forgets a node", "edf", give_forgets_a_node, (INDEX, FRESH)),
@@ -150,6 +166,8 @@ BUGS = (
     Planted("parked never woken", "edf", parked_shapes_are_never_woken, (FRESH, "room-is-used")),
     Planted("old end counts", "las", an_old_end_counts_for_a_new_run, (LATE, LOST)),
     Planted("stops ordered twice", "srtf", stops_are_ordered_twice, (ONCE, FRESH)),
+    Planted("terms forbid no stop", "las", terms_forbid_no_stop, (STAYS,)),
+    Planted("terms forbid no move", "srsf", terms_forbid_no_move, (STAYS,)),
     Planted("lost nodes stay open", "sjf", lost_nodes_stay_open, ("no-start-on-a-lost-node",)),
     Planted("gang loses a member", "fair", a_gang_loses_a_member, ("gangs-are-whole",)),
     Planted("stop loses the work", "las", a_stop_loses_the_work, ("saved-work-is-kept",)),

@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 
 from tenfold import __version__
 from tenfold.cli.errors import Done, report_bug, report_error, report_usage
+from tenfold.cli.leaving import leave
 from tenfold.model.errors import InputError, TenfoldError
 
 EXIT_BUG = 70
@@ -40,6 +41,7 @@ app.command("tenfold.cli.replay:app", name="replay", help="Replay a recorded run
 app.command("tenfold.cli.job:app", name="job", help="Hand in jobs, follow them, ask why one waits.")
 app.command("tenfold.cli.node:app", name="node", help="List nodes, take them out of use and back.")
 app.command("tenfold.cli.token:app", name="token", help="Make, list and revoke tokens.")
+app.command("tenfold.cli.alarms:app", name="alarms", help="Write alarms for Prometheus.")
 app.command("tenfold.cli.journal:app", name="journal", help="Look after the journal.")
 app.command("tenfold.cli.policy:app", name="policy", help="Check, show and preview policies.")
 app.command("tenfold.cli.bench:app", name="bench", help="Run public scale scenarios, side by side.")
@@ -98,4 +100,4 @@ def run() -> None:
     """Be the console script."""
     # No command multiplies large matrices; starting threads for it takes longer than it saves.
     environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.exit(main())
+    leave(main())

@@ -8,6 +8,7 @@ from typing import Annotated, NamedTuple
 
 from cyclopts import App, Parameter, validators
 
+from tenfold.cli.leaving import keep
 from tenfold.cli.output import print_json
 from tenfold.cli.sim_grid import NO_GRID, GridOptions
 from tenfold.cli.sim_json import fill_json, run_json
@@ -160,7 +161,7 @@ def _run(files: SimFiles, wanted: _Wanted) -> None:
     if as_json and html is None and not detail and not sys.stderr.isatty():
         result = simulate(prepared.ask)
         print_json(run_json(prepared, result, bill(prepared.spec, result.summary)))
-        gc.freeze()  # The interpreter looks through everything once more at its end.
+        keep(prepared, result)
         return
     # Charts take long to load, and a program that asks for figures needs none.
     from tenfold.cli.sim_present import run_and_present  # noqa: PLC0415

@@ -57,6 +57,12 @@ def read_row(row_type: type[R], value: object, path: Path, findings: list[Findin
         return None
     table = cast(dict[str, object], value)
     fields = _fields(row_type)
+    if table.keys() <= fields.keys():
+        # Most rows are good, and then one look at the whole will do.
+        try:
+            return msgspec.convert(table, row_type)
+        except _BAD_VALUE:
+            pass
     good: dict[str, object] = {}
     for key, item in table.items():
         if key not in fields:

@@ -1,9 +1,4 @@
-"""Where is room? Two-level bitsets over nodes alike, by the number of free GPUs.
-
-Nodes of one kind form a `Bank`, cut into blocks of 64. For each count of free GPUs a block
-keeps one word of nodes with exactly that many free, and a summary keeps one bit for each
-block whose word is not empty. The tightest node is then two find-first-set operations
-away, for five nodes or fifty thousand.
+"""Where is room? Nodes of one kind form a `Bank`, and a shape knows the banks that could hold it.
 
 This is the working copy of a decider: it takes what it is about to order at once, so that
 later picks of the same cycle see it. It can always be rebuilt from the fleet's view.
@@ -13,137 +8,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Self
 
+from tenfold.fleet.bank import Bank, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import NodeId
 from tenfold.model.job import WHOLE, Shape, Slot, per_member
 from tenfold.model.node import Node
 from tenfold.model.where import Where
 
-BLOCK = 64
-
-Slots = tuple[Slot, ...]
-
-
-class Bank:
-    """Nodes with the same hardware and tags that can hold one gang together."""
-
-    def __init__(self, size: int, tags: tuple[str, ...] = ()) -> None:
-        self.size = size
-        """GPUs of each node."""
-        self.tags = tags
-        self.names: list[NodeId] = []
-        self.free: list[int] = []
-        self.is_open: list[bool] = []
-        self.exact: list[list[int]] = [[] for _ in range(size + 1)]
-        self.summary: list[int] = [0] * (size + 1)
-        self.counts: list[int] = [0] * (size + 1)
-        """Open nodes by free GPUs: a quick no, and the reason for it."""
-        self.cpus: list[int] = []
-        self.memory: list[int] = []
-        self.counts_cpus = self.counts_memory = False
-        self.given: dict[int, dict[int, int]] = {}
-        """Shared devices: thousandths given by device, by node."""
-        self._slots: dict[int, dict[int, Slots]] = {}
-
-    def add(self, node: Node, *, gpus_free: int, cpus: int, memory: int, is_open: bool) -> int:
-        """Add a node and return its number in the bank."""
-        number = len(self.names)
-        self.names.append(node.id)
-        self.free.append(gpus_free)
-        self.is_open.append(is_open)
-        self.cpus.append(cpus)
-        self.memory.append(memory)
-        self.counts_cpus |= node.cpus_milli > 0
-        self.counts_memory |= node.memory_mib > 0
-        if number % BLOCK == 0:
-            for words in self.exact:
-                words.append(0)
-        if is_open:
-            self._show(number, gpus_free)
-        return number
-
-    def set_open(self, number: int, is_open: bool) -> None:
-        """Offer a node to new work, or hide it; what it holds stays counted."""
-        if self.is_open[number] != is_open:
-            self.is_open[number] = is_open
-            if is_open:
-                self._show(number, self.free[number])
-            else:
-                self._hide(number, self.free[number])
-
-    def move(self, number: int, free: int) -> None:
-        """Set the number of free GPUs of a node."""
-        before = self.free[number]
-        self.free[number] = free
-        if not self.is_open[number]:
-            return
-        block = number >> 6
-        bit = 1 << (number & 63)
-        words = self.exact[before]
-        left = words[block] ^ bit
-        words[block] = left
-        if not left:
-            self.summary[before] ^= 1 << block
-        self.counts[before] -= 1
-        words = self.exact[free]
-        held = words[block]
-        if not held:
-            self.summary[free] |= 1 << block
-        words[block] = held | bit
-        self.counts[free] += 1
-
-    def tightest(self, gpus: int) -> int:
-        """Return the node with the fewest free GPUs that still has `gpus`, or -1."""
-        summary = self.summary
-        for free in range(gpus, self.size + 1):
-            blocks = summary[free]
-            if blocks:
-                block = (blocks & -blocks).bit_length() - 1
-                word = self.exact[free][block]
-                return (block << 6) + (word & -word).bit_length() - 1
-        return -1
-
-    def each(self, gpus: int) -> Iterator[int]:
-        """Yield open nodes with at least `gpus` free, tightest first, then in order."""
-        for free in range(gpus, self.size + 1):
-            blocks = self.summary[free]
-            words = self.exact[free]
-            while blocks:
-                low = blocks & -blocks
-                blocks ^= low
-                block = low.bit_length() - 1
-                word = words[block]
-                while word:
-                    bit = word & -word
-                    word ^= bit
-                    yield (block << 6) + bit.bit_length() - 1
-
-    def with_room(self, gpus: int) -> int:
-        """Return how many open nodes have at least `gpus` free."""
-        return sum(self.counts[gpus:])
-
-    def slots(self, number: int, gpus: int) -> Slots:
-        """Return the slots of a gang of one, made once for each node and size."""
-        made = self._slots.get(gpus)
-        if made is None:
-            made = self._slots[gpus] = {}
-        slots = made.get(number)
-        if slots is None:
-            slots = made[number] = (Slot(self.names[number], gpus),)
-        return slots
-
-    def _show(self, number: int, free: int) -> None:
-        block = number >> 6
-        self.exact[free][block] |= 1 << (number & 63)
-        self.summary[free] |= 1 << block
-        self.counts[free] += 1
-
-    def _hide(self, number: int, free: int) -> None:
-        block = number >> 6
-        self.exact[free][block] ^= 1 << (number & 63)
-        if not self.exact[free][block]:
-            self.summary[free] ^= 1 << block
-        self.counts[free] -= 1
+__all__ = ["Bank", "Capacity", "Seat", "Slots"]
 
 
 class Seat:
@@ -230,11 +102,7 @@ class Capacity:
         plain = self._plain.get(shape.key)
         if plain is not None:
             bank, gpus = plain
-            number = bank.tightest(gpus)
-            if number < 0:
-                return None
-            bank.move(number, bank.free[number] - gpus)
-            return bank.slots(number, gpus)
+            return bank.claim(gpus)
         return self.claim_from(self.seats(shape), shape)
 
     def claim_from(self, seats: Sequence[Seat], shape: Shape) -> Slots | None:

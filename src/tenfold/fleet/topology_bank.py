@@ -10,7 +10,7 @@ can still feed, and so every search by free GPUs keeps to the limit by itself.
 
 from collections.abc import Iterator
 
-from tenfold.fleet.capacity import Bank
+from tenfold.fleet.bank import Bank, Slots
 from tenfold.fleet.topology_domains import Groups, Tally, Words
 from tenfold.model.ids import NodeId
 from tenfold.model.node import Node
@@ -124,6 +124,14 @@ class TopologyBank(Bank):
         super().move(number, free)
         if self.tallies and self.is_open[number]:
             self._tell(number, before, free)
+
+    def claim(self, gpus: int) -> Slots | None:
+        """Take the tightest room on one node; racks and tallies hear of it."""
+        number = self.tightest(gpus)
+        if number < 0:
+            return None
+        self.move(number, self.free[number] - gpus)
+        return self.slots(number, gpus)
 
     def show_fed(self, number: int, watts_left: int) -> None:
         """Show the free GPUs of a node that its rack can feed."""

@@ -6,6 +6,7 @@ of a shipped one, `changed` says which, and on what ground.
 """
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -46,9 +47,12 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.evidence
 
 
+SPELLINGS_MOST = 8_192
+"""Names whose spelling is remembered: facts are asked for by the same few again and again."""
 _RUNS = re.compile(r"\d+|[^\W\d_]+")
 
 
+@lru_cache(SPELLINGS_MOST)
 def spelling(name: str) -> str:
     """Fold a name so that `H100_SXM`, `h100-sxm` and `H100 SXM` are one.
 

@@ -168,6 +168,9 @@ def _lawful(view: FleetView, action: object) -> None:
             run is not None and not run.stopping,
             f"`{action.job_id}` does not run, or is being stopped: {action}",
         )
+        terms = run.job.terms if run is not None else None
+        may = terms is None or terms.preemptible or action.cause == "idle"
+        hold("who-may-not-be-stopped-is-not", may, f"its terms forbid: {action}")
     elif isinstance(action, ResizeJob):
         _lawful_resize(view, action)
     elif isinstance(action, PromiseStart):

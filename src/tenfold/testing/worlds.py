@@ -18,6 +18,7 @@ from tenfold.model.job import Job, Shape, shape_of
 from tenfold.model.node import Node
 from tenfold.model.policy import PLACEMENTS, Placement
 from tenfold.model.slurm_policy import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
+from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.testing.governed_worlds import governance, on_terms, placed
 
@@ -30,6 +31,7 @@ LENGTHS_MS = (
 )
 OUTAGES_MS = (1, SECOND, MINUTE, 5 * MINUTE, 20 * MINUTE, HOUR, 4 * HOUR)
 DELAYS_MS = (0, 0, 0, 1, SECOND, 30 * SECOND, 5 * MINUTE)
+STAYS = Terms(preemptible=False)
 
 
 class SmallWorld(Struct, frozen=True, kw_only=True):
@@ -62,11 +64,11 @@ def drawn_world(
     """Return a world with a number of jobs and faults between these bounds.
 
     With `governed` its nodes and jobs, otherwise the same, also have places, tags and terms,
-    and there are rules for its teams.
+    and there are rules for its teams. Without, some jobs may say that they are not to be stopped.
     """
     world = _plain_world(dice, jobs, faults)
     if not governed:
-        return world
+        return replace(world, jobs=_some_stay(dice, world.jobs))
     nodes, queue = placed(dice, world.nodes), on_terms(dice, world.jobs)
     return replace(world, nodes=nodes, jobs=queue, govern=governance(dice, nodes, queue))
 
@@ -183,6 +185,14 @@ def _jobs(dice: Random, count: int, shapes: list[Shape]) -> tuple[Job, ...]:
             )
         )
     return tuple(jobs)
+
+
+def _some_stay(dice: Random, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+    """Let some jobs be such as may not be stopped for others: in half of the worlds, a few."""
+    share = dice.choice((0.0, 0.0, 0.1, 0.3))
+    if not share:
+        return jobs
+    return tuple(replace(job, terms=STAYS) if dice.random() < share else job for job in jobs)
 
 
 def _faults(dice: Random, count: int, nodes: tuple[Node, ...], last_ms: int) -> tuple[Fault, ...]:

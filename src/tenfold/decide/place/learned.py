@@ -13,6 +13,7 @@ jobs, so that a decider which starts now from the view sees the very same figure
 """
 
 from collections import deque
+from collections.abc import Iterable
 
 from tenfold.decide.place.ranking import Family, Group, Holder
 from tenfold.decide.place.rankings import NO_GPUS_MILLI, Plain
@@ -51,16 +52,24 @@ def level_of(served_ms: int) -> int:
 
 def epoch(ended: int) -> int:
     """Return the count of finished jobs at which the hazards now in use were taken."""
-    step = min(STEP_MOST, 1 << max(0, ended.bit_length() - 4))
-    return ended - ended % step
+    return ended - ended % _step(ended)
+
+
+def _step(ended: int) -> int:
+    return min(STEP_MOST, 1 << max(0, ended.bit_length() - 4))
 
 
 class _Batch:
     """What is known of one batch: members by the level they ended in, or have reached."""
 
-    __slots__ = ("ends", "members", "reached", "turns")
+    __slots__ = ("counts", "ends", "family", "is_touched", "members", "reached", "turns")
 
-    def __init__(self) -> None:
+    def __init__(self, family: Family, counts: Counts) -> None:
+        self.family = family
+        self.counts = counts
+        """Ends by level of its size and team, shared with other batches of them."""
+        self.is_touched = False
+        """Whether anything was learned about it since turns were last compared."""
         self.members = 0
         self.ends: Counts = [0] * LEVELS
         self.reached: Counts = [0] * LEVELS
@@ -70,22 +79,6 @@ class _Batch:
     def left(self, level: int) -> int:
         """Return how many members have left this level, on or out."""
         return sum(self.ends[level:]) + sum(self.reached[level + 1 :])
-
-    def hazards(self, wider: Hazards, level: int, left: int) -> Hazards:
-        """Return the hazards from a level that so many have left up.
-
-        Beyond what members have seen they are the wider ones.
-        """
-        ends, reached = self.ends, self.reached
-        hazards = wider.copy()
-        while left > 0 and level < LEVELS:
-            ended = ends[level]
-            hazards[level] = (ended + TRUST_BATCH * wider[level]) / (left + TRUST_BATCH)
-            left -= ended
-            level += 1
-            if level < LEVELS:
-                left -= reached[level]
-        return hazards
 
 
 class Learned(Plain):
@@ -97,8 +90,8 @@ class Learned(Plain):
     def __init__(self) -> None:
         self._seen = 0
         """Finished jobs that have been learned from."""
-        self._finals: deque[tuple[Family, _Batch, Counts, int]] = deque()
-        """Finished jobs of the window: what was counted, and where."""
+        self._finals: deque[tuple[_Batch, int]] = deque()
+        """Finished jobs of the window: where they were counted, and at which level."""
         self._batches: dict[Family, _Batch] = {}
         self._counts: dict[Kind, Counts] = {}
         """Ends by level of every size and team over the window."""
@@ -107,14 +100,16 @@ class Learned(Plain):
         """Turns of jobs whose batch has told nothing yet."""
         self._frozen: dict[Kind, Counts] = {}
         self._epoch = 0
-        self._touched: dict[Family, None] = {}
+        self._until = 0
+        """The count of finished jobs at which the next epoch begins."""
+        self._touched: list[_Batch] = []
         self._all_changed = True
 
     def begin(self, view: FleetView) -> None:
         """Learn again from what the view remembers."""
         self._finals, self._batches, self._counts = deque(), {}, {}
         self._seen = view.ended - len(view.history)
-        self._epoch = -1
+        self._epoch, self._until = -1, 0
         self._catch_up(view)
         self._all_changed = True
 
@@ -134,35 +129,53 @@ class Learned(Plain):
 
     def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
         """Count the levels that a member survived."""
-        batch = self._member(family, 0 if before else 1)
+        batch = self._batches.get(family) or self._add(family)
+        reached = batch.reached
         if before:
-            batch.reached[before] -= 1
-        batch.reached[after] += 1
+            reached[before] -= 1
+        else:
+            batch.members += 1
+        reached[after] += 1
+        if batch.turns:
+            batch.turns.clear()
+        if not batch.is_touched:
+            self._touch(batch)
 
     def ended(self, view: FleetView, holder: Holder) -> None:
         """Forget what a job's survival had told: the history says it better from now on."""
         if holder.level:
             family = holder.family or self.family(holder.job)
-            self._member(family, -1).reached[holder.level] -= 1
+            batch = self._batches.get(family) or self._add(family)
+            batch.reached[holder.level] -= 1
+            self._less(batch)
         if view.ended - self._seen > STEP_MOST:
             self._catch_up(view)
 
-    def changed(self, view: FleetView) -> dict[Family, None] | None:
+    def changed(self, view: FleetView) -> Iterable[Family] | None:
         """Return the batches about which something was learned; None at a new epoch."""
         self._catch_up(view)
-        touched, self._touched = self._touched, {}
+        touched = self._touched
+        if touched:
+            self._touched = []
+            for batch in touched:
+                batch.is_touched = False
         if self._all_changed:
             self._all_changed = False
             return None
-        return touched
+        return [batch.family for batch in touched]
 
     def _catch_up(self, view: FleetView) -> None:
         """Learn from the jobs that ended since, freezing the hazards where an epoch begins."""
         lag = view.ended - self._seen
         if not lag and self._epoch >= 0:
             return
-        freeze_at = epoch(view.ended)
         history = view.history
+        if view.ended < self._until:
+            for place in range(-lag, 0):
+                self._learn(history[place])
+            self._seen = view.ended
+            return
+        freeze_at = epoch(view.ended)
         for place in range(-lag, 0):
             if self._seen == freeze_at:
                 self._freeze(freeze_at)
@@ -174,43 +187,50 @@ class Learned(Plain):
     def _learn(self, ended: Ended) -> None:
         """Count a finished job, and forget the oldest when the window is full."""
         family, level = self.family(ended.job), level_of(ended.ran_ms)
-        batch = self._member(family, 1)
+        batch = self._batches.get(family) or self._add(family)
+        batch.members += 1
         batch.ends[level] += 1
+        batch.counts[level] += 1
+        if batch.turns:
+            batch.turns.clear()
+        if not batch.is_touched:
+            self._touch(batch)
+        finals = self._finals
+        finals.append((batch, level))
+        if len(finals) > WINDOW:
+            batch, level = finals.popleft()
+            batch.counts[level] -= 1
+            batch.ends[level] -= 1
+            self._less(batch)
+
+    def _add(self, family: Family) -> _Batch:
+        """Return a new batch, of which nothing is known."""
         kind = family[:2]
         counts = self._counts.get(kind)
         if counts is None:
             counts = self._counts[kind] = [0] * LEVELS
-        counts[level] += 1
-        finals = self._finals
-        finals.append((family, batch, counts, level))
-        if len(finals) > WINDOW:
-            family, batch, counts, level = finals.popleft()
-            counts[level] -= 1
-            batch.ends[level] -= 1
-            batch.members -= 1
-            if batch.turns:
-                batch.turns.clear()
-            self._touched[family] = None
-            if not batch.members:
-                del self._batches[family]
-
-    def _member(self, family: Family, sign: int) -> _Batch:
-        """Return a batch of which something is about to change, with so many members more."""
-        batch = self._batches.get(family)
-        if batch is None:
-            batch = self._batches[family] = _Batch()
-        batch.members += sign
-        if not batch.members:
-            del self._batches[family]
-        elif batch.turns:
-            batch.turns.clear()
-        self._touched[family] = None
+        batch = self._batches[family] = _Batch(family, counts)
         return batch
+
+    def _less(self, batch: _Batch) -> None:
+        """Count one member less; nobody asks for a batch without any."""
+        batch.members -= 1
+        if batch.turns:
+            batch.turns.clear()
+        if not batch.is_touched:
+            self._touch(batch)
+        if not batch.members:
+            del self._batches[batch.family]
+
+    def _touch(self, batch: _Batch) -> None:
+        batch.is_touched = True
+        self._touched.append(batch)
 
     def _freeze(self, at: int) -> None:
         if at == self._epoch:
             return
         self._epoch = at
+        self._until = at + _step(at)
         self._frozen = _summed(self._counts)
         self._hazards, self._turns = {}, {}
         for batch in self._batches.values():
@@ -224,8 +244,8 @@ class Learned(Plain):
             return turn
         size, team, _, _ = family
         if batch is not None and (left := batch.left(level)):
-            hazards = batch.hazards(self._hazard((size, team)), level, left)
-            turn = batch.turns[level] = _index(hazards, level) * size
+            wider = self._hazard((size, team))
+            turn = batch.turns[level] = _index(wider, level, left, batch.ends, batch.reached) * size
             return turn
         # Nobody of the batch has left this level: it says nothing of what lies ahead.
         turn = self._turns.get((size, team, level))
@@ -272,11 +292,21 @@ def _blend(ends: Counts, wider: Hazards, trust: float) -> Hazards:
     return hazards
 
 
-def _index(hazards: Hazards, level: int) -> float:
-    """Return the least time spent per job that ends, over all points at which to give up."""
+def _index(
+    wider: Hazards, level: int, left: int = 0, ends: Counts = NO_ENDS, reached: Counts = NO_ENDS
+) -> float:
+    """Return the least time spent per job that ends, over all points at which to give up.
+
+    So many of the batch have left this level. Beyond what its members have seen, the hazards
+    are the wider ones.
+    """
     surviving, spent, best = 1.0, 0.0, 0.0
     for step in range(level, LEVELS - 1):
-        hazard = hazards[step]
+        hazard = wider[step]
+        if left > 0:
+            ended = ends[step]
+            hazard = (ended + TRUST_BATCH * hazard) / (left + TRUST_BATCH)
+            left -= ended + reached[step + 1]
         spent += surviving * WIDTHS[step] * (1 - hazard / 2)
         surviving *= 1 - hazard
         ending = (1 - surviving) / spent

@@ -47,6 +47,8 @@ class LinePlacer:
         self._line: list[Place] = []
         self._blocked = False
         """Whether the head found no room and none has been freed since."""
+        self._holdable: Shape | None = None
+        """The shape of the last head that found no room, which an empty fleet would have."""
         self._resizes = False
         """Whether a resize is under way, whose room only the view knows."""
 
@@ -75,7 +77,8 @@ class LinePlacer:
             shape = job.shape
             slots = claim(shape)
             if slots is None:
-                if self._capacity.could_hold(shape):
+                if shape is self._holdable or self._capacity.could_hold(shape):
+                    self._holdable = shape
                     self._blocked = True
                     break
                 # Few runs refuse anybody, and to say why takes much to load.
@@ -117,6 +120,7 @@ class LinePlacer:
 
     def _rebuild(self, view: FleetView) -> None:
         self._capacity = self._capacity_of(view)
+        self._holdable = None
         self._held = {
             job_id: (held.slots, held.job.shape)
             for kept in (view.orders, view.running)

@@ -11,7 +11,7 @@ from tenfold.decide.place.coming import Coming
 from tenfold.decide.place.ranking import NEVER, Holder, Ranking, level_at
 from tenfold.decide.place.standing import Standing
 from tenfold.decide.place.victims import choose_victims
-from tenfold.decide.place.waiting import Waiting
+from tenfold.decide.place.waiting import Best, Waiting
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob, StopJob
@@ -202,8 +202,9 @@ class RankedPlacer:
         self._compare(view, now_ms)
         stopping = len(standing.stopping)
         actions: list[Action] = []
-        if stopping or waiting.best() is not None:
-            actions = self._share_out(view, now_ms)
+        best = waiting.best()
+        if stopping or best is not None:
+            actions = self._share_out(view, now_ms, best)
             if len(standing.stopping) > stopping:
                 return Decision(actions, now_ms)
         wake_ms = self._next_review_ms() if waiting.count else NEVER
@@ -211,14 +212,14 @@ class RankedPlacer:
             return Decision(actions) if actions else NOTHING
         return Decision(actions, Millis(wake_ms))
 
-    def _share_out(self, view: FleetView, now_ms: Millis) -> list[Action]:
-        """Offer room to heads in order of turn until no shape can use any."""
+    def _share_out(self, view: FleetView, now_ms: Millis, best: Best | None) -> list[Action]:
+        """Offer room to heads in order of turn, from the best on, until no shape can use any."""
         waiting, standing, capacity = self._waiting, self._standing, self._capacity
         actions: list[Action] = []
         reserved: list[tuple[Job, Slots]] = []
         coming = Coming(capacity, standing.stopping.values())
-        while (best := waiting.best()) is not None:
-            each, group = best
+        while (head := best or waiting.best()) is not None:
+            best, (each, group) = None, head
             job = group.line[0][3]
             if job.id not in view.pending:
                 waiting.leave(each, group)
@@ -228,8 +229,8 @@ class RankedPlacer:
                 candidates = self._candidates(view, group.turn, now_ms)
                 slots = self._displace(job, candidates, coming, actions)
             if slots is None:
-                if capacity.could_hold(job.shape):
-                    each.parked = True
+                if each.holdable or capacity.could_hold(job.shape):
+                    each.holdable = each.parked = True
                 else:
                     # Few runs refuse anybody, and to say why takes much to load.
                     from tenfold.decide.place.misfit import never_fits  # noqa: PLC0415
@@ -271,10 +272,11 @@ class RankedPlacer:
         elif greatest:
             waiting.rouse(standing.limit(greatest))
         # Where room was given back, fewer have to go to make enough of it.
-        for node in self._freed:
-            if beside := standing.beside(node):
-                bank, number = self._capacity.place[node]
-                waiting.rouse_beside(bank.free[number], beside)
+        if waiting.parked_before(standing.worst()):
+            for node in self._freed:
+                if beside := standing.beside(node):
+                    bank, number = self._capacity.place[node]
+                    waiting.rouse_beside(bank.free[number], beside)
         self._freed.clear()
 
     def _candidates(self, view: FleetView, turn: float, now_ms: Millis) -> Iterator[Holder]:

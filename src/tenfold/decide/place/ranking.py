@@ -7,7 +7,7 @@ view, the time and the policy alone, so that a fresh decider decides as a warm o
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from tenfold.fleet.capacity import Slots
@@ -33,6 +33,7 @@ class Holder:
         "gpus",
         "job",
         "level",
+        "may_go",
         "slots",
         "stand",
         "started_ms",
@@ -48,6 +49,9 @@ class Holder:
         self.before = before
         """Its earlier runs."""
         self.stopping = False
+        terms = job.terms
+        self.may_go = terms is None or terms.preemptible
+        """Whether it may be displaced: its terms allow it, and it is not being stopped already."""
         self.family: Family | None = None
         self.level = 0
         self.weight = 0
@@ -70,7 +74,7 @@ class Stand:
         self.turn = 0.0
         self.holders: dict[JobId, Holder] = {}
         self.free_to_go = 0
-        """Holders that are not being stopped already."""
+        """Holders that may be displaced."""
         self.listed = False
         """Whether it stands among those that may be displaced: while anybody is free to go."""
         self.placed = True
@@ -161,6 +165,6 @@ class Ranking(Protocol):
         """Hear that a holder is over; the view's history has it already."""
         ...
 
-    def changed(self, view: FleetView) -> dict[Family, None] | None:
+    def changed(self, view: FleetView) -> Iterable[Family] | None:
         """Return families whose turns changed since the last call; None means all may have."""
         ...

@@ -4,7 +4,7 @@ Those that read `duration_ms` know what only a replay can know; they are there t
 measured against, and to reproduce published results.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tenfold.decide.place.ranking import ALIKE, NEVER, Family, Group, Holder
 from tenfold.fleet.fleet import FleetView
@@ -62,7 +62,7 @@ class Plain:
     def ended(self, view: FleetView, holder: Holder) -> None:
         """Nor does who has ended."""
 
-    def changed(self, view: FleetView) -> dict[Family, None] | None:
+    def changed(self, view: FleetView) -> Iterable[Family] | None:
         """Nothing changes by itself."""
         return UNCHANGED
 
@@ -148,7 +148,7 @@ class FairShare(Plain):
         self._held[team] = self._held.get(team, 0) + sign * weight_milli(holder.job)
         self._touched[team] = None
 
-    def changed(self, view: FleetView) -> dict[Family, None] | None:
+    def changed(self, view: FleetView) -> Iterable[Family] | None:
         """Return the teams whose holdings changed."""
         touched, self._touched = self._touched, {}
         return touched

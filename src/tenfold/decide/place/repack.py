@@ -198,10 +198,14 @@ class RepackPlacer:
     def _is_fixed(self, view: FleetView, holder: Holder) -> bool:
         """Return whether a holder is neither stopped nor moved, and counted before all others.
 
-        A start in flight cannot be stopped yet; what runs on a cordoned node may end there.
+        A start in flight cannot be stopped yet; what runs on a cordoned node may end there; and
+        there are those whose terms say that they stay.
         """
-        return holder.job.id in view.orders or any(
-            view.states[slot.node] != "up" for slot in holder.slots
+        terms = holder.job.terms
+        return (
+            (terms is not None and not terms.preemptible)
+            or holder.job.id in view.orders
+            or any(view.states[slot.node] != "up" for slot in holder.slots)
         )
 
     def _show(

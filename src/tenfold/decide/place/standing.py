@@ -26,6 +26,7 @@ class Standing:
         self._review_ms = review_ms
         self._minds = ranking.minds_holders
         self._bounds = ranking.bounds
+        self._levels = len(self._bounds)
         self._compares = ranking.preempts and not ranking.live
         self.held: dict[JobId, Holder] = {}
         self.stopping: dict[JobId, Holder] = {}
@@ -74,8 +75,10 @@ class Standing:
         """Note that a holder's stop is ordered: it is not displaced twice."""
         holder.stopping = True
         self.stopping[holder.job.id] = holder
-        if holder.stand is not None:
-            self._less(holder.stand)
+        if holder.may_go:
+            holder.may_go = False
+            if holder.stand is not None:
+                self._less(holder.stand)
 
     def settle(self, review_ms: int) -> None:
         """Give holders their stands and levels as of a review.
@@ -171,8 +174,12 @@ class Standing:
         return [
             (holder.stand.turn * keep, gpus)
             for holder, gpus in self._at.get(node, {}).values()
-            if holder.stand is not None
+            if holder.may_go and holder.stand is not None
         ]
+
+    def worst(self) -> float:
+        """Return the turn below which a waiting job may displace anybody at all."""
+        return self._order[-1][0] * self._keep_factor if self._order else 0.0
 
     def limit(self, turn: float) -> float:
         """Return the turn below which a waiting job may displace holders of this one."""
@@ -190,7 +197,7 @@ class Standing:
             if len(stand.holders) == 1:
                 yield from stand.holders.values()
             else:
-                free = [each for each in stand.holders.values() if not each.stopping]
+                free = [each for each in stand.holders.values() if each.may_go]
                 yield from sorted(free, key=_arrival, reverse=True)
 
     def _live_candidates(self, turn: float, now_ms: Millis) -> Iterator[Holder]:
@@ -242,12 +249,14 @@ class Standing:
             if other is None:
                 stand.level = level
                 stands[level] = stand
-                self._unplace(stand)
+                if stand.placed:
+                    stand.placed = False
+                    self._joined.append(stand)
             else:
                 self._more(other, holder)
         else:
             del stand.holders[holder.job.id]
-            if not holder.stopping:
+            if holder.may_go:
                 self._less(stand)
             if other is None:
                 other = stands[level] = Stand(family, level)
@@ -256,10 +265,11 @@ class Standing:
 
     def _time(self, holder: Holder, level: int) -> None:
         """Note the review at which a holder will have reached its next level."""
-        bounds = self._bounds
-        if level + 1 < len(bounds):
-            left_ms = -(-bounds[level + 1] // holder.weight) - holder.before.ran_ms
-            review_ms = -(-(holder.started_ms + left_ms) // self._review_ms) * self._review_ms
+        level += 1
+        if level < self._levels:
+            every_ms = self._review_ms
+            left_ms = -(-self._bounds[level] // holder.weight) - holder.before.ran_ms
+            review_ms = -(-(holder.started_ms + left_ms) // every_ms) * every_ms
             climbers = self._climbers.get(review_ms)
             if climbers is None:
                 climbers = self._climbers[review_ms] = []
@@ -271,7 +281,7 @@ class Standing:
         assert stand is not None
         holder.stand = None
         del stand.holders[holder.job.id]
-        if not holder.stopping:
+        if holder.may_go:
             self._less(stand)
         if not stand.holders:
             stands = self._stands[stand.family]
@@ -283,15 +293,11 @@ class Standing:
         """Add a holder to a stand, which gets its turn and its place with `reorder`."""
         stand.holders[holder.job.id] = holder
         holder.stand = stand
-        self._unplace(stand)
-        if not holder.stopping:
-            stand.free_to_go += 1
-
-    def _unplace(self, stand: Stand) -> None:
-        """Note a stand that has to be placed."""
         if stand.placed:
             stand.placed = False
             self._joined.append(stand)
+        if holder.may_go:
+            stand.free_to_go += 1
 
     def _less(self, stand: Stand) -> None:
         """Count one less who is free to go; a stand without any is not looked at."""

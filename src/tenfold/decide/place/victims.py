@@ -38,7 +38,7 @@ def _for_seat(capacity: Capacity, seat: Seat, worst_first: Iterable[Holder]) -> 
     chosen: list[int] = []
     picked: list[Holder] = []
     for holder in worst_first:
-        if holder.stopping:
+        if not holder.may_go:
             continue
         touched = False
         for slot in holder.slots:

@@ -38,7 +38,7 @@ class CountedSearch:
         chosen: list[int] = []
         picked: list[Holder] = []
         for holder in worst_first:
-            if holder.stopping:
+            if not holder.may_go:
                 continue
             parts = self._parts(holder)
             for number, given in parts:

@@ -4,6 +4,7 @@ A shape whose head found no room is parked. It is tried again only when a node w
 for one of its members was freed, when a better head came, or when turns have changed.
 """
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from tenfold.decide.place.ranking import Family, Group, Ranking, level_at
@@ -17,7 +18,7 @@ Head = tuple[float, int, int, int, Group]
 class ShapeClass:
     """One shape: the heads of its groups by turn, and whether to try them."""
 
-    __slots__ = ("heads", "least", "parked", "shape")
+    __slots__ = ("heads", "holdable", "least", "parked", "shape")
 
     def __init__(self, shape: Shape, least: int) -> None:
         self.shape = shape
@@ -25,6 +26,12 @@ class ShapeClass:
         """A node with fewer free GPUs cannot be what a parked class waits for."""
         self.heads: list[Head] = []
         self.parked = False
+        self.holdable = False
+        """Whether it is known that an empty fleet could hold it."""
+
+
+Best = tuple[ShapeClass, Group]
+"""A shape and the group whose head goes first in it."""
 
 
 class Waiting:
@@ -60,7 +67,7 @@ class Waiting:
         each = self._classes.get(shape.key)
         return each is not None and bool(each.heads)
 
-    def best(self) -> tuple[ShapeClass, Group] | None:
+    def best(self) -> Best | None:
         """Return the head with the smallest turn among shapes that are not parked."""
         best: Head | None = None
         found: ShapeClass | None = None
@@ -98,6 +105,13 @@ class Waiting:
             if each.parked and each.heads and each.heads[0][0] < limit:
                 each.parked = False
 
+    def parked_before(self, limit: float) -> bool:
+        """Return whether the head of a parked shape comes before a turn."""
+        for each in self._classes.values():
+            if each.parked and each.heads and each.heads[0][0] < limit:
+                return True
+        return False
+
     def rouse_beside(self, free: int, beside: list[tuple[float, int]]) -> None:
         """Let the shapes try again that a node could hold without those of worse turns."""
         worst = max(beside)[0]
@@ -110,7 +124,7 @@ class Waiting:
                 if room >= each.least:
                     each.parked = False
 
-    def reorder(self, families: dict[Family, None] | None) -> None:
+    def reorder(self, families: Iterable[Family] | None) -> None:
         """Note afresh the heads of groups whose turns changed; forget empty ones."""
         turn_of = self._ranking.turn
         for family in list(self._families) if families is None else families:

@@ -157,8 +157,6 @@ def _jobs(
 ) -> list[Job]:
     submits = range(len(ids)) if columns.submit_ms is None else as_known(columns.submit_ms)
     rows = _rows(columns, ids, submits, shapes, default_team)
-    # Most traces are in order already; only the others pay for a list to sort.
-    in_order = all(map(le, submits, islice(submits, 1, None)))
     return [
         Job(
             id=job,
@@ -174,7 +172,8 @@ def _jobs(
             duration_ms=duration,
             profile=profile,
         )
-        for seq, (
+        for (
+            seq,
             submitted,
             job,
             shape,
@@ -186,12 +185,12 @@ def _jobs(
             deadline,
             duration,
             profile,
-        ) in enumerate(rows if in_order else sorted(rows, key=itemgetter(0)))
+        ) in rows
     ]
 
 
-_Times = Iterable[Millis | None]
 _Row = tuple[
+    int,
     Millis,
     JobId,
     Shape,
@@ -213,29 +212,33 @@ def _rows(
     shapes: Sequence[Shape],
     default_team: str,
 ) -> Iterator[_Row]:
-    """Return the values of each job side by side, absent columns filled in."""
+    """Return the values of each job side by side, numbered, absent columns filled in."""
     priorities = columns.priority_milli
-    return zip(
-        cast(Sequence[Millis], submits),
-        cast(Sequence[JobId], ids),
+    values: tuple[Iterable[object], ...] = (
+        submits,
+        ids,
         shapes,
-        cast(Iterable[TeamId], _shared(columns.team, default_team)),
+        _shared(columns.team, default_team),
         _shared(columns.user, ""),
         _shared(columns.qos, ""),
         repeat(0) if priorities is None else [(one or 0) // 1_000 for one in priorities.values],
-        cast(_Times, _or_none(columns.limit_ms)),
-        cast(_Times, _or_none(columns.deadline_ms)),
-        cast(_Times, _or_none(columns.duration_ms)),
+        _or_none(columns.limit_ms),
+        _or_none(columns.deadline_ms),
+        _or_none(columns.duration_ms),
         _shared(columns.profile, ""),
-        strict=False,
     )
+    # Most traces are in order already; only the others pay for a list to sort.
+    if not all(map(le, submits, islice(submits, 1, None))):
+        values = tuple(zip(*sorted(zip(*values, strict=False), key=itemgetter(0)), strict=True))
+    # One flat row, which `zip` then makes but once: to number rows afterwards would keep each.
+    return cast(Iterator[_Row], zip(range(len(ids)), *values, strict=False))
 
 
 def _shared(cells: Cells[str] | None, absent: str) -> Iterable[str]:
     if cells is None:
         return repeat(absent)
     texts: dict[str | None, str] = {one: one or absent for one in dict.fromkeys(cells.values)}
-    return [texts[one] for one in cells.values]
+    return map(texts.__getitem__, cells.values)
 
 
 def _or_none(cells: Cells[T] | None) -> Iterable[T | None]:
