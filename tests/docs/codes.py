@@ -90,6 +90,9 @@ def _takers(tree: ast.Module) -> set[str]:
 def _stated(call: ast.Call, takers: set[str]) -> list[str]:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else None
     name = call.func.id if isinstance(call.func, ast.Name) else name
+    if ast.unparse(call.func).startswith("_LOG."):
+        # What is logged is a sentence, whatever else goes by the name of the method.
+        name = None
     words = {word.arg: word.value for word in call.keywords}
     # Other records have a `code` as well; an error or finding has a message beside it.
     values = [words["code"]] if "code" in words and "message" in words else []

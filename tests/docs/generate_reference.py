@@ -205,7 +205,7 @@ def cli() -> str:
         "facts folder for every command, and `TENFOLD_DEBUG=1` shows the traceback of a bug.",
         "| exit status | means |\n|---|---|\n| 0 | done |\n| 1 | the answer is no |\n"
         "| 2 | bad input or usage |\n| 3 | refused |\n| 4 | something outside did not answer |\n"
-        "| 70 | a bug in Tenfold |",
+        "| 70 | a bug in Tenfold |\n| 130 | Ctrl-C; jobs that were taken go on |",
     ]
     # All at once: a command that is loaded when it is first asked for has no help before.
     for words in list(commands()):

@@ -1,6 +1,7 @@
 """Write what commands print now into the pages that show them.
 
-    .venv/bin/python tests/docs/refresh.py
+    .venv/bin/python tests/docs/refresh.py                      all pages
+    .venv/bin/python tests/docs/refresh.py docs/how-to/x.md     this one
 
 Blocks that leave lines out with `...` keep as many lines before and after each of them
 as they had. Read the difference before you commit it: it is what users will see.
@@ -74,8 +75,10 @@ def _cut(shown: list[str], printed: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    for file, content in generate_reference.pages().items():
-        (generate_reference.REFERENCE / file).write_text(content)
-    run(f"tenfold fleet show {PICTURED} --svg {PICTURE} --force", ROOT)
-    for document in documents():
+    named = [Path(word) for word in sys.argv[1:]]
+    if not named:
+        for file, content in generate_reference.pages().items():
+            (generate_reference.REFERENCE / file).write_text(content)
+        run(f"tenfold fleet show {PICTURED} --svg {PICTURE} --force", ROOT)
+    for document in named or documents():
         refresh(document)

@@ -10,7 +10,9 @@ import pytest
 
 import tenfold
 from tenfold.cli.main import main
+from tenfold.journal.backup import back_up
 from tenfold.journal.store import open_store
+from tenfold.report.figures import file_bytes
 from unit.server.waiting import until
 from unit.up_process import Up
 
@@ -136,3 +138,13 @@ def test_a_journal_that_is_not_there_is_not_made(
         assert json.loads(capsys.readouterr().err)["error"]["code"] == "no-journal"
     assert list(tmp_path.iterdir()) == []
     assert main(["journal", "compact", "--home", str(tmp_path), "--keep-days", "-1"]) == 2
+
+
+def test_a_copy_can_be_read_by_its_owner_alone_and_says_how_large_it_is(tmp_path: Path):
+    store = open_store(str(tmp_path / "journal.db"))
+    back_up(store, tmp_path / "copy.db")
+    store.close()
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+    assert file_bytes(500) == "500 bytes"
+    assert file_bytes(151_552) == "148 KiB"
+    assert file_bytes(3 << 30) == "3.0 GiB"

@@ -53,7 +53,8 @@ def test_a_job_is_followed_to_its_end(tmp_path: Path, capsys: Printed):
 
 def test_a_job_that_fails_gives_its_own_status_and_says_how(tmp_path: Path, capsys: Printed):
     file = job_file(tmp_path, 'command = ["sh", "-c", "exit 7"]\n')
-    assert "failed, exit code 7" in said(capsys, "job", "submit", file, "--wait", status=7)
+    text = said(capsys, "job", "submit", file, "--wait", status=7)
+    assert "failed: its command ended with exit code 7" in text
     ended = json.loads(said(capsys, "job", "submit", file, "--wait", "--json", status=7))
     assert (ended["state"], ended["attempts"][0]["exit_code"]) == ("failed", 7)
 

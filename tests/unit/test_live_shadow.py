@@ -204,7 +204,7 @@ def test_a_shadow_that_thinks_for_too_long_is_left_out(
     monkeypatch.setattr(shadowing, "THOUGHT_S_MOST", -1.0)
     with closing(open_store(trial.journal)) as store:
         slow = Shadowing(store, Policy(name="edf"), trial.log)
-        slow.follow()
+        slow.work()
         assert slow.standing().failure == "it took 0 s over one cycle"
     found = last_entry(trial.log)
     assert found is not None
@@ -214,7 +214,7 @@ def test_a_shadow_that_thinks_for_too_long_is_left_out(
 def test_a_shadow_whose_log_cannot_be_written_is_left_out(trial: Trial):
     with closing(open_store(trial.journal)) as store:
         mute = Shadowing(store, Policy(name="edf"), trial.log / "no" / "folder")
-        mute.follow()
+        mute.work()
         assert "its log cannot be written" in mute.standing().failure
 
 

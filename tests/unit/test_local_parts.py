@@ -12,7 +12,6 @@ from tenfold.live.local import logs
 from tenfold.live.local.attempt_folder import Home
 from tenfold.live.local.environment import inherited, mark_of, member_environment
 from tenfold.live.local.heartbeat import Heartbeats, touched
-from tenfold.live.local.images import find_runtime, image_command
 from tenfold.live.local.launches import launch_line, refusal
 from tenfold.live.local.limits import find_limits
 from tenfold.live.local.places import Places
@@ -140,40 +139,6 @@ def test_attempts_of_a_job_share_a_folder_and_what_they_saved(tmp_path: Path):
     assert elsewhere.shared() == [elsewhere.team, "/data"]
 
 
-# Images.
-
-
-def test_the_first_runtime_on_the_path_is_taken(tmp_path: Path):
-    for name in ("apptainer", "podman"):
-        (tmp_path / name).write_text("")
-        assert find_runtime(f"/nowhere::{tmp_path}") == ""
-        (tmp_path / name).chmod(0o755)
-        assert find_runtime(f"/nowhere::{tmp_path}") == f"{tmp_path}/{name}"
-        (tmp_path / name).chmod(0o644)
-
-
-def test_an_image_gets_names_of_variables_but_not_their_values():
-    words = image_command(
-        "/bin/podman",
-        "alpine",
-        ["train", "--fast"],
-        {"SECRET": "s3", "PATH": "/x", "CUDA_VISIBLE_DEVICES": "0,2"},
-        folder="/t/w",
-        shared=["/t"],
-    )
-    assert words[-3:] == ["alpine", "train", "--fast"]
-    assert "--env=SECRET" in words
-    assert "--env=PATH" not in words
-    assert "--device=nvidia.com/gpu=2" in words
-    assert "--volume=/t:/t" in words
-    assert not any("s3" in word for word in words)
-
-
-def test_apptainer_takes_the_same_command():
-    words = image_command("/b/apptainer", "a.sif", ["x"], {}, folder="/t/w", shared=["/t"])
-    assert words == ["/b/apptainer", "exec", "--no-home", "--pwd=/t/w", "--bind=/t", "a.sif", "x"]
-
-
 # Limits, on a tree that only looks like the kernel's.
 
 
@@ -212,6 +177,7 @@ def test_cgroup_v2_is_taken_where_it_has_controllers(tmp_path: Path):
     base = tmp_path / "user" / "tenfold-x"
     controls(base, "cgroup.subtree_control")
     (base / "cgroup.controllers").write_text("cpu memory\n")
+    controls(base / "probe")
     limits = find_limits("tenfold-x", root=str(tmp_path), own=str(own))
     assert limits.kind == "cgroup-v2"
     controls(base / "job.1", "cpu.max", "memory.max")

@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import socket
+import stat
 import time
 from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -100,7 +101,7 @@ class Disk:
 
         Without that a read-back would see what was meant to be written, not what was.
         """
-        with path.open("rb", buffering=0) as file:
+        with open(path, "rb", buffering=0, opener=_opened_file) as file:
             if hasattr(os, "posix_fadvise"):
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             yield file
@@ -186,6 +187,15 @@ class Disk:
         before = time.monotonic()
         time.sleep(_POLL_S)
         return time.monotonic() - before
+
+
+def _opened_file(path: str, flags: int) -> int:
+    """Open a file at once, and nothing but a file: whoever opens a named pipe may wait for ever."""
+    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "it is no plain file", path)
+    return file
 
 
 def _sign(file: int) -> None:

@@ -28,6 +28,7 @@ app.command(import_app)
 app.command(discover_command, name="discover")
 app.command(merge_command, name="merge")
 app.command("tenfold.cli.fleet_domains:domains_command", name="domains")
+app.command("tenfold.cli.fleet_idle:idle_command", name="idle")
 
 AT_LEAST_ONE = validators.Number(gte=1)
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]

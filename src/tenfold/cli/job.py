@@ -105,6 +105,9 @@ def list_command(
         Parameter(help="Only jobs handed in since: 90m, 12h, 3d ago, or a moment in ISO 8601."),
     ] = None,
     array: Annotated[str | None, Parameter(help="Only the members of this array.")] = None,
+    idle: Annotated[
+        bool, Parameter(negative="", help="Only jobs that hold GPUs and do not use them.")
+    ] = False,
     limit: Annotated[int, Parameter(help="As many at most. 100.")] = 100,
     as_json: Json = False,
 ) -> None:
@@ -117,7 +120,7 @@ def list_command(
     from tenfold.cli import job_live  # noqa: PLC0415
 
     bounds = job_live.ListBounds(
-        team=team, state=state or state_of, since=since, array=array, limit=limit
+        team=team, state=state or state_of, since=since, array=array, limit=limit, idle=idle
     )
     job_live.list_jobs(bounds, as_json=as_json)
 

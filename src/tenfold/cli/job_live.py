@@ -8,7 +8,14 @@ from typing import Literal, cast, get_args
 from msgspec import Struct
 
 from tenfold.cli.errors import Done
-from tenfold.cli.live_show import show_dry_run, show_job, show_jobs, show_submitted, show_why
+from tenfold.cli.live_show import (
+    dropped,
+    show_dry_run,
+    show_job,
+    show_jobs,
+    show_submitted,
+    show_why,
+)
 from tenfold.cli.moments import moment
 from tenfold.cli.output import print_json, show
 from tenfold.client.answers import Job, JobState, Submitted
@@ -20,6 +27,8 @@ from tenfold.files.submission import read_submission
 from tenfold.model.errors import InputError, TenfoldError, Unreachable
 
 EXIT_NO = 1
+TAIL_BYTES = 64 << 10
+"""What the control plane gives of a log where nobody says how much."""
 Sought = Literal["none", "cheapest", "every"]
 STATES: tuple[JobState, ...] = get_args(JobState)
 
@@ -41,6 +50,7 @@ class ListBounds(Struct, frozen=True, kw_only=True):
     """As the user wrote it."""
     array: str | None = None
     limit: int = 100
+    idle: bool = False
 
 
 def submit(file: Path, options: SubmitOptions) -> None:
@@ -72,7 +82,7 @@ def submit(file: Path, options: SubmitOptions) -> None:
             if options.wait or options.follow:
                 _wait(client, made, as_json=options.as_json)
         except KeyboardInterrupt:
-            sys.stderr.write(f"`{made.id}` goes on; `tenfold job cancel {made.id}` ends it\n")
+            _goes_on(made.id)
             raise
 
 
@@ -144,9 +154,19 @@ def logs(job_id: str, *, follow: bool, member: int, attempt: int | None, tail: i
     """Print what a job wrote, as it is."""
     with Client() as client:
         if follow:
-            _write(client.logs(job_id, follow=True, member=member, attempt=attempt, tail=tail))
+            try:
+                _write(client.logs(job_id, follow=True, member=member, attempt=attempt, tail=tail))
+            except KeyboardInterrupt:
+                _goes_on(job_id)
+                raise
         else:
-            _write(iter([client.logs(job_id, member=member, attempt=attempt, tail=tail)]))
+            text = client.logs(job_id, member=member, attempt=attempt, tail=tail)
+            _write(iter([text]))
+            if tail is None and len(text.encode()) >= TAIL_BYTES:
+                _note(f"only the last {TAIL_BYTES >> 10} KiB are shown; --tail takes up to 4 MiB")
+        for one in client.job(job_id).attempts[-1 if attempt is None else 0 :]:
+            if one.log_bytes_dropped and attempt in (None, one.number):
+                _note(dropped(one.number, one.log_bytes_dropped))
 
 
 def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
@@ -204,6 +224,8 @@ def exit_status(job: Job) -> int:
 
 def _show_end(job: Job) -> None:
     code = "" if job.exit_code is None else f", exit code {job.exit_code}"
+    if code[2:] in job.reason.sentence:
+        code = ""
     show(f"`{job.id}` {job.state}{code}: {job.reason.sentence}")
 
 
@@ -220,12 +242,23 @@ def _jobs(
             array=bounds.array,
             before=before,
             limit=min(left, PAGE_MOST),
+            idle=bounds.idle,
         )
         yield from page.jobs
         left -= len(page.jobs)
         before = page.next
         if before is None:
             return
+
+
+def _goes_on(job_id: str) -> None:
+    """Say that a job does not end with whoever looked at it."""
+    sys.stderr.write(f"`{job_id}` goes on; `tenfold job cancel {job_id}` ends it\n")
+
+
+def _note(said: str) -> None:
+    """Write beside what a job wrote: standard output is the job's."""
+    sys.stderr.write(f"note: {said}\n")
 
 
 def _write(chunks: Iterator[str]) -> None:

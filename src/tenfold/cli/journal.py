@@ -58,7 +58,7 @@ def backup_command(
 ) -> None:
     """Copy the journal as it is at one moment, and check the copy; it may be in use."""
     from tenfold.journal.backup import back_up  # noqa: PLC0415
-    from tenfold.report.figures import quantity_bytes  # noqa: PLC0415
+    from tenfold.report.figures import file_bytes  # noqa: PLC0415
 
     with _opened(home, journal) as store:
         back_up(store, file, force=force)
@@ -66,7 +66,7 @@ def backup_command(
     if as_json:
         print_json({"file": str(file), "bytes": size})
     else:
-        show(f"`{file}` is a whole copy of the journal, {quantity_bytes(size)}")
+        show(f"`{file}` is a whole copy of the journal, {file_bytes(size)}")
 
 
 @app.command(name="verify")

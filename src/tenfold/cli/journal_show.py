@@ -7,7 +7,7 @@ from tenfold.cli.output import show, table
 from tenfold.journal.inspect import JournalInfo
 from tenfold.journal.retention import Export
 from tenfold.journal.verify import Verified
-from tenfold.report.figures import count, quantity_bytes
+from tenfold.report.figures import count, file_bytes
 
 
 def show_info(info: JournalInfo) -> None:
@@ -25,8 +25,8 @@ def show_info(info: JournalInfo) -> None:
         ["written by", f"{info.holder or 'nobody'}, epoch {info.epoch:,}"],
     ]
     if info.bytes is not None:
-        free = f", {quantity_bytes(info.bytes_free)} of it free" if info.bytes_free else ""
-        rows.append(["size", quantity_bytes(info.bytes) + free])
+        free = f", {file_bytes(info.bytes_free)} of it free" if info.bytes_free else ""
+        rows.append(["size", file_bytes(info.bytes) + free])
     show(table("", ["", ""], rows))
 
 
@@ -49,7 +49,7 @@ def show_moved(moved: Sequence[Export], freed: int | None) -> None:
     if not moved:
         show("nothing is old enough to be moved")
     if freed:
-        show(f"the file is {quantity_bytes(freed)} smaller")
+        show(f"the file is {file_bytes(freed)} smaller")
 
 
 def _moved(info: JournalInfo) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from tenfold.cli.fleet_idle import used
 from tenfold.cli.output import show, table
 from tenfold.client.answers import DryRun, Job, Node, Reason, Submitted, Token, Why
 from tenfold.report.figures import count
@@ -17,6 +18,8 @@ def show_submitted(made: Submitted) -> None:
     """Print that a job will not be lost, and its name."""
     what = f" ({made.count:,} jobs, `{made.ids[0]}` to `{made.ids[-1]}`)" if made.count else ""
     show(f"`{made.id}` of team `{made.team}` was taken{what}")
+    for note in made.notes:
+        show(f"note: {note}")
 
 
 def show_dry_run(found: DryRun) -> None:
@@ -35,6 +38,8 @@ def show_dry_run(found: DryRun) -> None:
     show(f"nodes that could hold it: {hold.count:,}{named}")
     if found.is_brief:
         show("the queue is long: neither remedies nor a forecast were sought")
+    for note in found.notes:
+        show(f"note: {note}")
 
 
 def show_jobs(jobs: Sequence[Job], whole: Job | None = None) -> None:
@@ -47,7 +52,7 @@ def show_jobs(jobs: Sequence[Job], whole: Job | None = None) -> None:
             job.state,
             str(len(job.attempts)),
             _nodes(job.attempts[-1].nodes) if job.attempts else "",
-            job.reason.code if job.reason.code != job.state else "",
+            _because(job),
             *([job.eta.p50_at if job.eta is not None else ""] if has_eta else []),
         ]
         for job in jobs
@@ -64,6 +69,10 @@ def show_job(job: Job) -> None:
     """Print one job with its attempts."""
     show(f"`{job.id}` of team `{job.team}`: {job.state}")
     show(f"because: {job.reason.sentence} [{job.reason.code}]")
+    if job.use:
+        show(f"uses: {used(job.use)}")
+    if job.idle_since:
+        show(f"idles since: {_to_the_second(job.idle_since)}")
     if job.array and job.array.failed:
         show(f"failed: {_nodes(job.array.failed)}")
     if job.eta is not None:
@@ -71,8 +80,8 @@ def show_job(job: Job) -> None:
     rows = [
         [
             str(one.number),
-            one.started_at or "",
-            one.ended_at or "",
+            _to_the_second(one.started_at),
+            _to_the_second(one.ended_at),
             _nodes(one.nodes),
             "" if one.exit_code is None else str(one.exit_code),
             one.reason,
@@ -82,6 +91,14 @@ def show_job(job: Job) -> None:
     if rows:
         columns = [">attempt", "started", "ended", "nodes", ">exit code", "because"]
         show("", table("", columns, rows))
+    for one in job.attempts:
+        if one.log_bytes_dropped:
+            show(f"note: {dropped(one.number, one.log_bytes_dropped)}")
+
+
+def dropped(attempt: int, count: int) -> str:
+    """Return that bytes of a log are gone."""
+    return f"{count:,} bytes of what attempt {attempt} wrote were dropped, the oldest first"
 
 
 def show_why(answer: Why) -> None:
@@ -132,9 +149,6 @@ def show_nodes(nodes: Sequence[Node]) -> None:
     if rows:
         columns = ["node", "site", "pool", "GPUs", "state", "because", "virtual"]
         show(table("", columns, rows), "")
-    for node in nodes:
-        if node.sentence and node.state != "up":
-            show(f"`{node.id}`: {node.sentence} [{node.cause}]")
     gpus = sum(node.gpus for node in nodes)
     show(f"{count(len(nodes), 'node')}, {count(gpus, 'GPU')}")
 
@@ -155,6 +169,20 @@ def show_tokens(tokens: Sequence[Token]) -> None:
     ]
     columns = ["token", "name", "team", "role", "expires", "revoked", "last used"]
     show(table("", columns, rows))
+
+
+def _to_the_second(moment: str | None) -> str:
+    """Return a moment in UTC for a table; JSON has it whole."""
+    return f"{moment[:10]} {moment[11:19]}Z" if moment else ""
+
+
+def _because(job: Job) -> str:
+    """Return why a job stands where it stands, in a few words; its state alone says nothing."""
+    if job.reason.code != job.state:
+        return job.reason.code
+    if job.idle_since:
+        return f"idles since {_to_the_second(job.idle_since)}"
+    return job.reason.sentence if job.is_over and job.state != "succeeded" else ""
 
 
 def _nodes(names: Sequence[str]) -> str:

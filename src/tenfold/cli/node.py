@@ -10,6 +10,7 @@ from tenfold.cli.live_show import show_nodes
 from tenfold.cli.node_tests import show_refused, show_test, tested_at, wait_for_tests
 from tenfold.cli.output import print_json, show
 from tenfold.client.answers import Taken
+from tenfold.client.calls import NodeVerb
 from tenfold.client.client import Client
 from tenfold.model import hostlist
 from tenfold.model.errors import InputError
@@ -22,6 +23,7 @@ app = App(
 )
 
 Names = Annotated[str, Parameter(help="A node, or several as a host list: n[01-08].")]
+Cause = Annotated[str, Parameter(help="Why, for the record.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
@@ -38,33 +40,25 @@ def list_command(*, as_json: Json = False) -> None:
 
 
 @app.command(name="cordon")
-def cordon_command(nodes: Names, *, as_json: Json = False) -> None:
-    """Let nodes take no new work; what runs there may end."""
-    with Client() as client:
-        _say([client.cordon(name) for name in _names(nodes)], as_json)
+def cordon_command(*nodes: Names, cause: Cause = "", as_json: Json = False) -> None:
+    """Let nodes take no new work; what runs there may end. All of them or none."""
+    _mark(nodes, "cordon", as_json, cause)
 
 
 @app.command(name="uncordon")
-def uncordon_command(nodes: Names, *, as_json: Json = False) -> None:
-    """Let nodes take work again, or say that lost ones are back."""
-    with Client() as client:
-        _say([client.uncordon(name) for name in _names(nodes)], as_json)
+def uncordon_command(*nodes: Names, as_json: Json = False) -> None:
+    """Let nodes take work again, or say that lost ones are back. All of them or none."""
+    _mark(nodes, "uncordon", as_json)
 
 
 @app.command(name="fail")
-def fail_command(
-    nodes: Names,
-    *,
-    cause: Annotated[str, Parameter(help="Why, for the record.")] = "",
-    as_json: Json = False,
-) -> None:
-    """Say that nodes are gone: what runs there is ended and waits again."""
-    with Client() as client:
-        _say([client.fail(name, cause) for name in _names(nodes)], as_json)
+def fail_command(*nodes: Names, cause: Cause = "", as_json: Json = False) -> None:
+    """Say that nodes are gone: what runs there is ended and waits again. All of them or none."""
+    _mark(nodes, "fail", as_json, cause)
 
 
 @app.command(name="test")
-def measure_command(nodes: Names, *, as_json: Json = False) -> None:
+def measure_command(*nodes: Names, as_json: Json = False) -> None:
     """Measure nodes again and hold them against their pool; they take no work meanwhile.
 
     Ends with status 1 where one is refused.
@@ -72,8 +66,7 @@ def measure_command(nodes: Names, *, as_json: Json = False) -> None:
     names = _names(nodes)
     with Client() as client:
         before = tested_at(client)
-        for name in names:
-            client.test_node(name)
+        client.mark_nodes(names, "test")
         found = wait_for_tests(client, names, before)
     if as_json:
         print_json(found)
@@ -85,15 +78,23 @@ def measure_command(nodes: Names, *, as_json: Json = False) -> None:
 
 
 @app.command(name="accept")
-def accept_command(nodes: Names, *, as_json: Json = False) -> None:
-    """Take nodes in spite of their test; who did is recorded."""
+def accept_command(*nodes: Names, as_json: Json = False) -> None:
+    """Take nodes in spite of their test; who did is recorded. All of them or none."""
+    _mark(nodes, "accept", as_json)
+
+
+def _mark(nodes: Sequence[str], verb: NodeVerb, as_json: bool, cause: str = "") -> None:
+    """Ask for all nodes at once: what cannot be done to one is done to none."""
+    names = _names(nodes)
     with Client() as client:
-        _say([client.accept_node(name) for name in _names(nodes)], as_json)
+        _say(client.mark_nodes(names, verb, cause), as_json)
 
 
-def _names(text: str) -> list[str]:
+def _names(texts: Sequence[str]) -> list[str]:
+    if not texts:
+        raise InputError("no-node", "no node was named", "`tenfold node list` names them")
     try:
-        return hostlist.expand(text)
+        return list(dict.fromkeys(name for text in texts for name in hostlist.expand(text)))
     except hostlist.HostlistError as error:
         said = f"the nodes cannot be read: {error}"
         raise InputError("bad-host-list", said, "write them like n[01-08]") from None

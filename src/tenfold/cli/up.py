@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from tenfold.cli.up_care import USUAL, Care
 from tenfold.cli.up_home import check_nodes, first_job, held, keep_nodes, known_nodes
+from tenfold.cli.up_teams import TOGETHER_OR_APART, Teams
 from tenfold.client.place import HOME, home_folder
 from tenfold.model.errors import InputError
 
@@ -71,6 +72,7 @@ def up_command(
     home: Home = None,
     journal: Journal = "",
     care: Care = USUAL,
+    teams: Teams = TOGETHER_OR_APART,
     tls_cert: Certificate = None,
     tls_key: Key = None,
     insecure: Insecure = False,
@@ -106,7 +108,7 @@ def up_command(
             insecure=insecure,
             journal=journal,
         )
-        settings = care.applied(settings, is_virtual=found.is_virtual)
+        settings = teams.applied(care.applied(settings, is_virtual=found.is_virtual))
         _farewell(_serve(settings, found, folder, fleet if demo else None))
 
 
@@ -178,9 +180,14 @@ def _demo_lines(home: Path, found: "Ground") -> list[str]:
 
 
 def _greet(it: "Started", says: str, home: Path, more: Sequence[str]) -> None:
+    if it.trouble is not None:
+        sys.stderr.write(f"warning: no work is taken yet: {it.trouble.sentence}\n")
+        sys.stderr.write(f"hint: {it.url}/readyz tells when it is; questions are answered\n")
+        sys.stderr.flush()
     _say(f"tenfold runs at {it.url}")
     _say(f"nodes: {says}")
     _say(f"state: {home}")
+    _say(f"teams: {it.teams}")
     if it.admin_token is not None:
         _say(f"admin token, shown this once: {it.admin_token}")
     _say(f"try: {_asking(home)}tenfold job submit {quote(str(first_job(home)))} --follow")

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from tenfold.cli.quantities import seconds
+
 if TYPE_CHECKING:
     from tenfold.server.settings import Settings
 
@@ -29,6 +31,12 @@ Acceptance = Annotated[
 AcceptanceBand = Annotated[
     float, Parameter(help="How far below its pool a node may be; 0.2 refuses what is 20% slower.")
 ]
+IdleAfter = Annotated[
+    str, Parameter(help="How long a job uses nothing before it is said to idle; 0 never. 15m.")
+]
+IdleBelow = Annotated[
+    float, Parameter(help="Percent of its GPUs below which a job uses nothing. 5.")
+]
 
 
 @Parameter(name="*")
@@ -42,6 +50,8 @@ class Care:
     blame_share: BlameShare = 0.1
     acceptance: Acceptance = None
     acceptance_band: AcceptanceBand = 0.2
+    idle_after: IdleAfter = "15m"
+    idle_below: IdleBelow = 5
 
     def applied(self, settings: "Settings", *, is_virtual: bool) -> "Settings":
         """Return settings with these; nodes that only stand for nodes are not measured."""
@@ -50,6 +60,7 @@ class Care:
 
         from tenfold.compose.accepting import rule_of  # noqa: PLC0415
         from tenfold.compose.blaming import blaming_of  # noqa: PLC0415
+        from tenfold.decide.detect.idle import idle_rule_of  # noqa: PLC0415
         from tenfold.live.local.pruning import Kept  # noqa: PLC0415
 
         return replace(
@@ -58,8 +69,14 @@ class Care:
             kept=Kept(days=self.keep_logs_days, gib=self.keep_logs_gib),
             blaming=blaming_of(self.blame_share),
             acceptance=rule_of(self.acceptance_band),
+            idling=idle_rule_of(_idle_s(self.idle_after), self.idle_below),
+            asks_gpus=not is_virtual,
             tests_nodes=not is_virtual if self.acceptance is None else self.acceptance,
         )
+
+
+def _idle_s(text: str) -> float:
+    return 0.0 if text.strip() == "0" else seconds(text, "--idle-after")
 
 
 USUAL = Care()

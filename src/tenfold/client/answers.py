@@ -24,6 +24,8 @@ class Submitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Members of an array; 0 for one job."""
     members: tuple[str, ...] = ()
     """The first of them by name."""
+    notes: tuple[str, ...] = ()
+    """What was asked for and will not be looked at there."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -48,6 +50,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     exit_code: int | None = None
     reason: str = ""
+    log_bytes_dropped: int | UnsetType = UNSET
+    """Bytes of its log that are gone because it wrote too many; `UNSET` where none are."""
 
 
 class Reason(Struct, frozen=True, kw_only=True):
@@ -76,6 +80,18 @@ class Members(Struct, frozen=True, kw_only=True):
     """The first of those that failed."""
 
 
+class Use(Struct, frozen=True, kw_only=True):
+    """What a job that runs used, at the last look."""
+
+    at: str | None = None
+    measure: str = ""
+    """`gpu` asked its devices; `cpu` stands in where they are only numbers, or it holds none."""
+    share: float = 0.0
+    """By `gpu` of all its devices' time; by `cpu` in CPUs."""
+    gpu_memory_bytes: int | None = None
+    """On its devices, where they were asked."""
+
+
 class Job(Struct, frozen=True, kw_only=True):
     """One job as it stands, or an array as a whole."""
 
@@ -88,6 +104,10 @@ class Job(Struct, frozen=True, kw_only=True):
     eta: Eta | None = None
     array: Members | UnsetType = UNSET
     """Its members, where the name is that of an array; else `UNSET`, which is not written."""
+    use: Use | UnsetType = UNSET
+    """What it uses, where it runs and was measured; else `UNSET`."""
+    idle_since: str | UnsetType | None = UNSET
+    """Since when it has used next to nothing of what it holds; else `UNSET`."""
 
     @property
     def is_over(self) -> bool:
@@ -98,6 +118,37 @@ class Job(Struct, frozen=True, kw_only=True):
     def exit_code(self) -> int | None:
         """What its last attempt left behind; None where there is none, or it still runs."""
         return self.attempts[-1].exit_code if self.attempts else None
+
+
+class IdleJob(Struct, frozen=True, kw_only=True):
+    """One job that idles."""
+
+    id: str
+    team: str = ""
+    kind: str = ""
+    gpus: float = 0.0
+    idle_since: str | None = None
+    gpu_hours_lost: float = 0.0
+    use: Use | None = None
+
+
+class IdleTeam(Struct, frozen=True, kw_only=True):
+    """What the jobs of one team hold for nothing."""
+
+    team: str
+    jobs: int = 0
+    gpus: float = 0.0
+    gpu_hours_lost: float = 0.0
+
+
+class Idle(Struct, frozen=True, kw_only=True):
+    """Who idles now; hours are lost since each began to."""
+
+    at: str | None = None
+    gpus: float = 0.0
+    gpu_hours_lost: float = 0.0
+    teams: tuple[IdleTeam, ...] = ()
+    jobs: tuple[IdleJob, ...] = ()
 
 
 class JobPage(Struct, frozen=True, kw_only=True):
@@ -115,6 +166,12 @@ class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: str
     count: int = 0
     """Members of an array that it was about; 0 for one job."""
+
+
+class NodesTaken(Struct, frozen=True, kw_only=True):
+    """How several nodes stand after what was asked of all of them."""
+
+    nodes: tuple[Taken, ...]
 
 
 class Why(Struct, frozen=True, kw_only=True):
@@ -193,6 +250,8 @@ class DryRun(Struct, frozen=True, kw_only=True):
     eta: Eta | None = None
     is_brief: bool = False
     """Whether the queue was too long to try remedies or to forecast."""
+    notes: tuple[str, ...] = ()
+    """What is asked for and would not be looked at there."""
 
 
 class Node(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -11,6 +12,7 @@ from tenfold.client import calls
 from tenfold.client.answers import (
     DryRun,
     FleetNow,
+    Idle,
     Job,
     JobPage,
     JobState,
@@ -102,7 +104,7 @@ class AsyncClient:
         """Return a job as it stands; with `eta`, when it will start, which may take seconds."""
         return await self._ask(calls.show(job_id, eta=eta))
 
-    async def page(
+    async def page(  # noqa: PLR0913 - each is a bound of its own, by name
         self,
         *,
         team: str | None = None,
@@ -111,10 +113,19 @@ class AsyncClient:
         array: str | None = None,
         before: int | None = None,
         limit: int = 100,
+        idle: bool = False,
     ) -> JobPage:
         """Return a page of jobs, the newest first; `since` is a moment in ISO 8601."""
         return await self._ask(
-            calls.page(team=team, state=state, since=since, array=array, before=before, limit=limit)
+            calls.page(
+                team=team,
+                state=state,
+                since=since,
+                array=array,
+                before=before,
+                limit=limit,
+                idle=idle or None,
+            )
         )
 
     async def jobs(
@@ -180,9 +191,19 @@ class AsyncClient:
         """Take a node in spite of its acceptance test."""
         return await self._ask(calls.mark(node_id, "accept"))
 
+    async def mark_nodes(
+        self, node_ids: Sequence[str], verb: calls.NodeVerb, cause: str = ""
+    ) -> tuple[Taken, ...]:
+        """Do one thing to several nodes in one request: to all of them, or to none."""
+        return (await self._ask(calls.mark_nodes(node_ids, verb, cause))).nodes
+
     async def fleet(self) -> FleetNow:
         """Return the fleet in a few figures."""
         return await self._ask(calls.fleet())
+
+    async def idle(self) -> Idle:
+        """Return who holds GPUs and does not use them."""
+        return await self._ask(calls.idle())
 
     async def who_am_i(self) -> Token:
         """Return whose token this is."""
@@ -218,9 +239,11 @@ class AsyncClient:
                 patience.there()
                 if job.is_over:
                     return job
-            if ends_s is not None and monotonic() + pause_s > ends_s:
+            left_s = inf if ends_s is None else ends_s - monotonic()
+            if left_s <= 0:
                 break
-            await asyncio.sleep(pause_s)
+            # The last look comes when the time is up, and not before.
+            await asyncio.sleep(min(pause_s, left_s))
         raise not_over(job_id, timeout_s)
 
     @overload

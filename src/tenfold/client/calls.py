@@ -5,7 +5,7 @@ Both clients carry out the same values, so that they cannot come to differ.
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Required, TypedDict, TypeVar
+from typing import Any, Generic, Literal, Required, TypedDict, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -19,6 +19,7 @@ API = "/api/v1"
 PAGE_MOST = 1_000
 Answer = TypeVar("Answer")
 Params = dict[str, str]
+NodeVerb = Literal["cordon", "uncordon", "fail", "test", "accept"]
 
 
 class JobKeys(TypedDict, total=False):
@@ -44,6 +45,7 @@ class JobKeys(TypedDict, total=False):
     checkpoint: Mapping[str, str | float]
     grace: str | float
     silent_limit: str | float
+    idle_after: str | float
     kind: str
     off_peak: bool
     within: str
@@ -122,6 +124,11 @@ def why(job_id: str, *, seek: str, eta: bool) -> Call[answers.Why]:
     return _get(f"{_job(job_id)}/why", answers.Why, seek=seek, eta=eta or None)
 
 
+def idle() -> Call[answers.Idle]:
+    """Look at who idles."""
+    return _get("/fleet/idle", answers.Idle)
+
+
 def nodes() -> Call[answers.Nodes]:
     """Look at the nodes."""
     return _get("/nodes", answers.Nodes)
@@ -132,6 +139,14 @@ def mark(node_id: str, verb: str, cause: str = "") -> Call[answers.Taken]:
     params = {"cause": cause} if cause else {}
     path = f"/nodes/{quote(node_id, safe='')}/{verb}"
     return Call(method="POST", path=API + path, answer=answers.Taken, params=params)
+
+
+def mark_nodes(
+    node_ids: Sequence[str], verb: NodeVerb, cause: str = ""
+) -> Call[answers.NodesTaken]:
+    """Do one thing to several nodes, to all of them or to none."""
+    body = {"nodes": list(node_ids), "verb": verb, **({"cause": cause} if cause else {})}
+    return _post("/nodes", answers.NodesTaken, body)
 
 
 def fleet() -> Call[answers.FleetNow]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -10,6 +11,7 @@ from tenfold.client import calls
 from tenfold.client.answers import (
     DryRun,
     FleetNow,
+    Idle,
     Job,
     JobPage,
     JobState,
@@ -101,7 +103,7 @@ class Client:
         """Return a job as it stands; with `eta`, when it will start, which may take seconds."""
         return self._ask(calls.show(job_id, eta=eta))
 
-    def page(
+    def page(  # noqa: PLR0913 - each is a bound of its own, by name
         self,
         *,
         team: str | None = None,
@@ -110,10 +112,19 @@ class Client:
         array: str | None = None,
         before: int | None = None,
         limit: int = 100,
+        idle: bool = False,
     ) -> JobPage:
         """Return a page of jobs, the newest first; `since` is a moment in ISO 8601."""
         return self._ask(
-            calls.page(team=team, state=state, since=since, array=array, before=before, limit=limit)
+            calls.page(
+                team=team,
+                state=state,
+                since=since,
+                array=array,
+                before=before,
+                limit=limit,
+                idle=idle or None,
+            )
         )
 
     def jobs(
@@ -178,9 +189,19 @@ class Client:
         """Take a node in spite of its acceptance test."""
         return self._ask(calls.mark(node_id, "accept"))
 
+    def mark_nodes(
+        self, node_ids: Sequence[str], verb: calls.NodeVerb, cause: str = ""
+    ) -> tuple[Taken, ...]:
+        """Do one thing to several nodes in one request: to all of them, or to none."""
+        return self._ask(calls.mark_nodes(node_ids, verb, cause)).nodes
+
     def fleet(self) -> FleetNow:
         """Return the fleet in a few figures."""
         return self._ask(calls.fleet())
+
+    def idle(self) -> Idle:
+        """Return who holds GPUs and does not use them."""
+        return self._ask(calls.idle())
 
     def who_am_i(self) -> Token:
         """Return whose token this is."""
@@ -216,9 +237,11 @@ class Client:
                 patience.there()
                 if job.is_over:
                     return job
-            if ends_s is not None and monotonic() + pause_s > ends_s:
+            left_s = inf if ends_s is None else ends_s - monotonic()
+            if left_s <= 0:
                 break
-            sleep(pause_s)
+            # The last look comes when the time is up, and not before.
+            sleep(min(pause_s, left_s))
         raise not_over(job_id, timeout_s)
 
     @overload

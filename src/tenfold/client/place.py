@@ -6,6 +6,7 @@ is shown to that address and to no other.
 """
 
 import os
+import pwd
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +19,8 @@ URL = "TENFOLD_URL"
 TOKEN = "TENFOLD_TOKEN"
 HOME = "TENFOLD_HOME"
 ADDRESS = "address.json"
+SYSTEM = Path("/var/lib/tenfold")
+"""The state folder of root. Its own folder is closed to others, and so to the users of teams."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -56,14 +59,25 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 def home_folder(stated: Path | None = None) -> Path:
-    """Return the state folder: the one stated, `TENFOLD_HOME`, or one under the user's data."""
+    """Return the state folder: the one stated, `TENFOLD_HOME`, or one under the user's data.
+
+    Root's is that of the system, unless there is one under its data already.
+    """
     if stated is not None:
         return stated.expanduser()
     named = os.environ.get(HOME)
     if named:
         return Path(named).expanduser()
     data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "tenfold"
+    if data:
+        return Path(data) / "tenfold"
+    own = Path.home() / ".local" / "share" / "tenfold"
+    return SYSTEM if _is_roots(own) and not own.exists() else own
+
+
+def _is_roots(folder: Path) -> bool:
+    """Tell whether a folder lies at home, and that is root's; `HOME` may name another."""
+    return os.geteuid() == 0 and folder.is_relative_to(pwd.getpwuid(0).pw_dir)
 
 
 def address_in(home: Path) -> Address | None:

@@ -21,6 +21,14 @@ class SteadyClock:
         """Return the time; never less than before, nor less than it was told to begin with."""
         return Millis(self._offset_ms + _passed_ms())
 
+    def ahead_ms(self) -> int:
+        """Return how far it is ahead of the machine's own clock; below 0 means behind.
+
+        It begins ahead where the last record says later than the machine does, and comes to
+        differ where somebody sets the clock of the machine.
+        """
+        return self.now_ms() - time.time_ns() // 1_000_000
+
     def wait(self, descriptors: Sequence[int], timeout_ms: int | None) -> None:
         """Return when one of these can be read, after `timeout_ms`, or after a day at most."""
         poll = select.poll()

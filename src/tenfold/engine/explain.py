@@ -8,7 +8,7 @@ asked of a decider.
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.loop import Decider
@@ -50,6 +50,7 @@ Code = Literal[
     "order-refused",
     "resized",
     "idled",
+    "busy",
     "stop-ordered",
     "stopped",
     "idle-reclaimed",
@@ -248,6 +249,8 @@ class _Teller:
         elif isinstance(event, JobIdled):
             held = f"{_gpus(run.slots)} GPUs" if _gpus(run.slots) != 1 else "1 GPU"
             self._add(at_ms, "idled", f"it holds {held} and does nothing with them")
+        elif event.cause is not UNSET:
+            self._add(at_ms, "busy", event.cause.sentence)
 
     def _note_end(self, event: JobEnded) -> None:
         run, at_ms = self._fleet.running[self._job_id], event.at_ms

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, field
 from msgspec.structs import replace
 
 from tenfold.files.document import read_document
@@ -36,7 +36,14 @@ Span = (
 )
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
-OURS = ("TENFOLD_", "PET_", "CUDA_VISIBLE_DEVICES", "MASTER_ADDR", "MASTER_PORT")
+OURS = (
+    "TENFOLD_",
+    "PET_",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+)
 """Variables that are set for every job, and so cannot be its own."""
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
 _UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
@@ -82,6 +89,7 @@ class SubmissionRow(Row, frozen=True, kw_only=True):
     checkpoint: CheckpointRow | None = None
     grace: Span | None = None
     silent_limit: Span | None = None
+    idle_after: Span | None = None
     kind: JobKind = "batch"
     off_peak: bool = False
     within: Level = ""
@@ -111,6 +119,8 @@ def submission_of(
     `team` is that of whoever asks, for requests that name none.
     """
     row = read_row(SubmissionRow, dict(values), (), findings)
+    if isinstance(line := values.get("command"), str):
+        findings[:] = [_as_arguments(one, line) for one in findings]
     if row is not None:
         findings += _faults(row)
     if row is None or findings:
@@ -125,6 +135,14 @@ def submission_of(
         terms=_terms(row),
         array=row.array or 0,
     )
+
+
+def _as_arguments(one: Finding, line: str) -> Finding:
+    """Return the fault of a command that is a line for a shell with what to write instead."""
+    if one.path != ("command",):
+        return one
+    said = "`command` is a line, and takes a list of arguments: no shell reads it"
+    return replace(one, message=said, hint=f'write ["sh", "-c", {line[:60]!r}]')
 
 
 def _shape(row: SubmissionRow) -> Shape:
@@ -170,6 +188,7 @@ def _terms(row: SubmissionRow) -> Terms | None:
         most_gpus=elastic.max * per_node if elastic else 0,
         after=tuple(JobId(name) for name in row.after),
         off_peak=row.off_peak,
+        idle_ms=UNSET if row.idle_after is None else _millis(row.idle_after) or UNSET,
     )
     return None if terms == Terms() else terms
 
@@ -184,7 +203,7 @@ def _faults(row: SubmissionRow) -> Iterator[Finding]:
         yield _wrong("nodes", said, "ask for `gpus_per_node`, or for one node")
     if row.elastic is not None:
         yield from _elastic_faults(row, row.elastic)
-    for key in ("time_limit", "grace", "silent_limit"):
+    for key in ("time_limit", "grace", "silent_limit", "idle_after"):
         yield from _span_faults(getattr(row, key), (key,))
     if row.checkpoint is not None:
         yield from _span_faults(row.checkpoint.interval, ("checkpoint", "interval"))

@@ -156,7 +156,8 @@ class Fleet:
                 self.promises.pop(action.job_id, None)
         elif type(action) is StopJob:
             run = self.running[action.job_id]
-            self.running[action.job_id] = replace(run, stopping=True)
+            reclaimed = True if action.cause == "idle" else UNSET
+            self.running[action.job_id] = replace(run, stopping=True, reclaimed=reclaimed)
             if action.cause == "preempted":
                 self.evictions.append(event.at_ms)
         elif type(action) is ResizeJob:
@@ -177,6 +178,8 @@ class Fleet:
     def _job_ended(self, event: JobEnded) -> None:
         run = self.running.pop(event.job_id)
         self._give(run.slots, run.job.shape)
+        if self.idle:
+            self.idle.pop(event.job_id, None)
         if run.job.terms is not None:
             self._leave_terms(run)
         if self._dependents.awaited:
@@ -193,6 +196,8 @@ class Fleet:
         run = self.running.pop(event.job_id, None)
         if run is not None:
             job, slots, ran_ms = run.job, run.slots, event.at_ms - run.started_ms
+            if self.idle:
+                self.idle.pop(event.job_id, None)
             if job.terms is not None:
                 self._leave_terms(run)
         else:
@@ -232,7 +237,6 @@ class Fleet:
 
     def _leave_terms(self, run: Run) -> None:
         """Clear away what only runs of jobs with terms have."""
-        self.idle.pop(run.job.id, None)
         if run.becoming is not None:
             self._give(more_than(run.becoming, run.slots), run.job.shape)
 
@@ -243,7 +247,7 @@ class Fleet:
             self.pending[action.job_id] = order.job
             self.trouble.refused(event, order.job)
         elif type(action) is StopJob and (run := self.running.get(action.job_id)):
-            self.running[action.job_id] = replace(run, stopping=False)
+            self.running[action.job_id] = replace(run, stopping=False, reclaimed=UNSET)
         elif type(action) is ResizeJob and (run := self.running.get(action.job_id)):
             self._give(more_than(action.slots, run.slots), run.job.shape)
             self.running[action.job_id] = replace(run, becoming=None)

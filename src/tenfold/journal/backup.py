@@ -32,7 +32,10 @@ def back_up(store: Store, path: Path, *, force: bool = False) -> None:
     half = path.with_name(f".{path.name}.half")
     try:
         half.unlink(missing_ok=True)
+        # It holds what the journal holds, so nobody else may read it either.
+        half.touch(mode=0o600)
         _copy(source, half)
+        check_copy(half)
         _sync(half)
         half.replace(path)
         _sync(path.parent)
@@ -91,9 +94,6 @@ def _copy(source: Path, target: Path) -> None:
         live.backup(copy, pages=-1)
         # Without a write-ahead file beside it, a copy can be moved as one file.
         copy.execute("PRAGMA journal_mode=DELETE")
-        found = copy.execute("PRAGMA integrity_check").fetchone()[0]
-        if found != "ok":
-            raise sqlite3.DatabaseError(found)
 
 
 def _sync(path: Path) -> None:

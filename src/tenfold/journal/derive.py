@@ -176,12 +176,16 @@ class Draft:
 
     def _job_stopped(self, event: JobStopped) -> None:
         self._stands(event.job_id, event.at_ms, "pending", event.cause)
-        self._ends(event.job_id, event.at_ms, event.cause, event.exit_code)
+        self._ends(event.job_id, _over_at(event), event.cause, event.exit_code)
 
     def _job_ended(self, event: JobEnded) -> None:
         said = "" if event.mishap is UNSET else event.mishap.said or ""
-        self._stands(event.job_id, event.at_ms, STATE_OF[event.status], event.status, said)
-        self._ends(event.job_id, event.at_ms, event.status, event.exit_code)
+        said = said or _taken_back(event.by)
+        reason, row = str(event.status), self.jobs.get(event.job_id)
+        if reason == "cancelled" and event.by is UNSET and row is not None and _is_reclaimed(row):
+            reason, said = row.reason, row.sentence
+        self._stands(event.job_id, event.at_ms, STATE_OF[event.status], reason, said)
+        self._ends(event.job_id, _over_at(event), reason, event.exit_code)
 
     def _job_refused(self, event: JobRefused) -> None:
         code, sentence = "refused", ""
@@ -190,7 +194,8 @@ class Draft:
         self._stands(event.job_id, event.at_ms, "failed", code, sentence)
 
     def _job_cancelled(self, event: JobCancelled) -> None:
-        self._stands(event.job_id, event.at_ms, "cancelled", "cancelled")
+        said = _taken_back(event.by)
+        self._stands(event.job_id, event.at_ms, "cancelled", "cancelled", said)
 
     def _node_joined(self, event: NodeJoined) -> None:
         node = event.node
@@ -276,6 +281,20 @@ class Draft:
                 row, state=state, cause=cause, sentence=sentence, changed_ms=at_ms
             )
             self.changed_nodes[node_id] = None
+
+
+def _is_reclaimed(row: JobRow) -> bool:
+    """Tell whether a job was told to end because it idles."""
+    return row.state == "stopping" and row.reason == "idle"
+
+
+def _taken_back(by: str | UnsetType) -> str:
+    return "" if by is UNSET else f"{by} took it back"
+
+
+def _over_at(event: JobStopped | JobEnded) -> int:
+    """Return when the last process was gone; the fact itself may be from much later."""
+    return event.at_ms if event.ended_ms is UNSET else event.ended_ms
 
 
 def _nodes(slots: tuple[Slot, ...]) -> tuple[NodeId, ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.recording import Line
@@ -33,10 +33,16 @@ from tenfold.model.events import ActionOrdered, Event, JobSubmitted
 
 PAGE = 10_000
 """Events in one reading."""
+PAGE_CHARACTERS = 8 << 20
+"""After so much of them a page ends sooner: a submission may have megabytes."""
+ROWS_AHEAD = 64
+"""Rows that a database server may send before they are asked for."""
 JOBS_MOST = 1_000
 """Jobs in one page of a listing."""
 NAMES_AT_ONCE = 500
 """Names in one question: databases limit how many there may be."""
+NAMED_MOST = 30_000
+"""Names that a listing may be bound to, by the same limit."""
 
 NO_MORE: tuple[int, Cycle | None] = (0, None)
 
@@ -57,11 +63,11 @@ def event_pages(store: Store, seq: int = 0, last: int | None = None) -> Iterator
         if last is not None:
             question = question.where(EVENTS.c.seq <= last)
         with store.reading() as connection:
-            rows = connection.execute(question.order_by(EVENTS.c.seq).limit(PAGE)).all()
+            rows = _page(connection, question.order_by(EVENTS.c.seq).limit(PAGE))
         if not rows:
             return
-        yield _decoded([(row[0], row[1]) for row in rows])
         seq = rows[-1][0]
+        yield _decoded(rows)
 
 
 def lines_between(store: Store, first: int = 1, last: int | None = None) -> Iterator[Line]:
@@ -89,6 +95,8 @@ class Within(NamedTuple):
     """Jobs that came no earlier."""
     array: str | None = None
     """Members of this array alone."""
+    named: Sequence[str] | None = None
+    """These alone."""
 
 
 def jobs(
@@ -101,7 +109,7 @@ def jobs(
     within: Within | None = None,
 ) -> list[JobRow]:
     """Return jobs, the newest first; `before` is the `seq` of the last one already seen."""
-    since_ms, array = within or Within()
+    since_ms, array, named = within or Within()
     question = select(JOBS)
     if team is not None:
         question = question.where(JOBS.c.team == team)
@@ -113,6 +121,8 @@ def jobs(
         question = question.where(JOBS.c.submitted_ms >= since_ms)
     question = question.order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, JOBS_MOST)))
     with store.reading() as connection:
+        if named is not None:
+            question = question.where(JOBS.c.id.in_(named[:NAMED_MOST]))
         if array is not None:
             question = question.where(members_of(connection, array))
         return [job_row(row) for row in connection.execute(question).mappings()]
@@ -160,15 +170,16 @@ def open_submissions(store: Store) -> list[tuple[JobRow, JobSubmitted]]:
         .where(JOBS.c.state.not_in(OVER))
         .order_by(JOBS.c.seq)
     )
+    told: list[tuple[JobRow, JobSubmitted]] = []
     with store.reading() as connection:
-        rows = [dict(row) for row in connection.execute(question).mappings()]
-    bodies: list[str] = [row.pop("body") for row in rows]
-    told = _decoded([(row["seq"], body) for row, body in zip(rows, bodies, strict=True)])
-    return [
-        (JobRow(**row), event)
-        for row, (_, event) in zip(rows, told, strict=True)
-        if isinstance(event, JobSubmitted)
-    ]
+        ahead = connection.execution_options(stream_results=True, max_row_buffer=ROWS_AHEAD)
+        # One after the other: what was written of a job may be many times what is kept of it.
+        for found in ahead.execute(question).mappings():
+            row = dict(found)
+            event = _one(row["seq"], row.pop("body"))
+            if isinstance(event, JobSubmitted):
+                told.append((JobRow(**row), event))
+    return told
 
 
 def last_number(connection: Connection) -> int:
@@ -225,6 +236,20 @@ def _cycles(store: Store, first: int, last: int) -> Iterator[tuple[int, Cycle | 
         rows = connection.execute(question).all()
     for row in rows:
         yield row[0], _CYCLE.decode(row[1])
+
+
+def _page(connection: Connection, question: "Select[int, str]") -> list[tuple[int, str]]:
+    """Return rows as far as they fit into a page, one at least."""
+    ahead = {"stream_results": True, "max_row_buffer": ROWS_AHEAD}
+    rows: list[tuple[int, str]] = []
+    held = 0
+    with connection.execution_options(**ahead).execute(question) as found:
+        for row in found:
+            rows.append((row[0], row[1]))
+            held += len(row[1])
+            if held >= PAGE_CHARACTERS:
+                break
+    return rows
 
 
 def _decoded(rows: Sequence[tuple[int, str]]) -> list[Numbered]:

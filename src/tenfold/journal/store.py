@@ -8,9 +8,20 @@ than this program is brought up to date before anything is read.
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
@@ -41,6 +52,8 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.dialect = engine.dialect.name
+        self.writes_since_s: float | None = None
+        """Since when a transaction that writes has not come to its end, by the monotonic clock."""
 
     @property
     def name(self) -> str:
@@ -65,8 +78,15 @@ class Store:
     @contextmanager
     def writing(self) -> Generator[Connection, None, None]:
         """Give a connection whose changes are on the disk when the block ends, or not made."""
-        with self.engine.connect().execution_options(**WRITES) as connection, connection.begin():
-            yield connection
+        self.writes_since_s = monotonic()
+        try:
+            with (
+                self.engine.connect().execution_options(**WRITES) as connection,
+                connection.begin(),
+            ):
+                yield connection
+        finally:
+            self.writes_since_s = None
 
     def close(self) -> None:
         """Let go of every connection."""
@@ -102,6 +122,9 @@ def open_store(
     try:
         with store.reading() as connection:
             found = revision_of(connection)
+            if not found and store.dialect == "sqlite" and inspect(connection).get_table_names():
+                # A database server may well have tables of others; a file is one program's.
+                raise _no_journal(store.name)
         if found != HEAD and (upgrades or found > HEAD or not found):
             if not (upgrades or found):
                 raise _no_journal(store.name)

@@ -148,7 +148,7 @@ class Trials:
 
     def test(self, node: NodeId, now_ms: Millis, facts: list[Event]) -> Reason | None:
         """Test a node again, which takes no work meanwhile; return why that cannot be."""
-        reason = self._untestable(node)
+        reason = self.untestable(node)
         if reason is not None:
             return reason
         is_up = self._view.states[node] == "up"
@@ -160,6 +160,18 @@ class Trials:
 
     def accept(self, node: NodeId, by: str, now_ms: Millis, facts: list[Event]) -> Reason | None:
         """Take a node in spite of its test; return why there is nothing to be taken."""
+        reason = self.unacceptable(node)
+        if reason is not None:
+            return reason
+        known = self._known[node]
+        self._known[node] = replace(known, accepted_by=by)
+        facts.append(NodeAccepted(now_ms, node, by))
+        if self._view.states[node] == "cordoned":
+            facts.append(NodeReturned(now_ms, node))
+        return None
+
+    def unacceptable(self, node: NodeId) -> Reason | None:
+        """Return why there is nothing to be taken in spite of a test."""
         known = self._known.get(node)
         if node not in self._view.nodes:
             return Reason("no-such-node", f"there is no node `{node}`")
@@ -167,10 +179,6 @@ class Trials:
             return Reason("node-not-refused", f"no test has refused node `{node}`")
         if self._is_wanted(node):
             return Reason("node-under-test", f"node `{node}` is being tested")
-        self._known[node] = replace(known, accepted_by=by)
-        facts.append(NodeAccepted(now_ms, node, by))
-        if self._view.states[node] == "cordoned":
-            facts.append(NodeReturned(now_ms, node))
         return None
 
     def back(self, node: NodeId, now_ms: Millis) -> list[Event]:
@@ -254,7 +262,8 @@ class Trials:
         others = [peer for peer in alike if peer.node_id != node.id]
         return others or alike
 
-    def _untestable(self, node: NodeId) -> Reason | None:
+    def untestable(self, node: NodeId) -> Reason | None:
+        """Return why a node cannot be tested again now."""
         if node not in self._view.nodes:
             return Reason("no-such-node", f"there is no node `{node}`")
         if self._judge is None:

@@ -5,9 +5,9 @@ over. An attempt that ended before it was seen to start has started all the same
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tenfold.fleet.trouble import after_crash
@@ -45,6 +45,8 @@ from tenfold.model.work import Work
 Why = StopCause | Literal["cancelled", "timeout", "resize"]
 SavedAt = Callable[[Job, Work], Millis | None]
 """Tells when the newest checkpoint of a job was made that can be trusted."""
+SEEN_LATE_MS = 100
+"""An end that is seen within this time is taken to have come when it was seen."""
 STALE = "stale-order"
 """An executor's word for an attempt that a newer one has overtaken."""
 
@@ -62,12 +64,23 @@ class Live(Struct):
     """Devices by slot."""
     why: Why | None = None
     """For what it was told to stop."""
+    by: str = ""
+    """Who took its job back, where somebody did."""
     becoming: tuple[Slot, ...] | None = None
     """The slots of the attempt that follows it."""
     becomes: int = 0
     """The number of that attempt."""
     resizes: bool = False
     """Whether this attempt goes on for one that was stopped to be resized."""
+
+
+@runtime_checkable
+class AheadClock(Protocol):
+    """A clock that knows how it differs from that of the machine."""
+
+    def ahead_ms(self) -> int:
+        """Return by how much it shows more."""
+        ...
 
 
 class Attempts:
@@ -84,6 +97,8 @@ class Attempts:
         self._book = book
         self._view = view
         self._saved_at = saved_at
+        self.clock: AheadClock | None = None
+        """Tells when an end was by the loop's time; without it, ends are when they are seen."""
         self._devices = Devices({node.id: node.gpus for node in view.nodes.values()})
         self._live: dict[JobId, Live] = {}
         self._over: list[tuple[JobId, int]] = []
@@ -114,14 +129,14 @@ class Attempts:
         live.becoming, live.becomes = slots, self._book.begin(live.job.id)
         self.stop(live, "resize")
 
-    def withdraw(self, live: Live, now_ms: Millis) -> list[Event]:
+    def withdraw(self, live: Live, by: str, now_ms: Millis) -> list[Event]:
         """Take back an order that was put off, and its job with it."""
         reason = Reason("cancelled", f"job `{live.job.id}` was cancelled before it started")
         self._let_go(live)
         self._book.close(live.job.id)
         return [
             ActionRefused(now_ms, StartJob(live.job.id, live.slots), reason),
-            JobCancelled(now_ms, live.job.id),
+            JobCancelled(now_ms, live.job.id, by or UNSET),
         ]
 
     def leave(self, node: NodeId) -> None:
@@ -199,7 +214,7 @@ class Attempts:
         elif run.becoming is not None:
             live.becoming, live.becomes, live.why = run.becoming, last, "resize"
         elif run.stopping:
-            live.why = "preempted"
+            live.why = "preempted" if run.reclaimed is UNSET else "idle"
         return live, attempts.get(newest)
 
     def _hold(self, live: Live, state: AttemptState) -> None:
@@ -248,6 +263,7 @@ class Attempts:
         if live.started_ms is None:
             live.started_ms = now_ms
             facts.append(_begun(live, now_ms))
+        began_ms = live.started_ms
         if seen.how == "stopped" and live.why == "resize" and live.becoming is not None:
             self._let_go(live)
             follows = Live(live.job, live.becoming, live.becomes, resizes=True)
@@ -256,6 +272,11 @@ class Attempts:
             return facts
         outcome = self._outcome(live, seen, now_ms)
         code = 128 + seen.signal if seen.signal is not None else seen.exit_code
+        if self.clock is not None:
+            # Executors write the time of the machine, from which the loop's may differ.
+            ended_ms = max(began_ms, Millis(seen.at_ms + self.clock.ahead_ms()))
+            if now_ms - ended_ms >= SEEN_LATE_MS:
+                outcome = replace(outcome, ended_ms=ended_ms)
         return [*facts, outcome if code is None else replace(outcome, exit_code=code)]
 
     def lost(self, seen: AttemptLost, now_ms: Millis) -> list[Event]:
@@ -263,7 +284,7 @@ class Attempts:
         live = self._of(seen.job_id, seen.attempt)
         if live is None:
             return []
-        if live.why == "cancelled":
+        if live.why in ("cancelled", "idle"):
             facts: list[Event] = [] if live.started_ms is not None else [_begun(live, now_ms)]
             return [*facts, self._over_with(live, now_ms, "cancelled")]
         stopped = self._stopped(live, now_ms, "node-lost")
@@ -291,6 +312,9 @@ class Attempts:
                     return self._over_with(live, now_ms, _told_before(live, seen))
                 case "cancelled" | "timeout" as status:
                     return self._over_with(live, now_ms, status)
+                case "idle":
+                    # A session that idles is over; nobody would come back to it.
+                    return self._over_with(live, now_ms, "cancelled")
                 case "resize":
                     return self._stopped(live, now_ms, "moved")
                 case cause:
@@ -310,7 +334,8 @@ class Attempts:
     def _over_with(self, live: Live, now_ms: Millis, status: JobStatus) -> JobEnded:
         self._let_go(live)
         self._book.close(live.job.id)
-        return JobEnded(now_ms, live.job.id, status)
+        by = live.by if status == "cancelled" and live.by else UNSET
+        return JobEnded(now_ms, live.job.id, status, by=by)
 
     def _stopped(self, live: Live, now_ms: Millis, cause: StopCause) -> JobStopped:
         past = self._view.past.get(live.job.id)

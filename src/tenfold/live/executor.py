@@ -147,6 +147,10 @@ class MemberLog(Struct, frozen=True, kw_only=True):
     """The same files under names that stay, each with the byte of the whole at which it begins."""
     is_gone: bool = False
     """Whether the attempt was never begun, or all that was kept of it was removed."""
+    bytes_dropped: int = 0
+    """What this member wrote before all that is kept, and is gone."""
+    bytes_dropped_in_all: int = 0
+    """What is gone of all members of an attempt that is over."""
 
 
 class Executor(Protocol):

@@ -17,6 +17,7 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.node import Node
 from tenfold.model.reason import Reason
 from tenfold.model.submission import Submission, SubmitKey
+from tenfold.model.units import Millis
 
 
 class Submit(Struct, frozen=True):
@@ -33,6 +34,8 @@ class Cancel(Struct, frozen=True):
     job_id: JobId
     members: tuple[JobId, ...] = ()
     """Those of an array; empty for one job."""
+    by: str = ""
+    """Who asked."""
 
 
 class Join(Struct, frozen=True):
@@ -64,7 +67,29 @@ class Mark(Struct, frozen=True):
     cause: str = ""
 
 
-Request = Submit | Cancel | Join | Mark | Examine | Accept
+class Together(Struct, frozen=True):
+    """Do this to several nodes, to all of them or to none; facts follow in this order."""
+
+    requests: tuple[Mark | Examine | Accept, ...]
+
+
+class Seen(Struct, frozen=True):
+    """What was measured of one attempt: since when it has done nothing, None where it is used."""
+
+    job_id: JobId
+    attempt: int
+    idle_since_ms: Millis | None
+
+
+class Observe(Struct, frozen=True):
+    """Take note of who idles and who is in use again."""
+
+    seen: tuple[Seen, ...] = ()
+    is_anew: bool = False
+    """Whether nobody measured before this: who was said to idle may have worked meanwhile."""
+
+
+Request = Submit | Cancel | Join | Mark | Examine | Accept | Together | Observe
 
 
 class Answer(Struct, frozen=True):

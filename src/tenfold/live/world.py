@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
+from msgspec import UNSET
+
 from tenfold.fleet.view import FleetView
 from tenfold.live.acceptance import Examiner, Standing, Trials, trial_of
-from tenfold.live.attempts import Attempts, Live, SavedAt
+from tenfold.live.attempts import AheadClock, Attempts, Live, SavedAt
 from tenfold.live.blame import Blame, Judge, nobody
 from tenfold.live.book import Book, back_off_ms
 from tenfold.live.executor import (
@@ -24,6 +26,7 @@ from tenfold.live.executor import (
     OrderRefused,
     Sighting,
 )
+from tenfold.live.idling import turns
 from tenfold.live.inbox import (
     Accept,
     Answer,
@@ -32,8 +35,10 @@ from tenfold.live.inbox import (
     Inbox,
     Join,
     Mark,
+    Observe,
     Submit,
     Ticket,
+    Together,
 )
 from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
@@ -52,6 +57,11 @@ from tenfold.model.node import Node
 from tenfold.model.reason import Reason
 from tenfold.model.submission import admitted, names_of
 from tenfold.model.units import Millis
+
+BY_HAND = "by-hand"
+"""The code of a cordon that a person ordered and gave a reason for."""
+NAMED_MOST = 5
+"""Unknown nodes that a refusal names; the others are counted."""
 
 
 class Clock(Protocol):
@@ -82,6 +92,8 @@ class LiveWorld:
         self._executor, self._inbox, self._clock = executor, inbox, clock
         self._view, self._book = view, book
         self._attempts = Attempts(executor, book, view, saved_at)
+        if isinstance(clock, AheadClock):
+            self._attempts.clock = clock
         self._trials = Trials(executor, view)
         self._blame = Blame(nobody, view)
         self._due: list[tuple[int, int, JobId]] = []
@@ -173,20 +185,24 @@ class LiveWorld:
         match ticket.request:
             case Submit() as request:
                 self._answers.append((ticket, self._submit(request, now_ms, facts)))
-            case Cancel(job_id, members):
-                answer = self._cancel(members or (job_id,), now_ms, facts)
+            case Cancel(job_id, members, by):
+                answer = self._cancel(members or (job_id,), by, now_ms, facts)
                 self._answers.append((ticket, answer))
             case Join(nodes, is_tested):
                 self._join(nodes, is_tested, now_ms, facts)
                 self._answers.append((ticket, Answer()))
-            case Examine(node):
-                refused = self._trials.test(node, now_ms, facts)
-                self._answers.append((ticket, Answer(refused=refused)))
-            case Accept(node, by):
-                refused = self._trials.accept(node, by, now_ms, facts)
-                self._answers.append((ticket, Answer(refused=refused)))
-            case Mark(node, state, cause):
-                self._answers.append((ticket, self._mark(node, state, cause, now_ms, facts)))
+            case Observe() as request:
+                made = turns(request, self._view, self._attempts, now_ms, facts)
+                facts += made
+                if made:
+                    self._answers.append((ticket, Answer()))
+                else:
+                    # Nothing is to be written, so nothing is to be waited for.
+                    ticket.tell(Answer())
+            case Together(requests):
+                self._answers.append((ticket, self._for_nodes(requests, now_ms, facts)))
+            case one:
+                self._answers.append((ticket, self._for_nodes((one,), now_ms, facts)))
 
     def _submit(self, request: Submit, now_ms: Millis, facts: list[Event]) -> Answer:
         key, number = request.key, self._book.next_number
@@ -215,19 +231,22 @@ class LiveWorld:
                 self._attempts.devices.join(node.id, node.gpus)
                 facts += self._trials.join(node, now_ms, is_tested=is_tested)
 
-    def _cancel(self, job_ids: Sequence[JobId], now_ms: Millis, facts: list[Event]) -> Answer:
+    def _cancel(
+        self, job_ids: Sequence[JobId], by: str, now_ms: Millis, facts: list[Event]
+    ) -> Answer:
         gone = {fact.job_id for fact in facts if type(fact) is JobCancelled}
         fresh = {fact.job.id for fact in facts if type(fact) is JobSubmitted}
         taken: list[JobId] = []
         for job_id in job_ids:
             live = self._attempts.get(job_id)
             if live is not None and live.launched:
+                live.by = live.by or by
                 self._attempts.stop(live, "cancelled")
             elif live is not None:
-                facts += self._attempts.withdraw(live, now_ms)
+                facts += self._attempts.withdraw(live, by, now_ms)
             elif job_id not in gone and (job_id in fresh or job_id in self._view.pending):
                 self._book.close(job_id)
-                facts.append(JobCancelled(now_ms, job_id))
+                facts.append(JobCancelled(now_ms, job_id, by or UNSET))
             else:
                 continue
             taken.append(job_id)
@@ -236,15 +255,39 @@ class LiveWorld:
             return Answer(refused=Reason("job-not-active", said))
         return Answer(tuple(taken))
 
+    def _for_nodes(
+        self, requests: Sequence[Mark | Examine | Accept], now_ms: Millis, facts: list[Event]
+    ) -> Answer:
+        """Do what is asked of each node; nothing is done where one of them cannot be."""
+        unknown = [f"`{one.node}`" for one in requests if one.node not in self._view.nodes]
+        if unknown:
+            more = f", nor {', '.join(unknown[1:NAMED_MOST])}" if len(unknown) > 1 else ""
+            more += f" and {len(unknown) - NAMED_MOST:,} more" if len(unknown) > NAMED_MOST else ""
+            return Answer(refused=Reason("no-such-node", f"there is no node {unknown[0]}{more}"))
+        for one in requests:
+            if (reason := self._why_not(one)) is not None:
+                return Answer(refused=reason)
+        for one in requests:
+            if isinstance(one, Mark):
+                self._mark(one.node, one.state, one.cause, now_ms, facts)
+            elif isinstance(one, Examine):
+                self._trials.test(one.node, now_ms, facts)
+            else:
+                self._trials.accept(one.node, one.by, now_ms, facts)
+        return Answer()
+
+    def _why_not(self, one: Mark | Examine | Accept) -> Reason | None:
+        if isinstance(one, Examine):
+            return self._trials.untestable(one.node)
+        if isinstance(one, Accept):
+            return self._trials.unacceptable(one.node)
+        return self._trials.hindrance(one.node) if one.state == "up" else None
+
     def _mark(
         self, node: NodeId, state: str, cause: str, now_ms: Millis, facts: list[Event]
-    ) -> Answer:
-        if node not in self._view.nodes:
-            return Answer(refused=Reason("no-such-node", f"there is no node `{node}`"))
-        if state == "up" and (hindrance := self._trials.hindrance(node)) is not None:
-            return Answer(refused=hindrance)
+    ) -> None:
         made: dict[str, Event] = {
-            "cordoned": NodeCordoned(now_ms, node),
+            "cordoned": NodeCordoned(now_ms, node, Reason(BY_HAND, cause) if cause else UNSET),
             "down": NodeLost(now_ms, node, cause),
             "up": NodeReturned(now_ms, node),
         }
@@ -252,7 +295,6 @@ class LiveWorld:
             facts.append(made[state])
             if state == "down":
                 self._attempts.leave(node)
-        return Answer()
 
     def _sighted(self, sighting: Sighting, now_ms: Millis) -> list[Event]:
         if trial_of(sighting) is not None:

@@ -103,6 +103,8 @@ class JobStopped(Struct, frozen=True, gc=False, tag=True):
     """What its first member to end left behind, where the world is real; else not written."""
     mishap: Mishap | UnsetType = UNSET
     """What went wrong, where nobody asked for the stop and the world is real."""
+    ended_ms: Millis | UnsetType = UNSET
+    """When its last process was gone, where that was seen only later."""
 
 
 class JobEnded(Struct, frozen=True, gc=False, tag=True):
@@ -115,6 +117,10 @@ class JobEnded(Struct, frozen=True, gc=False, tag=True):
     """What its first member to fail left behind, or 0, where the world is real."""
     mishap: Mishap | UnsetType = UNSET
     """What went wrong with its last attempt, where that failed and the world is real."""
+    by: str | UnsetType = UNSET
+    """Who took it back, where somebody did and is known."""
+    ended_ms: Millis | UnsetType = UNSET
+    """When its last process was gone, where that was seen only later."""
 
 
 class JobCancelled(Struct, frozen=True, gc=False, tag=True):
@@ -122,6 +128,8 @@ class JobCancelled(Struct, frozen=True, gc=False, tag=True):
 
     at_ms: Millis
     job_id: JobId
+    by: str | UnsetType = UNSET
+    """Who did, where that is known."""
 
 
 class JobResized(Struct, frozen=True, gc=False, tag=True):
@@ -132,7 +140,7 @@ class JobResized(Struct, frozen=True, gc=False, tag=True):
 
 
 class JobIdled(Struct, frozen=True, gc=False, tag=True):
-    """An interactive session has had nothing to do since `since_ms`."""
+    """A job that holds GPUs, or a session, has had nothing to do since `since_ms`."""
 
     at_ms: Millis
     job_id: JobId
@@ -140,10 +148,12 @@ class JobIdled(Struct, frozen=True, gc=False, tag=True):
 
 
 class JobBusy(Struct, frozen=True, gc=False, tag=True):
-    """An idle session is in use again."""
+    """An idle job is in use again, or nobody can say any more that it is not."""
 
     at_ms: Millis
     job_id: JobId
+    cause: Reason | UnsetType = UNSET
+    """Why it is no longer said to idle, where nobody saw it in use; else not written."""
 
 
 class ActionOrdered(Struct, frozen=True, gc=False, tag=True):

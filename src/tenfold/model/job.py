@@ -6,7 +6,7 @@ scheduler thinks in shapes and only then in jobs.
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.terms import Terms
@@ -91,6 +91,8 @@ class Run(Struct, frozen=True, gc=False):
     """The slots that it will hold once a resize that was ordered is done."""
     since_ms: Millis = Millis(0)
     """When its start was ordered: from then on it has held its room."""
+    reclaimed: bool | UnsetType = UNSET
+    """Set where it was told to stop because it idles: then it is over, and not to wait again."""
 
 
 class Promise(Struct, frozen=True, gc=False):

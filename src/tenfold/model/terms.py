@@ -5,7 +5,7 @@ Most jobs have none, and then cost nothing: `Job.terms` is None for them.
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
@@ -36,6 +36,9 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     busy_ms: Millis | None = None
     """How long an interactive session is really used before it idles; None means to its end.
     Known only in a replay, and to no policy."""
+    idle_ms: Millis | UnsetType = UNSET
+    """How long it may do nothing before it is said to idle; not written where it does not say.
+    It can only shorten what the control plane and its policy allow."""
 
 
 class Window(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,15 @@ def quantity_bytes(value: float) -> str:
     return f"{value / GIB:,.0f} GiB"
 
 
+def file_bytes(value: float) -> str:
+    """Return the size of a file, in the unit that suits it."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if value < 1_024:
+            return f"{value:,.0f} {unit}"
+        value /= 1_024
+    return f"{value:,.1f} GiB"
+
+
 def rate_bytes(value: float) -> str:
     """Return a rate in MB/s, GB/s or TB/s."""
     if value >= 1e12:

@@ -87,6 +87,13 @@ def team_seen(token: Token, team: str | None) -> str | None:
     return team if token.sees_all_teams else token.team
 
 
+async def still_good(tokens: Tokens, token: Token) -> bool:
+    """Tell whether a stream may go on: within seconds after its token is over it may not."""
+    if tokens.is_stale:
+        await to_thread.run_sync(tokens.look)
+    return not tokens.is_over(token)
+
+
 async def _token_of(connection: Connection, tokens: Tokens) -> Token:
     scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
     secret = secret.strip()

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from tenfold.journal.store import Store
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.inbox import Inbox
+from tenfold.live.usage import Usage
 from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.server.asked import WAIT_S
@@ -17,6 +18,7 @@ from tenfold.server.follower import Follower
 from tenfold.server.gate import Gate
 from tenfold.server.metrics import Meters
 from tenfold.server.newest import Newest
+from tenfold.server.streams import Streams
 from tenfold.server.tokens import Tokens
 from tenfold.server.traces import Traces
 
@@ -41,11 +43,18 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     follower: Follower
     logs: JobLogs
     meters: Meters
+    usage: Usage
+    """What jobs and GPUs used at the last look."""
     newest: Newest
     trouble: Callable[[], Reason | None]
     """What is wrong with the loop now; None while it runs."""
     now_ms: Callable[[], int]
+    late: Callable[[], Reason | None] = lambda: None
+    """What is said of a write that waits; requests may wait with it."""
+    clock_ahead_ms: Callable[[], int] = lambda: 0
+    """How far the loop's clock is ahead of that of the machine."""
     gate: Gate = field(default_factory=Gate)
+    streams: Streams = field(default_factory=Streams)
     traces: Traces = field(default_factory=Traces)
     wait_s: float = WAIT_S
     """How long a request waits for the loop."""

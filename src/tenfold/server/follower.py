@@ -146,7 +146,7 @@ class Follower:
 
     def __init__(self, store: Store, policy: Policy, now_ms: Callable[[], int]) -> None:
         self._store = store
-        self._policy = policy
+        self.policy = policy
         self._now_ms = now_ms
         self._lock = Lock()
         self._fleet: Fleet | None = None
@@ -165,7 +165,7 @@ class Follower:
                 return kept
             fleet = self._caught_up()
             if kept is None or kept.fleet.version != fleet.version:
-                kept = Moment(fleet.fork(), Millis(self._now_ms()), self._policy)
+                kept = Moment(fleet.fork(), Millis(self._now_ms()), self.policy)
             self._moment, self._made_s = kept, perf_counter()
             self._cost_s = self._made_s - begun
             return kept

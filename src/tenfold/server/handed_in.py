@@ -12,9 +12,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tenfold.decide.place.looked_at import passed_over
 from tenfold.files.submission import submission_of
 from tenfold.model.finding import Finding
 from tenfold.model.ids import JobId, TeamId
+from tenfold.model.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.submission import ARRAY_MOST, Submission
 from tenfold.server.problems import Fault, Problem, faulty
@@ -46,6 +48,8 @@ class Submitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Members of an array."""
     members: tuple[str, ...] = ()
     """The first of them by name."""
+    notes: tuple[str, ...] = ()
+    """What was asked for and will not be looked at here; left out where there is nothing."""
 
 
 def handed_in(body: bytes, token: Token) -> HandedIn:
@@ -77,15 +81,15 @@ def digest_of(body: bytes) -> str:
     return hashlib.sha256(told).hexdigest()
 
 
-def submitted(asked: HandedIn, jobs: Sequence[JobId]) -> list[Submitted]:
+def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> list[Submitted]:
     """Return what each submission became, from the names of all jobs in order."""
     made: list[Submitted] = []
     names: Iterator[JobId] = iter(jobs)
     for one in asked.submissions:
         own = [next(names) for _ in range(one.array or 1)]
-        name, team = one.work.name, one.team
+        name, team, notes = one.work.name, one.team, passed_over(policy, one)
         if not one.array:
-            made.append(Submitted(id=own[0], name=name, team=team, state="pending"))
+            made.append(Submitted(id=own[0], name=name, team=team, state="pending", notes=notes))
             continue
         made.append(
             Submitted(
@@ -95,6 +99,7 @@ def submitted(asked: HandedIn, jobs: Sequence[JobId]) -> list[Submitted]:
                 state="pending",
                 count=one.array,
                 members=tuple(own[:MEMBERS_SHOWN_MOST]),
+                notes=notes,
             )
         )
     return made

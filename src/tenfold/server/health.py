@@ -4,22 +4,33 @@ Alive means that requests are answered. Ready means that the loop runs and that 
 be read; what is in the way is said.
 """
 
-from anyio import to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
+from anyio.lowlevel import RunVar
 from litestar import Router, get
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.journal.store import last_seq
 from tenfold.model.errors import TenfoldError
 from tenfold.model.reason import Reason
+from tenfold.model.units import SECOND
 from tenfold.server.access import needs
 from tenfold.server.control import Control, Given
 from tenfold.server.problems import Problem
 
+PATHS = ("/healthz", "/readyz")
+ANSWER_S = 3.0
+"""How long the journal may take to answer one question."""
+ASKING_MOST = 2
+"""Threads that may wait for a journal that does not answer: probes come every few seconds."""
+_ASKING: RunVar[CapacityLimiter] = RunVar("tenfold-readiness")
+
 
 class Health(Struct, frozen=True, kw_only=True):
-    """One word."""
+    """One word, and what is odd though work is taken."""
 
     status: str
+    clock_ahead_s: float | UnsetType = UNSET
+    """How far times of events are ahead of the machine's clock, where that is a second or more."""
 
 
 @get("/healthz", opt=needs(None), sync_to_thread=False, operation_id="alive", security=[])
@@ -31,10 +42,26 @@ def alive() -> Health:
 @get("/readyz", opt=needs(None), operation_id="ready", security=[])
 async def ready(control: Given) -> Health:
     """Say whether work is taken, or what is in the way."""
-    trouble = control.trouble() or await to_thread.run_sync(_unreadable, control)
+    trouble = control.trouble() or control.late()
+    if trouble is None:
+        with move_on_after(ANSWER_S) as waited:
+            trouble = await to_thread.run_sync(
+                _unreadable, control, abandon_on_cancel=True, limiter=_asking()
+            )
+        if waited.cancelled_caught:
+            trouble = Reason("journal-waits", f"the journal has not answered for {ANSWER_S:g} s")
     if trouble is not None:
         raise Problem(503, trouble, "the log of the server tells more")
-    return Health(status="ready")
+    ahead_s = control.clock_ahead_ms() / SECOND
+    return Health(status="ready", clock_ahead_s=ahead_s if abs(ahead_s) >= 1 else UNSET)
+
+
+def _asking() -> CapacityLimiter:
+    found = _ASKING.get(None)
+    if found is None:
+        found = CapacityLimiter(ASKING_MOST)
+        _ASKING.set(found)
+    return found
 
 
 def _unreadable(control: Control) -> Reason | None:

@@ -48,9 +48,11 @@ class StateFolder:
         self.history = self.path / "history"
 
     def prepare(self) -> None:
-        """Make the folders, closed to everybody else."""
-        for folder in (self.path, self.run, self.log.parent):
-            closed_folder(str(folder))
+        """Make the folders, closed to everybody else but for the way of teams' users."""
+        closed_folder(str(self.log.parent))
+        way = ExecutorHome(str(self.run)).way_mode()
+        for folder in (self.path, self.run):
+            closed_folder(str(folder), way)
 
     def last_number(self) -> int:
         """Return the largest number of a job that left something here.
@@ -86,7 +88,8 @@ class LocalLogs:
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
         """Return the end of what a member wrote; empty where it wrote nothing."""
-        folder = self._home.attempt(job_id, attempt).path
+        attempt_folder = self._home.attempt(job_id, attempt)
+        folder, end = attempt_folder.path, attempt_folder.end()
         paths = logs.pieces(folder, member)
         kept = 0
         for path in paths:
@@ -97,8 +100,10 @@ class LocalLogs:
             tail=logs.tail(paths, bytes_most),
             paths=tuple(paths),
             bytes_kept=kept,
-            placed=tuple(logs.placed(folder, member)),
+            placed=(placed := tuple(logs.placed(folder, member))),
             is_gone=not os.path.isdir(folder),
+            bytes_dropped=placed[0][0] if placed else 0,
+            bytes_dropped_in_all=0 if end is None else end["log_bytes_dropped"],
         )
 
 

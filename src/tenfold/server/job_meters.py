@@ -14,8 +14,10 @@ from tenfold.model.actions import ResizeJob, StartJob
 from tenfold.model.events import (
     ActionOrdered,
     Event,
+    JobBusy,
     JobCancelled,
     JobEnded,
+    JobIdled,
     JobRefused,
     JobResized,
     JobStarted,
@@ -42,6 +44,8 @@ class _Job(Struct):
     ran_gpu_s: float = 0.0
     """GPU time of this run before it was last resized."""
     progress_ms: Millis = Millis(0)
+    idle_ms: Millis | None = None
+    """Since when it idles."""
     failed_ms: Millis | None = None
     """When a failure stopped it, until it runs again."""
 
@@ -60,6 +64,8 @@ class JobMeters:
             JobStopped: self._stopped,
             JobEnded: self._ended,
             JobResized: self._resized,
+            JobIdled: self._idled,
+            JobBusy: self._busy,
         }
 
     def note(self, events: Sequence[Event], now_ms: int) -> None:
@@ -97,6 +103,7 @@ class JobMeters:
             past = fleet.past.get(job_id, NEVER_RAN)
             known.has_run = known.has_run or past.runs > 0
             known.progress_ms = past.progress_ms
+            known.idle_ms = fleet.idle.get(job_id)
             if known.started_ms is None and past.runs and past.cause in FAILURES:
                 known.failed_ms = past.stopped_ms
 
@@ -115,25 +122,39 @@ class JobMeters:
             self._meters.queue_wait.observe(max(0, event.at_ms - job.submitted_ms) / SECOND)
         job.has_run, job.started_ms, job.failed_ms = True, event.at_ms, None
 
+    def _idled(self, job: _Job, event: JobIdled) -> None:
+        job.idle_ms = event.since_ms
+
+    def _busy(self, job: _Job, event: JobBusy | JobStopped | JobEnded | JobResized) -> None:
+        """Count what was held in vain, once that is over."""
+        if job.idle_ms is not None:
+            lost_s = max(0, event.at_ms - job.idle_ms) / SECOND
+            self._meters.gpu_idle.inc(job.gpus * lost_s)
+        job.idle_ms = event.at_ms if isinstance(event, JobResized) and job.idle_ms else None
+
     def _stopped(self, job: _Job, event: JobStopped) -> None:
+        self._busy(job, event)
         self._detected(event)
         self._spent(job, event.at_ms, event.cause)
         saved_s = max(0, event.progress_ms - job.progress_ms) / SECOND
         self._meters.gpu_useful.inc(min(job.gpus * saved_s, _ran_gpu_s(job, event.at_ms)))
         job.has_run, job.progress_ms = True, event.progress_ms
         if event.cause in FAILURES and job.failed_ms is None:
-            job.failed_ms = event.at_ms
+            job.failed_ms = _over_at(event)
 
     def _ended(self, job: _Job, event: JobEnded) -> None:
+        self._busy(job, event)
         self._detected(event)
         self._spent(job, event.at_ms, event.status)
         if event.status == "completed" and job.started_ms is not None:
-            ran_ms = max(0, event.at_ms - job.started_ms)
-            self._meters.gpu_useful.inc(_ran_gpu_s(job, event.at_ms))
+            over_ms = _over_at(event)
+            ran_ms = max(0, over_ms - job.started_ms)
+            self._meters.gpu_useful.inc(_ran_gpu_s(job, over_ms))
             self._meters.job_useful.inc((job.progress_ms + ran_ms) / SECOND)
-            self._meters.job_wall.inc(max(0, event.at_ms - job.submitted_ms) / SECOND)
+            self._meters.job_wall.inc(max(0, over_ms - job.submitted_ms) / SECOND)
 
     def _resized(self, job: _Job, event: JobResized) -> None:
+        self._busy(job, event)
         self._spent(job, event.at_ms, "resized")
         job.ran_gpu_s = _ran_gpu_s(job, event.at_ms)
         job.gpus, job.since_ms = job.gpus_next, event.at_ms
@@ -163,3 +184,8 @@ def _ran_gpu_s(job: _Job, at_ms: Millis) -> float:
 
 def _gpus(slots: Sequence[Slot]) -> float:
     return sum(slot.gpus * WHOLE + slot.milli for slot in slots) / WHOLE
+
+
+def _over_at(event: JobStopped | JobEnded) -> Millis:
+    """Return when the last process was gone; GPUs were held until that was seen."""
+    return event.at_ms if event.ended_ms is UNSET else event.ended_ms

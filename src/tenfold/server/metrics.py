@@ -10,6 +10,7 @@ from litestar import Response, Router, get
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     disable_created_metrics,
     generate_latest,
@@ -23,6 +24,7 @@ from tenfold.journal.read import counts
 from tenfold.journal.rows import STATES
 from tenfold.journal.store import Store
 from tenfold.model.reason import Reason
+from tenfold.model.units import SECOND
 from tenfold.server.access import needs
 from tenfold.server.tokens import Role
 
@@ -60,7 +62,7 @@ class JobFigures:
         )
         self.recovered = Histogram(
             "tenfold_failure_recovery_seconds",
-            "From the fact that a failure stopped a job to its running again.",
+            "From the end of the processes of a job that failed to its running again.",
             buckets=FAILURES_S,
             registry=own,
         )
@@ -79,6 +81,11 @@ class JobFigures:
         self.gpu_useful = Counter(
             "tenfold_useful_gpu_seconds",
             "GPU time of runs to the end, and of others what they saved; over allocated: goodput.",
+            registry=own,
+        )
+        self.gpu_idle = Counter(
+            "tenfold_idle_gpu_seconds",
+            "GPU time that jobs held and did not use; counted once they are used again or over.",
             registry=own,
         )
         self.job_useful = Counter(
@@ -128,6 +135,15 @@ class Meters:
     ) -> None:
         """Add what is read at each scrape: jobs, nodes and GPUs by state, and the loop."""
         self.registry.register(_Standing(store, fleet, trouble))
+
+    def watch_clock(self, ahead_ms: Callable[[], int]) -> None:
+        """Add how far the loop's clock is from that of the machine."""
+        ahead = Gauge(
+            "tenfold_clock_ahead_seconds",
+            "How far the clock of the loop is ahead of that of the machine.",
+            registry=self.registry,
+        )
+        ahead.set_function(lambda: ahead_ms() / SECOND)
 
     def text(self) -> bytes:
         """Return everything, to be scraped."""

@@ -11,14 +11,13 @@ LOOK_S = 0.2
 
 
 class Newest:
-    """The number of the newest event, asked for once by all streams, and how many they are."""
+    """The number of the newest event, asked for once by all streams."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._turn = asyncio.Lock()
         self._seq = 0
         self._read_s = float("-inf")
-        self.streams = 0
 
     async def seq(self) -> int:
         """Return it, not older than a look."""

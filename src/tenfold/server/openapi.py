@@ -19,6 +19,7 @@ from tenfold.files.submission import SubmissionRow
 from tenfold.server.access import needs
 from tenfold.server.handed_in import BATCH_MOST
 from tenfold.server.problems import MEDIA_TYPE, ProblemBody
+from tenfold.server.routes_nodes import NodesRow
 from tenfold.server.routes_tokens import TokenRow
 from tenfold.server.tokens import Role
 
@@ -57,8 +58,8 @@ def config() -> OpenAPIConfig:
 
 def described(schema: Schema) -> Schema:
     """Return a description with the bodies of requests and the form of errors."""
-    (job, token, problem), parts = msgspec.json.schema_components(
-        (SubmissionRow, TokenRow, ProblemBody), ref_template=_REF
+    (job, nodes, token, problem), parts = msgspec.json.schema_components(
+        (SubmissionRow, NodesRow, TokenRow, ProblemBody), ref_template=_REF
     )
     batch = {
         "type": "object",
@@ -79,6 +80,7 @@ def described(schema: Schema) -> Schema:
     }
     paths["/api/v1/jobs"]["post"]["requestBody"] = _body({"oneOf": [job, batch]})
     paths["/api/v1/jobs/dry-run"]["post"]["requestBody"] = _body(job)
+    paths["/api/v1/nodes"]["post"]["requestBody"] = _body(nodes)
     paths["/api/v1/tokens"]["post"]["requestBody"] = _body(token)
     return {**schema, "paths": paths, "components": {**components, "schemas": schemas}}
 

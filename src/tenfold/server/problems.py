@@ -66,6 +66,7 @@ _REFUSED = {
 """Status by the code with which the loop refuses; all others mean that it cannot answer now."""
 _HINTS = {
     "key-taken": "use another key for another request",
+    "no-such-node": "list the nodes; nothing was done to any other",
     "node-refused": "test it again once it is mended, or accept it as it is",
     "node-busy": "cordon it, and ask again when its jobs are over",
     "node-under-test": "ask again when the test is over",

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
 
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
@@ -16,6 +15,7 @@ from tenfold.live.local.attempt_folder import Home
 from tenfold.live.local.pruning import Kept, Pruned, prune
 from tenfold.model.errors import TenfoldError
 from tenfold.model.reason import Reason
+from tenfold.server.beside import Beside
 from tenfold.server.problems import Problem
 
 LOOK_S = 3_600.0
@@ -23,24 +23,16 @@ END_S = 30.0
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Pruning:
-    """Removes old folders for as long as it runs."""
+class Pruning(Beside):
+    """Removes old folders: now, and every hour for as long as it runs.
+
+    One that is being removed at the end is moved aside, and removed the next time.
+    """
 
     def __init__(self, run: Path, kept: Kept, store: Store, now_ms: Callable[[], int]) -> None:
+        super().__init__("pruning", END_S)
         self._home, self._kept, self._store = Home(str(run)), kept, store
         self._now_ms = now_ms
-        self._ends = Event()
-        self._thread = Thread(target=self._run, name="tenfold-pruning", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look: now, and every hour."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End; a folder that is being removed is moved aside, and removed the next time."""
-        self._ends.set()
-        if self._thread.is_alive():
-            self._thread.join(END_S)
 
     def once(self) -> Pruned:
         """Remove what is due."""
@@ -56,14 +48,15 @@ class Pruning:
         with self._store.reading() as connection:
             return frozenset(connection.execute(question).scalars())
 
-    def _run(self) -> None:
+    def work(self) -> None:
+        """Look now and every hour."""
         while True:
             try:
                 self.once()
             except (TenfoldError, OSError, SQLAlchemyError) as error:
                 # Nothing is lost by it: the disk is only fuller than it need be.
                 _LOG.error("old attempts were not removed: %s", error)
-            if self._ends.wait(LOOK_S):
+            if self.ends.wait(LOOK_S):
                 return
 
 

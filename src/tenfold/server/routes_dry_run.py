@@ -10,6 +10,7 @@ from anyio import to_thread
 from litestar import Router, post
 from msgspec import Struct
 
+from tenfold.decide.place.looked_at import passed_over
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.journal.store import last_seq
 from tenfold.model.job import Shape
@@ -59,6 +60,8 @@ class DryRun(Struct, frozen=True, kw_only=True):
     eta: EtaTold | None
     is_brief: bool
     """Whether the queue was too long to try remedies or to forecast."""
+    notes: tuple[str, ...] = ()
+    """What is asked for and would not be looked at here."""
 
 
 @post("/jobs/dry-run", opt=needs(Role.member), status_code=200, operation_id="dryRunJob")
@@ -99,6 +102,7 @@ def _tried(control: Control, token: Token, asked: HandedIn, seek: Sought, eta: b
         why=plain_why(found, moment, token),
         eta=eta_told(found.eta),
         is_brief=found.is_brief,
+        notes=passed_over(control.follower.policy, one),
     )
 
 

@@ -17,21 +17,18 @@ from sqlalchemy import select
 
 from tenfold.journal.store import Store
 from tenfold.journal.tables import EVENTS
-from tenfold.model.reason import Reason
-from tenfold.server.access import Asked, needs
+from tenfold.server.access import Asked, needs, still_good
 from tenfold.server.control import Control, Given
 from tenfold.server.newest import LOOK_S
-from tenfold.server.problems import Problem
 from tenfold.server.shown import Line, seen_by
 from tenfold.server.tokens import Role, Token
 
 PAGE = 500
-PAGE_CHARACTERS = 1 << 20
+PAGE_CHARACTERS = 1 << 18
 """A submission may have megabytes, and every stream holds a page."""
 HEARTBEAT_S = 15.0
 LAG_MOST = 100_000
 """Events that a stream may fall behind once it was up to date; then it is closed."""
-STREAMS_MOST = 256
 SEQ_MOST = 2**63 - 1
 After = Annotated[
     int | None, QueryParameter(ge=0, le=SEQ_MOST, description="Begin after this event; 0 for all.")
@@ -56,9 +53,7 @@ async def stream_events(
     follow: Follow = True,
 ) -> Stream:
     """Stream events of the journal; below `operator`, of one's own team's jobs and of nodes."""
-    if control.newest.streams >= STREAMS_MOST:
-        said = f"{STREAMS_MOST} streams are open already"
-        raise Problem(503, Reason("too-many-streams", said), "close one, or ask again later")
+    control.streams.check()
     seq = last_event_id if last_event_id is not None else after
     if seq is None:
         seq = await control.newest.seq()
@@ -71,11 +66,13 @@ async def event_stream(
 ) -> AsyncGenerator[bytes, None]:
     """Yield events after `seq` as they are sent, and a comment now and then where none come."""
     loop, store = asyncio.get_running_loop(), control.store
-    control.newest.streams += 1
     caught_up, sent_s = False, loop.time()
-    try:
+    with control.streams.one():
         yield b": events of the journal\n\n"
         while not control.is_closing():
+            if not await still_good(control.tokens, token):
+                yield b"event: token-over\ndata: {}\n\n"
+                return
             newest = await control.newest.seq()
             if seq < newest:
                 if caught_up and newest - seq > LAG_MOST:
@@ -95,8 +92,6 @@ async def event_stream(
                 yield b": still here\n\n"
                 sent_s = loop.time()
             await asyncio.sleep(LOOK_S)
-    finally:
-        control.newest.streams -= 1
 
 
 def page_after(store: Store, seq: int) -> list[Line]:

@@ -4,11 +4,13 @@ from litestar import Router, get
 from msgspec import Struct
 
 from tenfold.journal import read
+from tenfold.model.units import Millis
 from tenfold.server.access import Asked, needs, team_seen
 from tenfold.server.control import Given
 from tenfold.server.metrics import gpus_by_state
 from tenfold.server.tokens import Role
 from tenfold.server.told import TokenTold, iso, token_told
+from tenfold.server.used import IdleTold, idle_told
 
 
 class FleetTold(Struct, frozen=True, kw_only=True):
@@ -49,10 +51,18 @@ def show_fleet(request: Asked, control: Given) -> FleetTold:
     )
 
 
+@get("/fleet/idle", opt=needs(Role.viewer), sync_to_thread=True, operation_id="showIdle")
+def show_idle(request: Asked, control: Given) -> IdleTold:
+    """Show who holds GPUs and does not use them; below `operator`, one's own team."""
+    moment = control.follower.moment()
+    team = team_seen(request.user, None)
+    return idle_told(moment.fleet, control.usage, Millis(control.now_ms()), team)
+
+
 @get("/whoami", opt=needs(Role.viewer), sync_to_thread=False, operation_id="whoAmI")
 def who_am_i(request: Asked) -> TokenTold:
     """Say whose token this is, and what it may do."""
     return token_told(request.user)
 
 
-ROUTES = Router("/api/v1", route_handlers=[show_fleet, who_am_i])
+ROUTES = Router("/api/v1", route_handlers=[show_fleet, show_idle, who_am_i])

@@ -18,12 +18,14 @@ from tenfold.server.access import Asked, needs, sees, team_seen
 from tenfold.server.asked import ask, check_writable
 from tenfold.server.comes_after import comes_after, with_after
 from tenfold.server.control import Control, Given
+from tenfold.server.dropped import with_dropped
 from tenfold.server.handed_in import HandedIn, Submitted, handed_in, submitted
 from tenfold.server.job_traces import traced
 from tenfold.server.keyed import Key, answer_before, key_of
 from tenfold.server.problems import Problem, no_such_job
 from tenfold.server.tokens import Role, Token
 from tenfold.server.told import JobTold, array_told, job_told
+from tenfold.server.used import with_use
 
 SEQ_MOST = 2**63 - 1
 AT_ONCE_BYTES = 8_192
@@ -37,6 +39,7 @@ Since = Annotated[
 OfArray = Annotated[str | None, QueryParameter(max_length=120, description="Its members alone.")]
 InState = Annotated[JobState | None, QueryParameter(name="state")]
 Limit = Annotated[int, QueryParameter(ge=1, le=read.JOBS_MOST, description="Jobs in a page.")]
+Idle = Annotated[bool, QueryParameter(description="Jobs that idle alone.")]
 Forecast = Annotated[bool, QueryParameter(description="Say when it will start; may take seconds.")]
 
 
@@ -84,7 +87,7 @@ async def submit_jobs(
         answer = await ask(control.inbox, Submit(jobs, key), control.wait_s)
     if not answer.again:
         control.meters.submitted.inc(len(answer.jobs))
-    made = submitted(asked, answer.jobs)
+    made = submitted(asked, answer.jobs, control.follower.policy)
     status = 200 if answer.again else 201
     return Response(Batch(jobs=made) if asked.is_batch else made[0], status_code=status)
 
@@ -110,23 +113,29 @@ def list_jobs(
     array: OfArray = None,
     before: Before = None,
     limit: Limit = 100,
+    idle: Idle = False,
 ) -> JobsTold:
     """List jobs, the newest first; below `operator`, those of one's own team."""
     seen = team_seen(request.user, team)
     if team not in (None, seen) or "\0" in f"{team}{array}":
         return JobsTold(jobs=[], next=None)
+    now = control.follower.moment() if idle else None
+    named = None if now is None else tuple(now.fleet.idle)
     rows = read.jobs(
         control.store,
         team=seen,
         state=in_state,
         before=before,
         limit=limit,
-        within=read.Within(None if since is None else _millis(since), array),
+        within=read.Within(None if since is None else _millis(since), array, named),
     )
     attempts = read.attempts_of(control.store, [row.id for row in rows if row.attempts])
     waits = any(row.state == "pending" for row in rows)
     moment = control.follower.moment() if waits else None
-    told = [job_told(row, attempts.get(row.id, ()), request.user, moment) for row in rows]
+    told = [
+        with_use(job_told(row, attempts.get(row.id, ()), request.user, moment), row, control.usage)
+        for row in rows
+    ]
     return JobsTold(jobs=told, next=rows[-1].seq if len(rows) == limit else None)
 
 
@@ -146,7 +155,8 @@ def show_job(
         with control.gate.entered():
             found = moment.why(job_id, "none", with_eta=True)
     forecast = None if found is None else found.eta
-    return job_told(row, story.attempts, request.user, moment, forecast)
+    told = job_told(row, story.attempts, request.user, moment, forecast)
+    return with_use(with_dropped(told, control.logs), row, control.usage)
 
 
 @delete("/jobs/{job_id:str}", opt=needs(Role.member), status_code=202, operation_id="cancelJob")
@@ -154,7 +164,8 @@ async def cancel_job(request: Asked, control: Given, job_id: FromPath[str]) -> T
     """Take back a job that waits, or tell one that runs to end; of an array, all of them."""
     members = await to_thread.run_sync(_members, control, request.user, job_id)
     check_writable(control.trouble())
-    answer = await ask(control.inbox, Cancel(JobId(job_id), members), control.wait_s)
+    wish = Cancel(JobId(job_id), members, request.user.name)
+    answer = await ask(control.inbox, wish, control.wait_s)
     return await to_thread.run_sync(
         _after_cancel, control, request.user, job_id, len(answer.jobs) if members else 0
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import closing
 from typing import Annotated
 
 from anyio import to_thread
@@ -10,17 +11,18 @@ from litestar.params import FromPath, QueryParameter
 from litestar.response import Stream
 
 from tenfold.journal import read
-from tenfold.live.executor import LOG_TAIL_BYTES
+from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.model.ids import JobId
-from tenfold.server.access import Asked, needs
+from tenfold.server.access import Asked, needs, still_good
 from tenfold.server.control import Control, Given
 from tenfold.server.growing import Growing, Placed, near_end
 from tenfold.server.pruning import check_kept
 from tenfold.server.routes_jobs import job_of
-from tenfold.server.tokens import Role
+from tenfold.server.tokens import Role, Token
 
 MEDIA_TYPE = "text/plain; charset=utf-8"
 OFFSET = "Log-Offset"
+DROPPED = "Log-Dropped"
 LOOK_S = 0.25
 Member = Annotated[
     int, QueryParameter(ge=0, le=1_000_000, description="Which process of the gang.")
@@ -55,16 +57,19 @@ async def job_logs(
     """Give the end of what a member wrote, or follow it.
 
     The header `Log-Offset` is the number of the first byte that is sent: whoever counts on from
-    there can ask again with `offset` after a connection broke, and misses nothing.
+    there can ask again with `offset` after a connection broke, and misses nothing. `Log-Dropped`
+    says how many of its first bytes are gone: a member keeps only so much of what it writes.
     """
     story = await to_thread.run_sync(job_of, control, request.user, job_id)
+    if follow:
+        control.streams.check()
     number = attempt or story.job.attempts
     if not number or not (tail or follow):
         return Response(b"", media_type=MEDIA_TYPE)
     log = await to_thread.run_sync(control.logs.logs, JobId(job_id), number, member, tail)
     check_kept(log, story, number)
     if not follow and offset is None:
-        return Response(log.tail, media_type=MEDIA_TYPE)
+        return Response(log.tail, media_type=MEDIA_TYPE, headers=_placing(log))
 
     def begun() -> tuple[Growing, bytes]:
         def pieces() -> Placed:
@@ -74,12 +79,18 @@ async def job_logs(
         return growing, growing.read()
 
     growing, first = await to_thread.run_sync(begun)
-    headers = {OFFSET: str(growing.offset - len(first))}
+    headers = {OFFSET: str(growing.offset - len(first)), DROPPED: str(log.bytes_dropped)}
     if follow:
-        chunks = followed(control, growing, first, (JobId(job_id), number))
+        chunks = followed(control, request.user, growing, first, (JobId(job_id), number))
         return Stream(chunks, media_type=MEDIA_TYPE, headers=headers)
     whole = await to_thread.run_sync(_whole, growing, first, tail)
     return Response(whole, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _placing(log: MemberLog) -> dict[str, str]:
+    """Return which byte the end of a log begins with, and how many are gone before."""
+    begins = log.bytes_dropped + max(0, log.bytes_kept - len(log.tail))
+    return {OFFSET: str(begins), DROPPED: str(log.bytes_dropped)}
 
 
 def placed(control: Control, job_id: JobId, attempt: int, member: int) -> Placed:
@@ -89,13 +100,13 @@ def placed(control: Control, job_id: JobId, attempt: int, member: int) -> Placed
 
 
 async def followed(
-    control: Control, growing: Growing, first: bytes, attempt: tuple[JobId, int]
+    control: Control, token: Token, growing: Growing, first: bytes, attempt: tuple[JobId, int]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield what a member writes until its attempt is over, or the server closes."""
-    try:
+    """Yield what a member writes until its attempt or the token is over, or the server closes."""
+    with control.streams.one(), closing(growing):
         if first:
             yield first
-        while not control.is_closing():
+        while not control.is_closing() and await still_good(control.tokens, token):
             # Asked first: what was written before the end is then sure to be read.
             over = await to_thread.run_sync(_is_over, control, *attempt)
             while chunk := await to_thread.run_sync(growing.read):
@@ -103,8 +114,6 @@ async def followed(
             if over:
                 return
             await asyncio.sleep(LOOK_S)
-    finally:
-        growing.close()
 
 
 def _whole(growing: Growing, first: bytes, bytes_most: int) -> bytes:

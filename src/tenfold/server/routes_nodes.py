@@ -1,21 +1,40 @@
-"""Nodes and the fleet over HTTP: look, and say that a node takes no more work, is gone or back."""
+"""Nodes and the fleet over HTTP: look, and say that a node takes no more work, is gone or back.
 
-from typing import Annotated
+One node is named in the path; several in the body of one request, which is done to all of them
+or to none and stands in the journal in one piece.
+"""
+
+from typing import Annotated, Literal
 
 from litestar import Router, get, post
 from litestar.params import FromPath, QueryParameter
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from tenfold.files.fleet_rows import Name, Row
+from tenfold.files.rows import read_row
 from tenfold.journal import read
-from tenfold.live.inbox import Accept, Examine, Mark
+from tenfold.live.inbox import Accept, Examine, Mark, Together
+from tenfold.model.finding import Finding
 from tenfold.model.ids import NodeId
 from tenfold.server.access import Asked, needs
 from tenfold.server.asked import ask, check_writable
 from tenfold.server.control import Control, Given
+from tenfold.server.handed_in import decoded
 from tenfold.server.nodes_out import plain_node
+from tenfold.server.problems import faulty
 from tenfold.server.tokens import Role
 from tenfold.server.told import NodeTold, node_told
 
+NODES_MOST = 100_000
+Verb = Literal["cordon", "uncordon", "fail", "test", "accept"]
+STANDS: dict[Verb, str] = {
+    "cordon": "cordoned",
+    "uncordon": "up",
+    "fail": "down",
+    "test": "under test",
+    "accept": "accepted",
+}
+"""How a node stands after each."""
 Cause = Annotated[str, QueryParameter(max_length=200, description="Why, for the record.")]
 
 
@@ -32,11 +51,42 @@ class Marked(Struct, frozen=True, kw_only=True):
     state: str
 
 
+class NodesMarked(Struct, frozen=True, kw_only=True):
+    """How several nodes stand after what was asked of all of them."""
+
+    nodes: list[Marked]
+
+
+class NodesRow(Row, frozen=True, kw_only=True):
+    """What is asked of several nodes."""
+
+    nodes: Annotated[list[Name], Meta(min_length=1, max_length=NODES_MOST)]
+    verb: Verb
+    cause: Annotated[str, Meta(max_length=200)] = ""
+
+
 @get("/nodes", opt=needs(Role.viewer), sync_to_thread=True, operation_id="listNodes")
 def list_nodes(request: Asked, control: Given) -> NodesTold:
     """List the nodes of the fleet."""
     rows = (plain_node(row, request.user) for row in read.nodes(control.store))
     return NodesTold(nodes=[node_told(row) for row in rows])
+
+
+@post("/nodes", opt=needs(Role.operator), status_code=200, operation_id="markNodes")
+async def mark_nodes(request: Asked, control: Given) -> NodesMarked:
+    """Do one thing to several nodes, to all of them or to none: `{"nodes": [...], "verb": ...}`.
+
+    Verbs: `cordon`, `uncordon`, `fail`, `test`, `accept`; the first and third with a `cause`.
+    """
+    findings: list[Finding] = []
+    row = read_row(NodesRow, decoded(await request.body()), (), findings)
+    if row is None or findings:
+        raise faulty(findings, "the request")
+    names = list(dict.fromkeys(row.nodes))
+    made = tuple(wish(row.verb, name, request.user.name, row.cause) for name in names)
+    check_writable(control.trouble())
+    await ask(control.inbox, Together(made), control.wait_s)
+    return NodesMarked(nodes=[Marked(id=name, state=STANDS[row.verb]) for name in names])
 
 
 @post(
@@ -45,9 +95,11 @@ def list_nodes(request: Asked, control: Given) -> NodesTold:
     status_code=200,
     operation_id="cordonNode",
 )
-async def cordon(request: Asked, control: Given, node_id: FromPath[str]) -> Marked:
+async def cordon(
+    request: Asked, control: Given, node_id: FromPath[str], cause: Cause = ""
+) -> Marked:
     """Let a node take no new work; what runs there may end."""
-    return await _mark(control, node_id, "cordoned", request.user.name)
+    return await _one(control, "cordon", node_id, request.user.name, cause)
 
 
 @post(
@@ -58,7 +110,7 @@ async def cordon(request: Asked, control: Given, node_id: FromPath[str]) -> Mark
 )
 async def uncordon(request: Asked, control: Given, node_id: FromPath[str]) -> Marked:
     """Let a node take work again, or say that a lost one is back."""
-    return await _mark(control, node_id, "up", request.user.name)
+    return await _one(control, "uncordon", node_id, request.user.name)
 
 
 @post(
@@ -66,7 +118,7 @@ async def uncordon(request: Asked, control: Given, node_id: FromPath[str]) -> Ma
 )
 async def fail(request: Asked, control: Given, node_id: FromPath[str], cause: Cause = "") -> Marked:
     """Say that a node is gone: what ran there is ended and waits again."""
-    return await _mark(control, node_id, "down", cause or f"said by {request.user.name}")
+    return await _one(control, "fail", node_id, request.user.name, cause)
 
 
 @post(
@@ -75,11 +127,9 @@ async def fail(request: Asked, control: Given, node_id: FromPath[str], cause: Ca
     status_code=200,
     operation_id="testNode",
 )
-async def test_again(control: Given, node_id: FromPath[str]) -> Marked:
+async def test_again(request: Asked, control: Given, node_id: FromPath[str]) -> Marked:
     """Measure a node again; it takes no work until it is held against its pool."""
-    check_writable(control.trouble())
-    await ask(control.inbox, Examine(NodeId(node_id)), control.wait_s)
-    return Marked(id=node_id, state="under test")
+    return await _one(control, "test", node_id, request.user.name)
 
 
 @post(
@@ -90,15 +140,27 @@ async def test_again(control: Given, node_id: FromPath[str]) -> Marked:
 )
 async def accept(request: Asked, control: Given, node_id: FromPath[str]) -> Marked:
     """Take a node in spite of its test; who did is recorded."""
+    return await _one(control, "accept", node_id, request.user.name)
+
+
+def wish(verb: Verb, node: str, by: str, cause: str = "") -> Mark | Examine | Accept:
+    """Return what the loop is asked to do to one node."""
+    if verb == "test":
+        return Examine(NodeId(node))
+    if verb == "accept":
+        return Accept(NodeId(node), by)
+    said = f"{cause}, said by {by}" if cause and verb == "cordon" else cause
+    if not said and verb == "fail":
+        said = f"said by {by}"
+    return Mark(NodeId(node), STANDS[verb], said)
+
+
+async def _one(control: Control, verb: Verb, node_id: str, by: str, cause: str = "") -> Marked:
     check_writable(control.trouble())
-    await ask(control.inbox, Accept(NodeId(node_id), request.user.name), control.wait_s)
-    return Marked(id=node_id, state="accepted")
+    await ask(control.inbox, wish(verb, node_id, by, cause), control.wait_s)
+    return Marked(id=node_id, state=STANDS[verb])
 
 
-async def _mark(control: Control, node_id: str, state: str, cause: str) -> Marked:
-    check_writable(control.trouble())
-    await ask(control.inbox, Mark(NodeId(node_id), state, cause), control.wait_s)
-    return Marked(id=node_id, state=state)
-
-
-ROUTES = Router("/api/v1", route_handlers=[list_nodes, cordon, uncordon, fail, test_again, accept])
+ROUTES = Router(
+    "/api/v1", route_handlers=[list_nodes, mark_nodes, cordon, uncordon, fail, test_again, accept]
+)

@@ -22,21 +22,31 @@ from tenfold.clock.wall import now_ms
 from tenfold.compose.accepting import examiner_of
 from tenfold.journal.read import counts
 from tenfold.journal.store import reason_of
+from tenfold.journal.usable import check_usable
+from tenfold.live.gpu_use import gpu_reader
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.node_test import COMMAND
+from tenfold.live.local.team_users import TeamUsers
+from tenfold.live.local.usage import LocalProbe
 from tenfold.model.errors import TenfoldError, Unreachable
+from tenfold.model.reason import Reason
 from tenfold.server.app import make_app
+from tenfold.server.connections import IDLE_S, Guarded, GuardedServer, connections_most
 from tenfold.server.home import LocalLogs, StateFolder, saved_in
 from tenfold.server.logs import log_to
 from tenfold.server.pruning import Pruning
 from tenfold.server.serving import Fittings, Serving
-from tenfold.server.settings import Settings, check, check_pair, listen, url_of
+from tenfold.server.settings import BACKLOG, Settings, check, check_pair, listen, url_of
+from tenfold.server.streams import Streams, streams_most
+from tenfold.server.teams_apart import teams_apart
 from tenfold.server.tokens import Role, Tokens
 from tenfold.server.traces import traces_here
 from tenfold.server.upkeep import Keeping
 
 GRACE_S = 5
 """From the signal to the end of requests that still run."""
+BEGIN_S = 3.0
+"""How long the loop may take to begin before its absence is said: events are read, jobs found."""
 ADMIN = "admin"
 LOCAL = "this-machine"
 """The name of the token that commands on this machine use; a new one at each start."""
@@ -52,6 +62,10 @@ class Started(Struct, frozen=True, kw_only=True):
     home: str
     admin_token: str | None
     """Shown at the first start, and where no admin is left; never again."""
+    teams: str = ""
+    """As whom the jobs of teams run."""
+    trouble: Reason | None = None
+    """What keeps it from taking work; it tries again, and answers questions meanwhile."""
 
 
 class Stopped(Struct, frozen=True, kw_only=True):
@@ -70,17 +84,27 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
     os.umask(0o077)
     log_to(folder.log)
     with listen(settings) as bound:
-        serving = Serving(_fittings(settings, folder))
+        apart = teams_apart(settings, folder)
+        serving = Serving(_fittings(settings, folder, apart.users))
         try:
             tokens, url = serving.control.tokens, url_of(settings, bound)
+            check_usable(serving.store)
             with _said_plainly():
                 admin = first_admin(tokens)
                 local = _local_token(tokens)
             serving.start(settings.nodes, tests_nodes=settings.tests_nodes)
-            server = _Server(_config(settings, make_app(serving.control)), serving.close_streams)
+            config = _config(settings, make_app(serving.control))
+            server = _Server(config, connections_most(), serving.close_streams)
             folder.tell(Address(url=url, token=local, pid=os.getpid()))
             _LOG.info("serving at %s", url)
-            on_start(Started(url=url, home=str(folder.path), admin_token=admin))
+            told = Started(
+                url=url,
+                home=str(folder.path),
+                admin_token=admin,
+                teams=apart.says,
+                trouble=serving.begun(BEGIN_S),
+            )
+            on_start(told)
             server.run(sockets=[bound])
             return Stopped(jobs_alive=_alive(serving))
         finally:
@@ -126,20 +150,24 @@ def _said_plainly() -> Generator[None, None, None]:
         ) from None
 
 
-def _fittings(settings: Settings, folder: StateFolder) -> Fittings:
+def _fittings(settings: Settings, folder: StateFolder, users: TeamUsers | None) -> Fittings:
     return Fittings(
         journal=settings.journal or str(folder.journal),
-        executor=lambda: LocalExecutor(str(folder.run)),
+        executor=lambda: LocalExecutor(str(folder.run), users=users),
         logs=LocalLogs(folder.run),
         saved_at=saved_in(folder.run),
         policy=settings.policy,
         shadow=settings.shadow,
         shadow_log=folder.shadow,
         blaming=settings.blaming,
+        probe=lambda: LocalProbe(str(folder.run), gpu_reader() if settings.asks_gpus else None),
+        idling=settings.idling,
+        gpus_on=settings.nodes[0].id if settings.asks_gpus and settings.nodes else "",
         pruning=lambda store: Pruning(folder.run, settings.kept, store, now_ms),
         examiner=examiner_of(settings.acceptance, COMMAND),
         traces=traces_here(),
         number_least=folder.last_number() + 1,
+        streams=Streams(streams_most(connections_most())),
         keeping=Keeping(folder=folder.history, days=settings.keep_days),
         holder=f"{gethostname()}:{os.getpid()}",
     )
@@ -148,6 +176,9 @@ def _fittings(settings: Settings, folder: StateFolder) -> Fittings:
 def _config(settings: Settings, app: Litestar) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=Guarded,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE_S,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -166,11 +197,13 @@ def _alive(serving: Serving) -> int | None:
     return None
 
 
-class _Server(uvicorn.Server):
+class _Server(GuardedServer):
     """Ends its streams with the signal, and lets the program go on after it."""
 
-    def __init__(self, config: uvicorn.Config, close_streams: Callable[[], None]) -> None:
-        super().__init__(config)
+    def __init__(
+        self, config: uvicorn.Config, most: int, close_streams: Callable[[], None]
+    ) -> None:
+        super().__init__(config, most)
         self._close_streams = close_streams
 
     @contextmanager

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Thread
+from time import monotonic
 
 from msgspec import Struct, field
 
@@ -15,6 +16,7 @@ from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.control_plane import Store as LoopStore
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.compose.policies import placing_decider
+from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import Blaming
 from tenfold.engine.loop import Witness
 from tenfold.files.replay_bundle import BundleHeader
@@ -23,25 +25,35 @@ from tenfold.live.acceptance import Examiner
 from tenfold.live.attempts import SavedAt
 from tenfold.live.executor import Executor
 from tenfold.live.inbox import Answer, Inbox, Join
+from tenfold.live.usage import Probe, Usage
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
 from tenfold.server.asked import STARTING, WAIT_S
+from tenfold.server.beside import Beside, stop_all
 from tenfold.server.control import Control, JobLogs
 from tenfold.server.follower import Follower
 from tenfold.server.metrics import Meters
 from tenfold.server.newest import Newest
 from tenfold.server.problems import without_paths
 from tenfold.server.pruning import Pruning
+from tenfold.server.sampling import Sampling
 from tenfold.server.shadowing import Shadowing, ShadowMeters
+from tenfold.server.streams import Streams
 from tenfold.server.tokens import Tokens
 from tenfold.server.traces import Traces
 from tenfold.server.upkeep import Keeping, Upkeep
+from tenfold.server.usage_meters import UsageMeters
 from tenfold.server.watched import WatchedJournal
 
 END_S = 30.0
 """How long the loop may take to come to an end: a commit, and no job."""
+LATE_S = 2.0
+"""A write that waits longer is said: it takes milliseconds, and a slow disk half a second."""
+LOOK_S = 0.01
+AHEAD_MS = 1_000
+"""So far the loop's clock may be from that of the machine before it is said."""
 _LOG = logging.getLogger("tenfold.server")
 
 
@@ -69,6 +81,13 @@ class Fittings(Struct, frozen=True, kw_only=True, eq=False):
     """What removes old folders of attempts; None keeps them all."""
     number_least: int = 1
     """The first number that a job may be given."""
+    streams: Streams = field(default_factory=Streams)
+    probe: Callable[[], Probe] | None = None
+    """What measures the use of GPUs; None measures nothing, and then no job idles."""
+    idling: IdleRule = IdleRule()
+    """When a job is said to idle."""
+    gpus_on: str = ""
+    """The node whose GPUs are those of this machine."""
     keeping: Keeping | None = None
     """How long events stay in the journal; None keeps them all."""
 
@@ -84,8 +103,11 @@ class Serving:
         self.plane = ControlPlane(self._parts(), self.inbox)
         self._ends, self._closes = Event(), Event()
         self._thread = Thread(target=self._run, name="tenfold-loop", daemon=True)
-        self._upkeep = self._kept_to(fittings.keeping)
-        self._pruning = None if fittings.pruning is None else fittings.pruning(self.store)
+        self._clock: SteadyClock | None = None
+        self._written: Store | None = None
+        """The journal as the loop writes it, over a connection of its own."""
+        self.usage = Usage(fittings.gpus_on)
+        self.sampling = self._sampled_by(fittings)
         follower = Follower(self.store, fittings.policy, now_ms)
         self.control = Control(
             store=self.store,
@@ -94,27 +116,43 @@ class Serving:
             follower=follower,
             logs=fittings.logs,
             meters=self.meters,
+            usage=self.usage,
             newest=Newest(self.store),
             trouble=self.trouble,
             now_ms=now_ms,
             wait_s=fittings.wait_s,
+            late=self.late,
+            clock_ahead_ms=self.clock_ahead_ms,
+            streams=fittings.streams,
             traces=fittings.traces,
             is_closing=self._closes.is_set,
         )
         self.meters.watch(self.store, lambda: follower.moment().fleet, self.trouble)
-        self._shadowing = self._shadow_of(fittings)
+        self.meters.watch_clock(self.clock_ahead_ms)
+        used = UsageMeters(self.usage, lambda: follower.moment().fleet, fittings.policy.govern)
+        self.meters.registry.register(used)
+        pruning = None if fittings.pruning is None else fittings.pruning(self.store)
+        kept, shadow = self._kept_to(fittings.keeping), self._shadow_of(fittings)
+        beside = (kept, pruning, shadow, self.sampling)
+        self._beside: list[Beside] = [one for one in beside if one is not None]
 
     def start(self, nodes: Sequence[Node] = (), *, tests_nodes: bool = False) -> None:
         """Begin the loop; nodes that the journal does not know join the fleet, tested or not."""
         if nodes:
             self.inbox.put(Join(tuple(nodes), tests_nodes), _told)
+        if self.sampling is not None:
+            self.sampling.announce()
         self._thread.start()
-        if self._upkeep is not None:
-            self._upkeep.start()
-        if self._pruning is not None:
-            self._pruning.start()
-        if self._shadowing is not None:
-            self._shadowing.start()
+        for one in self._beside:
+            one.start()
+
+    def begun(self, wait_s: float) -> Reason | None:
+        """Wait for the loop to take work, as long at most; return what is in the way, or None."""
+        until_s = monotonic() + wait_s
+        while (trouble := self.trouble()) is not None and monotonic() < until_s:
+            if self._ends.wait(LOOK_S):
+                break
+        return trouble
 
     def close_streams(self) -> None:
         """Let streams come to an end, so that the server can."""
@@ -125,12 +163,7 @@ class Serving:
         self._closes.set()
         self.inbox.close()
         self._ends.set()
-        if self._upkeep is not None:
-            self._upkeep.stop()
-        if self._pruning is not None:
-            self._pruning.stop()
-        if self._shadowing is not None:
-            self._shadowing.stop()
+        stop_all(self._beside)
         if self._thread.is_alive():
             self._thread.join(END_S)
         self._fittings.traces.close()
@@ -146,11 +179,47 @@ class Serving:
             return Reason(STARTING, "the control plane reads its journal")
         return None if self.plane.trouble is None else without_paths(self.plane.trouble)
 
+    def late(self) -> Reason | None:
+        """Return what is said of a write to the journal that waits; None while none does."""
+        stores = (self._written, self.store)
+        since_s = [one.writes_since_s for one in stores if one is not None]
+        waited_s = max((monotonic() - one for one in since_s if one is not None), default=0.0)
+        if waited_s < LATE_S:
+            return None
+        return Reason("journal-waits", f"a write to the journal has waited for {waited_s:.0f} s")
+
+    def clock_ahead_ms(self) -> int:
+        """Return how far the loop's clock is ahead of that of the machine; 0 before it begins."""
+        return 0 if self._clock is None else self._clock.ahead_ms()
+
+    def _clock_from(self, least_ms: Millis) -> SteadyClock:
+        self._clock = clock = SteadyClock(least_ms)
+        ahead_ms = clock.ahead_ms()
+        if ahead_ms >= AHEAD_MS:
+            _LOG.warning(
+                "the clock of this machine is %.1f s behind the last event of the journal: time "
+                "goes on from that event, and times of events are so far ahead",
+                ahead_ms / SECOND,
+            )
+        return clock
+
     def _kept_to(self, keeping: Keeping | None) -> Upkeep | None:
         if keeping is None:
             return None
         header = BundleHeader(tenfold=__version__, policy=self._fittings.policy)
         return Upkeep(self._fittings.journal, keeping, header, now_ms)
+
+    def _sampled_by(self, fittings: Fittings) -> Sampling | None:
+        if fittings.probe is None:
+            return None
+        return Sampling(
+            fittings.probe(),
+            fittings.idling,
+            inbox=self.inbox,
+            fleet=lambda: self.plane.fleet,
+            usage=self.usage,
+            now_ms=now_ms,
+        )
 
     def _shadow_of(self, fittings: Fittings) -> Shadowing | None:
         if fittings.shadow is None or fittings.shadow_log is None:
@@ -172,12 +241,13 @@ class Serving:
 
         def store() -> WatchedJournal:
             journal = LiveJournal(fittings.journal, fittings.holder, now_ms(), fittings.policy)
+            self._written = journal.store
             return WatchedJournal(journal, meters, fittings.traces)
 
         return Parts(
             store=store,
             executor=fittings.executor,
-            clock=SteadyClock,
+            clock=self._clock_from,
             deciders=lambda: [placing_decider(fittings.policy)],
             saved_at=fittings.saved_at,
             witnesses=_witnesses,

@@ -7,13 +7,16 @@ import ipaddress
 import socket
 import ssl
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
 from tenfold.decide.detect.acceptance import AcceptanceRule
+from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import Blaming
 from tenfold.journal.compaction import KEEP_DAYS
 from tenfold.live.local.pruning import Kept
+from tenfold.live.local.team_users import MOST, Span
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
@@ -51,6 +54,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How far below its pool a node may be."""
     tests_nodes: bool = False
     """Whether nodes are measured before they join."""
+    idling: IdleRule = IdleRule()
+    """When a job is said to idle."""
+    asks_gpus: bool = False
+    """Whether the GPUs of the nodes are those of this machine, and not only numbers."""
+    team_users: Literal["auto", "on", "off"] = "auto"
+    """Whether each team's jobs run as a user of its own; by itself, where that can be done."""
+    team_uids: Span = Span()
+    """The numbers that such users are given."""
     keep_days: float = KEEP_DAYS
     """Days that stay in the journal; older events move into bundles in the state folder."""
 
@@ -82,6 +93,14 @@ def check(settings: Settings) -> None:
             f"{settings.keep_days:g}",
             "give more days; `tenfold journal compact` moves out more when it is asked to",
             field="--keep-days",
+        )
+    span = settings.team_uids
+    if not 0 < span.first <= span.last <= MOST:
+        raise InputError(
+            "wrong-value",
+            f"--team-uids is {span.first} to {span.last}, which no users can have",
+            f"give a range like 2100000000-2100009999, from 1 to {MOST}",
+            field="--team-uids",
         )
     for path in (settings.tls_certificate, settings.tls_key):
         if path is not None and not path.is_file():

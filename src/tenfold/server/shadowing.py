@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from threading import Event, Thread
 from time import perf_counter
 
+from msgspec.structs import replace
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -15,6 +15,7 @@ from tenfold.files.shadow_log import ShadowLog
 from tenfold.journal.store import Store
 from tenfold.model.errors import TenfoldError
 from tenfold.model.policy import Policy
+from tenfold.server.beside import Beside
 
 REST = 3
 """Times as long as a shadow thought it rests: the loop and the server share its interpreter."""
@@ -26,39 +27,34 @@ MARK_S = 60.0
 """How often it writes down how far it has come where nothing differs."""
 THOUGHT_S_MOST = 30.0
 """A shadow that takes longer over one cycle is ended. An assumption: no cycle may take so long."""
-END_S = 10.0
+END_S = 5.0
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Shadowing:
-    """Runs a shadow until it is stopped, or breaks."""
+class Shadowing(Beside):
+    """Runs a shadow until it is stopped, or breaks: from where it was, or with what comes next."""
 
     def __init__(self, store: Store, policy: Policy, log: Path) -> None:
+        super().__init__("the shadow", END_S)
         self._store, self._policy, self._path = store, policy, log
-        self._ends = Event()
         self._shadow: LiveShadow | None = None
         self._failure = ""
-        self._thread = Thread(target=self.follow, name="tenfold-shadow", daemon=True)
-
-    def start(self) -> None:
-        """Begin where it was the last time, or with what comes next."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End it, with a note of how far it has come."""
-        self._ends.set()
-        if self._thread.is_alive():
-            self._thread.join(END_S)
+        self._thinks_since_s: float | None = None
+        """When it was asked about the cycle that it has not answered yet."""
 
     def standing(self) -> ShadowStanding:
         """Return how far it has come; what ended it where it did not go on."""
         shadow = self._shadow
         if shadow is None:
             return ShadowStanding(failure=self._failure or "it has not begun")
-        return shadow.standing()
+        told, since_s = shadow.standing(), self._thinks_since_s
+        if since_s is not None and perf_counter() - since_s > THOUGHT_S_MOST and not told.failure:
+            said = f"it has thought about one cycle for {perf_counter() - since_s:.0f} s"
+            return replace(told, failure=said)
+        return told
 
-    def follow(self) -> None:
-        """Ask the shadow until it is stopped or breaks: what the thread does."""
+    def work(self) -> None:
+        """Ask the shadow until it is stopped or breaks."""
         try:
             log = ShadowLog(self._path)
         except OSError as error:
@@ -76,7 +72,7 @@ class Shadowing:
 
     def _follow(self, log: ShadowLog) -> None:
         marked = perf_counter()
-        while not self._ends.is_set():
+        while not self.ends.is_set():
             try:
                 rest_s = self._once(log)
                 if perf_counter() - marked > MARK_S and self._shadow is not None:
@@ -88,7 +84,7 @@ class Shadowing:
             if self._shadow is not None and self._shadow.failure:
                 self._broke(self._shadow.failure)
                 return
-            self._ends.wait(rest_s)
+            self.ends.wait(rest_s)
         if self._shadow is not None:
             self._shadow.mark()
 
@@ -96,8 +92,9 @@ class Shadowing:
         """Ask about one cycle; return how long to rest."""
         if self._shadow is None:
             self._shadow = LiveShadow(self._store, self._policy, log)
-        begun = perf_counter()
+        self._thinks_since_s = begun = perf_counter()
         found = self._shadow.step()
+        self._thinks_since_s = None
         thought_s = perf_counter() - begun
         if thought_s > THOUGHT_S_MOST:
             self._shadow.end(f"it took {thought_s:.0f} s over one cycle")

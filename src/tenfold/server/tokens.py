@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
+from threading import Thread
 from typing import Any
 
 from msgspec import Struct
@@ -23,6 +24,8 @@ from tenfold.journal.tables import TOKENS
 from tenfold.model.units import DAY, SECOND
 
 PREFIX = "tf_"
+NOTE_S = 0.25
+"""How long a request waits for the note that its token was used."""
 KEPT_MS = 5 * SECOND
 KEPT_MOST = 10_000
 DAYS = 90
@@ -66,6 +69,11 @@ class Tokens:
         self.now_ms = now_ms
         self._kept: dict[str, tuple[int, Token]] = {}
         """By digest: when it was read, and what it is."""
+        self._noting: set[str] = set()
+        """Tokens whose use is being noted: a journal that is locked is asked once."""
+        self._revoked: frozenset[str] = frozenset()
+        self._revoked_ms = -KEPT_MS
+        """When these were read: all that are revoked, for streams that outlast their token."""
 
     def create(self, *, name: str, team: str, role: Role, days: float = DAYS) -> tuple[str, Token]:
         """Return a new token, for the one time that it is seen, and its record."""
@@ -112,7 +120,27 @@ class Tokens:
                 connection.execute(update(TOKENS).where(TOKENS.c.id == token_id).values(**values))
             digest: str = found["digest"]
         self._kept.pop(digest, None)
+        self._revoked = self._revoked | {token_id}
         return token
+
+    def is_over(self, token: Token) -> bool:
+        """Tell whether a token has come to its end since it was shown; asks nobody."""
+        return token.expires_ms <= self.now_ms() or token.id in self._revoked
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is time to `look` again which tokens were revoked."""
+        return not 0 <= self.now_ms() - self._revoked_ms < KEPT_MS
+
+    def look(self) -> None:
+        """Read which tokens were revoked, by other processes too; one reading serves all streams.
+
+        A journal that does not answer now is read the next time.
+        """
+        self._revoked_ms = self.now_ms()
+        question = select(TOKENS.c.id).where(TOKENS.c.revoked_ms.is_not(None))
+        with suppress(SQLAlchemyError), self._store.reading() as connection:
+            self._revoked = frozenset(connection.execute(question).scalars())
 
     def known(self, secret: str) -> Token | None:
         """Return whose token this is if it was looked up a moment ago; asks nobody."""
@@ -134,14 +162,24 @@ class Tokens:
         return token
 
     def _used(self, token: Token) -> Token:
-        """Note the day, once a day. A disk that is full does not keep anybody out."""
+        """Note the day, once a day. A disk that is full or slow does not keep anybody out."""
         today = self.now_ms() // DAY
         if token.last_used == today:
             return token
-        with suppress(SQLAlchemyError), self._store.writing() as connection:
-            change = update(TOKENS).where(TOKENS.c.id == token.id).values(last_used=today)
-            connection.execute(change)
+        if token.id not in self._noting:
+            self._noting.add(token.id)
+            noting = Thread(target=self._note, args=(token.id, today), daemon=True)
+            noting.start()
+            noting.join(NOTE_S)
         return replace(token, last_used=today)
+
+    def _note(self, token_id: str, today: int) -> None:
+        try:
+            with suppress(SQLAlchemyError), self._store.writing() as connection:
+                change = update(TOKENS).where(TOKENS.c.id == token_id).values(last_used=today)
+                connection.execute(change)
+        finally:
+            self._noting.discard(token_id)
 
 
 def digest_of(secret: str) -> str:

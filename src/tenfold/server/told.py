@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.journal.rows import ArrayStory, AttemptRow, JobRow, NodeRow
 from tenfold.model.reason import Reason
+from tenfold.server.endings import failed_words
 from tenfold.server.follower import Moment
 from tenfold.server.masked import masked_reason, masked_sentence
 from tenfold.server.tokens import Token
@@ -42,6 +44,8 @@ class AttemptTold(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     exit_code: int | None
     reason: str
+    log_bytes_dropped: int | UnsetType = UNSET
+    """Bytes of its log that are gone because it wrote too many; not written where none are."""
 
 
 class ReasonTold(Struct, frozen=True, kw_only=True):
@@ -70,6 +74,18 @@ class ArrayTold(Struct, frozen=True, kw_only=True):
     """The first of those that failed."""
 
 
+class UseTold(Struct, frozen=True, kw_only=True):
+    """What a job that runs used, at the last look."""
+
+    at: str | None
+    measure: Literal["gpu", "cpu"]
+    """`gpu` asked its devices; `cpu` stands in where they are only numbers, or it holds none."""
+    share: float
+    """By `gpu` of all its devices' time; by `cpu` in CPUs."""
+    gpu_memory_bytes: int | None
+    """On its devices, where they were asked."""
+
+
 class JobTold(Struct, frozen=True, kw_only=True):
     """One job as it stands, or an array."""
 
@@ -83,6 +99,10 @@ class JobTold(Struct, frozen=True, kw_only=True):
     """When a job that waits will start, where that was asked for or is promised."""
     array: ArrayTold | UnsetType = UNSET
     """Its members, where the name is that of an array; else not written."""
+    use: UseTold | UnsetType = UNSET
+    """What it uses, where it runs and was measured; else not written."""
+    idle_since: str | UnsetType | None = UNSET
+    """Since when it has used next to nothing of what it holds; else not written."""
 
 
 class NodeTold(Struct, frozen=True, kw_only=True):
@@ -135,7 +155,7 @@ def job_told(
         team=row.team,
         state=row.state,
         attempts=tuple(_attempt(one) for one in attempts),
-        reason=_reason(row, token, moment),
+        reason=_reason(row, attempts, token, moment),
         eta=eta_told(eta) or _promised(row, moment),
     )
 
@@ -221,7 +241,9 @@ def _promised(row: JobRow, moment: Moment | None) -> EtaTold | None:
     return EtaTold(p50_at=at, p90_at=at, basis="promised by then", calibrated=False)
 
 
-def _reason(row: JobRow, token: Token, moment: Moment | None) -> ReasonTold:
+def _reason(
+    row: JobRow, attempts: Sequence[AttemptRow], token: Token, moment: Moment | None
+) -> ReasonTold:
     found: Reason | None = None
     if moment is not None and row.state == "pending":
         found = moment.reason(row.id)
@@ -234,7 +256,10 @@ def _reason(row: JobRow, token: Token, moment: Moment | None) -> ReasonTold:
         sentence = f"{before}: {found.sentence}" if before else found.sentence
         return ReasonTold(code=found.code, sentence=sentence)
     if row.reason:
-        sentence = _own_words(row, token, moment) or _SENTENCES.get(row.reason, "")
+        sentence = _own_words(row, token, moment)
+        if not sentence and row.reason == "failed":
+            sentence = failed_words(attempts)
+        sentence = sentence or _SENTENCES.get(row.reason, "")
         return ReasonTold(code=row.reason, sentence=sentence)
     return ReasonTold(code=row.state, sentence=_STANDS.get(row.state, ""))
 

@@ -8,7 +8,6 @@ loop nor those who read notice.
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
 
 from msgspec import Struct
 from sqlalchemy.exc import SQLAlchemyError
@@ -18,6 +17,7 @@ from tenfold.journal.compaction import DAY_MS, KEEP_DAYS, compact_once, oldest_m
 from tenfold.journal.retention import Export
 from tenfold.journal.store import open_store
 from tenfold.model.errors import TenfoldError
+from tenfold.server.beside import Beside
 
 LOOK_S = 3_600.0
 REST_S = 5.0
@@ -35,28 +35,17 @@ class Keeping(Struct, frozen=True, kw_only=True):
     rest_s: float = REST_S
 
 
-class Upkeep:
-    """Moves old events out of a journal for as long as it runs."""
+class Upkeep(Beside):
+    """Moves old events out of a journal for as long as it runs; a part whole, or not at all."""
 
     def __init__(
         self, journal: str, keeping: Keeping, header: BundleHeader, now_ms: Callable[[], int]
     ) -> None:
+        super().__init__("upkeep", END_S)
         self._journal = journal
         self._keeping = keeping
         self._header = header
         self._now_ms = now_ms
-        self._ends = Event()
-        self._thread = Thread(target=self._run, name="tenfold-upkeep", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End; a part that is being moved is moved whole, or not at all."""
-        self._ends.set()
-        if self._thread.is_alive():
-            self._thread.join(END_S)
 
     def once(self) -> list[Export]:
         """Move what is due, and return what was moved."""
@@ -67,19 +56,20 @@ class Upkeep:
             oldest = oldest_ms(store)
             if oldest is None or oldest >= older_ms - DAY_MS:
                 return moved
-            while not self._ends.is_set():
+            while not self.ends.is_set():
                 part = compact_once(store, self._keeping.folder, older_ms, self._header)
                 if part is None:
                     break
                 moved.append(part)
                 _LOG.info("events %d to %d moved to a bundle", part.first_seq, part.last_seq)
-                self._ends.wait(self._keeping.rest_s)
+                self.ends.wait(self._keeping.rest_s)
         finally:
             store.close()
         return moved
 
-    def _run(self) -> None:
-        while not self._ends.wait(self._keeping.look_s):
+    def work(self) -> None:
+        """Look every hour."""
+        while not self.ends.wait(self._keeping.look_s):
             try:
                 self.once()
             except (TenfoldError, OSError, SQLAlchemyError) as error:

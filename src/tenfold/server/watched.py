@@ -18,6 +18,8 @@ from tenfold.server.job_traces import JobTraces
 from tenfold.server.metrics import Meters
 from tenfold.server.traces import Traces
 
+LATE_S = 2.0
+"""A write that takes longer is said."""
 _LOG = logging.getLogger("tenfold.server")
 
 
@@ -50,7 +52,10 @@ class WatchedJournal:
         if self._begun_ms is None:
             self._begun_ms = now_ms()
         self._journal.append(events)
-        self._meters.commits.observe(perf_counter() - begun)
+        took_s = perf_counter() - begun
+        self._meters.commits.observe(took_s)
+        if took_s > LATE_S:
+            _LOG.warning("a write to the journal took %.1f s", took_s)
         self._meters.events.inc(len(events))
         if self._jobs is not None:
             self._jobs.note(events, now_ms())

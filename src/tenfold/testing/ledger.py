@@ -153,7 +153,7 @@ class Ledger:
             not story.stop_ordered,
             f"the stop of `{action.job_id}` was ordered twice",
         )
-        is_idle = action.cause != "idle" or story.idles
+        is_idle = action.cause != "idle" or (story.idles and _is_session(story.job))
         hold("only-who-idles-is-reclaimed", is_idle, f"`{action.job_id}` is in use: {event}")
         story.stop_ordered = action.cause
 
@@ -185,9 +185,8 @@ class Ledger:
 
     def _used(self, event: JobIdled | JobBusy) -> None:
         story = self._expect(event.job_id, "running", event)
-        is_session = story.job.terms is not None and story.job.terms.kind == "interactive"
         turns = story.idles != isinstance(event, JobIdled)
-        hold("only-sessions-idle", is_session and turns, f"it idles or not already: {event}")
+        hold("idling-begins-and-ends", turns, f"it idles or not already: {event}")
         story.idles = isinstance(event, JobIdled)
 
     def _stopped(self, event: JobStopped) -> None:
@@ -210,3 +209,7 @@ class Ledger:
         if not (story.stop_ordered == "idle" and event.status == "cancelled"):
             story.work.end(event)
         story.leave("over")
+
+
+def _is_session(job: Job) -> bool:
+    return job.terms is not None and job.terms.kind == "interactive"

@@ -15,7 +15,7 @@ from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
 EVENTS = "/api/v1/events"
-TOKEN = Token(id="t", name="t", team="red", role=Role.operator, created_ms=0, expires_ms=1)
+TOKEN = Token(id="t", name="t", team="red", role=Role.operator, created_ms=0, expires_ms=1 << 62)
 
 
 def bearer(secret: str) -> dict[str, str]:
@@ -83,7 +83,7 @@ def test_a_quiet_stream_gives_a_sign_of_life_and_ends_with_the_server(
     chunks = asyncio.run(followed())
     assert chunks[0].startswith(b": ")
     assert chunks[-1] == b": still here\n\n"
-    assert serving.control.newest.streams == 0
+    assert serving.control.streams.open == 0
 
 
 def test_a_stream_that_falls_too_far_behind_is_closed(serving: Serving, monkeypatch):
@@ -114,6 +114,6 @@ def test_a_stream_that_falls_too_far_behind_is_closed(serving: Serving, monkeypa
 
 
 def test_too_many_streams_are_refused(member: Client, serving: Serving):
-    serving.control.newest.streams = routes_events.STREAMS_MOST
+    serving.control.streams.open = serving.control.streams.most
     answer = member.get(EVENTS, params={"follow": "false"})
     assert (answer.status_code, answer.json()["code"]) == (503, "too-many-streams")

@@ -10,6 +10,9 @@ matters: first the lock, then the end, for a supervisor writes the end before it
     HOME/attempts/JOB/N/     record stop.json end.json, RANK.log and RANK.beat of the members
     HOME/teams/TEAM/JOB/     where a job runs that names no folder
 
+Where teams have users of their own, everything is root's but the folders of teams and the beats.
+The way there can be passed and not listed; attempts can be passed by their own team alone.
+
 The record has a line each for the launch, the supervisor and the start. Files are few because
 making one costs as much as all else that is done to start a job.
 """
@@ -25,6 +28,8 @@ from typing import cast
 from tenfold.live.local.wire import EndLine, LaunchLine, RecordLines, StopLine, parsed
 
 NAME_BYTES_MOST = 200
+TEAM_USERS = "team-users.json"
+"""The users of teams. Where it is, they have some, and the way to their folders is open."""
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 
 
@@ -55,10 +60,16 @@ class Home:
         self.lost_nodes = f"{self.path}/lost-nodes"
 
     def prepare(self) -> None:
-        """Make the folders, closed to everybody else."""
-        for folder in (self.path, self.open, self.lost_nodes, f"{self.path}/attempts"):
+        """Make the folders, closed to everybody else but for the way of teams' users."""
+        for folder in (self.open, self.lost_nodes):
             closed_folder(folder)
-        closed_folder(f"{self.path}/teams")
+        way = self.way_mode()
+        for folder in (self.path, f"{self.path}/attempts", f"{self.path}/teams"):
+            closed_folder(folder, way)
+
+    def way_mode(self) -> int:
+        """Return the mode of folders on the way to those of teams."""
+        return 0o711 if os.path.exists(f"{self.path}/{TEAM_USERS}") else 0o700
 
     def attempt(self, job: str, number: int) -> "AttemptFolder":
         """Return the folder of an attempt, which need not be there."""
@@ -131,6 +142,7 @@ class AttemptFolder:
             lock = os.open(f"{aside}/record", flags, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
             add_to_record(lock, {"launch": launch})
+            self._let_pass(aside, launch)
             _mark(f"{aside}/record", self.mark)
             os.rename(aside, self.path)
         except OSError:
@@ -212,6 +224,13 @@ class AttemptFolder:
         _write(aside, text, durable=durable)
         os.rename(aside, f"{self.path}/{name}")
 
+    def _let_pass(self, aside: str, launch: LaunchLine) -> None:
+        """Let the user of a team come to its beats, and no other's."""
+        if "user" in launch:
+            for folder in (self.job_folder, aside):
+                os.chown(folder, -1, launch["user"]["gid"])
+                os.chmod(folder, 0o710)
+
     def _remove_aside(self, aside: str) -> None:
         """Remove what a spawner that died half-way left; nothing ran from there."""
         for file in (f"{aside}/record", self.mark):
@@ -228,10 +247,19 @@ def add_to_record(lock: int, line: Mapping[str, object]) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def closed_folder(path: str) -> None:
+def closed_folder(path: str, mode: int = 0o700) -> None:
     """Make a folder that only this user can enter, or close one that is there."""
     os.makedirs(path, 0o700, exist_ok=True)
-    os.chmod(path, 0o700)
+    os.chmod(path, mode)
+
+
+def write_durably(path: str, text: str) -> None:
+    """Write a file that is whole whenever it is there, and there after a crash."""
+    folder, _, name = path.rpartition("/")
+    aside = f"{folder}/.{name}"
+    _write(aside, text, durable=True)
+    os.rename(aside, path)
+    _sync_folder(folder)
 
 
 def _write(path: str, text: str, *, durable: bool = False) -> None:

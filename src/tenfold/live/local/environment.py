@@ -28,6 +28,7 @@ def member_environment(
     return {
         **launch["inherited"],
         "HOME": home,
+        **_named(launch),
         **dict(launch["env"]),
         **_rendezvous(launch, rank, port),
         **_own(launch, rank, attempt_folder),
@@ -38,6 +39,13 @@ def member_environment(
 def mark_of(attempt_folder: str) -> bytes:
     """Return what the environment of every process of an attempt holds, and no other's."""
     return f"TENFOLD_HEARTBEAT={attempt_folder}/".encode()
+
+
+def _named(launch: LaunchLine) -> dict[str, str]:
+    """Name a user that no account stands for: programs ask, and some fail without an answer."""
+    if "user" not in launch:
+        return {}
+    return {"USER": launch["user"]["name"], "LOGNAME": launch["user"]["name"]}
 
 
 def _rendezvous(launch: LaunchLine, rank: int, port: int) -> dict[str, str]:
@@ -53,6 +61,8 @@ def _rendezvous(launch: LaunchLine, rank: int, port: int) -> dict[str, str]:
         "PET_MASTER_ADDR": ADDRESS,
         "PET_MASTER_PORT": str(port),
         "PET_NPROC_PER_NODE": str(max(len(gpus), 1)),
+        # The order that the driver's own tools use: what is measured there is what a job gets.
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(str(gpu) for gpu in gpus),
     }
     if all(len(member["gpus"]) <= 1 for member in launch["members"]):

@@ -30,8 +30,10 @@ from tenfold.live.executor import (
 from tenfold.live.local import logs
 from tenfold.live.local.attempt_folder import AttemptFolder, Home
 from tenfold.live.local.environment import inherited
-from tenfold.live.local.launches import launch_line, refusal
+from tenfold.live.local.images import own_environment
+from tenfold.live.local.launches import launch_line, refusal, user_of
 from tenfold.live.local.spawner_link import SpawnerLink
+from tenfold.live.local.team_users import TeamUsers
 from tenfold.live.local.wire import EndLine, NoteLine, ReasonLine, StopLine
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.reason import Reason
@@ -50,11 +52,15 @@ class LocalExecutor:
         *,
         environment: Mapping[str, str] | None = None,
         log_bytes_most: int = logs.BYTES_MOST,
+        users: TeamUsers | None = None,
     ) -> None:
         self.home = Home(home)
         self.home.prepare()
-        self._inherited = inherited(os.environ if environment is None else environment)
+        own = os.environ if environment is None else environment
+        self._inherited = inherited(own)
+        self._runtime_env = own_environment(own)
         self._log_bytes_most = log_bytes_most
+        self._users = users
         self._refused: deque[OrderRefused] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._told: dict[tuple[str, int], str] = {}
@@ -77,13 +83,24 @@ class LocalExecutor:
     def start(self, launch: Launch) -> None:
         """Order a start. The same attempt ordered twice starts once."""
         runtime, reason = refusal(launch, self._inherited["PATH"])
+        user = None
+        if reason is None:
+            user, reason = user_of(launch, self._users)
         if reason is not None:
-            at_ms = Millis(now_ms())
-            self._refused.append(OrderRefused(at_ms, launch.job_id, launch.attempt, reason))
-            os.eventfd_write(self._wake, 1)
+            self._refuse(launch, reason)
             return
         line = launch_line(launch, self._inherited, runtime, self._log_bytes_most)
+        if runtime:
+            line["runtime_env"] = self._runtime_env
+        if user is not None:
+            line["user"] = user
         self.link.give({"order": 0, "do": "start", "launch": line})
+
+    def _refuse(self, launch: Launch, reason: Reason) -> None:
+        passing = reason.code in PASSING
+        at_ms = Millis(now_ms())
+        self._refused.append(OrderRefused(at_ms, launch.job_id, launch.attempt, reason, passing))
+        os.eventfd_write(self._wake, 1)
 
     def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
         """Give notice to every member, and end whatever is left after `grace_ms`."""

@@ -6,6 +6,8 @@ compared with the time of day.
 
 import os
 
+from tenfold.live.local.wire import UserLine
+
 LOOKS_PER_SILENCE = 4
 LOOK_MS_LEAST = 50
 
@@ -15,10 +17,18 @@ def beat_file(folder: str, rank: int) -> str:
     return f"{folder}/{rank}.beat"
 
 
-def touched(folder: str, rank: int) -> str:
-    """Return the file of a member, made already: an image can be shown only what is there."""
+def touched(folder: str, rank: int, user: UserLine | None = None) -> str:
+    """Return the file of a member, made already: an image can be shown only what is there.
+
+    Nor could a user of a team make it in a folder that is not its own.
+    """
     path = beat_file(folder, rank)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if user is not None:
+            os.fchown(file, user["uid"], user["gid"])
+    finally:
+        os.close(file)
     return path
 
 

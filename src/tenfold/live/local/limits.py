@@ -7,6 +7,7 @@ process into one costs a tenth of a whole start, and holds up every other start 
 
 import os
 import resource
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 ROOT = "/sys/fs/cgroup"
@@ -14,6 +15,10 @@ PERIOD_US = 100_000
 QUOTA_US_LEAST = 1_000
 """The kernel takes no less."""
 MIB = 1024 * 1024
+NO_SWAP = {"memory.swap.max": "0", "memory.oom.group": "1"}
+"""Memory is not spilt to disk, where it would hold up everybody; what runs out ends as a whole."""
+V1_WITH_SWAP = "memory.memsw.limit_in_bytes"
+NOTHING: Mapping[str, str] = {}
 
 
 class Group:
@@ -79,7 +84,7 @@ class Limits:
         if memory_mib:
             most = str(memory_mib * MIB)
             settings = {"memory.max": most, "memory.limit_in_bytes": most}
-            limited &= self._add(folders, "memory", name, settings)
+            limited &= self._add(folders, "memory", name, settings, {**NO_SWAP, V1_WITH_SWAP: most})
         return Group(folders, kind=self.kind if limited else "prlimit")
 
     def sweep(self) -> None:
@@ -96,7 +101,12 @@ class Limits:
             _rmdir(base)
 
     def _add(
-        self, folders: list[str], controller: str, name: str, settings: dict[str, str]
+        self,
+        folders: list[str],
+        controller: str,
+        name: str,
+        settings: dict[str, str],
+        wishes: Mapping[str, str] = NOTHING,
     ) -> bool:
         """Make a group with whichever of the settings there is; tell whether it took one."""
         base = self._bases.get(controller, "")
@@ -105,7 +115,10 @@ class Limits:
             return False
         if folder not in folders:
             folders.append(folder)
-        return any([_put(f"{folder}/{file}", value) for file, value in settings.items()])
+        taken = any([_put(f"{folder}/{file}", value) for file, value in settings.items()])
+        for file, value in wishes.items():
+            _put(f"{folder}/{file}", value)
+        return taken
 
 
 def find_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup") -> Limits:
@@ -134,24 +147,62 @@ def _own_paths(own: str) -> dict[str, str]:
 
 
 def _find_unified(name: str, root: str, path: str) -> str:
-    """Return the folder for v2 groups; empty where CPU and memory cannot be limited there."""
+    """Return the folder for v2 groups; empty where CPU and memory cannot be limited there.
+
+    Its own group rarely serves: a shell and the controller are in it too, and a group with
+    processes passes no controller on. One above may, if this user is let.
+    """
     mount = root if os.path.exists(f"{root}/cgroup.controllers") else f"{root}/unified"
-    parent = mount + path if os.path.isdir(mount + path) else mount
-    if "memory" not in _text(f"{parent}/cgroup.controllers").split():
-        return ""
-    base = f"{parent}/{name}"
-    if not _mkdir(base):
-        return ""
-    if not _give_down(parent):
-        # A group with processes of its own passes no controller on: step aside and ask again.
-        leaf = f"{parent}/{name}-spawner"
-        if _mkdir(leaf) and _put(f"{leaf}/cgroup.procs", "0"):
-            _give_down(parent)
-    given = _text(f"{base}/cgroup.controllers").split()
-    if "cpu" in given and "memory" in given and _give_down(base):
-        return base
-    _rmdir(base)
+    for parent in _upwards(mount, path):
+        if "memory" in _text(f"{parent}/cgroup.controllers").split():
+            base = f"{parent}/{name}"
+            if _mkdir(base):
+                if _passes_on(parent, base) or _passes_on_alone(parent, base, name):
+                    return base
+                _rmdir(base)
     return ""
+
+
+def _upwards(mount: str, path: str) -> Iterator[str]:
+    """Give a group and those above it; one that is not there is of another's view."""
+    if os.path.isdir(mount + path):
+        while path.strip("/"):
+            yield mount + path
+            path = path.rpartition("/")[0]
+    yield mount
+
+
+def _passes_on(parent: str, base: str) -> bool:
+    """Tell whether groups below `base` limit what is moved into them."""
+    _give_down(parent)
+    given = _text(f"{base}/cgroup.controllers").split()
+    return "cpu" in given and "memory" in given and _give_down(base) and _can_join(base)
+
+
+def _passes_on_alone(parent: str, base: str, name: str) -> bool:
+    """Step aside, if this is the only process of the group, and ask again."""
+    if f"{os.getpid()}" not in _text(f"{parent}/cgroup.procs").split():
+        return False
+    leaf = f"{parent}/{name}-spawner"
+    if _mkdir(leaf) and _put(f"{leaf}/cgroup.procs", "0"):
+        if _passes_on(parent, base):
+            return True
+        _put(f"{parent}/cgroup.procs", "0")
+    _rmdir(leaf)
+    return False
+
+
+def _can_join(base: str) -> bool:
+    """Tell whether a process of this user may be moved there: a fork tries."""
+    probe = f"{base}/probe"
+    if not _mkdir(probe):
+        return False
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if _put(f"{probe}/cgroup.procs", "0") else 1)
+    _, status = os.waitpid(pid, 0)
+    _rmdir(probe)
+    return status == 0
 
 
 def _give_down(folder: str) -> bool:

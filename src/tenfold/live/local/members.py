@@ -11,7 +11,9 @@ import signal
 from collections.abc import Mapping
 
 from tenfold.live.local.limits import Group
+from tenfold.live.local.member_user import acting_as, drop_to, in_the_way
 from tenfold.live.local.processes import die_with_parent
+from tenfold.live.local.wire import UserLine
 
 FAILED = 127
 UMASK = 0o022
@@ -24,14 +26,15 @@ TAKEN = (*HELD, signal.SIGPIPE, signal.SIGXFSZ)
 that are ignored, as Python does with the last two, ignored."""
 
 
-def prepare_for_members(folder: str) -> None:
+def prepare_for_members(folder: str, user: UserLine | None = None) -> None:
     """Give this process what its members are to inherit; raises `OSError` without the folder."""
-    os.chdir(folder)
+    with acting_as(user):
+        os.chdir(folder)
     os.umask(UMASK)
     resource.setrlimit(resource.RLIMIT_NOFILE, _FILES)
 
 
-def start_member(
+def start_member(  # noqa: PLR0913 - one thing after another that a member is
     command: list[str],
     environment: Mapping[str, str],
     *,
@@ -39,6 +42,7 @@ def start_member(
     failures: int,
     group: Group,
     memory_mib: int,
+    user: UserLine | None = None,
 ) -> int:
     """Return the process of a new member, which leads its own session.
 
@@ -46,26 +50,40 @@ def start_member(
     before the member runs its command.
     """
     supervisor = os.getpid()
-    found = _found(command[0], environment.get("PATH", ""))
+    path = environment.get("PATH", "")
+    found = _found(command[0], path)
     pid = os.fork()
     if pid:
         return pid
     try:
         os.setsid()
-        die_with_parent()
-        if os.getppid() != supervisor:
-            # It died before the kernel was asked to tell.
-            os._exit(FAILED)
+        _tie_to(supervisor)
         group.join(memory_mib)
+        if user is not None:
+            drop_to(user)
+            # The kernel forgets whom to tell when a process changes its user.
+            _tie_to(supervisor)
+            if not os.access(found, os.X_OK):
+                # What root finds on the path may be closed to the team, and the next be open.
+                own = _found(command[0], path)
+                found = own if "/" in own else found
         os.dup2(output, 1)
         os.dup2(output, 2)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
         os.execve(found, command, environment)
     except BaseException as error:
         why = error.strerror if isinstance(error, OSError) else repr(error)
-        complaint = f"the command `{command[0]}` cannot be run: {why}\n"
+        closed = "" if user is None else in_the_way(found, user)
+        complaint = f"the command `{command[0]}` cannot be run: {why}{closed}\n"
         os.write(failures, complaint.encode()[-1_000:])
     finally:
+        os._exit(FAILED)
+
+
+def _tie_to(supervisor: int) -> None:
+    """Have this process die with its parent, or at once where that died before it was asked."""
+    die_with_parent()
+    if os.getppid() != supervisor:
         os._exit(FAILED)
 
 

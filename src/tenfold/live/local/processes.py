@@ -30,6 +30,12 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+def notify(pid: int, number: int) -> None:
+    """Send a signal to a process that may be gone by now."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
 def notify_group(pid: int, number: int) -> None:
     """Send a signal to the process group that a member leads."""
     with suppress(ProcessLookupError, PermissionError):
@@ -56,16 +62,26 @@ def children(pid: int) -> list[int]:
 
 def carriers(mark: bytes) -> list[int]:
     """Return the processes whose environment holds the mark at the start of a variable."""
-    found: list[int] = []
-    for pid in _all():
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                held = b"\0" + file.read()
-        except OSError:
-            continue
-        if b"\0" + mark in held:
-            found.append(pid)
-    return found
+    return [pid for pid in _all() if carries(pid, mark)]
+
+
+def carries(pid: int, mark: bytes) -> bool:
+    """Tell whether the environment of a process holds the mark at the start of a variable."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return b"\0" + mark in b"\0" + file.read()
+    except OSError:
+        return False
+
+
+def leads_process_space(pid: int) -> bool:
+    """Tell whether a process is the first of a process space that is not this one's."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            [numbers] = [line for line in file if line.startswith(b"NSpid:")]
+    except (OSError, ValueError):
+        return False
+    return numbers.split()[2:] != [] and numbers.split()[-1] == b"1"
 
 
 def reap() -> list[tuple[int, int]] | None:

@@ -15,21 +15,30 @@ from contextlib import suppress
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt_folder import AttemptFolder, add_to_record
+from tenfold.live.local.containers import (
+    failure_to_run,
+    leaders_inside,
+    let_it_clean_up,
+    remove_containers,
+)
 from tenfold.live.local.ending import the_end, write_end
 from tenfold.live.local.environment import ADDRESS, member_environment
 from tenfold.live.local.handover import Post
 from tenfold.live.local.heartbeat import Heartbeats, touched
-from tenfold.live.local.images import image_command
+from tenfold.live.local.images import is_podman, member_of_image
 from tenfold.live.local.limits import Group, Limits
 from tenfold.live.local.logs import LogWriter
+from tenfold.live.local.member_user import raise_limits
 from tenfold.live.local.members import HELD, open_pipe, prepare_for_members, start_member
 from tenfold.live.local.notes import NoteWriter
+from tenfold.live.local.own_folders import give_what_root_left
 from tenfold.live.local.places import Places
 from tenfold.live.local.processes import (
     become_subreaper,
     descendants,
     end_descendants,
     kill,
+    notify,
     notify_group,
     reap,
 )
@@ -90,6 +99,8 @@ class _Supervisor:
         self._heartbeats: Heartbeats | None = None
         self._kill_at_ms: int | None = None
         self._noticed = False
+        self._told_inside: list[int] | None = None
+        """Who leads a container and was given notice; None where nobody waits for it."""
         self._how = "exited"
         self._reason: ReasonLine | None = None
         self._first: tuple[int, int] | None = None
@@ -115,16 +126,20 @@ class _Supervisor:
             where = f" `{error.filename}`" if error.filename else ""
             sentence = f"it cannot be started: {error.strerror or error}{where}"
             self._reason = {"code": "start-failed", "sentence": sentence}
+        if is_podman(self.launch["runtime"]) and (self._first is None or self._first[1] >= 0):
+            let_it_clean_up()
         end_descendants()
         for pipe, log in list(self._logs.items()):
             while log.pump(pipe) and select.select([pipe], [], [], 0)[0]:
                 pass
             self._close_log(pipe)
+        remove_containers(self.launch, self.folder.path)
         return self._end()
 
     def _start(self) -> None:
         launch, folder = self.launch, self.folder
         places = Places(folder.home, launch)
+        give_what_root_left(folder, places)
         places.prepare()
         members = launch["members"]
         self.group = self._limits.make(
@@ -132,7 +147,10 @@ class _Supervisor:
             cpus_milli=_total([member["cpus_milli"] for member in members]),
             memory_mib=_total([member["memory_mib"] for member in members]),
         )
-        prepare_for_members(places.work)
+        user = launch.get("user")
+        prepare_for_members(places.work, user)
+        if user is not None:
+            raise_limits()
         port = _free_port()
         failed, failures = os.pipe2(os.O_CLOEXEC)
         for rank in range(len(members)):
@@ -178,17 +196,15 @@ class _Supervisor:
             attempt_folder=folder.path,
             saves_folder=places.saves,
         )
-        command = launch["command"]
+        command, user = launch["command"], launch.get("user")
+        beat = touched(folder.path, rank, user) if launch["image"] or user else ""
         if launch["image"]:
-            command = image_command(
-                launch["runtime"],
-                launch["image"],
-                command,
-                environment,
-                folder=places.work,
-                shared=[*places.shared(), touched(folder.path, rank)],
-            )
+            member = member_of_image(launch, rank, environment, folder.path, places, beat)
+            command, environment, user = member
         reader, writer = open_pipe()
+        if user is not None:
+            # So that a member may open its output by name, as `/dev/stdout`.
+            os.fchown(writer, user["uid"], user["gid"])
         pid = start_member(
             command,
             environment,
@@ -196,6 +212,7 @@ class _Supervisor:
             failures=failures,
             group=self.group,
             memory_mib=launch["members"][rank]["memory_mib"],
+            user=user,
         )
         os.close(writer)
         self._ranks[pid] = rank
@@ -215,6 +232,8 @@ class _Supervisor:
             for pid in descendants(os.getpid()):
                 kill(pid)
             self._kill_at_ms = now + KILL_AGAIN_MS
+        if self._told_inside is not None:
+            self._tell_inside(self._told_inside)
         if self._heartbeats is not None and not self._noticed:
             silent = self._heartbeats.silent(now, list(self._ranks.values()))
             if silent is not None:
@@ -263,12 +282,25 @@ class _Supervisor:
         if not self._noticed:
             self._how, self._reason = how, reason
             self._noticed = True
-            if grace_ms > 0:
+            if grace_ms > 0 and is_podman(self.launch["runtime"]):
+                # podman passes notice on only once it is ready to, and dies of it before.
+                self._told_inside = []
+                self._tell_inside(self._told_inside)
+            elif grace_ms > 0:
                 for pid in self._ranks:
                     notify_group(pid, signal.SIGTERM)
         kill_at_ms = _monotonic_ms() + grace_ms
         if self._kill_at_ms is None or kill_at_ms < self._kill_at_ms:
             self._kill_at_ms = kill_at_ms
+
+    def _tell_inside(self, told: list[int]) -> None:
+        """Give notice to commands inside; one that starts only now is told a little later."""
+        for pid in leaders_inside(self.folder.path):
+            if pid not in told:
+                told.append(pid)
+                notify(pid, signal.SIGTERM)
+        if len(told) == len(self.launch["members"]):
+            self._told_inside = None
 
     def _hangs(self, rank: int, silence_ms: int) -> None:
         """End a gang one of whose members is stuck, stopped by a signal, or waits for ever."""
@@ -288,17 +320,21 @@ class _Supervisor:
             waits.append(max(self._kill_at_ms - now, 0))
         if self._heartbeats is not None and not self._noticed:
             waits.extend(self._heartbeats.look_in_ms(now))
-        if self._notes.waits:
+        if self._notes.waits or self._told_inside is not None:
             waits.append(UNSAID_MS)
         return min([*waits, WAIT_MS_MOST]) if waits else None
 
     def _end(self) -> EndLine:
         member, code = self._first or (None, None if self._how == "start-failed" else 0)
-        if self._how == "exited" and code == -signal.SIGKILL and self.group.ran_out_of_memory():
+        if self._how == "exited" and code and self.group.ran_out_of_memory():
+            # Whoever the kernel killed need not be who ends the job: a shell passes it on.
             self._how = "out-of-memory"
             memory_mib = sum(one["memory_mib"] for one in self.launch["members"])
             sentence = f"the job used more than the {memory_mib} MiB that it asked for"
             self._reason = {"code": "out-of-memory", "sentence": sentence}
+        elif self._how == "exited" and member is not None and code is not None:
+            self._reason = failure_to_run(self.launch, self.folder.path, member, code)
+            self._how = "start-failed" if self._reason else self._how
         end = the_end(
             self._how,
             started_ms=self._started_ms,

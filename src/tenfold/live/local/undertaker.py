@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 
 from tenfold.live.local.attempt_folder import AttemptFolder, add_to_record
+from tenfold.live.local.containers import remove_containers
 from tenfold.live.local.ending import the_end, write_end
 from tenfold.live.local.environment import mark_of
 from tenfold.live.local.limits import Limits
@@ -32,7 +33,10 @@ def bury(folder: AttemptFolder, lock: int, limits: Limits) -> None:
             kill(pid)
         time.sleep(wait_s)
         wait_s = min(2 * wait_s, LOOK_AGAIN_S_MOST)
-    started = folder.record().get("started")
+    record = folder.record()
+    if "launch" in record:
+        remove_containers(record["launch"], folder.path)
+    started = record.get("started")
     sentence = "the process that watched the job died, and how the job ended is not known"
     end = the_end(
         "lost",

@@ -7,7 +7,8 @@ side would misread raises `PROTOCOL`; the client then asks the older spawner to 
 import json
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-PROTOCOL = 1
+PROTOCOL = 2
+"""1 knew no users of teams: it would have run their jobs as root."""
 LINE_BYTES_MOST = 4 * 1024 * 1024
 """An order longer than this is not read: nobody has an environment of that size."""
 
@@ -19,6 +20,16 @@ class MemberLine(TypedDict):
     gpus: list[int]
     cpus_milli: int
     memory_mib: int
+
+
+class UserLine(TypedDict):
+    """The user that a team's jobs run as, where teams have users of their own."""
+
+    uid: int
+    gid: int
+    groups: list[int]
+    """Groups beside its own, such as those that may use GPUs."""
+    name: str
 
 
 class LaunchLine(TypedDict):
@@ -36,6 +47,8 @@ class LaunchLine(TypedDict):
     image: str
     runtime: str
     """Path of what runs the image."""
+    runtime_env: NotRequired[dict[str, str]]
+    """What that reads of the controller's own environment, and no job gets."""
     saves_folder: str
     saves_every_ms: int | None
     grace_ms: int
@@ -43,6 +56,8 @@ class LaunchLine(TypedDict):
     log_bytes_most: int
     members: list[MemberLine]
     ordered_ms: int
+    user: NotRequired[UserLine]
+    """Missing where jobs run as the user who started the control plane."""
 
 
 class StopLine(TypedDict):

@@ -4,13 +4,15 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
 from tenfold.decide.place.govern.lines import Option
 from tenfold.fleet.capacity import Slots
 from tenfold.model.actions import StopJob
 from tenfold.model.job import Job, Shape
 from tenfold.model.reason import Reason
-from tenfold.model.units import MINUTE
+from tenfold.model.units import MINUTE, Millis
 
 if TYPE_CHECKING:
     from tenfold.decide.place.govern.books import Books
@@ -18,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def end_idle(walk: "Walk") -> None:
-    """End interactive sessions that have idled for too long."""
-    idle_ms = walk.books.govern.idle_ms
-    if idle_ms is None or not walk.view.idle:
-        return
+    """End interactive sessions that have idled for too long; other jobs are only told of."""
     for job_id, since_ms in walk.view.idle.items():
         holding = walk.books.holdings.held.get(job_id)
         if holding is None or holding.stopping:
+            continue
+        idle_ms = _idle_ms_most(holding.job, walk.books.govern.idle_ms)
+        if idle_ms is None:
             continue
         if walk.now_ms >= since_ms + idle_ms:
             walk.books.holdings.stop(holding)
@@ -33,6 +35,16 @@ def end_idle(walk: "Walk") -> None:
             walk.stops += 1
         else:
             walk.wakes.append(since_ms + idle_ms)
+
+
+def _idle_ms_most(job: Job, allowed_ms: Millis | None) -> Millis | None:
+    """Return how long a session may idle: what is allowed, or less where it says so itself."""
+    terms = job.terms or PLAIN
+    if terms.kind != "interactive":
+        return None
+    if terms.idle_ms is UNSET:
+        return allowed_ms
+    return terms.idle_ms if allowed_ms is None else min(terms.idle_ms, allowed_ms)
 
 
 def clear_windows(walk: "Walk") -> None:

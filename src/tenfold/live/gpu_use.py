@@ -1,0 +1,133 @@
+"""How busy the GPUs of this machine are, as NVIDIA's driver tells it.
+
+Its library keeps some samples a second of the last seconds; their mean since the last look is
+what is wanted, for a look every 15 s that asks for the last moment alone misses short bursts.
+Without the binding the driver's own command is asked. A device that does not answer is left
+out: what cannot be measured is not said to idle.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any, cast
+
+from tenfold.model.usage import GpuUse
+
+MIB = 1024 * 1024
+COMMAND_S_MOST = 10.0
+QUERY = "index,utilization.gpu,memory.used,memory.total"
+
+Reader = Callable[[], list[GpuUse]]
+
+
+def gpu_reader() -> Reader | None:
+    """Return what reads the GPUs of this machine; None where nothing here can."""
+    try:
+        import pynvml  # noqa: PLC0415 - optional, and slow to load
+
+        return NvmlReader(pynvml).read
+    except ImportError:
+        found = shutil.which("nvidia-smi")
+        return None if found is None else SmiReader(found).read
+
+
+class NvmlReader:
+    """Asks NVML. It stays open between looks, and is opened again after trouble."""
+
+    def __init__(self, nvml: object) -> None:
+        # It has no types of its own.
+        self._nvml = cast(Any, nvml)
+        self._is_open = False
+        self._seen: dict[int, int] = {}
+        """The time stamp of the last sample by device, in microseconds."""
+
+    def read(self) -> list[GpuUse]:
+        """Return every device that answers."""
+        nvml = self._nvml
+        try:
+            if not self._is_open:
+                nvml.nvmlInit()
+                self._is_open = True
+            found = [self._device(number) for number in range(nvml.nvmlDeviceGetCount())]
+        except (nvml.NVMLError, OSError):
+            self._is_open = False
+            return []
+        return [one for one in found if one is not None]
+
+    def _device(self, number: int) -> GpuUse | None:
+        nvml = self._nvml
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(number)
+            memory = self._memory(handle)
+            return GpuUse(
+                number=number,
+                use_milli=self._use_milli(number, handle),
+                memory_used_bytes=int(memory.used),
+                memory_bytes=int(memory.total),
+            )
+        except nvml.NVMLError:
+            return None
+
+    def _use_milli(self, number: int, handle: object) -> int:
+        nvml = self._nvml
+        try:
+            kind, since = nvml.NVML_GPU_UTILIZATION_SAMPLES, self._seen.get(number, 0)
+            _, samples = nvml.nvmlDeviceGetSamples(handle, kind, since)
+            fresh = [one for one in samples if one.timeStamp > since]
+            if fresh:
+                self._seen[number] = max(one.timeStamp for one in fresh)
+                return round(10 * sum(one.sampleValue.uiVal for one in fresh) / len(fresh))
+        except nvml.NVMLError:
+            # Not every device keeps samples; the last moment is better than nothing.
+            pass
+        return 10 * int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+
+    def _memory(self, handle: object) -> Any:
+        """Return memory as the driver's command shows it: what it keeps for itself is not used."""
+        nvml = self._nvml
+        try:
+            return nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
+        except (nvml.NVMLError, AttributeError, TypeError):
+            return nvml.nvmlDeviceGetMemoryInfo(handle)
+
+
+class SmiReader:
+    """Asks the driver's command, which knows the last moment alone."""
+
+    def __init__(self, path: str) -> None:
+        self._words = [path, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"]
+
+    def read(self) -> list[GpuUse]:
+        """Return every device that answers."""
+        try:
+            done = subprocess.run(
+                self._words,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=COMMAND_S_MOST,
+                stdin=subprocess.DEVNULL,
+                env={"PATH": os.defpath, "LC_ALL": "C"},
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return []
+        return smi_gpus(done.stdout) if done.returncode == 0 else []
+
+
+def smi_gpus(text: str) -> list[GpuUse]:
+    """Return the devices in the command's answer; a line with a figure missing is left out."""
+    found: list[GpuUse] = []
+    for line in text.splitlines():
+        words = [word.strip() for word in line.split(",")]
+        if len(words) == len(QUERY.split(",")) and all(word.isdecimal() for word in words):
+            number, percent, used, total = (int(word) for word in words)
+            found.append(
+                GpuUse(
+                    number=number,
+                    use_milli=10 * percent,
+                    memory_used_bytes=used * MIB,
+                    memory_bytes=total * MIB,
+                )
+            )
+    return found

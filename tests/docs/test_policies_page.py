@@ -1,0 +1,28 @@
+"""The page on policies shows which of them look at which key, as the code has it."""
+
+import re
+from pathlib import Path
+
+from tenfold.decide.place.looked_at import LOOKED_AT, MEANS
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policies.md"
+HEAD = "| key | looked at by | decides |\n|---|---|---|\n"
+
+
+def table() -> str:
+    rows = [
+        f"| `{key}` | {', '.join(f'`{name}`' for name in names)} | {MEANS[key]} |\n"
+        for key, names in LOOKED_AT.items()
+    ]
+    return HEAD + "".join(rows)
+
+
+def test_the_table_of_keys_is_that_of_the_code():
+    assert table() in PAGE.read_text(), (
+        "write it anew: .venv/bin/python tests/docs/test_policies_page.py"
+    )
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text()
+    PAGE.write_text(re.sub(re.escape(HEAD) + r"(?:\|.*\n)*", lambda _: table(), text))

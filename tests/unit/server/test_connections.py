@@ -1,0 +1,187 @@
+"""Connections that are idle, slow or too many, against a real server on loopback."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+import uvicorn
+
+from tenfold.server import connections
+from tenfold.server.connections import Crowd, Guarded, GuardedServer, connections_most
+from tenfold.server.streams import Streams, streams_most
+
+MOST = 4
+WAIT_S = 20.0
+
+
+class Trial:
+    """A server of four connections whose route `/hold` answers when it is let go."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.entered = Event()
+        self.bound = socket.create_server(("127.0.0.1", 0))
+        self.server = GuardedServer(self._config(), MOST)
+        self._release: asyncio.Event | None = None
+        self._thread = Thread(target=self.server.run, args=([self.bound],), daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self._thread.join(WAIT_S)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.bound.getsockname(), timeout=WAIT_S)
+
+    def ask(self, path: str) -> bytes:
+        with self.connect() as one:
+            one.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            return whole(one)
+
+    def _config(self) -> uvicorn.Config:
+        return uvicorn.Config(
+            self._app,
+            http=Guarded,
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=0,
+        )
+
+    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
+        body = b"ok"
+        if scope["path"] == "/hold":
+            self.held += 1
+            if self.held == MOST:
+                self.entered.set()
+            await asyncio.Event().wait()
+        if scope["path"] == "/read":
+            while (await receive()).get("more_body"):
+                pass
+        if scope["path"] == "/much":
+            body = b"x" * (64 << 20)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+@pytest.fixture
+def trial() -> Iterator[Trial]:
+    made = Trial()
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def whole(one: socket.socket) -> bytes:
+    parts: list[bytes] = []
+    try:
+        while part := one.recv(65_536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def test_connections_that_ask_nothing_make_room_for_one_that_asks(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(connections, "FRESH_S", -1.0)
+    idle = [trial.connect() for _ in range(60)]
+    try:
+        assert trial.ask("/any").startswith(b"HTTP/1.1 200")
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_where_all_are_at_work_only_health_is_told(trial: Trial, caplog: pytest.LogCaptureFixture):
+    busy = [trial.connect() for _ in range(MOST)]
+    try:
+        for one in busy:
+            one.sendall(b"GET /hold HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert trial.entered.wait(WAIT_S)
+        assert trial.ask("/healthz").startswith(b"HTTP/1.1 200")
+        refused = trial.ask("/api/v1/jobs")
+        assert refused.startswith(b"HTTP/1.1 503")
+        assert b'"code":"too-many-connections"' in refused
+        assert trial.ask("/readyz").startswith(b"HTTP/1.1 200")
+    finally:
+        for one in busy:
+            one.close()
+    said = [one for one in caplog.messages if "connections are in use" in one]
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("bound", "sent"),
+    [
+        ("HEAD_S", b"GET /any HTTP/1.1\r\nHost:"),
+        ("BODY_S", b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf"),
+    ],
+)
+def test_half_a_request_and_silence_is_told_that_it_is_late(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, bound: str, sent: bytes
+):
+    monkeypatch.setattr(connections, bound, 0.0)
+    with trial.connect() as one:
+        one.sendall(sent)
+        assert whole(one).startswith(b"HTTP/1.1 408")
+
+
+def test_a_connection_that_says_nothing_is_closed(trial: Trial, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(connections, "HEAD_S", 0.0)
+    with trial.connect() as one:
+        assert whole(one) == b""
+
+
+def test_a_client_that_reads_nothing_is_let_go(trial: Trial, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(connections, "UNREAD_S", 0.0)
+    with trial.connect() as one:
+        one.sendall(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n")
+        crowd = trial.server.server_state
+        assert isinstance(crowd, Crowd)
+        gone = Event()
+        monkeypatch.setattr(Guarded, "connection_lost", lambda *_: gone.set())
+        assert gone.wait(WAIT_S)
+    trial.server.server_state.connections.clear()
+
+
+def test_headers_without_end_are_refused(trial: Trial):
+    with trial.connect() as one:
+        one.sendall(b"GET /any HTTP/1.1\r\n")
+        answer = b""
+        try:
+            for _ in range(4_096):
+                one.sendall(b"X-More: " + b"x" * 1_000 + b"\r\n")
+            answer = whole(one)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        assert not answer or answer.startswith(b"HTTP/1.1 400")
+    assert trial.ask("/any").startswith(b"HTTP/1.1 200")
+
+
+def test_there_are_fewer_connections_than_open_files(monkeypatch: pytest.MonkeyPatch):
+    def files(count: int) -> None:
+        monkeypatch.setattr(connections.resource, "getrlimit", lambda _: (count, count))
+
+    files(200)
+    most = connections_most()
+    assert most + most // 4 + connections.SPARE + connections.ACCEPTS_AT_ONCE < 200
+    files(10)
+    assert connections_most() == connections.LEAST
+    files(1 << 20)
+    assert connections_most() == connections.MOST
+
+
+def test_streams_are_a_share_of_the_connections():
+    assert streams_most(40) == 10
+    assert streams_most(2) == 1
+    assert streams_most(100_000) == Streams().most
