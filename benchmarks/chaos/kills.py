@@ -16,6 +16,7 @@ from benchmarks.chaos.plane import Plane
 from benchmarks.chaos.replayed import difference
 from benchmarks.chaos.victims import Victims
 from benchmarks.chaos.witness import Witness, read
+from tenfold.client.client import Client
 from tenfold.compose.joining import NO_FLEET, join_fleet
 from tenfold.compose.sim_inputs import policy_of
 from tenfold.model.errors import TenfoldError
@@ -162,12 +163,22 @@ class Soak:
         try:
             with client:
                 counted = client.fleet().jobs
+                is_over = not any(counted.get(state, 0) for state in _UNDER_WAY)
+                if not is_over:
+                    _take_back(client)
         except TenfoldError:
             return False
-        return not any(counted.get(state, 0) for state in _UNDER_WAY)
+        return is_over
 
 
 _UNDER_WAY = ("pending", "starting", "running", "stopping")
+
+
+def _take_back(client: Client) -> None:
+    """Do as an operator would: a node that is blamed for what was done to its jobs may go on."""
+    for node in client.nodes():
+        if node.state == "cordoned":
+            client.uncordon(node.id)
 
 
 def _counted(number: int) -> list[str]:

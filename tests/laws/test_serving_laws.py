@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tenfold.compose.estimate_serve import Answer, estimate_serve
@@ -110,7 +110,28 @@ def with_memory_rate(name: str, factor: float) -> Catalogue:
     return msgspec.structs.replace(CATALOGUE, accelerators=Shelf("accelerator", parts))
 
 
+def under_load(output_tokens: int) -> ServeRow:
+    """A short prompt and a long answer, near what the replica sustains."""
+    return ServeRow(
+        id=1,
+        model="Llama 3.1 8B",
+        accelerator="A100-80G-SXM",
+        tp=1,
+        pp=4,
+        precision="fp8",
+        engine="TensorRT-LLM 0.17",
+        input_tokens=1,
+        output_tokens=output_tokens,
+        mode="online",
+        qps=1.0,
+    )
+
+
 @settings(max_examples=60, deadline=None)
+# Above what the slow part sustains, below what the fast one does.
+@example(row=under_load(8747), factor=2.0)
+# As long as its arrivals take, on either part.
+@example(row=under_load(8462), factor=2.0)
 @given(row=known_rows, factor=st.floats(1.0, 4.0))
 def test_more_memory_bandwidth_is_never_slower(row: ServeRow, factor: float):
     # The L40S is told from parts with stacked memory by its rate, which decides how much of its

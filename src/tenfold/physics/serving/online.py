@@ -24,6 +24,9 @@ from tenfold.physics.serving.step import step_time
 _TURNS = 48
 # Lengths differ a little from client to client, so about half of each burst stays a burst.
 _BURST_SHARE = 0.5
+# Share of the time that prompts are told to keep a replica busy at most; beyond, `_backlog_s`
+# tells how the queue grows.
+_BUSY_MAX = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +60,21 @@ def online(replica: Replica, limits: Limits, stream: Stream) -> Served:
         saturated, held, _running(replica, stream, np.minimum(offered, qps_limit), held)
     )
     step_s = _step_s(replica, stream, running)
-    served_qps = np.where(saturated, qps_limit, offered)
+    served_qps = np.minimum(offered, qps_limit)
     bulk_s = _bulk_prompt_s(replica, limits, stream)
-    ttft_s = _first_s(replica, stream, running, step_s, served_qps, bulk_s)
-    ttft_s = ttft_s + np.where(
+    ends = ~closed & np.isfinite(stream.requests)
+    # In a run with an end every request is taken in, so prompts queue at the rate of arrival.
+    taken_qps = np.where(ends, offered, served_qps)
+    first_s = _first_s(replica, stream, running, step_s, taken_qps, bulk_s)
+    ttft_s = first_s + np.where(
         closed, _burst_s(stream, bulk_s), _backlog_s(stream, slots, offered, qps_limit, bulk_s)
     )
-    run_s = _run_s(replica, stream, held, slots, offered, bulk_s)
-    ends = ~closed & np.isfinite(stream.requests)
-    arrived_s = np.where(ends, stream.requests, 0.0) / offered / 2.0
-    tpot_run_s = np.maximum(
-        (run_s - arrived_s - np.where(ends, ttft_s, 0.0)) / stream.output_tokens, limit_s * 0.2
-    )
-    tpot_s = np.where(ends, np.minimum(np.where(saturated, np.inf, step_s), tpot_run_s), step_s)
-    drained_s = run_s + np.where(saturated, 0.0, ttft_s + stream.output_tokens * tpot_s)
-    rate = np.where(
-        ends, stream.requests * stream.output_tokens / drained_s, served_qps * stream.output_tokens
-    )
+    run = _run(replica, stream, held, slots, offered, bulk_s)
+    tpot_run_s = np.maximum(_tail_s(run) / stream.output_tokens, limit_s * 0.2)
+    tpot_s = np.where(ends, np.minimum(step_s, tpot_run_s), step_s)
+    last_s = run.arrived_s + first_s + _last_answer_s(replica, stream, tpot_s)
+    drained_s = np.maximum(run.work_s, last_s)
+    rate = np.where(ends, run.requests / drained_s, served_qps) * stream.output_tokens
     return Served(
         output_tokens_per_s=rate,
         ttft_s=ttft_s,
@@ -131,7 +132,7 @@ def _first_s(
     own_s = step_time(replica, own).total_s * replica.layout.pp + replica.efficiency.request_s
     # Prompts queue behind each other (one server, fixed service time) and behind the step under
     # way.
-    busy = np.clip(qps * bulk_s, 0.0, 0.9)
+    busy = np.clip(qps * bulk_s, 0.0, _BUSY_MAX)
     under_way_s = -np.expm1(-running) * step_s / 2.0
     wait_s = busy / (2.0 * (1.0 - busy)) * bulk_s + under_way_s
     return own_s + wait_s + stream.gateway_s
@@ -156,12 +157,49 @@ def _backlog_s(
     return np.where(endless, np.inf, np.maximum(prompts_s, slots_s))
 
 
-def _run_s(
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run with an end; where a stream has none, of as many requests as run at once."""
+
+    requests: Floats
+    late: Floats
+    """Share of the requests that wait for a slot when all are given at once."""
+    arrived_s: Floats
+    """When the last request arrives."""
+    bulk_s: Floats
+    token_s: Floats
+    """A step with all slots in use and no prompt in it."""
+    work_s: Floats
+    """Length of the run if all requests were given at once."""
+
+
+def _run(
     replica: Replica, stream: Stream, held: Floats, slots: Floats, offered: Floats, bulk_s: Floats
-) -> Floats:
-    """Length of a run: the later of the last arrival and of the work itself, all given at once."""
+) -> _Run:
     finite = np.where(np.isfinite(stream.requests), stream.requests, held)
     turns = np.maximum(finite / slots, 1.0)
     context = stream.input_tokens + stream.output_tokens / 2.0
-    work_s = finite * bulk_s + turns * stream.output_tokens * decode_s(replica, held, context)
-    return np.maximum(work_s, finite / offered)
+    token_s = decode_s(replica, held, context)
+    work_s = finite * bulk_s + turns * stream.output_tokens * token_s
+    return _Run(finite, 1.0 - 1.0 / turns, finite / offered, bulk_s, token_s, work_s)
+
+
+def _tail_s(run: _Run) -> Floats:
+    """Time from the mean first token to the end of a run, which bounds the mean answer.
+
+    It is told by the work, never by what is left after a first token: a slower replica gives
+    its first tokens later, and would be told to write the others faster.
+    """
+    prompts_s = np.maximum(run.requests * run.bulk_s - run.arrived_s, 0.0)
+    slots_s = run.late * np.maximum(run.work_s - run.arrived_s, 0.0)
+    wait_s = (run.arrived_s + np.maximum(prompts_s, slots_s)) / 2.0
+    queue = np.minimum(_BUSY_MAX / (2.0 * (1.0 - _BUSY_MAX)), run.requests / 2.0)
+    first_s = queue * run.bulk_s + run.token_s
+    return np.maximum(run.work_s - wait_s - first_s, run.arrived_s / 2.0)
+
+
+def _last_answer_s(replica: Replica, stream: Stream, tpot_s: Floats) -> Floats:
+    """Time of the answer that ends a run: the others end before it, so it ends alone."""
+    context = stream.input_tokens + stream.output_tokens / 2.0
+    alone_s = decode_s(replica, np.ones_like(tpot_s), context)
+    return stream.output_tokens * (tpot_s + alone_s) / 2.0
