@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple
@@ -126,7 +127,7 @@ class _Cursor:
         return list(self._rows)
 
     def fetchmany(self, size: int = 1) -> list[Any]:
-        return [row for row, _ in zip(self._rows, range(size), strict=False)]
+        return list(islice(self._rows, size))
 
     def close(self) -> None:
         self._rows = iter(())

@@ -112,7 +112,7 @@ def test_bytes_that_are_no_text_come_back_as_they_were(client: httpx.Client):
         ("No such file or directory `/no/folder`", {"command": ["true"], "workdir": "/no/folder"}),
         ("leads out of the team's folder", {"command": ["true"], "workdir": "../../elsewhere"}),
         ("leads out of", {"command": ["true"], "checkpoint": {"dir": "../../elsewhere"}}),
-        ("its command failed", {"command": sh("kill -SEGV $$")}),
+        ("exit code 139 (SIGSEGV)", {"command": sh("kill -SEGV $$")}),
     ],
     ids=["no command", "no folder", "folder outside", "checkpoint outside", "signal"],
 )
