@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.verdict import Verdict
 from tenfold.checkpoint import CheckpointError, How, load, save
 from tenfold.checkpoint.files import DISK, Files
-from tenfold.checkpoint.forgetful import ForgetfulDisk, PowerCut
+from tests.rigs.forgetful import ForgetfulDisk, PowerCut
 
 FOLDER = Path("checkpoints")
 POINTS, KILLS, SAVES = 200, 30, 5

@@ -16,6 +16,7 @@ from time import perf_counter, sleep
 from typing import NamedTuple
 
 import pytest
+
 from tests.engines.ray_cluster import ADDRESS, running_ray
 from tests.engines.slurm import SlurmNode, running_slurm
 

@@ -34,8 +34,8 @@ from tenfold.journal.tables import READ_TABLES
 from tenfold.model.errors import TenfoldError
 from tenfold.model.events import Event
 from tenfold.model.policy import Policy
-from tenfold.study.soak import simulated
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.soak import simulated
+from tests.rigs.worlds import drawn_world
 
 APPENDS = 50
 SNAPSHOT_EVERY = 12

@@ -8,7 +8,7 @@ takes everybody out and schedules anew.
 from statistics import mean
 
 from benchmarks.verdict import Verdict
-from tenfold.testing.governed_gaps import stops_cost, walk_gap
+from tests.rigs.governed.gaps import stops_cost, walk_gap
 
 WORLDS = 2_000
 

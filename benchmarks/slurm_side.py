@@ -12,6 +12,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
+from benchmarks.verdict import Verdict
+from tenfold.files.slurm_conf import read_slurm_conf
 from tests.engines.slurm import running_slurm
 from tests.engines.slurm_jobs import (
     CONF,
@@ -22,9 +25,6 @@ from tests.engines.slurm_jobs import (
     timed_jobs,
 )
 from tests.engines.slurm_replay import Comparison, Pair, compare
-
-from benchmarks.verdict import Verdict
-from tenfold.files.slurm_conf import read_slurm_conf
 
 JOBS = 300
 OVER_S = 150.0

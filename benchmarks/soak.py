@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from tenfold.model.policy import POLICIES, PolicyName
-from tenfold.study.soak import policy_of, soak_one
+from tests.rigs.soak import policy_of, soak_one
 
 CHUNK, EVERY, SHOWN_MOST = 50, 5, 20
 WORLDS = 20_000

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.checkpoint_crashes import same
-
 from tenfold.checkpoint import How, load, save
 from tenfold.checkpoint.files import Files
-from tenfold.checkpoint.forgetful import ForgetfulDisk
+from tests.rigs.forgetful import ForgetfulDisk
 
 __all__ = ["FOLDER", "LyingDisk", "TearingDisk", "on", "same", "there_and_back"]
 

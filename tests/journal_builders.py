@@ -15,9 +15,9 @@ from tenfold.model.events import Event, JobSubmitted, NodeJoined
 from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
-from tenfold.study.soak import simulated
 from tenfold.testing.builders import job, nodes
-from tenfold.testing.worlds import SmallWorld, drawn_world
+from tests.rigs.soak import simulated
+from tests.rigs.worlds import SmallWorld, drawn_world
 
 
 def submitted(number: int, team: str = "red", gpus: int = 16) -> JobSubmitted:

@@ -23,10 +23,10 @@ from tenfold.study.grow.answer import GrowAnswer
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.parallel import process_map, usable_cpus
-from tenfold.testing.planted_fleets import Planted, planted, sound, starved
-from tenfold.testing.planted_plan import Replica
-from tenfold.testing.planted_truth import first_of, headroom
-from tenfold.testing.planted_upkeep import SERVICE
+from tests.rigs.planted.fleets import Planted, planted, sound, starved
+from tests.rigs.planted.plan import Replica
+from tests.rigs.planted.truth import first_of, headroom
+from tests.rigs.planted.upkeep import SERVICE
 
 SEED_FIRST = 30_000
 """Seeds below were looked at while this was written; those from here on were kept aside."""

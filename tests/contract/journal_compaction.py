@@ -23,7 +23,7 @@ from tenfold.journal.store import Store
 from tenfold.journal.tables import EVENTS, JOBS
 from tenfold.journal.verify import verify
 from tenfold.model.errors import Refused
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.worlds import drawn_world
 
 FOREVER_MS = 2**60
 

@@ -41,7 +41,7 @@ from tenfold.journal.tables import EVENTS, METADATA, SNAPSHOTS
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
 from tenfold.model.policy import Policy
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.worlds import drawn_world
 
 
 class JournalUpkeep:

@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+
 from benchmarks.chaos.judge import History, Ruling, judge
 from benchmarks.chaos.kills import Ask, Soak, lines
 from benchmarks.chaos.people import People
@@ -13,7 +14,6 @@ from benchmarks.chaos.plane import Plane
 from benchmarks.chaos.replayed import CUT, closed
 from benchmarks.chaos.victims import Victims
 from benchmarks.chaos.witness import KILLED, Witness, read
-
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.recording import Line
 from tenfold.journal.rows import AttemptRow, JobRow

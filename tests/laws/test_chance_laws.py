@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.policy import POLICIES, PolicyName
-from tenfold.study.soak import state, watched_decider
-from tenfold.testing.chance_world import ChanceWorld
-from tenfold.testing.laws import Sound
-from tenfold.testing.ledger import Ledger
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.chance_world import ChanceWorld
+from tests.rigs.laws import Sound
+from tests.rigs.ledger import Ledger
+from tests.rigs.soak import state, watched_decider
+from tests.rigs.worlds import drawn_world
 
 
 def live_through(dice: Random, name: PolicyName, *, jobs: int, turns: int) -> Ledger:

@@ -1,13 +1,13 @@
 """What must hold for every value, every cut and every rotten bit."""
 
 import numpy as np
-from benchmarks.checkpoint_crashes import cut_power
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.checkpoint_crashes import cut_power
 from checkpoint_builders import FOLDER, same
 from tenfold.checkpoint import How, load, save
-from tenfold.checkpoint.forgetful import ForgetfulDisk
+from tests.rigs.forgetful import ForgetfulDisk
 
 KINDS = ("<f4", ">f8", "<i2", "|b1", "|u1", "<c8", "<U3", "|S2")
 

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import maximum_flow, shortest_path
 from tenfold.model.fleet_spec import Fabric
 from tenfold.model.ids import FabricId, SiteId
 from tenfold.physics.fabric import FabricPlan, binding_layers, bisection, plan_fabric
-from tenfold.physics.topology import Graph, build_graph
+from tests.rigs.fabric_graph import Graph, build_graph
 
 NIC = 6912.0 * 420  # Divides by every number of spines, rails, ratios and groups drawn below.
 BIG = 2**30

@@ -10,9 +10,9 @@ from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
-from tenfold.study.soak import simulated, state
-from tenfold.testing.ledger import Ledger
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.ledger import Ledger
+from tests.rigs.soak import simulated, state
+from tests.rigs.worlds import drawn_world
 
 
 class Forks:

@@ -26,15 +26,15 @@ from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import WHOLE, Job, shape_of
 from tenfold.model.units import HOUR, MINUTE, Millis
-from tenfold.study.soak import run_world, simulated, state, watched_decider
 from tenfold.testing.builders import nodes
-from tenfold.testing.chance_world import ChanceWorld
-from tenfold.testing.governed_laws import Governing
-from tenfold.testing.governed_quota import Quotas, add_to
-from tenfold.testing.governed_worlds import calm
-from tenfold.testing.laws import Sound
-from tenfold.testing.ledger import Ledger
-from tenfold.testing.worlds import SmallWorld, drawn_world
+from tests.rigs.chance_world import ChanceWorld
+from tests.rigs.governed.laws import Governing
+from tests.rigs.governed.quota import Quotas, add_to
+from tests.rigs.governed.worlds import calm
+from tests.rigs.laws import Sound
+from tests.rigs.ledger import Ledger
+from tests.rigs.soak import run_world, simulated, state, watched_decider
+from tests.rigs.worlds import SmallWorld, drawn_world
 
 seeds = st.integers(0, 1 << 32)
 many = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

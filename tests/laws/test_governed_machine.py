@@ -42,11 +42,11 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
-from tenfold.testing.governed_laws import Governing
-from tenfold.testing.governed_worlds import governance
-from tenfold.testing.laws import Watched
-from tenfold.testing.ledger import Ledger
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.governed.laws import Governing
+from tests.rigs.governed.worlds import governance
+from tests.rigs.laws import Watched
+from tests.rigs.ledger import Ledger
+from tests.rigs.worlds import drawn_world
 
 ROUNDS_MOST = 12
 """Cycles of one step: stops make room, which is used, and then all is quiet."""

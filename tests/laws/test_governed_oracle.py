@@ -12,10 +12,10 @@ from tenfold.model.ids import TeamId
 from tenfold.model.job import WHOLE
 from tenfold.model.units import Millis
 from tenfold.testing.builders import fleet, job, nodes
-from tenfold.testing.governed_gaps import stops_cost, walk_gap
-from tenfold.testing.governed_oracle import kept_in_place, least_lost, most_started
-from tenfold.testing.governed_small import NOW_MS, lent_world
-from tenfold.testing.governed_standing import Standing
+from tests.rigs.governed.gaps import stops_cost, walk_gap
+from tests.rigs.governed.oracle import kept_in_place, least_lost, most_started
+from tests.rigs.governed.small import NOW_MS, lent_world
+from tests.rigs.governed.standing import Standing
 
 WORLDS = 300
 seeds = st.integers(0, 1 << 32)

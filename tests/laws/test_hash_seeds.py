@@ -11,7 +11,7 @@ from tenfold.model.policy import POLICIES, PolicyName
 
 SCRIPT = """
 from tenfold.model.policy import POLICIES
-from tenfold.study.soak import soak_one
+from tests.rigs.soak import soak_one
 for name in POLICIES:
     print(name, *(soak_one(seed, name, every=1_000).digest for seed in range(4)))
 """

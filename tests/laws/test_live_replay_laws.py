@@ -19,8 +19,8 @@ from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.units import Millis
-from tenfold.study.soak import simulated
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.soak import simulated
+from tests.rigs.worlds import drawn_world
 
 LIVES: tuple[PolicyName, ...] = ("fifo", "las", "edf", "fair", "tenfold", "governed", "slurm")
 

@@ -11,8 +11,8 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.events import NodeJoined
 from tenfold.model.units import Millis
-from tenfold.testing.room import fits_ever
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.room import fits_ever
+from tests.rigs.worlds import drawn_world
 
 
 @settings(max_examples=60, deadline=None)

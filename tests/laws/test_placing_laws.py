@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenfold.model.policy import POLICIES, PolicyName
-from tenfold.study.soak import run_world, soak_one
-from tenfold.testing.worlds import SmallWorld, drawn_world
+from tests.rigs.soak import run_world, soak_one
+from tests.rigs.worlds import SmallWorld, drawn_world
 
 QUICK = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 

@@ -8,13 +8,13 @@ import pytest
 
 from planted_bugs import BUGS, Planted
 from planted_governed import GOVERNED_BUGS
-from tenfold.study.soak import soak_one
+from tests.rigs.soak import soak_one
 
 WORLDS_MOST = 100
 
 SET_ORDER = """
 from tenfold.fleet.capacity import Capacity
-from tenfold.study.soak import soak_one
+from tests.rigs.soak import soak_one
 
 def of(view):
     capacity = Capacity()

@@ -17,11 +17,11 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import Event
 from tenfold.model.job import Job, shape_of
 from tenfold.sim.world import SimWorld
-from tenfold.study.soak import simulated, state
-from tenfold.testing.chance_world import ChanceWorld
-from tenfold.testing.laws import Sound
-from tenfold.testing.ledger import Hands, Ledger
-from tenfold.testing.worlds import SmallWorld, drawn_world
+from tests.rigs.chance_world import ChanceWorld
+from tests.rigs.laws import Sound
+from tests.rigs.ledger import Hands, Ledger
+from tests.rigs.soak import simulated, state
+from tests.rigs.worlds import SmallWorld, drawn_world
 
 QUICK = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 

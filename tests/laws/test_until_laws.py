@@ -10,7 +10,7 @@ from tenfold.engine.recording import Recording
 from tenfold.model.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import HOUR, Millis
 from tenfold.sim.world import SimSettings
-from tenfold.testing.worlds import SmallWorld, drawn_world
+from tests.rigs.worlds import SmallWorld, drawn_world
 
 
 def recorded(

@@ -18,8 +18,8 @@ from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, Millis
 from tenfold.sim.world import SimSettings, SimWorld
-from tenfold.study.soak import run_world
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.soak import run_world
+from tests.rigs.worlds import drawn_world
 
 STOPPING: tuple[PolicyName, ...] = ("tenfold", "las", "fair", "edf", "srtf", "srsf", "governed")
 STAYS = Terms(preemptible=False)

@@ -27,7 +27,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.units import MINUTE, Millis
 from tenfold.study.why import Asker
 from tenfold.study.why_changes import apply_change
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.worlds import drawn_world
 
 ROUNDS = 4
 seeds = st.integers(0, 1 << 32)

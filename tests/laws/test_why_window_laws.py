@@ -15,9 +15,9 @@ from tenfold.model.events import Event
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
-from tenfold.study.soak import simulated
 from tenfold.study.why import Asker
-from tenfold.testing.worlds import drawn_world
+from tests.rigs.soak import simulated
+from tests.rigs.worlds import drawn_world
 
 
 class Asked:

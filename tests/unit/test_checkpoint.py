@@ -14,8 +14,8 @@ import pytest
 from checkpoint_builders import FOLDER, on, same
 from tenfold.checkpoint import CheckpointError, How, load, load_at, newest, save, verify
 from tenfold.checkpoint import files as real
-from tenfold.checkpoint.forgetful import ForgetfulDisk
 from tenfold.checkpoint.manifest import committed
+from tests.rigs.forgetful import ForgetfulDisk
 
 VALUES = {"weights": np.arange(1000.0), "step": 7, "note": ("adam", None, b"\x00\xff")}
 

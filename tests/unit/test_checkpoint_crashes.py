@@ -4,11 +4,11 @@ import random
 from pathlib import Path
 
 import pytest
-from benchmarks.checkpoint_crashes import FOLDER, check, cut_power, kill, live
 
+from benchmarks.checkpoint_crashes import FOLDER, check, cut_power, kill, live
 from checkpoint_builders import LyingDisk, TearingDisk
 from tenfold.checkpoint import verify
-from tenfold.checkpoint.forgetful import ForgetfulDisk
+from tests.rigs.forgetful import ForgetfulDisk
 
 
 def test_the_power_may_go_at_any_operation():

@@ -14,11 +14,11 @@ from checkpoint_builders import FOLDER, on
 from tenfold.checkpoint import CheckpointError, How, Saver, load, load_at, save, verify
 from tenfold.checkpoint.fence import attempt_here, run_here
 from tenfold.checkpoint.files import DISK, Files
-from tenfold.checkpoint.forgetful import ForgetfulDisk
 from tenfold.checkpoint.gather import announce
 from tenfold.checkpoint.manifest import Call, committed
 from tenfold.checkpoint.sealed import write_sealed
 from tenfold.checkpoint.shard import shard_of, write_shard
+from tests.rigs.forgetful import ForgetfulDisk
 
 
 def values_of(step: int, rank: int) -> dict[str, object]:

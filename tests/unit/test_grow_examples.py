@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
+
 from benchmarks.grow.examples import EXAMPLES, HASH_SEEDS, ROOT, run_example
 
 FOLDER = ROOT / "examples"

@@ -1,10 +1,10 @@
 """The benchmark on published series asks the law that `grow` asks, and says when it cannot."""
 
 import pytest
-from benchmarks.grow import published
 from msgspec.structs import replace
 
 import growth_builders as made
+from benchmarks.grow import published
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.files.estimate_rows import TrainRow
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from benchmarks.grow.rigs import harness, two_limits
 from benchmarks.grow.rigs.harness import Attained, Rig, Settings
 from benchmarks.grow.rigs.predict import predict
-
 from tenfold.model.measured import UsagePoint
 
 SETTINGS: Settings = {"law": "usage", "full": 40, "loads": [2, 5, 10], "share_least": 0.95}

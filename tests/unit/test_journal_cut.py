@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from tests.journal_builders import JOINED, submitted
-
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.compose.policies import placing_decider
 from tenfold.engine.decision_log import Cycle
@@ -15,6 +13,7 @@ from tenfold.journal.store import open_store
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.policy import Policy
 from tenfold.model.units import Millis
+from tests.journal_builders import JOINED, submitted
 
 
 def killed_after_orders(path: str) -> None:

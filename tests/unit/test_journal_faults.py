@@ -20,7 +20,6 @@ from benchmarks.journal_faults import (
     written,
     wrong_after,
 )
-
 from tenfold.journal.append import open_journal
 from tenfold.journal.store import open_store
 

@@ -4,14 +4,14 @@ from collections import Counter
 from math import inf
 
 import pytest
-from benchmarks.grow.planted import judged
 
+from benchmarks.grow.planted import judged
 from growth_builders import catalogue, fleet, tier
 from tenfold.model.growth import Dataset, Facility, GrowSpec, Limits
 from tenfold.model.units import Bytes
-from tenfold.testing.planted_fleets import FIRST_LEAST, KINDS, LAYERS, planted, sound, starved
-from tenfold.testing.planted_plan import Plan, Replica, Work
-from tenfold.testing.planted_truth import breaks, first_of, headroom, slowed_most
+from tests.rigs.planted.fleets import FIRST_LEAST, KINDS, LAYERS, planted, sound, starved
+from tests.rigs.planted.plan import Plan, Replica, Work
+from tests.rigs.planted.truth import breaks, first_of, headroom, slowed_most
 
 COOLING = (25.0, 60.0)
 REPLICA = Replica(10.0, 1)

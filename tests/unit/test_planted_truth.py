@@ -18,10 +18,10 @@ from tenfold.model.growth import (
     ServiceLoad,
 )
 from tenfold.model.units import Bytes, UsdMicros
-from tenfold.testing.planted_plan import Plan, Replica, Work
-from tenfold.testing.planted_truth import breaks
-from tenfold.testing.planted_upkeep_truth import mean_carried
-from tenfold.testing.planted_work_truth import uneven_share
+from tests.rigs.planted.plan import Plan, Replica, Work
+from tests.rigs.planted.truth import breaks
+from tests.rigs.planted.upkeep_truth import mean_carried
+from tests.rigs.planted.work_truth import uneven_share
 
 OTHERS = ("site-power", "cooling", "rack-power")
 

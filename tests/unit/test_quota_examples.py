@@ -26,7 +26,7 @@ from tenfold.model.job import Job, shape_of
 from tenfold.model.terms import Terms
 from tenfold.model.units import MINUTE, Millis
 from tenfold.testing.builders import fleet, nodes
-from tenfold.testing.governed_laws import Governing
+from tests.rigs.governed.laws import Governing
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/quota-and-preemption.md"
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)

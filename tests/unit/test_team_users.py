@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.contract.real_processes import launch
 
 from tenfold.client.place import SYSTEM, home_folder
 from tenfold.live.local.attempt_folder import TEAM_USERS, Home
@@ -20,6 +19,7 @@ from tenfold.live.local.team_users import (
     why_shared,
 )
 from tenfold.model.errors import InputError
+from tests.contract.real_processes import launch
 
 SPAN = Span(2_100_000_000, 2_100_000_002)
 

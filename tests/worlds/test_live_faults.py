@@ -1,6 +1,7 @@
 """The control plane of a live fleet under stores, executors and clocks that fail."""
 
 import pytest
+
 from benchmarks.live_soak import soak_one
 
 

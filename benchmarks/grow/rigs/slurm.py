@@ -15,11 +15,11 @@ from threading import Event, Thread
 from time import monotonic, sleep
 
 import pytest
-from tests.engines.slurm import COMMANDS, RunningSlurm, SlurmNode, running_slurm
 
 from benchmarks.grow.rigs import machine
 from benchmarks.grow.rigs.harness import Attained, Rig, Settings
 from tenfold.model.measured import UsagePoint
+from tests.engines.slurm import COMMANDS, RunningSlurm, SlurmNode, running_slurm
 
 NODES = [SlurmNode(name=f"n{number}", cpus=64, memory_mib=256_000) for number in (1, 2)]
 WARM_S = 6.0

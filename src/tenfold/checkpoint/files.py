@@ -1,7 +1,7 @@
 """The few things that saving and loading ask of a disk.
 
 Everything goes through `Files`, so that a test can put a disk there that forgets what was
-not synced (see `forgetful`). `Disk` is the real one. Written files are always synced: there
+not synced. `Disk` is the real one. Written files are always synced: there
 is no way to ask for less.
 """
 

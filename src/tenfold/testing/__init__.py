@@ -1,1 +1,1 @@
-"""What tests are made of: builders that read aloud, random small worlds, and laws to hold to."""
+"""Builders of nodes, jobs and fleets, for tests of your own policies."""

@@ -10,8 +10,8 @@ from tenfold.model.fleet_spec import Fabric, FleetSpec, Pool, Price, Site, Tier
 from tenfold.model.growth import Axis, Dataset, Facility, GrowSpec
 from tenfold.model.ids import FabricId, PoolId, SiteId, TierId
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
-from tenfold.testing.planted_jobs import ACCELERATOR, OF_RUNS, bare_work, work_limits
-from tenfold.testing.planted_plan import (
+from tests.rigs.planted.jobs import ACCELERATOR, OF_RUNS, bare_work, work_limits
+from tests.rigs.planted.plan import (
     NODE_GPUS,
     WITH_NODES,
     Plan,
@@ -19,9 +19,9 @@ from tenfold.testing.planted_plan import (
     UsageLine,
     Work,
 )
-from tenfold.testing.planted_truth import slowed_most
-from tenfold.testing.planted_upkeep import Upkeep
-from tenfold.testing.planted_upkeep_truth import nodes_usd_per_month
+from tests.rigs.planted.truth import slowed_most
+from tests.rigs.planted.upkeep import Upkeep
+from tests.rigs.planted.upkeep_truth import nodes_usd_per_month
 
 NICS, PER_RACK = 8, 4
 HALL, NET = SiteId("hall"), FabricId("net")

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tenfold.model.events import JobEnded, JobStopped
 from tenfold.model.job import Job, Slot
-from tenfold.testing.broken import hold
+from tests.rigs.broken import hold
 
 
 class Hands(Struct, frozen=True):

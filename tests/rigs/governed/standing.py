@@ -16,9 +16,9 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import WHOLE, Job, Order, Run
 from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
-from tenfold.testing.governed_quota import Quotas, add_to, amounts_of, held_by_teams
-from tenfold.testing.governed_windows import barred_now, barred_soon
-from tenfold.testing.room import gang_on
+from tests.rigs.governed.quota import Quotas, add_to, amounts_of, held_by_teams
+from tests.rigs.governed.windows import barred_now, barred_soon
+from tests.rigs.room import gang_on
 
 PLAIN = Terms()
 Branch = tuple[TeamId, bool]

@@ -6,7 +6,7 @@ Written a second time from what the layers mean; nothing of the laws or of runs 
 from math import inf, sqrt
 
 from tenfold.model.growth import Controller
-from tenfold.testing.planted_plan import FULLER, NODE_GPUS, WITH_JOBS, Plan, Work
+from tests.rigs.planted.plan import FULLER, NODE_GPUS, WITH_JOBS, Plan, Work
 
 DAY_S = 86_400.0
 WARM_UP_S = 2 * DAY_S

@@ -20,7 +20,7 @@ from tenfold.model.policy import PLACEMENTS, Placement
 from tenfold.model.slurm_policy import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
-from tenfold.testing.governed_worlds import governance, on_terms, placed
+from tests.rigs.governed.worlds import governance, on_terms, placed
 
 GPUS = (0, 1, 2, 4, 4, 8)
 ACCELERATORS = ("", "a100", "h100", "l4")

@@ -5,8 +5,8 @@ from random import Random
 from tenfold.model.failure_law import NO_FAILURES, FailureLaw
 from tenfold.model.growth import Controller, Monitoring, Operations, ServiceLoad
 from tenfold.model.units import Bytes
-from tenfold.testing.planted_plan import NODE_GPUS, Replica, Work
-from tenfold.testing.planted_upkeep_truth import mean_carried
+from tests.rigs.planted.plan import NODE_GPUS, Replica, Work
+from tests.rigs.planted.upkeep_truth import mean_carried
 
 SHORTFALL = 0.01
 RESTARTED = 0.4

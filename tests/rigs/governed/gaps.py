@@ -6,9 +6,9 @@ from typing import NamedTuple
 from tenfold.decide.place.govern.placer import GovernedPlacer
 from tenfold.model.actions import StartJob, StopJob
 from tenfold.model.units import Millis
-from tenfold.testing.governed_oracle import cost, kept_in_place, least_lost, most_started
-from tenfold.testing.governed_small import NOW_MS, lent_world, waiting_world
-from tenfold.testing.governed_standing import Standing
+from tests.rigs.governed.oracle import cost, kept_in_place, least_lost, most_started
+from tests.rigs.governed.small import NOW_MS, lent_world, waiting_world
+from tests.rigs.governed.standing import Standing
 
 
 class Gap(NamedTuple):

@@ -10,9 +10,9 @@ from math import inf, sqrt
 from msgspec.structs import replace
 
 from tenfold.model.fleet_spec import Pool
-from tenfold.testing.planted_plan import FULLER, WITH_DATA, WITH_JOBS, WITH_NODES, Plan
-from tenfold.testing.planted_upkeep_truth import upkeep_breaks
-from tenfold.testing.planted_work_truth import work_breaks
+from tests.rigs.planted.plan import FULLER, WITH_DATA, WITH_JOBS, WITH_NODES, Plan
+from tests.rigs.planted.upkeep_truth import upkeep_breaks
+from tests.rigs.planted.work_truth import work_breaks
 
 
 def breaks(plan: Plan) -> dict[str, float]:

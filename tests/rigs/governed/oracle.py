@@ -15,9 +15,9 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Run, Slot
 from tenfold.model.node import Node
 from tenfold.model.units import Millis
-from tenfold.testing.governed_quota import Held, Quotas, add_to, amounts_of, held_by_teams
-from tenfold.testing.governed_standing import PLAIN, Standing
-from tenfold.testing.room import admits, bound_to, gang_on
+from tests.rigs.governed.quota import Held, Quotas, add_to, amounts_of, held_by_teams
+from tests.rigs.governed.standing import PLAIN, Standing
+from tests.rigs.room import admits, bound_to, gang_on
 
 Places = tuple[Slot, ...]
 Kind = tuple[str, str, int, int, int, tuple[str, ...], str]

@@ -18,10 +18,10 @@ from tenfold.model.measured import UsagePoint
 from tenfold.model.policy import Policy
 from tenfold.model.traffic import WorkProfile
 from tenfold.model.units import Millis
-from tenfold.testing.planted_jobs import OF_RUNS, jobs_of, policy_of, profiles_of
-from tenfold.testing.planted_maker import DRAWN, MEASURED, Maker, Order, between
-from tenfold.testing.planted_plan import Plan, Replica, UsageLine
-from tenfold.testing.planted_truth import breaks, first_of
+from tests.rigs.planted.jobs import OF_RUNS, jobs_of, policy_of, profiles_of
+from tests.rigs.planted.maker import DRAWN, MEASURED, Maker, Order, between
+from tests.rigs.planted.plan import Plan, Replica, UsageLine
+from tests.rigs.planted.truth import breaks, first_of
 
 BUILDING = ("site-power", "power-budget", "rack", "switch-ports", "floor")
 UPKEEP = ("spares", "operations")

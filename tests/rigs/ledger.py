@@ -28,8 +28,8 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Slot
-from tenfold.testing.broken import hold
-from tenfold.testing.worked import Hands, Worked
+from tests.rigs.broken import hold
+from tests.rigs.worked import Hands, Worked
 
 __all__ = ["Hands", "Ledger"]
 

@@ -18,9 +18,9 @@ from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.job import Job, Slot
 from tenfold.model.units import Millis
-from tenfold.testing.broken import LawBroken, hold
-from tenfold.testing.ledger import Ledger
-from tenfold.testing.room import admits, bound_to, fits_ever, fits_now, gang_on
+from tests.rigs.broken import LawBroken, hold
+from tests.rigs.ledger import Ledger
+from tests.rigs.room import admits, bound_to, fits_ever, fits_now, gang_on
 
 Leaves = Literal["nobody", "all-but-the-first", "all-but-one", "all"]
 """Who may wait although there is room: nobody, those behind a head that waits, all while

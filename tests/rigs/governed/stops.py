@@ -22,9 +22,9 @@ from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.units import DAY, HOUR, Millis
-from tenfold.testing.broken import hold
-from tenfold.testing.governed_quota import is_in
-from tenfold.testing.governed_standing import PLAIN, Standing
+from tests.rigs.broken import hold
+from tests.rigs.governed.quota import is_in
+from tests.rigs.governed.standing import PLAIN, Standing
 
 FOR_OTHERS = ("reclaimed", "outranked", "promise-due")
 _NAMED = re.compile(r"job `([^`]+)`")

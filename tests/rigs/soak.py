@@ -13,11 +13,11 @@ from tenfold.model.job import Job
 from tenfold.model.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings, SimWorld
-from tenfold.testing.broken import hold
-from tenfold.testing.governed_laws import Governing
-from tenfold.testing.laws import Leaves, Sound, Watched
-from tenfold.testing.ledger import Hands, Ledger
-from tenfold.testing.worlds import SmallWorld, drawn_world
+from tests.rigs.broken import hold
+from tests.rigs.governed.laws import Governing
+from tests.rigs.laws import Leaves, Sound, Watched
+from tests.rigs.ledger import Hands, Ledger
+from tests.rigs.worlds import SmallWorld, drawn_world
 
 LEAVES: dict[PolicyName, Leaves] = {
     "tenfold": "nobody",

@@ -18,11 +18,11 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Promise, Run
 from tenfold.model.node import Node
 from tenfold.model.units import DAY, Millis
-from tenfold.testing.broken import hold
-from tenfold.testing.governed_quota import Quotas, held_by_teams, is_in
-from tenfold.testing.governed_standing import PLAIN, Standing
-from tenfold.testing.governed_stops import StopLaws
-from tenfold.testing.governed_windows import barred_now, barred_soon
+from tests.rigs.broken import hold
+from tests.rigs.governed.quota import Quotas, held_by_teams, is_in
+from tests.rigs.governed.standing import PLAIN, Standing
+from tests.rigs.governed.stops import StopLaws
+from tests.rigs.governed.windows import barred_now, barred_soon
 
 BROKEN = ("node-lost", "moved", "start-failed")
 """Gangs that were stopped by these are put together again before queues are served."""

@@ -8,7 +8,7 @@ from math import exp
 
 from tenfold.model.fleet_spec import Pool, Site
 from tenfold.model.units import HOURS_PER_MONTH
-from tenfold.testing.planted_plan import WITH_NODES, WITH_TRAFFIC, Plan
+from tests.rigs.planted.plan import WITH_NODES, WITH_TRAFFIC, Plan
 
 _HALVINGS = 80
 

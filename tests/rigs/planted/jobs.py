@@ -14,8 +14,8 @@ from tenfold.model.job import WHOLE, Job, shape_of
 from tenfold.model.policy import Policy
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
-from tenfold.testing.planted_plan import FULLER, NODE_GPUS, Work
-from tenfold.testing.planted_work_truth import DAY_S, WARM_UP_S, uneven_share
+from tests.rigs.planted.plan import FULLER, NODE_GPUS, Work
+from tests.rigs.planted.work_truth import DAY_S, WARM_UP_S, uneven_share
 
 TRAINING = "training"
 ACCELERATOR = "H100"

@@ -1,0 +1,1 @@
+"""Tests, and the rigs that benchmarks share with them."""

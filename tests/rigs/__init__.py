@@ -1,0 +1,1 @@
+"""Random worlds, the laws they are held to, and disks that lose writes."""

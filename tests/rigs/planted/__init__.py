@@ -1,0 +1,1 @@
+"""Fleets with a bottleneck planted in them, and what `grow` should find first."""
