@@ -1,0 +1,481 @@
+CREATE TABLE public.alembic_version (
+    version_num character varying(32) NOT NULL
+);
+CREATE TABLE public.attempts (
+    job_id text NOT NULL,
+    number integer NOT NULL,
+    ordered_ms bigint NOT NULL,
+    started_ms bigint,
+    ended_ms bigint,
+    nodes text NOT NULL,
+    nodes_next text,
+    exit_code integer,
+    reason text NOT NULL
+);
+CREATE TABLE public.cycles (
+    number bigint NOT NULL,
+    after_seq bigint NOT NULL,
+    at_ms bigint NOT NULL,
+    decider text NOT NULL,
+    body text NOT NULL
+);
+CREATE TABLE public.events (
+    seq bigint NOT NULL,
+    at_ms bigint NOT NULL,
+    kind text NOT NULL,
+    body text NOT NULL
+);
+CREATE TABLE public.exports (
+    last_seq bigint NOT NULL,
+    first_seq bigint NOT NULL,
+    last_number bigint NOT NULL,
+    file text NOT NULL,
+    digest text NOT NULL
+);
+CREATE TABLE public.jobs (
+    id text NOT NULL,
+    seq bigint NOT NULL,
+    number bigint NOT NULL,
+    team text NOT NULL,
+    user_name text NOT NULL,
+    name text NOT NULL,
+    state text NOT NULL,
+    reason text NOT NULL,
+    sentence text NOT NULL,
+    gpus_milli bigint NOT NULL,
+    submitted_ms bigint NOT NULL,
+    changed_ms bigint NOT NULL,
+    changed_seq bigint NOT NULL,
+    attempts integer NOT NULL
+);
+CREATE TABLE public.lease (
+    id integer NOT NULL,
+    epoch bigint NOT NULL,
+    holder text NOT NULL,
+    taken_ms bigint NOT NULL
+);
+CREATE TABLE public.nodes (
+    id text NOT NULL,
+    seq bigint NOT NULL,
+    site text NOT NULL,
+    pool text NOT NULL,
+    accelerator text NOT NULL,
+    gpus integer NOT NULL,
+    state text NOT NULL,
+    cause text NOT NULL,
+    changed_ms bigint NOT NULL,
+    sentence text DEFAULT ''::text NOT NULL,
+    acceptance text
+);
+CREATE TABLE public.policies (
+    epoch bigint NOT NULL,
+    first_seq bigint NOT NULL,
+    first_cycle bigint NOT NULL,
+    body text NOT NULL
+);
+CREATE TABLE public.snapshots (
+    seq bigint NOT NULL,
+    digest text NOT NULL,
+    body bytea NOT NULL
+);
+CREATE TABLE public.submit_keys (
+    team text NOT NULL,
+    key text NOT NULL,
+    digest text NOT NULL,
+    number bigint NOT NULL,
+    at_ms bigint NOT NULL
+);
+CREATE TABLE public.tokens (
+    id text NOT NULL,
+    digest text NOT NULL,
+    name text NOT NULL,
+    team text NOT NULL,
+    role text NOT NULL,
+    created_ms bigint NOT NULL,
+    expires_ms bigint NOT NULL,
+    revoked_ms bigint,
+    last_used bigint
+);
+CREATE TABLE public.writers (
+    epoch bigint NOT NULL,
+    first_seq bigint NOT NULL,
+    holder text NOT NULL,
+    taken_ms bigint NOT NULL
+);
+INSERT INTO public.alembic_version VALUES
+	('0006');
+INSERT INTO public.attempts VALUES
+	('job-1', 1, 301000, 301000, 301003, '["n00"]', NULL, NULL, 'completed'),
+	('job-8', 1, 301250, 301250, 901250, '["n01"]', NULL, NULL, 'completed'),
+	('job-9', 1, 301250, 301250, 901250, '["n01"]', NULL, NULL, 'completed'),
+	('job-0', 1, 1000, 1000, 5028925, '["n20","n22"]', NULL, NULL, 'idle'),
+	('job-3', 1, 5028925, 5028925, 5328925, '["n20","n22"]', NULL, NULL, 'resized'),
+	('job-3', 2, 5328925, 5328925, 5328925, '["n20"]', NULL, NULL, 'preempted'),
+	('job-6', 1, 5328925, 5328925, 5628925, '["n20"]', NULL, NULL, 'completed'),
+	('job-7', 1, 5628925, 5628925, 5928925, '["n20"]', NULL, NULL, 'completed'),
+	('job-18', 1, 3002250, 3002250, 6602250, '["n01"]', NULL, NULL, 'completed'),
+	('job-12', 1, 5328925, 5328925, 8928925, '["n22"]', NULL, NULL, 'completed'),
+	('job-16', 1, 8928925, 8928925, 8988925, '["n22"]', NULL, NULL, 'completed'),
+	('job-10', 1, 1501250, 1501250, 12301250, '["n01"]', NULL, NULL, 'completed'),
+	('job-3', 3, 5928925, 5928925, 12328926, '["n20"]', NULL, NULL, 'completed'),
+	('job-14', 1, 12328926, 12328926, 36000000, '["n20","n22"]', NULL, NULL, 'preempted'),
+	('job-14', 2, 36060000, 36060000, 37588927, '["n20","n22"]', NULL, NULL, 'completed'),
+	('job-19', 1, 37588927, 37588927, 37888926, '["n20","n22"]', NULL, NULL, 'completed'),
+	('job-4', 1, 37888926, 37888926, 41488926, '["n20","n22"]', NULL, NULL, 'completed'),
+	('job-17', 1, 41488926, 41488926, 41713926, '["n20","n22"]', NULL, NULL, 'completed'),
+	('rich-101', 1, 1440120000, NULL, 1440120000, '["n10"]', NULL, NULL, 'cannot-write'),
+	('rich-101', 2, 1440180000, 1440180000, 1440540000, '["n10"]', NULL, 134, 'crashed'),
+	('rich-101', 3, 1440600000, 1440600000, NULL, '["n12"]', NULL, NULL, ''),
+	('sweep-110[0]', 1, 1440240000, 1440240000, 1440720000, '["n11"]', NULL, 0, 'completed'),
+	('sweep-110[1]', 1, 1440240000, 1440240000, 1440756000, '["n11"]', NULL, 1, 'failed'),
+	('sweep-110[2]', 1, 1440240000, 1440240000, 1440840000, '["n12"]', NULL, 143, 'cancelled'),
+	('late-121', 1, 1441020000, 1441020000, NULL, '["n12"]', NULL, NULL, ''),
+	('more-130', 1, 1441200000, NULL, NULL, '["n03"]', NULL, NULL, ''),
+	('more-131', 1, 1441200000, NULL, NULL, '["n03"]', NULL, NULL, ''),
+	('half-100', 1, 1440120000, 1440120000, 1441800000, '["n10"]', NULL, NULL, 'completed');
+INSERT INTO public.cycles VALUES
+	(1, 12, 0, 'governed', '{"type":"Cycle","at_ms":0,"decider":"governed","version":12,"pending":0,"running":0}'),
+	(2, 15, 1000, 'governed', '{"type":"Cycle","at_ms":1000,"decider":"governed","version":15,"pending":0,"running":1,"wake_at_ms":14400000}'),
+	(3, 28, 301000, 'governed', '{"type":"Cycle","at_ms":301000,"decider":"governed","version":28,"pending":4,"running":2,"wake_at_ms":601000}'),
+	(4, 29, 301003, 'governed', '{"type":"Cycle","at_ms":301003,"decider":"governed","version":29,"pending":4,"running":1,"wake_at_ms":901000}'),
+	(5, 35, 301250, 'governed', '{"type":"Cycle","at_ms":301250,"decider":"governed","version":35,"pending":4,"running":3,"wake_at_ms":601250}'),
+	(6, 35, 601250, 'governed', '{"type":"Cycle","at_ms":601250,"decider":"governed","version":35,"pending":4,"running":3,"wake_at_ms":901000}'),
+	(7, 36, 901000, 'governed', '{"type":"Cycle","at_ms":901000,"decider":"governed","version":36,"pending":4,"running":3,"wake_at_ms":1801000}'),
+	(8, 38, 901250, 'governed', '{"type":"Cycle","at_ms":901250,"decider":"governed","version":38,"pending":4,"running":1,"wake_at_ms":1801000}'),
+	(9, 45, 1501250, 'governed', '{"type":"Cycle","at_ms":1501250,"decider":"governed","version":45,"pending":5,"running":2,"wake_at_ms":1801000}'),
+	(10, 46, 1801000, 'governed', '{"type":"Cycle","at_ms":1801000,"decider":"governed","version":46,"pending":5,"running":2,"wake_at_ms":3601000}'),
+	(11, 53, 2701250, 'governed', '{"type":"Cycle","at_ms":2701250,"decider":"governed","version":53,"pending":6,"running":2,"wake_at_ms":3601000}'),
+	(12, 55, 2940000, 'governed', '{"type":"Cycle","at_ms":2940000,"decider":"governed","version":55,"pending":6,"running":2,"wake_at_ms":3601000}'),
+	(13, 56, 2941000, 'governed', '{"type":"Cycle","at_ms":2941000,"decider":"governed","version":56,"pending":6,"running":2,"wake_at_ms":3601000}'),
+	(14, 57, 3000000, 'governed', '{"type":"Cycle","at_ms":3000000,"decider":"governed","version":57,"pending":6,"running":2,"wake_at_ms":3601000}'),
+	(15, 59, 3001250, 'governed', '{"type":"Cycle","at_ms":3001250,"decider":"governed","version":59,"pending":8,"running":2,"wake_at_ms":3601000}'),
+	(16, 63, 3002250, 'governed', '{"type":"Cycle","at_ms":3002250,"decider":"governed","version":63,"pending":9,"running":3,"wake_at_ms":3302250}'),
+	(17, 63, 3302250, 'governed', '{"type":"Cycle","at_ms":3302250,"decider":"governed","version":63,"pending":9,"running":3,"wake_at_ms":3601000}'),
+	(18, 64, 3601000, 'governed', '{"type":"Cycle","at_ms":3601000,"decider":"governed","version":64,"pending":9,"running":3,"wake_at_ms":7201000}'),
+	(19, 67, 5028925, 'governed', '{"type":"Cycle","at_ms":5028925,"decider":"governed","version":67,"pending":9,"running":2,"wake_at_ms":5028925}'),
+	(20, 69, 5028925, 'governed', '{"type":"Cycle","at_ms":5028925,"decider":"governed","version":69,"pending":8,"running":3,"wake_at_ms":5328925}'),
+	(21, 72, 5328925, 'governed', '{"type":"Cycle","at_ms":5328925,"decider":"governed","version":72,"pending":8,"running":3,"wake_at_ms":5328925}'),
+	(22, 77, 5328925, 'governed', '{"type":"Cycle","at_ms":5328925,"decider":"governed","version":77,"pending":8,"running":3,"wake_at_ms":5328925}'),
+	(23, 79, 5328925, 'governed', '{"type":"Cycle","at_ms":5328925,"decider":"governed","version":79,"pending":7,"running":4,"wake_at_ms":5628925}'),
+	(24, 82, 5628925, 'governed', '{"type":"Cycle","at_ms":5628925,"decider":"governed","version":82,"pending":6,"running":4,"wake_at_ms":5928925}'),
+	(25, 85, 5928925, 'governed', '{"type":"Cycle","at_ms":5928925,"decider":"governed","version":85,"pending":5,"running":4,"wake_at_ms":6228925}'),
+	(26, 86, 6228925, 'governed', '{"type":"Cycle","at_ms":6228925,"decider":"governed","version":86,"pending":5,"running":4,"wake_at_ms":7128925}'),
+	(27, 87, 6602250, 'governed', '{"type":"Cycle","at_ms":6602250,"decider":"governed","version":87,"pending":5,"running":3,"wake_at_ms":7128925}'),
+	(28, 88, 7128925, 'governed', '{"type":"Cycle","at_ms":7128925,"decider":"governed","version":88,"pending":5,"running":3,"wake_at_ms":8928925}'),
+	(29, 92, 8928925, 'governed', '{"type":"Cycle","at_ms":8928925,"decider":"governed","version":92,"pending":4,"running":3,"wake_at_ms":9228925}'),
+	(30, 93, 8988925, 'governed', '{"type":"Cycle","at_ms":8988925,"decider":"governed","version":93,"pending":4,"running":2,"wake_at_ms":11928925}'),
+	(31, 94, 11928925, 'governed', '{"type":"Cycle","at_ms":11928925,"decider":"governed","version":94,"pending":4,"running":2,"wake_at_ms":14400000}'),
+	(32, 95, 12301250, 'governed', '{"type":"Cycle","at_ms":12301250,"decider":"governed","version":95,"pending":4,"running":1,"wake_at_ms":14400000}'),
+	(33, 98, 12328926, 'governed', '{"type":"Cycle","at_ms":12328926,"decider":"governed","version":98,"pending":3,"running":1,"wake_at_ms":12628926}'),
+	(34, 99, 12628926, 'governed', '{"type":"Cycle","at_ms":12628926,"decider":"governed","version":99,"pending":3,"running":1,"wake_at_ms":12928926}'),
+	(35, 100, 12928926, 'governed', '{"type":"Cycle","at_ms":12928926,"decider":"governed","version":100,"pending":3,"running":1,"wake_at_ms":13528926}'),
+	(36, 101, 13528926, 'governed', '{"type":"Cycle","at_ms":13528926,"decider":"governed","version":101,"pending":3,"running":1,"wake_at_ms":14400000}'),
+	(37, 101, 14400000, 'governed', '{"type":"Cycle","at_ms":14400000,"decider":"governed","version":101,"pending":3,"running":1,"wake_at_ms":14728926}'),
+	(38, 102, 14728926, 'governed', '{"type":"Cycle","at_ms":14728926,"decider":"governed","version":102,"pending":3,"running":1,"wake_at_ms":17128926}'),
+	(39, 103, 17128926, 'governed', '{"type":"Cycle","at_ms":17128926,"decider":"governed","version":103,"pending":3,"running":1,"wake_at_ms":21928926}'),
+	(40, 104, 21928926, 'governed', '{"type":"Cycle","at_ms":21928926,"decider":"governed","version":104,"pending":3,"running":1,"wake_at_ms":25200000}'),
+	(41, 104, 25200000, 'governed', '{"type":"Cycle","at_ms":25200000,"decider":"governed","version":104,"pending":3,"running":1,"wake_at_ms":31528926}'),
+	(42, 105, 31528926, 'governed', '{"type":"Cycle","at_ms":31528926,"decider":"governed","version":105,"pending":3,"running":1,"wake_at_ms":36000000}'),
+	(43, 108, 36000000, 'governed', '{"type":"Cycle","at_ms":36000000,"decider":"governed","version":108,"pending":4,"running":0,"wake_at_ms":36000000}'),
+	(44, 108, 36000000, 'governed', '{"type":"Cycle","at_ms":36000000,"decider":"governed","version":108,"pending":4,"running":0,"wake_at_ms":36060000}'),
+	(45, 110, 36060000, 'governed', '{"type":"Cycle","at_ms":36060000,"decider":"governed","version":110,"pending":3,"running":1,"wake_at_ms":36360000}'),
+	(46, 111, 36360000, 'governed', '{"type":"Cycle","at_ms":36360000,"decider":"governed","version":111,"pending":3,"running":1,"wake_at_ms":36660000}'),
+	(47, 112, 36660000, 'governed', '{"type":"Cycle","at_ms":36660000,"decider":"governed","version":112,"pending":3,"running":1,"wake_at_ms":37260000}'),
+	(48, 113, 37260000, 'governed', '{"type":"Cycle","at_ms":37260000,"decider":"governed","version":113,"pending":3,"running":1,"wake_at_ms":38460000}'),
+	(49, 116, 37588927, 'governed', '{"type":"Cycle","at_ms":37588927,"decider":"governed","version":116,"pending":2,"running":1,"wake_at_ms":37888927}'),
+	(50, 119, 37888926, 'governed', '{"type":"Cycle","at_ms":37888926,"decider":"governed","version":119,"pending":1,"running":1,"wake_at_ms":38188926}'),
+	(51, 120, 38188926, 'governed', '{"type":"Cycle","at_ms":38188926,"decider":"governed","version":120,"pending":1,"running":1,"wake_at_ms":38488926}'),
+	(52, 121, 38488926, 'governed', '{"type":"Cycle","at_ms":38488926,"decider":"governed","version":121,"pending":1,"running":1,"wake_at_ms":39088926}'),
+	(53, 122, 39088926, 'governed', '{"type":"Cycle","at_ms":39088926,"decider":"governed","version":122,"pending":1,"running":1,"wake_at_ms":40288926}'),
+	(54, 123, 40288926, 'governed', '{"type":"Cycle","at_ms":40288926,"decider":"governed","version":123,"pending":1,"running":1,"wake_at_ms":42688926}'),
+	(55, 126, 41488926, 'governed', '{"type":"Cycle","at_ms":41488926,"decider":"governed","version":126,"pending":0,"running":1}'),
+	(56, 127, 41713926, 'governed', '{"type":"Cycle","at_ms":41713926,"decider":"governed","version":127,"pending":0,"running":0}'),
+	(57, 129, 1440000000, 'tenfold', '{"type":"Cycle","at_ms":1440000000,"decider":"tenfold","version":129,"pending":0,"running":0}'),
+	(58, 131, 1440060000, 'tenfold', '{"type":"Cycle","at_ms":1440060000,"decider":"tenfold","version":131,"pending":0,"running":0}'),
+	(59, 137, 1440120000, 'tenfold', '{"type":"Cycle","at_ms":1440120000,"decider":"tenfold","version":137,"pending":1,"running":1}'),
+	(60, 140, 1440180000, 'tenfold', '{"type":"Cycle","at_ms":1440180000,"decider":"tenfold","version":140,"pending":1,"running":2}'),
+	(61, 149, 1440240000, 'tenfold', '{"type":"Cycle","at_ms":1440240000,"decider":"tenfold","version":149,"pending":1,"running":5}'),
+	(62, 150, 1440300000, 'tenfold', '{"type":"Cycle","at_ms":1440300000,"decider":"tenfold","version":150,"pending":1,"running":5}'),
+	(63, 151, 1440360000, 'tenfold', '{"type":"Cycle","at_ms":1440360000,"decider":"tenfold","version":151,"pending":1,"running":5}'),
+	(64, 152, 1440420000, 'tenfold', '{"type":"Cycle","at_ms":1440420000,"decider":"tenfold","version":152,"pending":1,"running":5}'),
+	(65, 155, 1440600000, 'tenfold', '{"type":"Cycle","at_ms":1440600000,"decider":"tenfold","version":155,"pending":1,"running":5}'),
+	(66, 156, 1440660000, 'tenfold', '{"type":"Cycle","at_ms":1440660000,"decider":"tenfold","version":156,"pending":1,"running":5}'),
+	(67, 157, 1440720000, 'tenfold', '{"type":"Cycle","at_ms":1440720000,"decider":"tenfold","version":157,"pending":1,"running":4}'),
+	(68, 158, 1440780000, 'tenfold', '{"type":"Cycle","at_ms":1440780000,"decider":"tenfold","version":158,"pending":1,"running":3}'),
+	(69, 159, 1440840000, 'tenfold', '{"type":"Cycle","at_ms":1440840000,"decider":"tenfold","version":159,"pending":1,"running":2}'),
+	(70, 160, 1440900000, 'tenfold', '{"type":"Cycle","at_ms":1440900000,"decider":"tenfold","version":160,"pending":1,"running":2}'),
+	(71, 161, 1440960000, 'tenfold', '{"type":"Cycle","at_ms":1440960000,"decider":"tenfold","version":161,"pending":1,"running":2}'),
+	(72, 166, 1441020000, 'tenfold', '{"type":"Cycle","at_ms":1441020000,"decider":"tenfold","version":166,"pending":2,"running":3}'),
+	(73, 172, 1441200000, '', '{"type":"Cycle","at_ms":1441200000,"decider":"","version":172,"pending":1,"running":3,"is_cut":true}'),
+	(74, 175, 1441800000, 'slurm', '{"type":"Cycle","at_ms":1441800000,"decider":"slurm","version":175,"pending":1,"running":2,"wake_at_ms":1441830000}');
+INSERT INTO public.events VALUES
+	(1, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n00","pool":"p0","site":"t","accelerator":"","gpus":4,"cpus_milli":16000,"memory_mib":0,"rack":"r00","leaf":"l0","pod":"p0","scaleup":"","tags":[],"watts_idle":500,"watts_per_gpu":700,"rack_watts":3300,"domains":["r00"]}}'),
+	(2, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n01","pool":"p0","site":"s","accelerator":"","gpus":4,"cpus_milli":16000,"memory_mib":0,"rack":"r00","leaf":"l0","pod":"p0","scaleup":"","tags":["production","certified"],"watts_idle":500,"watts_per_gpu":700,"rack_watts":3300,"domains":["r00"]}}'),
+	(3, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n02","pool":"p0","site":"t","accelerator":"","gpus":4,"cpus_milli":16000,"memory_mib":0,"rack":"r01","leaf":"l0","pod":"p0","scaleup":"","tags":["eu"],"watts_idle":500,"watts_per_gpu":700,"rack_watts":3300,"domains":["r01"]}}'),
+	(4, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n03","pool":"p0","site":"s","accelerator":"","gpus":4,"cpus_milli":16000,"memory_mib":0,"rack":"r01","leaf":"l1","pod":"p0","scaleup":"","tags":[],"watts_idle":500,"watts_per_gpu":700,"rack_watts":3300,"domains":["r01"]}}'),
+	(5, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n10","pool":"p1","site":"s","accelerator":"l4","gpus":2,"cpus_milli":4000,"memory_mib":0,"rack":"r10","leaf":"l1","pod":"p0","scaleup":"","tags":["eu","production","certified"],"watts_idle":500,"watts_per_gpu":700,"rack_watts":1900,"domains":["r10"]}}'),
+	(6, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n11","pool":"p1","site":"t","accelerator":"l4","gpus":2,"cpus_milli":4000,"memory_mib":0,"rack":"r10","leaf":"l1","pod":"p0","scaleup":"","tags":["eu","certified"],"watts_idle":500,"watts_per_gpu":700,"rack_watts":1900,"domains":["r10"]}}'),
+	(7, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n12","pool":"p1","site":"t","accelerator":"l4","gpus":2,"cpus_milli":4000,"memory_mib":0,"rack":"r11","leaf":"l2","pod":"p1","scaleup":"","tags":["eu","production","certified"],"watts_idle":500,"watts_per_gpu":700,"rack_watts":1900,"domains":["r11"]}}'),
+	(8, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n13","pool":"p1","site":"s","accelerator":"l4","gpus":2,"cpus_milli":4000,"memory_mib":0,"rack":"r11","leaf":"","pod":"p1","scaleup":"","tags":["production"],"watts_idle":500,"watts_per_gpu":700,"rack_watts":1900,"domains":["r11"]}}'),
+	(9, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n20","pool":"p2","site":"s","accelerator":"","gpus":8,"cpus_milli":0,"memory_mib":65536,"rack":"r20","leaf":"l2","pod":"p1","scaleup":"","tags":[],"watts_idle":500,"watts_per_gpu":700,"rack_watts":9400,"domains":["r20"]}}'),
+	(10, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n21","pool":"p2","site":"s","accelerator":"","gpus":8,"cpus_milli":0,"memory_mib":65536,"rack":"r20","leaf":"l3","pod":"p1","scaleup":"","tags":["certified"],"watts_idle":500,"watts_per_gpu":700,"rack_watts":9400,"domains":["r20"]}}'),
+	(11, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n22","pool":"p2","site":"s","accelerator":"","gpus":8,"cpus_milli":0,"memory_mib":65536,"rack":"r21","leaf":"","pod":"p1","scaleup":"","tags":[],"watts_idle":500,"watts_per_gpu":700,"rack_watts":9400,"domains":["r21"]}}'),
+	(12, 0, 'NodeJoined', '{"type":"NodeJoined","at_ms":0,"node":{"id":"n23","pool":"p2","site":"s","accelerator":"","gpus":8,"cpus_milli":0,"memory_mib":65536,"rack":"r21","leaf":"l3","pod":"p1","scaleup":"","tags":["eu"],"watts_idle":500,"watts_per_gpu":700,"rack_watts":9400,"domains":["r21"]}}'),
+	(13, 1000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1000,"job":{"id":"job-0","shape":{"key":"12","gpus":12,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":1000,"seq":0,"team":"","user":"","qos":"","priority":0,"limit_ms":null,"deadline_ms":null,"duration_ms":10800000,"profile":"","terms":{"kind":"interactive","preemptible":true,"checkpoint_every_ms":null,"least_gpus":12,"most_gpus":15,"after":[],"array":"","array_most":0,"off_peak":true,"busy_ms":6703899}}}'),
+	(14, 1000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1000,"action":{"type":"StartJob","job_id":"job-0","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}]}}'),
+	(15, 1000, 'JobStarted', '{"type":"JobStarted","at_ms":1000,"job_id":"job-0"}'),
+	(16, 301000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":301000,"job":{"id":"job-1","shape":{"key":"7 -production","gpus":7,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"","how":"preferred","needs":[],"avoids":["production"]}},"submitted_ms":301000,"seq":1,"team":"","user":"","qos":"","priority":0,"limit_ms":60000,"deadline_ms":301002,"duration_ms":1,"profile":"","terms":{"kind":"experiment","preemptible":true,"checkpoint_every_ms":null,"least_gpus":2,"most_gpus":13,"after":[],"array":"","array_most":0,"off_peak":false,"busy_ms":null}}}'),
+	(17, 301000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":301000,"job":{"id":"job-2","shape":{"key":"6 /3 required pod +certified","gpus":6,"gpus_per_node":3,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"pod","how":"required","needs":["certified"],"avoids":[]}},"submitted_ms":301000,"seq":2,"team":"","user":"","qos":"","priority":0,"limit_ms":null,"deadline_ms":null,"duration_ms":30000,"profile":"","terms":{"kind":"interactive","preemptible":true,"checkpoint_every_ms":3600000,"least_gpus":3,"most_gpus":6,"after":[],"array":"","array_most":0,"off_peak":false,"busy_ms":21067}}}'),
+	(18, 301000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":301000,"job":{"id":"job-3","shape":{"key":"12","gpus":12,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":301000,"seq":3,"team":"b","user":"","qos":"","priority":0,"limit_ms":null,"deadline_ms":7501000,"duration_ms":3600000,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":null,"least_gpus":6,"most_gpus":17,"after":[],"array":"","array_most":0,"off_peak":false,"busy_ms":null}}}'),
+	(19, 301000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":301000,"job":{"id":"job-4","shape":{"key":"12","gpus":12,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":301000,"seq":4,"team":"b","user":"","qos":"","priority":0,"limit_ms":null,"deadline_ms":7501000,"duration_ms":3600000,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":[],"array":"","array_most":0,"off_peak":false,"busy_ms":null}}}'),
+	(20, 301000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":301000,"job":{"id":"job-5","shape":{"key":"6 /3 required pod +certified","gpus":6,"gpus_per_node":3,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"pod","how":"required","needs":["certified"],"avoids":[]}},"submitted_ms":301000,"seq":5,"team":"","user":"","qos":"","priority":0,"limit_ms":60000,"deadline_ms":null,"duration_ms":999,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":1,"least_gpus":0,"most_gpus":0,"after":["job-0","job-1"],"array":"","array_most":0,"off_peak":false,"busy_ms":null}}}'),
+	(21, 301000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":301000,"job":{"id":"job-6","shape":{"key":"7","gpus":7,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":301000,"seq":6,"team":"b","user":"","qos":"","priority":100,"limit_ms":null,"deadline_ms":null,"duration_ms":300000,"profile":"","terms":null}}'),
+	(22, 301000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":301000,"job":{"id":"job-7","shape":{"key":"7","gpus":7,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":301000,"seq":7,"team":"b","user":"","qos":"","priority":100,"limit_ms":null,"deadline_ms":null,"duration_ms":300000,"profile":"","terms":{"kind":"service","preemptible":true,"checkpoint_every_ms":3600000,"least_gpus":0,"most_gpus":0,"after":[],"array":"","array_most":0,"off_peak":false,"busy_ms":null}}}'),
+	(23, 301000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":301000,"action":{"type":"RefuseJob","job_id":"job-2","reasons":[{"code":"too-few-with-tags","sentence":"it needs 2 nodes that bear `certified`: 2 of 8 do, at most 1 of them alike"}]}}'),
+	(24, 301000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":301000,"action":{"type":"RefuseJob","job_id":"job-5","reasons":[{"code":"too-few-with-tags","sentence":"it needs 2 nodes that bear `certified`: 2 of 8 do, at most 1 of them alike"}]}}'),
+	(25, 301000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":301000,"action":{"type":"StartJob","job_id":"job-1","slots":[{"node":"n00","gpus":3,"milli":0,"device":-1}]}}'),
+	(26, 301000, 'JobRefused', '{"type":"JobRefused","at_ms":301000,"job_id":"job-2","reasons":[{"code":"too-few-with-tags","sentence":"it needs 2 nodes that bear `certified`: 2 of 8 do, at most 1 of them alike"}]}'),
+	(27, 301000, 'JobRefused', '{"type":"JobRefused","at_ms":301000,"job_id":"job-5","reasons":[{"code":"too-few-with-tags","sentence":"it needs 2 nodes that bear `certified`: 2 of 8 do, at most 1 of them alike"}]}'),
+	(28, 301000, 'JobStarted', '{"type":"JobStarted","at_ms":301000,"job_id":"job-1"}'),
+	(29, 301003, 'JobEnded', '{"type":"JobEnded","at_ms":301003,"job_id":"job-1","status":"completed"}'),
+	(30, 301250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":301250,"job":{"id":"job-8","shape":{"key":"0.5 spread rack +production -eu","gpus":0,"gpus_per_node":null,"milli":500,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"rack","how":"spread","needs":["production"],"avoids":["eu"]}},"submitted_ms":301250,"seq":8,"team":"","user":"","qos":"","priority":100,"limit_ms":null,"deadline_ms":null,"duration_ms":600000,"profile":"","terms":null}}'),
+	(31, 301250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":301250,"job":{"id":"job-9","shape":{"key":"0.5 spread rack +production -eu","gpus":0,"gpus_per_node":null,"milli":500,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"rack","how":"spread","needs":["production"],"avoids":["eu"]}},"submitted_ms":301250,"seq":9,"team":"","user":"","qos":"","priority":100,"limit_ms":null,"deadline_ms":null,"duration_ms":600000,"profile":"","terms":null}}'),
+	(32, 301250, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":301250,"action":{"type":"StartJob","job_id":"job-8","slots":[{"node":"n01","gpus":0,"milli":500,"device":0}]}}'),
+	(33, 301250, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":301250,"action":{"type":"StartJob","job_id":"job-9","slots":[{"node":"n01","gpus":0,"milli":500,"device":0}]}}'),
+	(34, 301250, 'JobStarted', '{"type":"JobStarted","at_ms":301250,"job_id":"job-8"}'),
+	(35, 301250, 'JobStarted', '{"type":"JobStarted","at_ms":301250,"job_id":"job-9"}'),
+	(36, 901000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":901000,"action":{"type":"PromiseStart","job_id":"job-3","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":1801000,"since_ms":901000}}'),
+	(37, 901250, 'JobEnded', '{"type":"JobEnded","at_ms":901250,"job_id":"job-8","status":"completed"}'),
+	(38, 901250, 'JobEnded', '{"type":"JobEnded","at_ms":901250,"job_id":"job-9","status":"completed"}'),
+	(39, 1501250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1501250,"job":{"id":"job-10","shape":{"key":"0.5 spread rack +production -eu","gpus":0,"gpus_per_node":null,"milli":500,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"rack","how":"spread","needs":["production"],"avoids":["eu"]}},"submitted_ms":1501250,"seq":10,"team":"a","user":"","qos":"","priority":100,"limit_ms":null,"deadline_ms":23101250,"duration_ms":10800000,"profile":"","terms":{"kind":"service","preemptible":false,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":[],"array":"array-10","array_most":0,"off_peak":true,"busy_ms":null}}}'),
+	(40, 1501250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1501250,"job":{"id":"job-11","shape":{"key":"0.5 spread rack +production -eu -production","gpus":0,"gpus_per_node":null,"milli":500,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"rack","how":"spread","needs":["production"],"avoids":["eu","production"]}},"submitted_ms":1501250,"seq":11,"team":"a","user":"","qos":"","priority":100,"limit_ms":null,"deadline_ms":23101250,"duration_ms":10800000,"profile":"","terms":{"kind":"experiment","preemptible":true,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":[],"array":"array-10","array_most":0,"off_peak":false,"busy_ms":null}}}'),
+	(41, 1501250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1501250,"job":{"id":"job-12","shape":{"key":"7","gpus":7,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":1501250,"seq":12,"team":"a","user":"","qos":"","priority":100,"limit_ms":null,"deadline_ms":8701250,"duration_ms":3600000,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":[],"array":"array-10","array_most":0,"off_peak":false,"busy_ms":null}}}'),
+	(42, 1501250, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1501250,"action":{"type":"RefuseJob","job_id":"job-11","reasons":[{"code":"no-node-with-tags","sentence":"none of the 12 nodes that could hold a member bears `production` and no `eu` and no `production`"}]}}'),
+	(43, 1501250, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1501250,"action":{"type":"StartJob","job_id":"job-10","slots":[{"node":"n01","gpus":0,"milli":500,"device":0}]}}'),
+	(44, 1501250, 'JobRefused', '{"type":"JobRefused","at_ms":1501250,"job_id":"job-11","reasons":[{"code":"no-node-with-tags","sentence":"none of the 12 nodes that could hold a member bears `production` and no `eu` and no `production`"}]}'),
+	(45, 1501250, 'JobStarted', '{"type":"JobStarted","at_ms":1501250,"job_id":"job-10"}'),
+	(46, 1801000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1801000,"action":{"type":"PromiseStart","job_id":"job-3","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":3601000,"since_ms":901000}}'),
+	(74, 5328925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5328925,"action":{"type":"StopJob","job_id":"job-3","cause":"preempted","reason":{"code":"outranked","sentence":"job `job-6` of the same team has a higher priority"}}}'),
+	(47, 2701250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":2701250,"job":{"id":"job-13","shape":{"key":"6 /3 required pod +certified -production","gpus":6,"gpus_per_node":3,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"pod","how":"required","needs":["certified"],"avoids":["production"]}},"submitted_ms":2701250,"seq":13,"team":"","user":"","qos":"some","priority":100,"limit_ms":null,"deadline_ms":null,"duration_ms":25200000,"profile":"","terms":{"kind":"experiment","preemptible":true,"checkpoint_every_ms":3600000,"least_gpus":3,"most_gpus":9,"after":[],"array":"","array_most":0,"off_peak":false,"busy_ms":null}}}'),
+	(48, 2701250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":2701250,"job":{"id":"job-14","shape":{"key":"12","gpus":12,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":2701250,"seq":14,"team":"","user":"","qos":"some","priority":0,"limit_ms":null,"deadline_ms":null,"duration_ms":25200000,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":[],"array":"array-14","array_most":2,"off_peak":false,"busy_ms":null}}}'),
+	(49, 2701250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":2701250,"job":{"id":"job-15","shape":{"key":"6 /3 required pod +certified","gpus":6,"gpus_per_node":3,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"pod","how":"required","needs":["certified"],"avoids":[]}},"submitted_ms":2701250,"seq":15,"team":"","user":"","qos":"","priority":0,"limit_ms":null,"deadline_ms":null,"duration_ms":600000,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":1,"least_gpus":0,"most_gpus":0,"after":[],"array":"array-14","array_most":2,"off_peak":false,"busy_ms":null}}}'),
+	(50, 2701250, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":2701250,"action":{"type":"RefuseJob","job_id":"job-13","reasons":[{"code":"too-few-with-tags","sentence":"it needs 2 nodes that bear `certified` and no `production`: 1 of 8 do"}]}}'),
+	(51, 2701250, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":2701250,"action":{"type":"RefuseJob","job_id":"job-15","reasons":[{"code":"too-few-with-tags","sentence":"it needs 2 nodes that bear `certified`: 2 of 8 do, at most 1 of them alike"}]}}'),
+	(52, 2701250, 'JobRefused', '{"type":"JobRefused","at_ms":2701250,"job_id":"job-13","reasons":[{"code":"too-few-with-tags","sentence":"it needs 2 nodes that bear `certified` and no `production`: 1 of 8 do"}]}'),
+	(53, 2701250, 'JobRefused', '{"type":"JobRefused","at_ms":2701250,"job_id":"job-15","reasons":[{"code":"too-few-with-tags","sentence":"it needs 2 nodes that bear `certified`: 2 of 8 do, at most 1 of them alike"}]}'),
+	(54, 2940000, 'NodeLost', '{"type":"NodeLost","at_ms":2940000,"node_id":"n11","cause":""}'),
+	(55, 2940000, 'NodeLost', '{"type":"NodeLost","at_ms":2940000,"node_id":"n23","cause":""}'),
+	(56, 2941000, 'NodeReturned', '{"type":"NodeReturned","at_ms":2941000,"node_id":"n11"}'),
+	(57, 3000000, 'NodeReturned', '{"type":"NodeReturned","at_ms":3000000,"node_id":"n23"}'),
+	(58, 3001250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":3001250,"job":{"id":"job-16","shape":{"key":"7","gpus":7,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":3001250,"seq":16,"team":"","user":"","qos":"","priority":0,"limit_ms":null,"deadline_ms":null,"duration_ms":60000,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":[],"array":"array-14","array_most":2,"off_peak":false,"busy_ms":null}}}'),
+	(59, 3001250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":3001250,"job":{"id":"job-17","shape":{"key":"12","gpus":12,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":3001250,"seq":17,"team":"","user":"","qos":"some","priority":0,"limit_ms":null,"deadline_ms":3601250,"duration_ms":300000,"profile":"","terms":{"kind":"training","preemptible":false,"checkpoint_every_ms":1,"least_gpus":9,"most_gpus":12,"after":[],"array":"array-14","array_most":2,"off_peak":false,"busy_ms":null}}}'),
+	(60, 3002250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":3002250,"job":{"id":"job-18","shape":{"key":"0.5 spread rack +production -eu","gpus":0,"gpus_per_node":null,"milli":500,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":{"within":"rack","how":"spread","needs":["production"],"avoids":["eu"]}},"submitted_ms":3002250,"seq":18,"team":"","user":"","qos":"some","priority":0,"limit_ms":null,"deadline_ms":null,"duration_ms":3600000,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":3600000,"least_gpus":0,"most_gpus":0,"after":[],"array":"","array_most":0,"off_peak":true,"busy_ms":null}}}'),
+	(61, 3002250, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":3002250,"job":{"id":"job-19","shape":{"key":"12","gpus":12,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":0,"memory_mib":0,"where":null},"submitted_ms":3002250,"seq":19,"team":"b","user":"","qos":"","priority":100,"limit_ms":null,"deadline_ms":null,"duration_ms":299999,"profile":"","terms":null}}'),
+	(62, 3002250, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":3002250,"action":{"type":"StartJob","job_id":"job-18","slots":[{"node":"n01","gpus":0,"milli":500,"device":0}]}}'),
+	(63, 3002250, 'JobStarted', '{"type":"JobStarted","at_ms":3002250,"job_id":"job-18"}'),
+	(64, 3601000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":3601000,"action":{"type":"PromiseStart","job_id":"job-3","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":7201000,"since_ms":901000}}'),
+	(65, 5028925, 'JobIdled', '{"type":"JobIdled","at_ms":5028925,"job_id":"job-0","since_ms":5028925}'),
+	(66, 5028925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5028925,"action":{"type":"StopJob","job_id":"job-0","cause":"idle","reason":{"code":"idle","sentence":"it has had nothing to do for 0 minutes"}}}'),
+	(67, 5028925, 'JobEnded', '{"type":"JobEnded","at_ms":5028925,"job_id":"job-0","status":"cancelled"}'),
+	(68, 5028925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5028925,"action":{"type":"StartJob","job_id":"job-3","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}]}}'),
+	(69, 5028925, 'JobStarted', '{"type":"JobStarted","at_ms":5028925,"job_id":"job-3"}'),
+	(70, 5328925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5328925,"action":{"type":"ResizeJob","job_id":"job-3","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1}],"reason":{"code":"shrunk","sentence":"a waiting job needs its GPUs"}}}'),
+	(71, 5328925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5328925,"action":{"type":"PromiseStart","job_id":"job-12","slots":[{"node":"n22","gpus":7,"milli":0,"device":-1}],"start_ms":5628925,"since_ms":5328925}}'),
+	(72, 5328925, 'JobResized', '{"type":"JobResized","at_ms":5328925,"job_id":"job-3"}'),
+	(73, 5328925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5328925,"action":{"type":"StartJob","job_id":"job-12","slots":[{"node":"n22","gpus":7,"milli":0,"device":-1}]}}'),
+	(75, 5328925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5328925,"action":{"type":"PromiseStart","job_id":"job-6","slots":[{"node":"n20","gpus":7,"milli":0,"device":-1}],"start_ms":5628925,"since_ms":5328925}}'),
+	(76, 5328925, 'JobStarted', '{"type":"JobStarted","at_ms":5328925,"job_id":"job-12"}'),
+	(77, 5328925, 'JobStopped', '{"type":"JobStopped","at_ms":5328925,"job_id":"job-3","cause":"preempted","progress_ms":400000}'),
+	(78, 5328925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5328925,"action":{"type":"StartJob","job_id":"job-6","slots":[{"node":"n20","gpus":7,"milli":0,"device":-1}]}}'),
+	(79, 5328925, 'JobStarted', '{"type":"JobStarted","at_ms":5328925,"job_id":"job-6"}'),
+	(80, 5628925, 'JobEnded', '{"type":"JobEnded","at_ms":5628925,"job_id":"job-6","status":"completed"}'),
+	(81, 5628925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5628925,"action":{"type":"StartJob","job_id":"job-7","slots":[{"node":"n20","gpus":7,"milli":0,"device":-1}]}}'),
+	(82, 5628925, 'JobStarted', '{"type":"JobStarted","at_ms":5628925,"job_id":"job-7"}'),
+	(83, 5928925, 'JobEnded', '{"type":"JobEnded","at_ms":5928925,"job_id":"job-7","status":"completed"}'),
+	(84, 5928925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":5928925,"action":{"type":"StartJob","job_id":"job-3","slots":[{"node":"n20","gpus":6,"milli":0,"device":-1}]}}'),
+	(85, 5928925, 'JobStarted', '{"type":"JobStarted","at_ms":5928925,"job_id":"job-3"}'),
+	(86, 6228925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":6228925,"action":{"type":"PromiseStart","job_id":"job-14","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":7128925,"since_ms":6228925}}'),
+	(87, 6602250, 'JobEnded', '{"type":"JobEnded","at_ms":6602250,"job_id":"job-18","status":"completed"}'),
+	(88, 7128925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":7128925,"action":{"type":"PromiseStart","job_id":"job-14","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":8928925,"since_ms":6228925}}'),
+	(89, 8928925, 'JobEnded', '{"type":"JobEnded","at_ms":8928925,"job_id":"job-12","status":"completed"}'),
+	(90, 8928925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":8928925,"action":{"type":"PromiseStart","job_id":"job-14","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":11928925,"since_ms":6228925}}'),
+	(91, 8928925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":8928925,"action":{"type":"StartJob","job_id":"job-16","slots":[{"node":"n22","gpus":7,"milli":0,"device":-1}]}}'),
+	(92, 8928925, 'JobStarted', '{"type":"JobStarted","at_ms":8928925,"job_id":"job-16"}'),
+	(93, 8988925, 'JobEnded', '{"type":"JobEnded","at_ms":8988925,"job_id":"job-16","status":"completed"}'),
+	(94, 11928925, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":11928925,"action":{"type":"PromiseStart","job_id":"job-14","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":17928925,"since_ms":6228925}}'),
+	(95, 12301250, 'JobEnded', '{"type":"JobEnded","at_ms":12301250,"job_id":"job-10","status":"completed"}'),
+	(96, 12328926, 'JobEnded', '{"type":"JobEnded","at_ms":12328926,"job_id":"job-3","status":"completed"}'),
+	(97, 12328926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":12328926,"action":{"type":"StartJob","job_id":"job-14","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}]}}'),
+	(98, 12328926, 'JobStarted', '{"type":"JobStarted","at_ms":12328926,"job_id":"job-14"}'),
+	(99, 12628926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":12628926,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":12928926,"since_ms":12628926}}'),
+	(100, 12928926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":12928926,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":13528926,"since_ms":12628926}}');
+INSERT INTO public.events VALUES
+	(101, 13528926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":13528926,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":14728926,"since_ms":12628926}}'),
+	(102, 14728926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":14728926,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":17128926,"since_ms":12628926}}'),
+	(103, 17128926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":17128926,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":21928926,"since_ms":12628926}}'),
+	(104, 21928926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":21928926,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":31528926,"since_ms":12628926}}'),
+	(105, 31528926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":31528926,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":50728926,"since_ms":12628926}}'),
+	(106, 36000000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":36000000,"action":{"type":"StopJob","job_id":"job-14","cause":"preempted","reason":{"code":"window-open","sentence":"node `n20` is kept for a window"}}}'),
+	(107, 36000000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":36000000,"action":{"type":"PromiseStart","job_id":"job-19","slots":[],"start_ms":36000000,"since_ms":12628926}}'),
+	(108, 36000000, 'JobStopped', '{"type":"JobStopped","at_ms":36000000,"job_id":"job-14","cause":"preempted","progress_ms":23671074}'),
+	(109, 36060000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":36060000,"action":{"type":"StartJob","job_id":"job-14","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}]}}'),
+	(110, 36060000, 'JobStarted', '{"type":"JobStarted","at_ms":36060000,"job_id":"job-14"}'),
+	(111, 36360000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":36360000,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":36660000,"since_ms":36360000}}'),
+	(112, 36660000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":36660000,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":37260000,"since_ms":36360000}}'),
+	(113, 37260000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":37260000,"action":{"type":"PromiseStart","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":38460000,"since_ms":36360000}}'),
+	(114, 37588927, 'JobEnded', '{"type":"JobEnded","at_ms":37588927,"job_id":"job-14","status":"completed"}'),
+	(115, 37588927, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":37588927,"action":{"type":"StartJob","job_id":"job-19","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}]}}'),
+	(116, 37588927, 'JobStarted', '{"type":"JobStarted","at_ms":37588927,"job_id":"job-19"}'),
+	(117, 37888926, 'JobEnded', '{"type":"JobEnded","at_ms":37888926,"job_id":"job-19","status":"completed"}'),
+	(118, 37888926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":37888926,"action":{"type":"StartJob","job_id":"job-4","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}]}}'),
+	(119, 37888926, 'JobStarted', '{"type":"JobStarted","at_ms":37888926,"job_id":"job-4"}'),
+	(120, 38188926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":38188926,"action":{"type":"PromiseStart","job_id":"job-17","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":38488926,"since_ms":38188926}}'),
+	(121, 38488926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":38488926,"action":{"type":"PromiseStart","job_id":"job-17","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":39088926,"since_ms":38188926}}'),
+	(122, 39088926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":39088926,"action":{"type":"PromiseStart","job_id":"job-17","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":40288926,"since_ms":38188926}}'),
+	(123, 40288926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":40288926,"action":{"type":"PromiseStart","job_id":"job-17","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}],"start_ms":42688926,"since_ms":38188926}}'),
+	(124, 41488926, 'JobEnded', '{"type":"JobEnded","at_ms":41488926,"job_id":"job-4","status":"completed"}'),
+	(125, 41488926, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":41488926,"action":{"type":"StartJob","job_id":"job-17","slots":[{"node":"n20","gpus":8,"milli":0,"device":-1},{"node":"n22","gpus":8,"milli":0,"device":-1}]}}'),
+	(126, 41488926, 'JobStarted', '{"type":"JobStarted","at_ms":41488926,"job_id":"job-17"}'),
+	(127, 41713926, 'JobEnded', '{"type":"JobEnded","at_ms":41713926,"job_id":"job-17","status":"completed"}'),
+	(128, 1440000000, 'NodeTested', '{"type":"NodeTested","at_ms":1440000000,"node_id":"n02","test":{"figures":[{"name":"gemm_bf16","value":412.5,"unit":"TFLOP/s"},{"name":"copy","value":1.9,"unit":"TB/s"}],"unmeasured":[{"code":"no-nccl","sentence":"it has one GPU"}]},"verdict":{"is_accepted":false,"basis":"pool","nodes":3,"compared":[{"name":"gemm_bf16","unit":"TFLOP/s","value":412.5,"median":597.8,"deviation":-0.31,"allowed":0.2,"judged":"slow"}],"reason":{"code":"acceptance-refused","sentence":"gemm_bf16 is 31% below the middle of its pool"},"notes":["one figure is missing"]}}'),
+	(129, 1440000000, 'NodeCordoned', '{"type":"NodeCordoned","at_ms":1440000000,"node_id":"n02","cause":{"code":"acceptance-refused","sentence":"gemm_bf16 is 31% below the middle of its pool"}}'),
+	(130, 1440060000, 'NodeAccepted', '{"type":"NodeAccepted","at_ms":1440060000,"node_id":"n02","by":"ops"}'),
+	(131, 1440060000, 'NodeReturned', '{"type":"NodeReturned","at_ms":1440060000,"node_id":"n02"}'),
+	(132, 1440120000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1440120000,"job":{"id":"half-100","shape":{"key":"0.5 c500 m1024","gpus":0,"gpus_per_node":null,"milli":500,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1440120000,"seq":100,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":null},"work":{"name":"half","command":["python","train.py","--epochs=3"]}}'),
+	(133, 1440120000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1440120000,"job":{"id":"rich-101","shape":{"key":"1 c500 m1024","gpus":1,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1440120000,"seq":101,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":null},"work":{"name":"rich","command":["torchrun","train.py"],"env":[["EPOCHS","3"],["NAME","gross ü"]],"folder":"runs/rich","image":"registry.example/train:1","saves":{"folder":"saves","every_ms":600000},"grace_ms":90000,"silent_ms_most":300000,"trace":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}'),
+	(134, 1440120000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1440120000,"action":{"type":"StartJob","job_id":"half-100","slots":[{"node":"n10","gpus":0,"milli":500,"device":0}]}}'),
+	(135, 1440120000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1440120000,"action":{"type":"StartJob","job_id":"rich-101","slots":[{"node":"n10","gpus":1,"milli":0,"device":-1}]}}'),
+	(136, 1440120000, 'JobStarted', '{"type":"JobStarted","at_ms":1440120000,"job_id":"half-100"}'),
+	(137, 1440120000, 'ActionRefused', '{"type":"ActionRefused","at_ms":1440120000,"action":{"type":"StartJob","job_id":"rich-101","slots":[{"node":"n10","gpus":1,"milli":0,"device":-1}]},"reason":{"code":"cannot-write","sentence":"the folder of the attempt cannot be made"},"mishap":{"attempt":1,"kind":"refused","died_ms":1440120000,"node_id":"n10","said":"no room on the disk"}}'),
+	(138, 1440180000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1440180000,"job":{"id":"after-102","shape":{"key":"1 c500 m1024","gpus":1,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1440180000,"seq":102,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":{"kind":"training","preemptible":true,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":["rich-101","sweep-110[0]"],"array":"","array_most":0,"off_peak":false,"busy_ms":null,"idle_ms":3600000}},"work":{"name":"after","command":["python","train.py","--epochs=3"]}}'),
+	(139, 1440180000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1440180000,"action":{"type":"StartJob","job_id":"rich-101","slots":[{"node":"n10","gpus":1,"milli":0,"device":-1}]}}'),
+	(140, 1440180000, 'JobStarted', '{"type":"JobStarted","at_ms":1440180000,"job_id":"rich-101"}'),
+	(170, 1441200000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1441200000,"action":{"type":"RefuseJob","job_id":"huge-120","reasons":[{"code":"larger-than-the-fleet","sentence":"the gang needs 512 nodes and the largest set of nodes alike has 2"}]}}'),
+	(171, 1441200000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1441200000,"action":{"type":"StartJob","job_id":"more-130","slots":[{"node":"n03","gpus":1,"milli":0,"device":-1}]}}'),
+	(141, 1440240000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1440240000,"job":{"id":"sweep-110[0]","shape":{"key":"1 c500 m1024","gpus":1,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1440240000,"seq":110,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":[],"array":"sweep-110","array_most":2,"off_peak":false,"busy_ms":null}},"work":{"name":"sweep","command":["python","train.py","--epochs=3"]},"key":{"team":"vision","key":"sweep-1","digest":"0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"}}'),
+	(142, 1440240000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1440240000,"job":{"id":"sweep-110[1]","shape":{"key":"1 c500 m1024","gpus":1,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1440240000,"seq":111,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":[],"array":"sweep-110","array_most":2,"off_peak":false,"busy_ms":null}},"work":{"name":"sweep","command":["python","train.py","--epochs=3"]}}'),
+	(143, 1440240000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1440240000,"job":{"id":"sweep-110[2]","shape":{"key":"1 c500 m1024","gpus":1,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1440240000,"seq":112,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":{"kind":"batch","preemptible":true,"checkpoint_every_ms":null,"least_gpus":0,"most_gpus":0,"after":[],"array":"sweep-110","array_most":2,"off_peak":false,"busy_ms":null}},"work":{"name":"sweep","command":["python","train.py","--epochs=3"]}}'),
+	(144, 1440240000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1440240000,"action":{"type":"StartJob","job_id":"sweep-110[0]","slots":[{"node":"n11","gpus":1,"milli":0,"device":-1}]}}'),
+	(145, 1440240000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1440240000,"action":{"type":"StartJob","job_id":"sweep-110[1]","slots":[{"node":"n11","gpus":1,"milli":0,"device":-1}]}}'),
+	(146, 1440240000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1440240000,"action":{"type":"StartJob","job_id":"sweep-110[2]","slots":[{"node":"n12","gpus":1,"milli":0,"device":-1}]}}'),
+	(147, 1440240000, 'JobStarted', '{"type":"JobStarted","at_ms":1440240000,"job_id":"sweep-110[0]"}'),
+	(148, 1440240000, 'JobStarted', '{"type":"JobStarted","at_ms":1440240000,"job_id":"sweep-110[1]"}'),
+	(149, 1440240000, 'JobStarted', '{"type":"JobStarted","at_ms":1440240000,"job_id":"sweep-110[2]"}'),
+	(150, 1440300000, 'JobIdled', '{"type":"JobIdled","at_ms":1440300000,"job_id":"half-100","since_ms":1440240000}'),
+	(151, 1440360000, 'JobBusy', '{"type":"JobBusy","at_ms":1440360000,"job_id":"half-100","cause":{"code":"use-unknown","sentence":"its GPUs do not answer"}}'),
+	(152, 1440420000, 'JobIdled', '{"type":"JobIdled","at_ms":1440420000,"job_id":"half-100","since_ms":1440390000}'),
+	(153, 1440600000, 'JobStopped', '{"type":"JobStopped","at_ms":1440600000,"job_id":"rich-101","cause":"crashed","progress_ms":1440000000,"exit_code":134,"mishap":{"attempt":1,"kind":"exited","died_ms":1440540000,"node_id":"n00","saved_ms":1440480000,"said":"CUDA error: out of memory"},"ended_ms":1440540000}'),
+	(154, 1440600000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1440600000,"action":{"type":"StartJob","job_id":"rich-101","slots":[{"node":"n12","gpus":1,"milli":0,"device":-1}]}}'),
+	(155, 1440600000, 'JobStarted', '{"type":"JobStarted","at_ms":1440600000,"job_id":"rich-101"}'),
+	(156, 1440660000, 'NodeCordoned', '{"type":"NodeCordoned","at_ms":1440660000,"node_id":"n01","cause":{"code":"keeps-failing-jobs","sentence":"3 jobs failed here"}}'),
+	(157, 1440720000, 'JobEnded', '{"type":"JobEnded","at_ms":1440720000,"job_id":"sweep-110[0]","status":"completed","exit_code":0}'),
+	(158, 1440780000, 'JobEnded', '{"type":"JobEnded","at_ms":1440780000,"job_id":"sweep-110[1]","status":"failed","exit_code":1,"mishap":{"attempt":1,"kind":"out-of-memory","died_ms":1440750000,"node_id":"n00"},"ended_ms":1440756000}'),
+	(159, 1440840000, 'JobEnded', '{"type":"JobEnded","at_ms":1440840000,"job_id":"sweep-110[2]","status":"cancelled","exit_code":143,"by":"ada"}'),
+	(160, 1440900000, 'NodeLost', '{"type":"NodeLost","at_ms":1440900000,"node_id":"n02","cause":"no answer for 30 s"}'),
+	(161, 1440960000, 'NodeCordoned', '{"type":"NodeCordoned","at_ms":1440960000,"node_id":"n00"}'),
+	(162, 1441020000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1441020000,"job":{"id":"huge-120","shape":{"key":"4096 c500 m1024","gpus":4096,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1441020000,"seq":120,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":null},"work":{"name":"huge","command":["python","train.py","--epochs=3"]}}'),
+	(163, 1441020000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1441020000,"job":{"id":"late-121","shape":{"key":"1 c500 m1024","gpus":1,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1441020000,"seq":121,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":null},"work":{"name":"late","command":["python","train.py","--epochs=3"]}}'),
+	(164, 1441020000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1441020000,"action":{"type":"StartJob","job_id":"late-121","slots":[{"node":"n12","gpus":1,"milli":0,"device":-1}]}}'),
+	(165, 1441020000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1441020000,"action":{"type":"RefuseJob","job_id":"huge-120","reasons":[{"code":"larger-than-the-fleet","sentence":"the gang needs 512 nodes and the largest set of nodes alike has 2"}]}}'),
+	(166, 1441020000, 'JobStarted', '{"type":"JobStarted","at_ms":1441020000,"job_id":"late-121"}'),
+	(167, 1441200000, 'JobCancelled', '{"type":"JobCancelled","at_ms":1441200000,"job_id":"after-102","by":"ada"}'),
+	(168, 1441200000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1441200000,"job":{"id":"more-130","shape":{"key":"1 c500 m1024","gpus":1,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1441200000,"seq":130,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":null},"work":{"name":"more","command":["python","train.py","--epochs=3"]}}'),
+	(169, 1441200000, 'JobSubmitted', '{"type":"JobSubmitted","at_ms":1441200000,"job":{"id":"more-131","shape":{"key":"1 c500 m1024","gpus":1,"gpus_per_node":null,"milli":0,"accelerators":[],"cpus_milli":500,"memory_mib":1024,"where":null},"submitted_ms":1441200000,"seq":131,"team":"vision","user":"ada","qos":"normal","priority":3,"limit_ms":144000000,"deadline_ms":null,"duration_ms":null,"profile":"","terms":null},"work":{"name":"more","command":["python","train.py","--epochs=3"]}}'),
+	(172, 1441200000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1441200000,"action":{"type":"StartJob","job_id":"more-131","slots":[{"node":"n03","gpus":1,"milli":0,"device":-1}]}}'),
+	(173, 1441800000, 'JobEnded', '{"type":"JobEnded","at_ms":1441800000,"job_id":"half-100","status":"completed"}'),
+	(174, 1441800000, 'NodeReturned', '{"type":"NodeReturned","at_ms":1441800000,"node_id":"n00"}'),
+	(175, 1441800000, 'ActionOrdered', '{"type":"ActionOrdered","at_ms":1441800000,"action":{"type":"RefuseJob","job_id":"huge-120","reasons":[{"code":"larger-than-the-fleet","sentence":"the gang needs 512 nodes and the largest set of nodes alike has 2"}]}}');
+INSERT INTO public.jobs VALUES
+	('job-2', 17, 2, '', '', '', 'failed', 'too-few-with-tags', 'it needs 2 nodes that bear `certified`: 2 of 8 do, at most 1 of them alike', 6000, 301000, 301000, 26, 0),
+	('job-5', 20, 5, '', '', '', 'failed', 'too-few-with-tags', 'it needs 2 nodes that bear `certified`: 2 of 8 do, at most 1 of them alike', 6000, 301000, 301000, 27, 0),
+	('job-1', 16, 1, '', '', '', 'succeeded', 'completed', '', 7000, 301000, 301003, 29, 1),
+	('job-8', 30, 8, '', '', '', 'succeeded', 'completed', '', 500, 301250, 901250, 37, 1),
+	('job-9', 31, 9, '', '', '', 'succeeded', 'completed', '', 500, 301250, 901250, 38, 1),
+	('job-11', 40, 11, 'a', '', '', 'failed', 'no-node-with-tags', 'none of the 12 nodes that could hold a member bears `production` and no `eu` and no `production`', 500, 1501250, 1501250, 44, 0),
+	('job-13', 47, 13, '', '', '', 'failed', 'too-few-with-tags', 'it needs 2 nodes that bear `certified` and no `production`: 1 of 8 do', 6000, 2701250, 2701250, 52, 0),
+	('job-15', 49, 15, '', '', '', 'failed', 'too-few-with-tags', 'it needs 2 nodes that bear `certified`: 2 of 8 do, at most 1 of them alike', 6000, 2701250, 2701250, 53, 0),
+	('job-0', 13, 0, '', '', '', 'cancelled', 'idle', 'it has had nothing to do for 0 minutes', 12000, 1000, 5028925, 67, 1),
+	('job-10', 39, 10, 'a', '', '', 'succeeded', 'completed', '', 500, 1501250, 12301250, 95, 1),
+	('job-6', 21, 6, 'b', '', '', 'succeeded', 'completed', '', 7000, 301000, 5628925, 80, 1),
+	('job-7', 22, 7, 'b', '', '', 'succeeded', 'completed', '', 7000, 301000, 5928925, 83, 1),
+	('job-18', 60, 18, '', '', '', 'succeeded', 'completed', '', 500, 3002250, 6602250, 87, 1),
+	('job-12', 41, 12, 'a', '', '', 'succeeded', 'completed', '', 7000, 1501250, 8928925, 89, 1),
+	('job-16', 58, 16, '', '', '', 'succeeded', 'completed', '', 7000, 3001250, 8988925, 93, 1),
+	('job-3', 18, 3, 'b', '', '', 'succeeded', 'completed', '', 12000, 301000, 12328926, 96, 3),
+	('job-14', 48, 14, '', '', '', 'succeeded', 'completed', '', 12000, 2701250, 37588927, 114, 2),
+	('job-19', 61, 19, 'b', '', '', 'succeeded', 'completed', '', 12000, 3002250, 37888926, 117, 1),
+	('job-4', 19, 4, 'b', '', '', 'succeeded', 'completed', '', 12000, 301000, 41488926, 124, 1),
+	('job-17', 59, 17, '', '', '', 'succeeded', 'completed', '', 12000, 3001250, 41713926, 127, 1),
+	('rich-101', 133, 101, 'vision', 'ada', 'rich', 'running', '', '', 1000, 1440120000, 1440600000, 155, 3),
+	('sweep-110[0]', 141, 110, 'vision', 'ada', 'sweep', 'succeeded', 'completed', '', 1000, 1440240000, 1440720000, 157, 1),
+	('sweep-110[1]', 142, 111, 'vision', 'ada', 'sweep', 'failed', 'failed', '', 1000, 1440240000, 1440780000, 158, 1),
+	('sweep-110[2]', 143, 112, 'vision', 'ada', 'sweep', 'cancelled', 'cancelled', 'ada took it back', 1000, 1440240000, 1440840000, 159, 1),
+	('huge-120', 162, 120, 'vision', 'ada', 'huge', 'pending', '', '', 4096000, 1441020000, 1441020000, 162, 0),
+	('late-121', 163, 121, 'vision', 'ada', 'late', 'running', '', '', 1000, 1441020000, 1441020000, 166, 1),
+	('after-102', 138, 102, 'vision', 'ada', 'after', 'cancelled', 'cancelled', 'ada took it back', 1000, 1440180000, 1441200000, 167, 0),
+	('more-130', 168, 130, 'vision', 'ada', 'more', 'starting', '', '', 1000, 1441200000, 1441200000, 171, 1),
+	('more-131', 169, 131, 'vision', 'ada', 'more', 'starting', '', '', 1000, 1441200000, 1441200000, 172, 1),
+	('half-100', 132, 100, 'vision', 'ada', 'half', 'succeeded', 'completed', '', 500, 1440120000, 1441800000, 173, 1);
+INSERT INTO public.lease VALUES
+	(1, 4, 'controller-4', 1440000004);
+INSERT INTO public.nodes VALUES
+	('n03', 4, 's', 'p0', '', 4, 'up', '', 0, '', NULL),
+	('n10', 5, 's', 'p1', 'l4', 2, 'up', '', 0, '', NULL),
+	('n12', 7, 't', 'p1', 'l4', 2, 'up', '', 0, '', NULL),
+	('n13', 8, 's', 'p1', 'l4', 2, 'up', '', 0, '', NULL),
+	('n20', 9, 's', 'p2', '', 8, 'up', '', 0, '', NULL),
+	('n21', 10, 's', 'p2', '', 8, 'up', '', 0, '', NULL),
+	('n22', 11, 's', 'p2', '', 8, 'up', '', 0, '', NULL),
+	('n11', 6, 't', 'p1', 'l4', 2, 'up', '', 2941000, '', NULL),
+	('n23', 12, 's', 'p2', '', 8, 'up', '', 3000000, '', NULL),
+	('n01', 2, 's', 'p0', '', 4, 'cordoned', 'keeps-failing-jobs', 1440660000, '3 jobs failed here', NULL),
+	('n02', 3, 't', 'p0', '', 4, 'down', 'no answer for 30 s', 1440900000, '', '{"at_ms":1440000000,"test":{"figures":[{"name":"gemm_bf16","value":412.5,"unit":"TFLOP/s"},{"name":"copy","value":1.9,"unit":"TB/s"}],"unmeasured":[{"code":"no-nccl","sentence":"it has one GPU"}]},"verdict":{"is_accepted":false,"basis":"pool","nodes":3,"compared":[{"name":"gemm_bf16","unit":"TFLOP/s","value":412.5,"median":597.8,"deviation":-0.31,"allowed":0.2,"judged":"slow"}],"reason":{"code":"acceptance-refused","sentence":"gemm_bf16 is 31% below the middle of its pool"},"notes":["one figure is missing"]},"accepted_by":"ops"}'),
+	('n00', 1, 't', 'p0', '', 4, 'up', '', 1441800000, '', NULL);
+INSERT INTO public.policies VALUES
+	(1, 1, 1, '{"name":"governed","placement":"tenfold","las_limits_gpu_s":[3250,7200],"keep_factor":0.5,"slurm":{"priority":"basic","weights":{"age":500,"fairshare":1000,"job_size":200,"partition":0,"qos":0,"association":0,"tres":{}},"age_max_ms":604800000,"decay_half_life_ms":604800000,"calc_period_ms":300000,"favors_small":false,"priority_flags":[],"scheduler":"backfill","backfill":{"interval_ms":30000,"resolution_ms":60000,"window_ms":86400000,"time_max_ms":null,"jobs_tested_max":3,"jobs_started_max":0,"jobs_per_user_max":0,"jobs_per_partition_max":0,"array_reservations_max":20,"age_reserve_min_ms":0,"priority_reserve_min":0,"goes_on":false,"prefers_busy_nodes":false},"queue_depth":100,"partition_depth":0,"interval_ms":60000,"interval_min_us":2,"jobs_started_max":0,"defers":false,"parameters":{},"preempt_type":"none","preempt_modes":["off"],"select_type":"linear","select_parameters":[],"partitions":[]},"govern":{"teams":[],"fair_share":"decayed","half_life_ms":600000,"promises":1,"promise_after_ms":600000,"backfill":true,"preempts":true,"min_run_ms":300000,"delay_ms":0,"stops_per_hour":0,"stops_per_job":1,"restart_cost_ms":300000,"defragment":false,"idle_ms":0,"off_peak":[],"windows":[{"id":"w0","start_ms":14400000,"end_ms":25200000,"every_ms":null,"nodes":["r01"],"team":"b"},{"id":"w1","start_ms":36000000,"end_ms":36060000,"every_ms":null,"nodes":["n20"],"team":"a"}],"usd_micros_per_gpu_hour":{},"timezone_ms":7200000}}'),
+	(2, 128, 57, '{"name":"tenfold","placement":"best-fit","las_limits_gpu_s":[60,600],"keep_factor":0.25,"slurm":null,"govern":null}'),
+	(3, 167, 73, '{"name":"slurm","placement":"tenfold","las_limits_gpu_s":[3250,7200],"keep_factor":0.5,"slurm":{"priority":"basic","weights":{"age":500,"fairshare":1000,"job_size":200,"partition":0,"qos":0,"association":0,"tres":{}},"age_max_ms":604800000,"decay_half_life_ms":604800000,"calc_period_ms":300000,"favors_small":false,"priority_flags":[],"scheduler":"backfill","backfill":{"interval_ms":30000,"resolution_ms":60000,"window_ms":86400000,"time_max_ms":null,"jobs_tested_max":3,"jobs_started_max":0,"jobs_per_user_max":0,"jobs_per_partition_max":0,"array_reservations_max":20,"age_reserve_min_ms":0,"priority_reserve_min":0,"goes_on":false,"prefers_busy_nodes":false},"queue_depth":100,"partition_depth":0,"interval_ms":60000,"interval_min_us":2,"jobs_started_max":0,"defers":false,"parameters":{},"preempt_type":"none","preempt_modes":["off"],"select_type":"linear","select_parameters":[],"partitions":[]},"govern":null}'),
+	(4, 173, 73, '{"name":"slurm","placement":"tenfold","las_limits_gpu_s":[3250,7200],"keep_factor":0.5,"slurm":{"priority":"basic","weights":{"age":500,"fairshare":1000,"job_size":200,"partition":0,"qos":0,"association":0,"tres":{}},"age_max_ms":604800000,"decay_half_life_ms":604800000,"calc_period_ms":300000,"favors_small":false,"priority_flags":[],"scheduler":"backfill","backfill":{"interval_ms":30000,"resolution_ms":60000,"window_ms":86400000,"time_max_ms":null,"jobs_tested_max":3,"jobs_started_max":0,"jobs_per_user_max":0,"jobs_per_partition_max":0,"array_reservations_max":20,"age_reserve_min_ms":0,"priority_reserve_min":0,"goes_on":false,"prefers_busy_nodes":false},"queue_depth":100,"partition_depth":0,"interval_ms":60000,"interval_min_us":2,"jobs_started_max":0,"defers":false,"parameters":{},"preempt_type":"none","preempt_modes":["off"],"select_type":"linear","select_parameters":[],"partitions":[]},"govern":null}');
+INSERT INTO public.snapshots VALUES
+	(92, '8fbc6bca61a1b2213e282243dec8bfd0', '\x7801e55add72aa48107e95d4dcaed9028c467d9554ca421d231b040e60b2a75279f7fdba678619c8a8683449edc90d230cd3ffdd5f3779132fb2ac923c13b3693410325bc995984d0622cb57b212b3873791e086c882400c4491e7297e14b4ae925a625d63192f973295655ce725eee0c653b1c3bb7703b1c462be4dd23411b3701c04c1406ce5362f7fe3e642ccf0b38c97cf78a9e4f35319aff12355b488ae22b58c53b92bd4d975fc447c3d0ec46b5cd7d53c59a5e0634447ab1b852ce76040cceee91e9d3fe70762361cd29d55be8d938cce60aa8fef8346c6d02f63f54d328aa2cc57bb654de6812e655927eb04f6b98aec915ff68bd997747b827d85dc5d4ace50b8361efae5bc988d5d39953f7d851fb7640cdd58251e74ac7e9431bdc35315ad887e375aef0e052b1330c6ec21241913d9e372de1c4ebb910c961c2b878a2995ad1c0d7cf4e62fd5c0e742f8a8d06e085f45683ad4985d1163df665a9e1cfd15666f3bbe1bdc8e062ee7f88e06c8a3f3c3f23b1e7f4ecef618bc256ee4c639d9636f9ce3998a72547637ca510edd7a3c1e8d86635b93f9fc13ec7d8e8c53249a764d0655279223d2b8c11dd79651b9cf619b7e2e868f8aebc6f035c43dc9812f64d0b6d3ba317a6509d33e063d1368782c49724265551dd7849ddf1835cf04902bf0741002bfea656497c366890a6636a07c354bbb37b47b1123660302a459dabd91defbae027fbe2e2550b2e608c09cd919d215eff06fbc4057e20250202316f88ae77cc573ba1265bee239b509119e8774c5f309a8d9ecd2a6a9d13fd36dd6f4aeea0ab200ef9b35f1a0f007b36196c429a3928c34a197c40f1248466ae02b76f1155b02f063d35b9b1fda4326e1ab7e8778a0df449faffa79a89f1359ba4f3475aa64bacd1afb9a35f6f21a3c549bb8340e81231f1e8201fa9547643951a0e34ab227db68fd932f6e0994e19d822df62c7fc3c060c1a4f010eaa7643ea74687da3431cb76690a51559f050e9d86ac52bd92350b8b60b5c23f5f37b2d4c710bbbbc536a96bb99a6ff1f6300859e995fcc51e52cb780b8616e06757c9124bac7ee5d8498ba24cf232a9c132d848139cc387280657325ea54926f9d6fd481fbcdaa173448ba3a8913b504540e95c27d4d9d1a9b52c899537f19c64949d1771bddc303529b7459d2c68635dee24fc6f2397cf459e64f55ca2b545a38917157954b2aaa6d6107740619bbbbfe23588285dc5651993ce41809773dac9afe4eb35b41ea3615dc769056a8b5d6529bc379d241931fc51568cee83301a416a36638848d77684905d3356f956b272fb9a525bd7b563348a7e8e21d98aca20ae4111472719f41e4af94161d932e8fd450d3a1cebc3dbb1d9c7a27589e10a65340a61273a75c078c313f5c38dcd692b3629dd7982f342369dfe309b464e90420f7d932d52f49174eb8bd129fdf9532d6d272c53ee32b6260d0291d52807f33c90331cb51f9d8008fe1edd54307cbcbaa1c9dbcd5fb605bab9e52940937f0fd5301ee79d59c5dec46b526f124c34d570712036f92b7e28b6c07226e50a25e0c11d4840d4f8254fd47d428448e69d4218a26039d681c2b575629cd9cda1b8654be171eb44c3d017716130e9137328c32fc952e5ec9e21775e45d4414776771329546113a92ac3ddc228aa34af49e980a00c59187d19488303347861c3af248b03fc06b3004d97068b5813d47951306e3285582ef32ddf50925549b6543843bf43b5b9ebc0d41d74fcf787e02c20f3bea17f2cf0bf1767619ae0e0ac1065ca93cb0fb993b16f076879fc09a8dcf813516dc0b0f1a6dbb0eb4ea36934994623f2b1deeea4dff1b95338fee84f841954c683e887321ecc7866bee354dd4d56f8d2e1262b28643fde038b36571d7327155e2d5cc090dd5f46be18b17f0214f81ccaf65c305e1f8782379dec50fa1df2cd02fd0955582aae435aa0fa2267021e95b16e8f6c3978424b896f6b784e9d30d57ff662ddb58d869a93658cd284eaa7c118be1e5165db24d85ca2c9f195758f17dfdcda3a7e7d8f762a3888a9ea0dfed7b22cc1bf2de050992dda0e839ee2ddea62a1d073a241fb79ab8be57381505b0181f30fb6aff25fb4eec95666f439a285924fea6141d6cdada81917caad8db7e90fc2aa33a7761d3468ba451db440c12d5289d22c7cc97002d13ab5f57f8c0de106161a622cd6d3bd8e03c37de916e1ee73315d0b8c01cd30853febb315a786d17e56f4b4477f8a156df7054ffe24bcff662b7afab4efc3b9f079aa55344dc4b567a060e7c161a247c13d7b270c0af19f2bf81f8b970ffdd349c998c6146e3606aa3c311b771aa7f17d309c4ca754ad4d388f82e89ef1aa8d67dc3288c3a4e5189d4f9aee49cb3f0aa23aae6001eae22ae1063ccc7ed723699aad8e92c71f947cb0f6790685dfd707384ab643c2af5772d309ec19561c08364c2395f1dc21213282136ef87562b4edeb2b4dac79bcc0827b136a07bd20fcd32050e00e2f0f82a04b7c6168bcc217d28db79dfaa5a839f592bed6c9ec0cd29cb4ded0b419673c36caec87d3b89c77e0f677a51c3ba4a31a4f755117f90bcc4927e63356abdf6a147851575098e2543fe833223d9a7b4cc2b30ee14c163e261ff4c1907c9b54ea2333cfe6ef687ef071e8ea0cc910a1de990606a566448b8ffb667cb56f3768f38496bb8b306c7264337f1d475c3c09c7d05897bef4a27b7cd0038ac7f7ff00c848f531'),
+	(166, '0b4a4b9b6c5180f1661e1852b5be7103', '\x7801ed5bdb72a3480cfd1517af6bef72f135bf924ab9086ec76c3078b8243395cabfef91ba9b6e30b1b1634fbc33e31743037dd3917424c49bf322f222ce52e7ce9b4e878e48576285e3f9d049b395289cbbfb3727468b93baae3374765996e06447c7455c0a1c97380ca34824220fcb2c470b1a9e76159e1d0f9d0807cb6d9c24318de0baeed0d98a6d96ff40e3a37387d33c8c9ef150cefd27225ce3249163d1b872a8284c44b5937d97e113cdeb61e8bc8665592ce35582794ca86bd9b013f9121370ee66d446fd2ff982731704d4b2cab6619c521f3ceac3fbb05ea3d7bdc6e28bd6e8ecf26c55452509087b29f2325ec710d055d6ee77affd62f2a5bd3d41be8ea82eb54ecfb1651c74aff36232b6d729f1f43370dc58a367eb2acd41e9eafe1a9331ae4a6df59bda3a3ea4ac3c8016668f459230613d2e87666fd1d6644cc992b2272725ad95b503fb68fea93bf039153eba685b85afb268ea548b5d0ec6d8e6b13a6cf4cf107b13f8b6725b3b7039e05b3b4088ce0eafdf42fc3936bb43e08de5fab69e933c3ed4735c935a0ecf6efb64b843db1f4f2793003440fb64eeff04799fb3c6050c4dd32763544b937dda71cd3baebd46099fc332fd9c0e1f5daeadc3d758ee4900be90409ba0b575f4ca2b4cfa08f44ca2d121495a27b6ac28c392b8f31bb3e63b27caf2559682b78155bb1e586ca3c147c32a7b258697ba014e407471087f561fd233aa95ee5687e65e688c6e85bad487e65e5fddfb2ecdc0729d0b7066353fd0749e16ffe319fec703f44fb3f0e81fdd8220a41eae435d530fd7e99c46a6608186e57f5ce77f5c9f6334636b9a63aa5880c7ad8ff16c7d8ce7f531cd21607ecfd390c48467023aaf27a35a693ed444f3e17f355fda0017f331c6ae391fba9744c3ffea1912069dd3f8fcafaedb7b40ed34a6329c3c6e7d8c7eea63f4c5c79843b10973050feafafede1d62750fb079ce0e01589c3e99b02b5c97221f792eebc926dcb1d49ec50f08d91b44786cb0c54543e2202bb2f34b8a81288273eed22a49b06e198261ba56ac56c830cac848855166932004f48ec06a2372d5172da07adcc6652956cb2dbaf0c663d79b4312e8bc10dff891a1538a708b49bec41c5d0e9daa1039cec35508707fcbf01c22cc7c1b2638dde57196c7251615805ec4e8bbee98ba45bf2b11ae923815dc2e57b4aa106f2230b29ae06dd7310583148262df68766fce739c92412f73047db4b7349e10db5d193fd2bd655e09e07423a2e75d16a7e552202446788a67e540f07f454901255a30956d669fb17c38928ca30de4c49ce35588ddc8f3dc7bf781429830cf43121846e6c32575c17d65eb35241522fe5d874981693c56853d3485b63c93804267d77daf43d54df524461e90c770b261317617d32e6450fb97800308a2b96b70f838ba15709080c960e755cad0a06cc7bf19f2122a21b009933584dab1cbeedf93ae4dc6da0ea91f1bb1eb2860638f69b76f6a8f21fc242ba140d8606996d8accadd926a250d14efd04abcc41154d355ce346f981abdd232dbedd8566add1151b6e506a9b7459c46527bd842f163a43fb680734b6b6fd8baea254beb0a1b7ffbc22587256d26a66bbc8f16edc8eb92adb47200cb69b255c6b125db04240c26922df2cdcab66d1c7f59d99a859e245bf518816507374c96b9d6593aae288f8b4dcb434904c64a5540059e40b2907ba6eb6028f2a7a06531170db928044381938ef2b0d880aac3d53a9b1840cce1ba5b6e011664d401abd96064c5fb1afeb3c32e0196fab043c00d361fc3a922636fce6b5c6e62a4ee89596cb2571c80d9ac459ecb50438815595c62202f59ccc7760aee8196d8a472810b678711248dabcd0cba57f40d4792bbe1c0b0363c61581b6f688bb171bf08171a9c0d523b48d8c47790d8782b52cad99d4fd930ac45d93c304ccdd96863cea466b4751a72e8915f9b48a2463b88160a01893022d4dbee120107e6b47d0fa1688ea5211cb0f91b318b02cb0d57034ac30cfe32981a8c388d5a53d14f528d3ec8e24c9046979c16a69c2a6835e064c38c42ea4e78f9130d2f4489ca8ba1c383f0c28eda0053f4ff4844a0f5ba0b624cfb8c00f5ad468a0bd79313ed27c5c5ef2bc5c5af23c50e968f485f9b710f76e490be01a267da7185c6a625b6ec307aeea92867a889e772e48e27bb14a50e9e1117e3f52e5e44be08ecc8f9c69876d1b6c69393adb10cd7eb38793a7383f96261dbe389ebcf163e7a36fa8ca6393719b31c223848920fccf2745fa1673512aee6d03b81d070c908e015141e319dcb1b4dcaa791b1edc242cb68ea5bad4d9eee6df241df473bdaf27d37b1c990ef976d72ad70c896710cdc5fd9548a88dfcfd9192a4bdd20d94b731f05180b058bd350e0fd6e14c8f50d07a23a9b8f6d7b916da5b5d5d9d133ec7b8d8a2e95aed1f61896d106ead8d7b0d7bdf6ca8df6e4d92dcbcef6c6a6d9fb346d3ad59bd98fa7b13bbf1193e34d34c7e4a40efca20202e5c73f69d9e733d57723deaa8576512890984eb7391c7721b38ab59e9412b7fd7cbd1e637ce0e4db7efea00bf26ecad13700615cfd313c9c6115548c7e3b40a017583610a00e87df8dd84050abb161303f0d061dd4ff170ec35ba607f8b99ce9f103bc036307d7b03d3dc38c0f588f4af07ff61d9de587fad89f23fec82cc900cff341d74fc91c507942cb217d5dccd9083590c3eacb828f19a0195c1d87150d48d4e6fbca560886d4a2c01ed8fd8539304250fc90cd6ce0801c11863601e761474406f06680e06bfe20f3c078ff7f5d92ea4f386b0f1c5d190b18c1c202ce3aa0a04cc3a73c925a500313c16c425e09f8eb8b898eb4e2571a07cdb599af9abcdf753211fe827edd80686522f4ad46fd82d99cb6babffadd94f635ccb0d1bda3fb7cdb66b88feab548201ee94f026b77626030f6c6a7c1c0eb48497da9c6292ec11a67d252d8a676807872aa00dbd541d37452efa019fea890ea104b8325b45305506ccb0e5352f85a8618648c129a3628665ed0d736147625d7be83eeaa00c24a3ff59a800b60ec17be7803dea300cfe737dc982263c5c39295cbbe9d02bc53934ce765166a91b58cc94911e55895331ad85009c14c97e11ccf36d5b3b8f71e3a98dded0207f0fd039cf3531113a5862de0e8ea580d9c758832d5fd8a00831affff851a93bdfc636ec8b1716d7c7feeb29fd9267333d7265da32632ef2c91ca909fbdbe39758d2a973905f82e0e75c2f078787d44e5d154013409645a547124174faff5170a067328566e96abe0a638a91aa5ea5c3d892f6e71675d8605e78d5a70d453732196aab6461d12380a7df1109a626ed42bb337c63dcd0ef0f50357874bf4fc238bc4233006aa6492b5d1540146df20ab5aac3e7310dff185726b0a7aabcf9a822c3094439b7d630bdfb10559558eb2f548faf2e646cc944190b3a8bbc24dbd7602e22d2a7c722df8636d54d4d2d719c643e1f263126e69ebe80b0f5c7b4319127d0be03ca332bd18915c51283b42055241de09255602afc3713d1850db40daa70117fd53a65516c5014acdeabb28ab509c45e57745f862d5d449f7f9fefefe1fd70f9994'),
+	(175, 'c87242b7d8096fae52a3adf0d1e9c22c', '\x7801ed5bdb72a33810fd1517af6b6f21f035bf329572612cc76cb80de064b752f9f73ddd1248106263c7493cb39b170b2174ebeed3a75bca8bf3248b32ca52e74e2c666347a65bb945793576d26c2b4be7eec78b13a1c6495dd7193b7996c578c8a95c469544b94231084319cb22a8b20235a878c80ff8763a764214d64914c7117a9dbbae3b76129964c53fa8dc3877782c82f0111f15dc7f2c831d1e6235168dab860a83581e72d577153cd0bceec7ce735055e53adac698c78cba5615b92cd6988073b7a03aea7fcd2f9c3bdfa79a6d9604514a7df0a8f7afe3668da27f8de537add1c98b6c7b082b1210f6521655b48b20a04f59bbd7bff6abc997f6f60cf93af270ad750ac796b1dfbfceabc9d85ea7d2a7afd0e3d61a856dab34076dab6fd7184ff15659abd7b6d6e93163e5016a610e58240913e8713d6d16abae25634a9694859a94422b6b07de6af397eec0c74cf8e4a26d13fe944553a7b5d8d560acdb3c560f467f85d8db8a6f1bb7b503d7537c6b0748a3b3e3ebb734fe12ccee11786bb99e6de7248f77ed1cef94952fdb560e7768fbe3f96ce6cf8d4fe6fecf90f7256b5c0168da3e19a35a96ecd18ed7bce3b3d7a8d4e7b84c3f66c327976bdbf0672cf72c05be9240db4a6bdbe827af301e22d00b89468f24699dd8b2b20a2ae2ce2fcc9aef1c3057f0695780bf8659b1cd525038aaf050b1cd9e89dba5ae8f07d5109eac29d237ba965aeba2690b5ba96b61284dd1b4f574db570500eb5d21c196f5cc40d0795afc8b6ff8171f800aa4340bfe45b7fc8bf730d454e8f73432c024a561f917eff917ef9718cd30fff6983a0ae0719b32be6dcaf85e80cdf3581843f190140ebd29a235887c3d19dd80e64355341ffed5f3a50d70311f0373edf9505b120dffea6f4818f44c7bc0bffabdd0ef690fa89ec6d490c9e33665b46bca68cb65cc21477c15a50f26aada1f1ee444a01b28cd3ec859328ff21f0872eaaee6a310fb304a84eb199646f55a9414e75094e6dca58738c60a5598858959f158a94225230d1d2a99edc0766300044f7b59e8be30d5f2b049a2aa92db75822ec4748a46d873745eca9fa8f050aa649060aa4f11479063e750ca02cfc136c07a7e66f80e51649104311ef322ca8aa8c2d27c5088087dd71d53afec0264b08da35472bd5ad1f6809812c18f55058fba8b28e0a330b39205cd8e1a93ddc1b610cdf2eefe9521bad4611dc24d6cb2dfb3c9a26f87c5f76c2fef6eb3bdfead6d2fe41e6795da5ca5748c5935adc0a619f5dbcaa728848826a2918aa5476aa11474f70889395bdb126e584858f54dd9c0d58504a32a0e695a63962db0220af71301e4c4a0372b301738c5e0a240cbfd1504062733c0aac0310a0b9d5dcaad313a57599eb3bc76415ccab1b39161967085c2d4324a4385b10075fd59d71863f017b8a5db966dd721fdb6b2350b3d4bb6fa3382e03c282b72878dcd52f94029506c5a1128ff3ad5a6020ffb50c812695b7a0f1d517f30731ade0079a3726100c70f871c1641b907b57d057dd847685dc0db237f6ca306ca931eb55a8c2656a85cabffe2839e183ed4a63978d41ce7c5798eaa7d84ac37b1887df68c425ec89d2c0a45cda5dc92abc3d6054f59c4653b7b754f4b6c3324df15cafe981d357e01dd6b568492a24428183284391932c4368c58d82642dc2ff8778b0a416a7d3ce8c5798c520a5ee5dfe0865122534a77616132c9ab6843aca92a0ec084702fc3c73c8bd26a2d710080643c56abe001d17e5951fa1c351836c99a2701e216ec40b9f4c614454044152304545c5353a6c5d96eb7ce6580ac7e0d4187d20c415b57ab1c7ae413071e9f578a1a8a9e6874c44a491e4b809cd3c527d2a22506ee381ef7cfd9a8c47283ed88b2fea33f8c4e8d269c8154ebc2a6530193ec25d07c94709c420fd12c3ed8a8b54b4d0b534eb56ab5d4c956338a467bd5cb9b6154f66308b334ed408747d50b3a692b9866d5b67ee92a9b68d7aea44fc5a8b925c0baa991e20a2e97273a4c8aabffae1471c6f6bb48b12fb4b2580c70e498bd41452fb436ad8d6d24b670183d0fdce20bcc44b84bf68c27b018208b93519ce13d49e8fae5602c3a688cd3da33d15861ffa606e3f9c2f597ab958dc733d75bacbcfa1c985119554bae32b01c8040c6f13bb03c7f6bd00b5429e0fd3487deab082d978ca48956850da6737dd0a4841481ed00d0ac9b1ad09ccddf6cf251df473bdaf17d37b1c990efb76d72437e9084e2f4c37063f36b3766931fc8d2223f783ad3da4e721fad309616acced302f15fa340ae673890384a82ca2c51685b271d2fc0f7462bfa4cbad1b64d50857b98e350606f7abda6ae75909dd1d06269cd9846d7e6f37a3387f1344e4adc08e4e07440734c95896e4087d2ce1f44f6e542f7dd8ab79a0dbcaa2a9098f838bd09b186600e075b48bc61ad97c75d35e019858093effaf9a32e48dc94a36f298471f5a7f4e10254e09deb77f31763c28714818e866c45004d1c1e80ebd5d86ab03c4f0d7aa8ff6f1c8677a007faa3f9ce15a0c7f3914d6707d7c29e8161c63bac47b39081099f6be1cf097f649664144f78a0ebe7640ee864bfe390ecccf9d7c69cad500339aca12cf814002de0ea38ac68a9c457b92300a9458105d8fd9539304250fc219bd9d203724418da049cc71d1101e0cd288257f30775e0846375ad0a3daee81a24d59bd5e7c6b7434d3ee491f4825a3ae12f66e495a07f4375a227adf89de050736de6ab26eff73999086f457ffd1445e749eafc7bddd4989fbf58d2560f37bf9bb2be160c1bdb3bb9cfb70dc343bc728704e293e124b07127460da6627a9e1a889e94d4b75a9c1d219ab4d4355018dbd543d3eaa4de5118ae0afce3099dc577f205c7581a90d04e15c0b06d9f0c9ad3e393758cf831200619a384a6ad140be10fc586f259ca7c2284fbc3bdc772bb0efa762e5ee1ee1b91104c91d159a0a45df6b7df6bfbe280b21159074cce8a28a77c2862ab0d5d2158d4d7704e679b9a59fc10bf96e2c050ff579ccb5311336d86066f5871b43a35c46f17e0f6e7db1b01466bbc5f4b6b605cff6bcde55af33691495ab3ac21bd819b77cf2cf741bc4336f59d3456cf056cf8876387d9032e8f7013fb62126e6a9dbe7f0dd261fb29f258b7a2389da842ccfb7c80a84fcb1b53b6eef7dcc361e0d08eee7ad3bdab99af92d19a99ba78bd89830476cfffb980dbf82fb81d4437df9d47d08c7242a8005e35c1c5a092d8066e3e499c52e3bd3fa2ba91828d115f71a7136f75570d63b52fc585d90177a6e8565c193c5957dd94577b7d7dfd1740263af4');
+INSERT INTO public.submit_keys VALUES
+	('vision', 'sweep-1', '0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f', 110, 1440240000);
+INSERT INTO public.writers VALUES
+	(1, 1, 'controller-1', 1440000001),
+	(2, 128, 'controller-2', 1440000002),
+	(3, 167, 'controller-3', 1440000003),
+	(4, 173, 'controller-4', 1440000004);
+ALTER TABLE ONLY public.alembic_version
+    ADD CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num);
+ALTER TABLE ONLY public.attempts
+    ADD CONSTRAINT attempts_pkey PRIMARY KEY (job_id, number);
+ALTER TABLE ONLY public.cycles
+    ADD CONSTRAINT cycles_pkey PRIMARY KEY (number);
+ALTER TABLE ONLY public.events
+    ADD CONSTRAINT events_pkey PRIMARY KEY (seq);
+ALTER TABLE ONLY public.exports
+    ADD CONSTRAINT exports_pkey PRIMARY KEY (last_seq);
+ALTER TABLE ONLY public.jobs
+    ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.lease
+    ADD CONSTRAINT lease_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.nodes
+    ADD CONSTRAINT nodes_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.policies
+    ADD CONSTRAINT policies_pkey PRIMARY KEY (epoch);
+ALTER TABLE ONLY public.snapshots
+    ADD CONSTRAINT snapshots_pkey PRIMARY KEY (seq);
+ALTER TABLE ONLY public.submit_keys
+    ADD CONSTRAINT submit_keys_pkey PRIMARY KEY (team, key);
+ALTER TABLE ONLY public.tokens
+    ADD CONSTRAINT tokens_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.writers
+    ADD CONSTRAINT writers_pkey PRIMARY KEY (epoch);
+CREATE INDEX cycles_by_seq ON public.cycles USING btree (after_seq);
+CREATE INDEX jobs_by_seq ON public.jobs USING btree (seq);
+CREATE INDEX jobs_by_state ON public.jobs USING btree (state, seq);
+CREATE INDEX jobs_by_team ON public.jobs USING btree (team, seq);
+CREATE INDEX submit_keys_by_time ON public.submit_keys USING btree (at_ms);
+CREATE UNIQUE INDEX tokens_by_digest ON public.tokens USING btree (digest);
