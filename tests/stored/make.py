@@ -32,6 +32,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from sqlalchemy import make_url
+from tenfold.study.soak import simulated
+from tenfold.testing.worlds import SmallWorld, drawn_world
 
 import tenfold
 from engines.postgres import new_database, running_postgres
@@ -80,8 +82,6 @@ from tenfold.model.submission import SubmitKey
 from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.model.work import Saves, Work
-from tenfold.study.soak import simulated
-from tenfold.testing.worlds import SmallWorld, drawn_world
 from unit.up_process import Up
 
 SEED = 194

@@ -4,7 +4,20 @@ Python names may change: then this table is edited and the listing stays. Types 
 by it. What the roots lead to must be named here too; a test walks them.
 """
 
-from msgspec import Struct
+from collections.abc import Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from msgspec import NODEFAULT, UNSET, Struct, UnsetType, json, structs
 
 from tenfold.client.place import Address
 from tenfold.engine.decision_log import Cycle
@@ -14,6 +27,7 @@ from tenfold.files.baseline_store import BaselineStore
 from tenfold.files.replay_bundle import BundleEnd, BundleHeader
 from tenfold.files.shadow_log import ShadowEntry
 from tenfold.fleet.image import FleetImage
+from tenfold.journal.rows import OVER, STATES
 from tenfold.live.local import wire
 from tenfold.model import (
     acceptance,
@@ -31,7 +45,9 @@ from tenfold.model import (
     where,
     work,
 )
+from tenfold.model.node import NodeState
 from tenfold.model.policy import Policy
+from tenfold.server.tokens import Role
 from tenfold.sim.settings import SimSettings
 
 ROOTS: dict[str, object] = {
@@ -138,3 +154,72 @@ LINES: dict[str, type] = {
     "note": wire.NoteLine,
 }
 """What attempt folders hold and what spawner and supervisors say, as plain dictionaries."""
+
+VALUES: dict[str, Sequence[str]] = {
+    "state of a job": STATES,
+    "state of a job that is over": OVER,
+    "state of a node": get_args(NodeState),
+    "role of a token": [role.name for role in Role],
+}
+"""Words that stand in columns of their own."""
+
+
+def listing() -> str:
+    """Return the wire schema of every stored type as text: names, types and defaults, in order."""
+    lines = [f"root {name}: {_hint(root)}" for name, root in ROOTS.items()]
+    for name, kind in STRUCTS.items():
+        config = kind.__struct_config__
+        marks = [
+            *([f"{config.tag_field}={config.tag}"] if config.tag_field else []),
+            *(["omits defaults"] if config.omit_defaults else []),
+            *([] if config.forbid_unknown_fields else ["takes unknown fields"]),
+        ]
+        lines += ["", f"{name} ({', '.join(marks)})" if marks else name]
+        lines += [f"  {_field(field)}" for field in structs.fields(kind)]
+    for name, kind in LINES.items():
+        lines += ["", f"line {name}"]
+        for key, hint in get_type_hints(kind).items():
+            said = "" if key in kind.__required_keys__ else ", may be missing"
+            lines.append(f"  {key}: {_hint(hint)}{said}")
+    lines += ["", *(f"{name}: {' '.join(words)}" for name, words in VALUES.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _field(field: structs.FieldInfo) -> str:
+    told = f"{field.encode_name}: {_hint(field.type)}"
+    if field.default is UNSET:
+        return f"{told}, may be missing"
+    if field.default is not NODEFAULT:
+        return f"{told} = {json.encode(field.default).decode()}"
+    if field.default_factory is not NODEFAULT:
+        return f"{told} = {json.encode(field.default_factory()).decode()}"
+    return told
+
+
+def _hint(hint: Any) -> str:
+    """Return a type by its wire name."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if hasattr(hint, "__supertype__"):
+        return _hint(hint.__supertype__)
+    if hasattr(hint, "__metadata__"):
+        return _hint(parts[0])
+    if origin is Literal:
+        return "one of " + " ".join(json.encode(part).decode() for part in parts)
+    if origin in (Union, UnionType):
+        return " | ".join(_hint(part) for part in parts if part is not UnsetType)
+    if parts:
+        return f"{origin.__name__}[{', '.join(_hint(part) for part in parts)}]"
+    if hint is Ellipsis:
+        return "..."
+    if hint is NoneType:
+        return "null"
+    if is_typeddict(hint):
+        return f"line {_NAMES[hint]}"
+    return _NAMES.get(hint) or hint.__name__
+
+
+_NAMES: dict[Any, str] = {kind: name for name, kind in (*STRUCTS.items(), *LINES.items())}
+
+if __name__ == "__main__":
+    # Only for what was added: a wire name that changed makes every stored record unreadable.
+    (Path(__file__).parent / "data" / "wire.txt").write_text(listing())

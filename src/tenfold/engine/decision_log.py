@@ -15,7 +15,9 @@ from tenfold.model.decision import Decision
 from tenfold.model.units import Millis
 
 
-class Cycle(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+class Cycle(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="Cycle", omit_defaults=True
+):
     """One decision, and how the fleet stood once its orders were carried out."""
 
     at_ms: Millis

@@ -18,7 +18,7 @@ from tenfold.engine.stretches import InTurn
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob
 from tenfold.model.decision import Decision
-from tenfold.model.events import ActionOrdered, Event
+from tenfold.model.events import KIND_OF, ActionOrdered, Event
 from tenfold.model.job import Slot
 from tenfold.model.units import Millis
 
@@ -193,7 +193,7 @@ def rebuild(lines: Iterable[Line], base: Fleet | None = None) -> Fleet | Impossi
         try:
             fleet.apply(line)
         except KeyError as unknown:
-            said = f"nothing before it makes `{unknown.args[0]}` ready for `{type(line).__name__}`"
+            said = f"nothing before it makes `{unknown.args[0]}` ready for `{KIND_OF[type(line)]}`"
             return Impossible(place=place, sentence=said)
         except AssertionError as broken:
             return Impossible(place=place, sentence=str(broken))

@@ -18,7 +18,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
 
 
-class ShadowDifference(Struct, frozen=True, kw_only=True):
+class ShadowDifference(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the two deciders would do otherwise in one cycle, by job."""
 
     at_ms: Millis

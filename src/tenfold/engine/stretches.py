@@ -15,7 +15,7 @@ from tenfold.engine.loop import Decider
 from tenfold.model.policy import Policy
 
 
-class Stretch(Struct, frozen=True, kw_only=True):
+class Stretch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Cycles that were decided under one policy, from one start of the loop to the next."""
 
     first_cycle: int

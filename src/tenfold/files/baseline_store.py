@@ -27,7 +27,7 @@ class _Version(Struct):
     schema: int
 
 
-class BaselineStore(Struct, frozen=True, kw_only=True):
+class BaselineStore(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The content of a store."""
 
     schema: int = SCHEMA

@@ -37,7 +37,7 @@ VERSION = 1
 SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
-class BundleHeader(Struct, frozen=True, kw_only=True):
+class BundleHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a run was made with: enough to ask the same decider again."""
 
     format: str = FORMAT
@@ -59,7 +59,7 @@ class BundleHeader(Struct, frozen=True, kw_only=True):
     """The fleet that the first fact met, where there was one; else not written."""
 
 
-class BundleEnd(Struct, frozen=True, kw_only=True, tag="End"):
+class BundleEnd(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="End"):
     """The last line: what a whole bundle holds, and how its fleet ended."""
 
     events: int

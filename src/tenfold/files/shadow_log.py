@@ -27,7 +27,9 @@ NAME = "shadow.jsonl"
 Kind = Literal["begun", "differs", "mark", "failed"]
 
 
-class ShadowEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ShadowEntry(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     """One line: where the shadow stands, and what it just found."""
 
     kind: Kind

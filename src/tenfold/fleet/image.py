@@ -19,7 +19,7 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 
-class FleetImage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FleetImage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """Everything that a fleet holds; fields that are often empty come last."""
 
     version: int

@@ -21,7 +21,7 @@ from tenfold.journal.store import Store, check_epoch, last_seq, reason_of, take_
 from tenfold.journal.tables import CYCLES, EVENTS
 from tenfold.model.decision import Decision
 from tenfold.model.errors import Refused, Unreachable
-from tenfold.model.events import ActionOrdered, Event
+from tenfold.model.events import KIND_OF, ActionOrdered, Event
 from tenfold.model.units import Millis
 
 CYCLES_HELD_MOST = 256
@@ -93,7 +93,7 @@ class JournalWriter:
 
         `fleet` is what the journal says is so now; its cycles go with the facts that follow.
         """
-        ordered = EVENTS.c.kind == ActionOrdered.__name__
+        ordered = EVENTS.c.kind == KIND_OF[ActionOrdered]
         last = select(func.max(CYCLES.c.after_seq)).scalar_subquery()
         question = select(func.count()).where(EVENTS.c.seq > func.coalesce(last, 0), ordered)
         with self.store.reading() as connection:
@@ -146,7 +146,7 @@ class JournalWriter:
             {
                 "seq": seq,
                 "at_ms": event.at_ms,
-                "kind": type(event).__name__,
+                "kind": KIND_OF[type(event)],
                 "body": encode(event).decode(),
             }
             for seq, event in enumerate(events, start=self.seq + 1)

@@ -24,7 +24,7 @@ Judged = Literal["alike", "slow", "fast", "missing"]
 Basis = Literal["first", "pool", "itself", "none"]
 
 
-class Figure(Struct, frozen=True):
+class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     """One rate that was measured."""
 
     name: str
@@ -32,14 +32,14 @@ class Figure(Struct, frozen=True):
     unit: str
 
 
-class NodeTest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NodeTest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """What one test of a node gave, and what it could not measure, with the reasons."""
 
     figures: tuple[Figure, ...] = ()
     unmeasured: tuple[Reason, ...] = ()
 
 
-class Compared(Struct, frozen=True, kw_only=True):
+class Compared(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One figure beside that of the pool."""
 
     name: str
@@ -54,7 +54,7 @@ class Compared(Struct, frozen=True, kw_only=True):
     judged: Judged
 
 
-class NodeVerdict(Struct, frozen=True, kw_only=True):
+class NodeVerdict(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Whether a node behaves like those it joins, figure by figure."""
 
     is_accepted: bool
@@ -74,7 +74,7 @@ class Peer(Struct, frozen=True):
     figures: tuple[Figure, ...]
 
 
-class Acceptance(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Acceptance(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """How a node stands with its tests: the last one, and what came of it."""
 
     at_ms: Millis

@@ -8,14 +8,14 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 
-class StartJob(Struct, frozen=True, gc=False, tag=True):
+class StartJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="StartJob"):
     """Start every member of a gang on these slots, or none."""
 
     job_id: JobId
     slots: tuple[Slot, ...]
 
 
-class StopJob(Struct, frozen=True, gc=False, tag=True):
+class StopJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="StopJob"):
     """Checkpoint a running job where it can be, and give back its slots."""
 
     job_id: JobId
@@ -23,14 +23,14 @@ class StopJob(Struct, frozen=True, gc=False, tag=True):
     reason: Reason
 
 
-class RefuseJob(Struct, frozen=True, gc=False, tag=True):
+class RefuseJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="RefuseJob"):
     """Tell the submitter that this fleet can never hold the job."""
 
     job_id: JobId
     reasons: tuple[Reason, ...]
 
 
-class ResizeJob(Struct, frozen=True, gc=False, tag=True):
+class ResizeJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ResizeJob"):
     """Let a running elastic job go on with these slots, all of them, in place of its own."""
 
     job_id: JobId
@@ -38,7 +38,7 @@ class ResizeJob(Struct, frozen=True, gc=False, tag=True):
     reason: Reason
 
 
-class PromiseStart(Struct, frozen=True, gc=False, tag=True):
+class PromiseStart(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="PromiseStart"):
     """Keep these slots for a waiting gang: it is to start there at `start_ms` at the latest.
 
     A new promise takes the place of an older one; without slots it is withdrawn.

@@ -16,7 +16,7 @@ Part = Literal["compute", "communication", "data"]
 PARTS: tuple[Part, ...] = ("compute", "communication", "data")
 
 
-class Steps(Struct, frozen=True, kw_only=True, tag="steps"):
+class Steps(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="steps"):
     """Seconds of the steps of a job, in order, and of the parts of each where known."""
 
     count: int
@@ -25,7 +25,7 @@ class Steps(Struct, frozen=True, kw_only=True, tag="steps"):
     parts_s: dict[Part, tuple[float, ...]] = {}
 
 
-class Transfer(Struct, frozen=True, kw_only=True):
+class Transfer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One size of a collective as a network test timed it."""
 
     size_bytes: int
@@ -34,14 +34,14 @@ class Transfer(Struct, frozen=True, kw_only=True):
     bus_gb_per_s: float
 
 
-class Transfers(Struct, frozen=True, kw_only=True, tag="transfers"):
+class Transfers(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="transfers"):
     """A collective timed over sizes."""
 
     operation: str
     transfers: tuple[Transfer, ...]
 
 
-class Kernel(Struct, frozen=True, kw_only=True):
+class Kernel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All calls of one GPU kernel in a profile."""
 
     name: str
@@ -56,7 +56,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
         return "communication" if is_communication(self.name) else "compute"
 
 
-class Kernels(Struct, frozen=True, kw_only=True, tag="kernels"):
+class Kernels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="kernels"):
     """The kernels of a profile."""
 
     kernels: tuple[Kernel, ...]
@@ -65,7 +65,7 @@ class Kernels(Struct, frozen=True, kw_only=True, tag="kernels"):
 Measured = Steps | Transfers | Kernels
 
 
-class Baseline(Struct, frozen=True, kw_only=True):
+class Baseline(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One recorded run of a workload; `number` counts them from 1."""
 
     number: int

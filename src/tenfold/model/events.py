@@ -2,7 +2,14 @@
 
 Adding an event means adding it to `Event` and to `Fleet.apply`; a test compares the two.
 `at_ms` comes first in each, so that every fact says when.
+
+Events are stored, and so is all that they hold. msgspec drops a field that it does not know in
+silence, so that a renamed one would come back as its default: stored types forbid that. Tags are
+said in full, and a field with a new Python name keeps its old one by `field(name=...)`; the wire
+names of all stored types are listed beside the tests that read old records.
 """
+
+from typing import get_args
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -18,14 +25,14 @@ from tenfold.model.units import Millis
 from tenfold.model.work import Work
 
 
-class NodeJoined(Struct, frozen=True, gc=False, tag=True):
+class NodeJoined(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeJoined"):
     """A node was added to the fleet, up and empty."""
 
     at_ms: Millis
     node: Node
 
 
-class NodeLost(Struct, frozen=True, gc=False, tag=True):
+class NodeLost(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeLost"):
     """A node stopped answering; what ran on it is reported by its own events."""
 
     at_ms: Millis
@@ -33,14 +40,14 @@ class NodeLost(Struct, frozen=True, gc=False, tag=True):
     cause: str = ""
 
 
-class NodeReturned(Struct, frozen=True, gc=False, tag=True):
+class NodeReturned(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeReturned"):
     """A lost or cordoned node is up and may take work again."""
 
     at_ms: Millis
     node_id: NodeId
 
 
-class NodeCordoned(Struct, frozen=True, gc=False, tag=True):
+class NodeCordoned(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeCordoned"):
     """A node takes no new work; what runs there may end."""
 
     at_ms: Millis
@@ -49,7 +56,7 @@ class NodeCordoned(Struct, frozen=True, gc=False, tag=True):
     """Why, where something other than a person's word was the reason; else not written."""
 
 
-class NodeTested(Struct, frozen=True, gc=False, tag=True):
+class NodeTested(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeTested"):
     """A node was measured and held against its pool; what follows from it is a fact of its own."""
 
     at_ms: Millis
@@ -58,7 +65,7 @@ class NodeTested(Struct, frozen=True, gc=False, tag=True):
     verdict: NodeVerdict
 
 
-class NodeAccepted(Struct, frozen=True, gc=False, tag=True):
+class NodeAccepted(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeAccepted"):
     """Somebody took a node in spite of what its test gave."""
 
     at_ms: Millis
@@ -66,7 +73,14 @@ class NodeAccepted(Struct, frozen=True, gc=False, tag=True):
     by: str
 
 
-class JobSubmitted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+class JobSubmitted(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    gc=False,
+    tag="JobSubmitted",
+    omit_defaults=True,
+):
     """A team asked for a job to be run."""
 
     at_ms: Millis
@@ -77,7 +91,7 @@ class JobSubmitted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """Under which key it was asked for; only the first job of a request says so."""
 
 
-class JobRefused(Struct, frozen=True, gc=False, tag=True):
+class JobRefused(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobRefused"):
     """A job that this fleet can never hold was turned away, with the reasons."""
 
     at_ms: Millis
@@ -85,14 +99,14 @@ class JobRefused(Struct, frozen=True, gc=False, tag=True):
     reasons: tuple[Reason, ...]
 
 
-class JobStarted(Struct, frozen=True, gc=False, tag=True):
+class JobStarted(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobStarted"):
     """Every member of a gang is running."""
 
     at_ms: Millis
     job_id: JobId
 
 
-class JobStopped(Struct, frozen=True, gc=False, tag=True):
+class JobStopped(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobStopped"):
     """A running job gave back its slots unfinished; `progress_ms` of its work is saved."""
 
     at_ms: Millis
@@ -107,7 +121,7 @@ class JobStopped(Struct, frozen=True, gc=False, tag=True):
     """When its last process was gone, where that was seen only later."""
 
 
-class JobEnded(Struct, frozen=True, gc=False, tag=True):
+class JobEnded(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobEnded"):
     """A job is over, for better or worse."""
 
     at_ms: Millis
@@ -123,7 +137,7 @@ class JobEnded(Struct, frozen=True, gc=False, tag=True):
     """When its last process was gone, where that was seen only later."""
 
 
-class JobCancelled(Struct, frozen=True, gc=False, tag=True):
+class JobCancelled(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobCancelled"):
     """The submitter took back a job that was still waiting."""
 
     at_ms: Millis
@@ -132,14 +146,14 @@ class JobCancelled(Struct, frozen=True, gc=False, tag=True):
     """Who did, where that is known."""
 
 
-class JobResized(Struct, frozen=True, gc=False, tag=True):
+class JobResized(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobResized"):
     """A running job goes on with the slots that its resize ordered."""
 
     at_ms: Millis
     job_id: JobId
 
 
-class JobIdled(Struct, frozen=True, gc=False, tag=True):
+class JobIdled(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobIdled"):
     """A job that holds GPUs, or a session, has had nothing to do since `since_ms`."""
 
     at_ms: Millis
@@ -147,7 +161,7 @@ class JobIdled(Struct, frozen=True, gc=False, tag=True):
     since_ms: Millis
 
 
-class JobBusy(Struct, frozen=True, gc=False, tag=True):
+class JobBusy(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobBusy"):
     """An idle job is in use again, or nobody can say any more that it is not."""
 
     at_ms: Millis
@@ -156,14 +170,14 @@ class JobBusy(Struct, frozen=True, gc=False, tag=True):
     """Why it is no longer said to idle, where nobody saw it in use; else not written."""
 
 
-class ActionOrdered(Struct, frozen=True, gc=False, tag=True):
+class ActionOrdered(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ActionOrdered"):
     """The engine accepted a wish. Until its outcome arrives it is in flight."""
 
     at_ms: Millis
     action: Action
 
 
-class ActionRefused(Struct, frozen=True, gc=False, tag=True):
+class ActionRefused(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ActionRefused"):
     """The world could not carry out an order, which was stale or impossible by then."""
 
     at_ms: Millis
@@ -192,3 +206,8 @@ Event = (
     | ActionOrdered
     | ActionRefused
 )
+
+KIND_OF: dict[type[Event], str] = {
+    kind: str(kind.__struct_config__.tag) for kind in get_args(Event)
+}
+"""The name of each event on the wire and in the journal; what the class is called is no matter."""

@@ -20,7 +20,7 @@ JobStatus = Literal["completed", "failed", "cancelled", "timeout"]
 StopCause = Literal["preempted", "node-lost", "start-failed", "moved", "idle", "crashed"]
 
 
-class Shape(Struct, frozen=True, kw_only=True, gc=False):
+class Shape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """What a gang asks for, all of it or nothing.
 
     `gpus` counts the whole gang. Without `gpus_per_node` a gang up to the size of a node
@@ -40,7 +40,7 @@ class Shape(Struct, frozen=True, kw_only=True, gc=False):
     """Which nodes will do, and how near each other; None means any, anywhere."""
 
 
-class Job(Struct, frozen=True, kw_only=True, gc=False):
+class Job(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """One job as it was submitted."""
 
     id: JobId
@@ -62,7 +62,7 @@ class Job(Struct, frozen=True, kw_only=True, gc=False):
     terms: Terms | None = None
 
 
-class Slot(Struct, frozen=True, gc=False):
+class Slot(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What one node gives to a job: whole GPUs, or a share of one device."""
 
     node: NodeId
@@ -72,7 +72,7 @@ class Slot(Struct, frozen=True, gc=False):
     """The device a share lies on; -1 where whole GPUs are given."""
 
 
-class Order(Struct, frozen=True, gc=False):
+class Order(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A start that was ordered and whose outcome is not known yet."""
 
     job: Job
@@ -80,7 +80,7 @@ class Order(Struct, frozen=True, gc=False):
     ordered_ms: Millis
 
 
-class Run(Struct, frozen=True, gc=False):
+class Run(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A job that runs. `stopping` is set once its stop has been ordered."""
 
     job: Job
@@ -95,7 +95,7 @@ class Run(Struct, frozen=True, gc=False):
     """Set where it was told to stop because it idles: then it is over, and not to wait again."""
 
 
-class Promise(Struct, frozen=True, gc=False):
+class Promise(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Nodes that are kept for a waiting gang, and when it is to start there."""
 
     slots: tuple[Slot, ...]
@@ -104,7 +104,7 @@ class Promise(Struct, frozen=True, gc=False):
     """Since when the nodes are kept."""
 
 
-class Past(Struct, frozen=True, gc=False):
+class Past(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What an unfinished job has behind it: earlier runs that were stopped."""
 
     runs: int = 0
@@ -116,7 +116,7 @@ class Past(Struct, frozen=True, gc=False):
     cause: StopCause = "preempted"
 
 
-class Ended(Struct, frozen=True, gc=False):
+class Ended(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A job that is over, as policies that learn from history remember it."""
 
     job: Job

@@ -17,7 +17,7 @@ HARD: tuple[MishapKind, ...] = ("silent", "lost", "refused")
 """Ends that a command seldom brings about by itself."""
 
 
-class Mishap(Struct, frozen=True, gc=False):
+class Mishap(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What went wrong with one attempt."""
 
     attempt: int
@@ -32,7 +32,7 @@ class Mishap(Struct, frozen=True, gc=False):
     """What whoever ran it said of it; nothing where a command merely failed."""
 
 
-class Failure(Struct, frozen=True, gc=False):
+class Failure(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A mishap as the node remembers it."""
 
     job_id: JobId
@@ -47,7 +47,7 @@ class Failure(Struct, frozen=True, gc=False):
     """Whether the job ran to its end elsewhere, which clears the job and not the node."""
 
 
-class Crashes(Struct, frozen=True, gc=False):
+class Crashes(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Crashes of a job, one after another, that saved nothing new in between."""
 
     count: int

@@ -9,7 +9,7 @@ from tenfold.model.ids import DomainId, NodeId, PoolId, SiteId
 NodeState = Literal["up", "cordoned", "down"]
 
 
-class Node(Struct, frozen=True, kw_only=True, gc=False):
+class Node(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """What does not change while a node is up."""
 
     id: NodeId

@@ -20,7 +20,7 @@ ORACLES: tuple[PolicyName, ...] = ("sjf", "srtf", "srsf")
 """Policies that read true durations, which only a replay knows."""
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class Policy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What decides about order and place, with its settings."""
 
     name: PolicyName = "tenfold"

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Reason(Struct, frozen=True):
+class Reason(Struct, frozen=True, forbid_unknown_fields=True):
     """A kebab-case code for machines and a sentence for people."""
 
     code: str

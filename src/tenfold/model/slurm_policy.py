@@ -10,7 +10,7 @@ from msgspec import Struct
 from tenfold.model.units import DAY, MINUTE, SECOND, Millis
 
 
-class PriorityWeights(Struct, frozen=True, kw_only=True):
+class PriorityWeights(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What each factor, between 0 and 1, adds to the priority of a job."""
 
     age: int = 0
@@ -23,7 +23,7 @@ class PriorityWeights(Struct, frozen=True, kw_only=True):
     """Weights of single resources by their names in lower case, such as `gres/gpu`."""
 
 
-class Backfill(Struct, frozen=True, kw_only=True):
+class Backfill(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The backfill scheduler's habits; a count of 0 is no limit."""
 
     interval_ms: Millis = Millis(30 * SECOND)
@@ -43,7 +43,7 @@ class Backfill(Struct, frozen=True, kw_only=True):
     prefers_busy_nodes: bool = False
 
 
-class SlurmPartition(Struct, frozen=True, kw_only=True):
+class SlurmPartition(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A partition: nodes, limits and rank."""
 
     name: str
@@ -60,7 +60,7 @@ class SlurmPartition(Struct, frozen=True, kw_only=True):
     qos: str = ""
 
 
-class SlurmPolicy(Struct, frozen=True, kw_only=True):
+class SlurmPolicy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything in a `slurm.conf` that orders and starts jobs."""
 
     priority: Literal["basic", "multifactor"] = "basic"

@@ -33,7 +33,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     """How many alike; 0 means one job that is no array."""
 
 
-class SubmitKey(Struct, frozen=True, gc=False):
+class SubmitKey(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What names one request: asked again under it, the same jobs are meant and none is new."""
 
     team: TeamId

@@ -13,7 +13,7 @@ from tenfold.model.units import Millis
 JobKind = Literal["training", "experiment", "interactive", "batch", "service"]
 
 
-class Terms(Struct, frozen=True, kw_only=True, gc=False):
+class Terms(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """What a submitter may say about when a job runs, and what may be done to it."""
 
     kind: JobKind = "batch"
@@ -41,7 +41,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     It can only shorten what the control plane and its policy allow."""
 
 
-class Window(Struct, frozen=True, kw_only=True):
+class Window(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A time in which nodes are kept for somebody, or for nobody."""
 
     id: str
@@ -55,7 +55,7 @@ class Window(Struct, frozen=True, kw_only=True):
     """Who may use them then; empty means maintenance: nobody may."""
 
 
-class Hours(Struct, frozen=True):
+class Hours(Struct, frozen=True, forbid_unknown_fields=True):
     """A part of the day, as ms after midnight; the end may lie past midnight."""
 
     from_ms: Millis

@@ -12,7 +12,7 @@ Togetherness = Literal["required", "preferred", "balanced", "spread"]
 `balanced`: equal parts on as few domains as will do. `spread`: as many domains as there are."""
 
 
-class Where(Struct, frozen=True, kw_only=True, gc=False):
+class Where(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """What a gang asks of the places of its nodes."""
 
     within: Level = ""

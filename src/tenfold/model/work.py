@@ -11,14 +11,14 @@ GRACE_MS = Millis(30 * SECOND)
 """From the notice to the kill, for jobs that do not say: what Kubernetes gives by default."""
 
 
-class Saves(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Saves(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """Where a job keeps its checkpoints, and how often it says that it saves."""
 
     folder: str
     every_ms: Millis | None = None
 
 
-class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Work(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """One job's command: an argument vector, never a line for a shell."""
 
     name: str

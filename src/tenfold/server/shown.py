@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select
 from tenfold.journal.derive import job_of
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS, NODES
-from tenfold.model.events import Event, JobSubmitted, NodeJoined
+from tenfold.model.events import KIND_OF, Event, JobSubmitted, NodeJoined
 from tenfold.server.masked import OTHERS, is_like_a_job, names_in, without_names
 from tenfold.server.tokens import Role, Token
 
@@ -22,7 +22,7 @@ AT_ONCE = 500
 """Names in one question: databases limit how many there may be."""
 STRUCK = "***"
 _EVENT = msgspec.json.Decoder(Event)
-_SUBMITTED = JobSubmitted.__name__
+_SUBMITTED = KIND_OF[JobSubmitted]
 
 
 class Line(NamedTuple):

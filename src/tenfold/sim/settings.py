@@ -5,7 +5,7 @@ from msgspec import Struct
 from tenfold.model.units import HOUR, Millis
 
 
-class SimSettings(Struct, frozen=True, kw_only=True):
+class SimSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How the simulated hands behave. The defaults are those of published replays."""
 
     restart_cost_ms: Millis = Millis(0)

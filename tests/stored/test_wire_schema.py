@@ -1,0 +1,130 @@
+"""What stands on disks keeps its names: a Python name may change, a wire name may not.
+
+After a change that was meant to add to a stored type, look at the difference and write the listing
+anew with `PYTHONPATH=tests .venv/bin/python tests/stored/wire_types.py`. A name that went away, or
+that was required and is not any more, needs a way to read the records that have it.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from stored.reading import DATA, expected
+from stored.wire_types import LINES, ROOTS, STRUCTS, listing
+from tenfold.live.local.attempt_folder import Home
+from tenfold.live.local.team_users import Span, TeamUsers
+from tenfold.model.actions import Action
+from tenfold.model.events import KIND_OF, Event
+
+TOLERANT = ("address",)
+"""Written anew at each start, and read by clients that may be older: these take what they know."""
+
+Place = tuple[str | int, ...]
+
+
+def test_the_wire_schema_is_the_one_that_was_agreed_on():
+    assert listing() == (DATA / "wire.txt").read_text()
+
+
+def test_every_type_that_is_stored_is_in_the_listing():
+    found: dict[type[Struct], None] = {}
+    waiting: list[Any] = list(ROOTS.values())
+    while waiting:
+        hint = waiting.pop()
+        if isinstance(hint, type) and issubclass(hint, Struct):
+            if hint not in found:
+                found[hint] = None
+                waiting += [field.type for field in msgspec.structs.fields(hint)]
+        else:
+            waiting += get_args(hint)
+            waiting += [hint.__supertype__] if hasattr(hint, "__supertype__") else []
+    assert set(found) == set(STRUCTS.values())
+
+
+def test_tags_do_not_follow_the_names_of_classes():
+    for name, kind in STRUCTS.items():
+        config = kind.__struct_config__
+        if config.tag_field is not None:
+            assert (config.tag_field, config.tag) == ("type", name)
+    assert [KIND_OF[one] for one in get_args(Event)] == [
+        one.__struct_config__.tag for one in get_args(Event)
+    ]
+    assert all(one.__struct_config__.tag in STRUCTS for one in get_args(Action))
+
+
+@pytest.mark.parametrize("name", [name for name in STRUCTS if name not in TOLERANT])
+def test_a_stored_type_takes_no_field_that_it_does_not_know(name: str):
+    assert STRUCTS[name].__struct_config__.forbid_unknown_fields
+
+
+def places(value: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield where the fields of structs stand in a record."""
+    if isinstance(value, Struct):
+        for field in msgspec.structs.fields(value):
+            yield (*place, field.encode_name)
+            yield from places(getattr(value, field.name), (*place, field.encode_name))
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from places(one, (*place, str(key)))
+    elif isinstance(value, tuple | list):
+        for number, one in enumerate(value):
+            yield from places(one, (*place, number))
+
+
+def with_renamed(record: Any, place: Place) -> Any:
+    """Return a record in which one field has another name."""
+    changed = copy.deepcopy(record)
+    inside = changed
+    for step in place[:-1]:
+        inside = inside[step]
+    inside["renamed"] = inside.pop(place[-1])
+    return changed
+
+
+@pytest.mark.parametrize("root", [name for name in ROOTS if name not in TOLERANT])
+def test_a_renamed_field_never_comes_back_as_its_default(root: str):
+    count = 0
+    for record, _ in expected("specimens")[root][::2]:
+        for place in places(msgspec.convert(record, ROOTS[root])):
+            with pytest.raises(msgspec.ValidationError):
+                msgspec.convert(with_renamed(record, place), ROOTS[root])
+            count += 1
+    assert count >= len(msgspec.structs.fields(type(msgspec.convert(record, ROOTS[root]))))
+
+
+def test_a_name_that_is_changed_in_python_alone_is_noticed():
+    for name in ("job", "promise", "reason"):
+        kind = STRUCTS[name]
+        other = msgspec.defstruct(
+            kind.__name__,
+            [(f"{field.name}_now", field.type) for field in msgspec.structs.fields(kind)],
+        )
+        agreed = dict(STRUCTS)
+        try:
+            STRUCTS[name] = other
+            assert listing() != (DATA / "wire.txt").read_text()
+        finally:
+            STRUCTS.update(agreed)
+
+
+def test_lines_of_attempt_folders_are_plain_dictionaries():
+    for kind in LINES.values():
+        assert kind.__total__, "what may be missing is said field by field"
+
+
+def test_the_users_of_teams_are_read_as_they_were_written(tmp_path: Path):
+    home = Home(str(tmp_path))
+    home.prepare()
+    (tmp_path / "teams" / "blue").mkdir()
+    text = '{\n "teams": {\n  "red": 2100000003\n },\n "put_right": true\n}'
+    (tmp_path / "team-users.json").write_text(text)
+    users = TeamUsers(home, Span())
+    assert users.of("red")["uid"] == 2_100_000_003
+    # Said to be done: no file changes hands, nor gets `blue` a user.
+    assert users.put_right() == 0
+    assert (tmp_path / "team-users.json").read_text() == text
