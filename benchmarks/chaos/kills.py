@@ -7,6 +7,7 @@ and not the run.
 from pathlib import Path
 from random import Random
 from time import monotonic, sleep
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -30,7 +31,8 @@ AIMED_SHARE, AIMED_S_MOST = 0.4, 0.02
 """Of the other kills: in the middle of a request, so long after it was sent."""
 HURT = {"spawner": 0.4, "supervisor": 0.7, "member": 0.5}
 """How often, between two kills of the controller, another one dies."""
-QUIET_S_MOST = 300.0
+STUCK_S = 300.0
+"""Without any job coming to its end: something hangs."""
 LOOK_S = 0.1
 
 
@@ -146,29 +148,46 @@ class Soak:
             sleep(self._dice.uniform(0, AIMED_S_MOST))
 
     def _quiet(self) -> None:
-        """Start it once more, and return when everything is over."""
+        """Start it once more; return when everything is over, or when nothing moves any more."""
         self.people.target = self._ask.jobs
         self.plane.begin()
         self.plane.wait()
-        ends_s = monotonic() + QUIET_S_MOST
-        while self.people.is_alive() or not self._is_over():
-            if monotonic() > ends_s:
-                return
+        seen, ends_s = self._progress(), monotonic() + STUCK_S
+        while seen.is_under_way and monotonic() < ends_s:
             sleep(LOOK_S)
+            if (now := self._progress()) != seen:
+                seen, ends_s = now, monotonic() + STUCK_S
 
-    def _is_over(self) -> bool:
+    def _progress(self) -> "_Progress":
+        submits = self.people.is_alive()
+        return _Progress(submits, len(self.people.told), self._unfinished())
+
+    def _unfinished(self) -> int | None:
+        """Return how many jobs have not ended; None where the control plane does not answer."""
         client = self.plane.client()
         if client is None:
-            return False
+            return None
         try:
             with client:
                 counted = client.fleet().jobs
-                is_over = not any(counted.get(state, 0) for state in _UNDER_WAY)
-                if not is_over:
+                left = sum(counted.get(state, 0) for state in _UNDER_WAY)
+                if left:
                     _take_back(client)
         except TenfoldError:
-            return False
-        return is_over
+            return None
+        return left
+
+
+class _Progress(NamedTuple):
+    """How far a soak has come since the last kill."""
+
+    submits: bool
+    acknowledged: int
+    unfinished: int | None
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.submits or self.unfinished != 0
 
 
 _UNDER_WAY = ("pending", "starting", "running", "stopping")

@@ -20,9 +20,9 @@ from tenfold.model.units import Millis
 from tenfold.server.home import StateFolder
 
 LOOK_S = 0.01
-READY_S_MOST = 60.0
-STOP_S_MOST = 60.0
-ANSWER_S = 20.0
+READY_S_MOST = 300.0
+STOP_S_MOST = 300.0
+ANSWER_S = 120.0
 _AT_ONCE = Millis(0)
 
 

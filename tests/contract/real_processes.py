@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
+from patience import HANG_S
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
@@ -23,7 +24,7 @@ from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
 
-DEADLINE_S = 30.0
+DEADLINE_S = HANG_S
 LONG_MS = Millis(600_000)
 NOW_MS = Millis(0)
 JOB = JobId("job/1")

@@ -30,7 +30,6 @@ NAME = JobId("sleep-1")
 AT = Millis(1)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(bool(MISSING) and not REQUIRED, reason=f"no {MISSING}: install util-linux")
 def test_no_acknowledged_job_is_lost_or_run_twice_while_everything_is_killed(tmp_path: Path):
     found = Soak(tmp_path, Ask(jobs=40, kills=4, seed=3)).run()

@@ -11,6 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from patience import HANG_S
 from tenfold.model.federated import FederatedJob, FederatedSite
 from tenfold.model.ids import SiteId
 from tenfold.physics.federated import Round, federated_round
@@ -33,7 +34,7 @@ def example() -> ModuleType:
 def ran() -> dict[str, list]:
     words = [sys.executable, str(SCRIPT), "--json", "--rounds", str(ROUNDS)]
     words += ["--local-steps", str(STEPS), "--rate", str(RATE), "--seed", str(SEED)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=100)
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=HANG_S)
     return json.loads(done.stdout)
 
 

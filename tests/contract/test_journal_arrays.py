@@ -84,7 +84,6 @@ class TestSqlite(ArraysAndKeys):
 
 
 @pytest.mark.engine
-@pytest.mark.timeout(300)
 class TestPostgres(ArraysAndKeys):
     @pytest.fixture
     def address(self, server: str, request: pytest.FixtureRequest) -> str:

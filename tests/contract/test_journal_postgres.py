@@ -8,7 +8,7 @@ import pytest
 from contract.journal_contract import JournalContract
 from engines.postgres import new_database, running_postgres
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.engine
 
 NUMBERS = count(1)
 

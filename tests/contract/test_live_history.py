@@ -10,6 +10,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 import tenfold
+from patience import HANG_S
 from unit.up_process import Up
 
 JOBS = 12
@@ -59,7 +60,6 @@ def scraped(home: Path) -> list[str]:
         return answer.read().decode().splitlines()
 
 
-@pytest.mark.timeout(240)
 def test_a_control_plane_that_was_killed_twice_replays_to_the_same_decisions(
     up: Up, tmp_path: Path
 ):
@@ -70,7 +70,7 @@ def test_a_control_plane_that_was_killed_twice_replays_to_the_same_decisions(
         if policy == "fifo":
             up.kill()
     with tenfold.Client() as client:
-        states = [client.wait(name, timeout_s=60).state for name in names]
+        states = [client.wait(name, timeout_s=HANG_S).state for name in names]
     assert states == ["succeeded"] * 3 * JOBS
 
     # The control plane goes on meanwhile.

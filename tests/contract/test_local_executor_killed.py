@@ -16,6 +16,7 @@ import pytest
 
 from contract.real_processes import launch
 from contract.test_local_executor import LocalRig
+from patience import HANG_S
 from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Sighting
 from tenfold.live.local.environment import mark_of
 from tenfold.live.local.processes import carriers
@@ -24,7 +25,7 @@ from tenfold.model.ids import JobId
 
 JOBS = 60
 AT_ONCE = 4
-DEADLINE_S = 90.0
+DEADLINE_S = HANG_S
 RAN_TWICE = 99
 
 

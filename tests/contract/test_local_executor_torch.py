@@ -19,7 +19,6 @@ MISSING = importlib.util.find_spec("torch") is None
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.timeout(240),
     pytest.mark.skipif(MISSING and not REQUIRED, reason="torch is missing: pip install torch"),
 ]
 

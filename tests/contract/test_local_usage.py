@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 from time import monotonic_ns
 
 import psutil
 import pytest
 
 from contract.real_processes import wait_for_a
+from patience import until
 from tenfold.live.executor import AttemptStarted, Launch, Member
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.usage import LocalProbe, processes, ticks_below
@@ -19,8 +19,6 @@ from tenfold.model.units import Millis
 from tenfold.model.usage import GpuUse
 from tenfold.model.work import Work
 
-TRIES = 400
-PAUSE_S = 0.05
 # A child of a child burns a second of CPU time, says so by a file, and then everything sleeps.
 BURNS = """
 import os, subprocess, sys, time
@@ -73,11 +71,7 @@ def test_cpu_time_of_everything_below_a_job_is_its_own(tmp_path: Path, executor:
     assert probe.measure(Millis(0)).attempts == ()
     start(executor, "burns-2", tmp_path, "/usr/bin/env", "python3", str(script))
     probe.measure(Millis(1_000))
-    never = Event()
-    for _ in range(TRIES):
-        if (tmp_path / "burnt").exists():
-            break
-        never.wait(PAUSE_S)
+    until((tmp_path / "burnt").exists)
     # As if exactly ten seconds had passed: a second of work is a tenth of a CPU.
     found = probe.measure(Millis(11_000)).attempts
     burns = use_of(found, "burns-2").use

@@ -16,6 +16,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from patience import HANG_S
 from tenfold.clock.steady import SteadyClock
 from tenfold.compose.accepting import examiner_of, rule_of
 from tenfold.compose.control_plane import ControlPlane, Parts, Store
@@ -52,7 +53,7 @@ from tenfold.model.submission import Submission
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
 
-DEADLINE_S = 180.0
+DEADLINE_S = HANG_S
 SLOW, SHARE_MILLI = NodeId("slow"), 50
 """A twentieth of one core."""
 NODES = tuple(

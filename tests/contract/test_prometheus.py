@@ -7,10 +7,11 @@ import pytest
 
 import tenfold
 from engines.prometheus import require_prometheus, running_prometheus
+from patience import HANG_S
 from tenfold.client.place import address_in
 from unit.up_process import Up
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_a_viewers_token_is_all_that_it_takes(up: Up, tmp_path: Path):
         viewer = client.create_token("prometheus", team="ops", role="viewer", days=1).token
         made = [client.submit(command=["true"]).id for _ in range(3)]
         for job_id in made:
-            client.wait(job_id, timeout_s=60)
+            client.wait(job_id, timeout_s=HANG_S)
     with running_prometheus(tmp_path / "prometheus", at.url, viewer) as prometheus:
         prometheus.until("up", 1)
         prometheus.until('tenfold_jobs{state="succeeded"}', 3)

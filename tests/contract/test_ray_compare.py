@@ -9,7 +9,7 @@ import pytest
 
 from engines.ray_cluster import ADDRESS, RunningRay, running_ray
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.engine
 
 FLEET = '[[pool]]\nname = "h100"\naccelerator = "H100"\nnodes = 2\ngpus_per_node = 8\n'
 JOBS = "job_id,submit_s,duration_s,gpus\n" + "".join(

@@ -12,11 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from patience import HANG_S, until
 from tenfold.client.place import Address, address_in
-from unit.server.waiting import until
 from unit.up_process import Up
 
-pytestmark = pytest.mark.timeout(240)
 OVER = ("succeeded", "failed", "cancelled")
 
 
@@ -33,7 +32,7 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Generator[Address, None, Non
 @pytest.fixture
 def client(at: Address) -> Generator[httpx.Client, None, None]:
     headers = {"Authorization": f"Bearer {at.token}"}
-    with httpx.Client(base_url=at.url, headers=headers, timeout=60) as made:
+    with httpx.Client(base_url=at.url, headers=headers, timeout=HANG_S) as made:
         yield made
         # Whatever was done to it, it takes another job and runs it.
         assert run(client=made, command=["true"])["state"] == "succeeded"

@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from engines.slurm import RunningSlurm, SlurmNode, running_slurm
+from patience import HANG_S
 from tenfold.cli.fleet_import import Target, import_slurm
 from tenfold.compose.fleet import load_fleet
 from tenfold.files.slurm_nodes import read_slurm_nodes
@@ -16,7 +17,7 @@ from tenfold.model.fleet_spec import FleetSpec
 
 FLEET = Path(__file__).parent / "fleets" / "slurm-four-nodes.toml"
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.engine
 
 
 def slurm_nodes(spec: FleetSpec) -> list[SlurmNode]:
@@ -114,7 +115,7 @@ def test_every_daemon_ends_with_the_context(tmp_path: Path):
     with running_slurm(tmp_path, slurm_nodes(spec)[:1]):
         daemons = [one for one in psutil.Process().children(recursive=True) if one not in before]
         assert len(daemons) >= 3
-    gone, alive = psutil.wait_procs(daemons, timeout=20)
+    gone, alive = psutil.wait_procs(daemons, timeout=HANG_S)
     assert alive == []
     assert len(gone) == len(daemons)
 

@@ -20,15 +20,16 @@ from engines.slurm_jobs import (
     timed_jobs,
 )
 from engines.slurm_replay import compare
+from patience import HANG_S
 from tenfold.files.slurm_conf import read_slurm_conf
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.engine
 
 
 def test_jobs_start_in_about_the_order_of_a_real_slurm(tmp_path: Path):
     jobs = timed_jobs(60, over_s=5.0, seconds_max=8.0, seed=34)
     with running_slurm(tmp_path, NODES, CONF, PARTITIONS) as slurm:
-        outcomes = run_jobs(slurm, jobs, timeout_s=200.0)
+        outcomes = run_jobs(slurm, jobs, timeout_s=HANG_S)
         began_ms = controller_began_ms(slurm)
         policy = read_slurm_conf(slurm.folder / "slurm.conf")
     found = compare(outcomes, NODES, policy, began_ms)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from patience import HANG_S
 from tenfold.files.launch.torchrun import render
 from tenfold.model.launch import LaunchJob
 from tenfold.model.plan import Shard, TrainPlan
@@ -22,7 +23,6 @@ MISSING = importlib.util.find_spec("torch") is None
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.timeout(150),
     pytest.mark.skipif(MISSING and not REQUIRED, reason="torch is missing: pip install torch"),
 ]
 
@@ -70,7 +70,7 @@ def run_torchrun(folder: Path) -> subprocess.CompletedProcess[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         check=False,
     )
 
@@ -110,7 +110,7 @@ def test_the_program_refuses_a_plan_that_it_would_not_follow(folder: Path):
         cwd=place,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     assert result.returncode == 2

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import HANG_S
 from tenfold.checkpoint import load, verify
 
 REQUIRED = os.environ.get("TENFOLD_REQUIRE_ENGINES") == "1"
@@ -20,7 +21,6 @@ STEPS = 60
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(MISSING and not REQUIRED, reason="torch is missing: pip install torch"),
 ]
 
@@ -80,7 +80,7 @@ def kill_all(child: subprocess.Popen[str]) -> None:
 
 def to_the_end(child: subprocess.Popen[str]) -> tuple[int, str]:
     """Return where the run began and the hash it ended with."""
-    told, _ = child.communicate(timeout=300)
+    told, _ = child.communicate(timeout=HANG_S)
     assert child.returncode == 0, told
     begun, ended = re.search(r"step (\d+)", told), re.search(r"final weights (\w{64})", told)
     assert begun is not None
@@ -107,7 +107,7 @@ def test_a_run_that_is_killed_and_one_that_is_asked_to_stop_lose_nothing(tmp_pat
     told = read_until(second, "saved step", 1)
     assert f"begins at step {left.step}\n" in told
     second.send_signal(signal.SIGTERM)
-    rest, _ = second.communicate(timeout=120)
+    rest, _ = second.communicate(timeout=HANG_S)
     stopped_at = steps_saved([*told, *rest.splitlines()])[-1]
 
     began, ended = to_the_end(start(tmp_path / "broken"))

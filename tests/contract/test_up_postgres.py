@@ -12,12 +12,12 @@ from sqlalchemy import make_url
 
 import tenfold
 from engines.postgres import Server, new_database, running_server
+from patience import HANG_S, until
 from tenfold.cli.main import main
 from tenfold.client.place import address_in
-from unit.server.waiting import until
 from unit.up_process import Up
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.engine
 
 PASSWORD = "sesame-open-4711"
 GATED = 'echo $$ begun; read word < "$GATE"; echo $$ $word'
@@ -64,7 +64,7 @@ def asking(up: Up) -> httpx.Client:
     at = address_in(up.home)
     assert at is not None
     headers = {"Authorization": f"Bearer {at.token}"}
-    return httpx.Client(base_url=at.url, headers=headers, timeout=60)
+    return httpx.Client(base_url=at.url, headers=headers, timeout=HANG_S)
 
 
 def begun(client: httpx.Client, gate: Path) -> str:
@@ -181,7 +181,7 @@ def test_the_journal_commands_work_on_it(
 ):
     up.start("--virtual-nodes", "2", "--journal", journal)
     with tenfold.Client() as client:
-        client.wait(client.submit(command=["true"]).id, timeout_s=60)
+        client.wait(client.submit(command=["true"]).id, timeout_s=HANG_S)
     monkeypatch.setenv("TENFOLD_JOURNAL", journal)
     for verb in ("info", "verify"):
         assert main(["journal", verb]) == 0

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from patience import HANG_S
+
 ROOT = Path(__file__).parents[2]
 WIDTH = "100"
 ANY_LINES = "..."
@@ -113,7 +115,7 @@ def run(command: str, folder: Path) -> list[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         check=False,
     )
     return _trimmed([line.rstrip() for line in done.stdout.splitlines()])

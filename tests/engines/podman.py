@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import HANG_S
+
 IMAGE = "localhost/tenfold-test:1"
 WORDS = "sh sleep echo cat id ls pwd true false dd touch stat grep"
 UNIFIED = Path("/sys/fs/cgroup/unified/cgroup.controllers")
@@ -52,7 +54,7 @@ class Podman:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=HANG_S,
         )
 
     def containers(self) -> list[dict[str, object]]:

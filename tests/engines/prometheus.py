@@ -8,14 +8,14 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 from urllib.error import URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import urlopen
 
 import pytest
 
-TRIES = 600
+from patience import HANG_S, until
+
 PAUSE_S = 0.1
 CONFIG = """
 global:
@@ -45,7 +45,12 @@ def promtool(*words: str, given: str = "") -> tuple[int, str]:
     """Run promtool; return its status and all that it says."""
     require_prometheus()
     done = subprocess.run(
-        ["promtool", *words], input=given, capture_output=True, text=True, check=False, timeout=60
+        ["promtool", *words],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -95,11 +100,11 @@ class Prometheus:
 
     def until(self, query: str, value: float) -> None:
         """Return when a query gives this; fail when it does not come to."""
-        never, told = Event(), None
-        for _ in range(TRIES):
-            told = self.value(query)
-            if told == value:
-                return
+        told: list[float | None] = []
+
+        def is_so() -> bool:
             assert self._process.poll() is None, self._log.read_text()
-            never.wait(PAUSE_S)
-        raise AssertionError(f"{query} is {told}, not {value}")
+            told[:] = [self.value(query)]
+            return told == [value]
+
+        until(is_so, pause_s=PAUSE_S, explain=lambda: f"{query} is {told}, not {value}")

@@ -20,8 +20,10 @@ from time import monotonic, sleep
 import pytest
 from msgspec import Struct
 
+from patience import HANG_S
+
 PORT = 6399
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = HANG_S
 STOP_TIMEOUT_S = 5.0
 ADDRESS = f"127.0.0.1:{PORT}"
 

@@ -16,8 +16,10 @@ from time import monotonic
 import pytest
 from msgspec import Struct
 
+from patience import HANG_S
+
 COMMANDS = ("munged", "slurmctld", "slurmd", "scontrol", "sinfo")
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = HANG_S
 STOP_TIMEOUT_S = 20.0
 
 

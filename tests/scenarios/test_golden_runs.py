@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from patience import HANG_S
 from scenarios.scenario import (
     EXAMPLES,
     GOLDEN,
@@ -62,7 +63,7 @@ def test_the_jobs_are_what_the_command_in_its_readme_generates(scenario: Scenari
         check=True,
         capture_output=True,
         env=environment,
-        timeout=60,
+        timeout=HANG_S,
     )
     assert (tmp_path / "jobs.csv").read_bytes() == scenario.jobs.read_bytes()
 

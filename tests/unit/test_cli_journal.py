@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import tenfold
+from patience import HANG_S, until
 from tenfold.cli.main import main
 from tenfold.journal.backup import back_up
 from tenfold.journal.store import open_store
 from tenfold.report.figures import file_bytes
-from unit.server.waiting import until
 from unit.up_process import Up
 
 
@@ -37,7 +37,7 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0):
 def run_jobs(client: tenfold.Client, count: int) -> list[str]:
     made = [client.submit(command=["true"]).id for _ in range(count)]
     for job_id in made:
-        assert client.wait(job_id, timeout_s=60).state == "succeeded"
+        assert client.wait(job_id, timeout_s=HANG_S).state == "succeeded"
     return made
 
 
@@ -63,7 +63,7 @@ def test_a_backup_of_a_running_control_plane_is_gone_back_to(
         waits = client.submit(command=["true"], after=[held]).id
         assert asked(capsys, "backup", str(copy))["bytes"] == copy.stat().st_size
         gate.write_text("go\n")
-        assert client.wait(waits, timeout_s=60).state == "succeeded"
+        assert client.wait(waits, timeout_s=HANG_S).state == "succeeded"
         lost = run_jobs(client, 2)
         told = asked(capsys, "verify")
         assert (told["findings"], told["jobs"]) == ([], 6)
@@ -77,7 +77,7 @@ def test_a_backup_of_a_running_control_plane_is_gone_back_to(
         # It ran when the copy was made, and its end is not known: it runs once more.
         gate.write_text("go\n")
         for job_id in (held, waits):
-            assert client.wait(job_id, timeout_s=60).state == "succeeded"
+            assert client.wait(job_id, timeout_s=HANG_S).state == "succeeded"
         assert [len(client.job(one).attempts) for one in (held, waits)] == [2, 1]
         # Numbers that were given after the backup are not given again: their folders are there.
         again = run_jobs(client, 3)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import tenfold
+from patience import HANG_S
 from tenfold.cli.main import main
 from unit.up_process import Up
 
@@ -62,7 +63,7 @@ def test_a_job_that_fails_gives_its_own_status_and_says_how(tmp_path: Path, caps
 def test_a_job_is_shown_with_the_keys_of_the_contract(tmp_path: Path, capsys: Printed):
     job_id = handed_in(capsys, tmp_path, 'command = ["true"]\nname = "shown"\n')
     with tenfold.Client() as client:
-        client.wait(job_id, timeout_s=60)
+        client.wait(job_id, timeout_s=HANG_S)
     shown = json.loads(said(capsys, "job", "show", job_id, "--json"))
     assert list(shown) == ["id", "name", "team", "state", "attempts", "reason", "eta"]
     assert (shown["id"], shown["state"], shown["eta"]) == (job_id, "succeeded", None)
@@ -86,7 +87,7 @@ def test_a_job_that_waits_says_why_and_can_be_taken_back(tmp_path: Path, capsys:
     assert said(capsys, "job", "cancel", second) == f"`{second}` is cancelled\n"
     said(capsys, "job", "cancel", first)
     with tenfold.Client() as client:
-        assert client.wait(first, timeout_s=60).state == "cancelled"
+        assert client.wait(first, timeout_s=HANG_S).state == "cancelled"
     assert main(["job", "cancel", first]) == 3
     assert "neither waits nor runs" in capsys.readouterr().err
 
@@ -94,7 +95,7 @@ def test_a_job_that_waits_says_why_and_can_be_taken_back(tmp_path: Path, capsys:
 def test_logs_are_printed_as_they_were_written(tmp_path: Path, capsys: Printed):
     job_id = handed_in(capsys, tmp_path, 'command = ["printf", "[bold]x[/bold]\\t1\\n"]\n')
     with tenfold.Client() as client:
-        client.wait(job_id, timeout_s=60)
+        client.wait(job_id, timeout_s=HANG_S)
     assert said(capsys, "job", "logs", job_id) == "[bold]x[/bold]\t1\n"
     assert (
         said(capsys, "job", "logs", job_id, "--follow", "--attempt", "1") == "[bold]x[/bold]\t1\n"

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import tenfold
+from patience import HANG_S
 from tenfold.client.place import address_in
 from unit.up_process import Up
 
@@ -60,7 +61,7 @@ def test_a_submission_whose_answer_a_kill_took_is_made_again_and_is_one_job(up: 
             up.start("--virtual-nodes", "1")
             # The client was made before the kill: it looks for the new address by itself.
             made = client.submit(key=f"key-{number}", command=["true"], name="once")
-            assert client.wait(made.id, timeout_s=60).state == "succeeded"
+            assert client.wait(made.id, timeout_s=HANG_S).state == "succeeded"
             assert client.submit(key=f"key-{number}", command=["true"], name="once") == made
             assert len(list(client.jobs())) == number + 1
     up.interrupt()
@@ -78,6 +79,6 @@ def test_a_log_is_followed_over_a_kill_without_a_word_lost_or_doubled(up: Up, tm
         rest = pool.submit("".join, followed)
         up.start("--virtual-nodes", "1")
         gate.write_text("go\n")
-        assert rest.result(timeout=100) == "after\n"
+        assert rest.result(timeout=HANG_S) == "after\n"
         assert client.job(made.id).state == "succeeded"
     up.interrupt()

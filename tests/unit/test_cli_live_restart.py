@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tenfold
-from unit.server.waiting import until
+from patience import HANG_S, until
 from unit.up_process import Up
 
 GATED = 'echo $$ begun; read word < "$GATE"; echo $$ $word'
@@ -62,7 +62,7 @@ def test_a_job_is_adopted_after_the_control_plane_was_killed(up: Up, gate: Path)
     with tenfold.Client() as client, ThreadPoolExecutor() as pool:
         job_id = begun(client, gate)
         # Asked before the kill, answered after it: with another address and another token.
-        waiting = pool.submit(client.wait, job_id, timeout_s=100)
+        waiting = pool.submit(client.wait, job_id, timeout_s=HANG_S)
         up.kill()
         again = up.start()
         assert not any("admin token" in line for line in again)
@@ -83,7 +83,7 @@ def test_ctrl_c_leaves_jobs_running_and_says_so(up: Up, gate: Path):
     gate.write_text("go\n")
     up.start()
     with tenfold.Client() as client:
-        client.wait(job_id, timeout_s=100)
+        client.wait(job_id, timeout_s=HANG_S)
         check_ran_once(client, job_id)
     assert "stopped; no job was running" in up.interrupt()
 
@@ -101,10 +101,10 @@ def test_the_nodes_of_a_fleet_file_are_virtual_here(up: Up, tmp_path: Path):
             gpus_per_node=4,
             accelerator="H100-80G-SXM",
         )
-        assert client.wait(made.id, timeout_s=60).state == "succeeded"
+        assert client.wait(made.id, timeout_s=HANG_S).state == "succeeded"
         assert len(client.logs(made.id, member=1).split(",")) == 4
         refused = client.submit(command=["true"], gpus_per_node=1, avoids=["virtual"])
-        assert client.wait(refused.id, timeout_s=60).state == "failed"
+        assert client.wait(refused.id, timeout_s=HANG_S).state == "failed"
     up.interrupt()
 
 

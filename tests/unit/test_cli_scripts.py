@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import HANG_S
 from tenfold.cli.main import main
 from unit.up_process import Up
 
@@ -110,7 +111,7 @@ def test_ctrl_c_leaves_the_job_and_says_so(tmp_path: Path, capsys: Printed, word
     while child.stdout.readline() != "begun\n":
         pass
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=HANG_S)
     assert child.returncode == 130
     assert "goes on; `tenfold job cancel" in said
     (newest,) = json.loads(asked(capsys, "job", "list", "--limit", "1", "--json")[1])

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from patience import HANG_S
 from tenfold.client.client import Client
 from tenfold.client.place import address_in
 from tenfold.live.local.team_users import Span, why_shared
 from unit.up_process import Up
 
 WHY = why_shared(tempfile.gettempdir(), Span())
-WAIT_S = 60.0
+WAIT_S = HANG_S
 apart = pytest.mark.skipif(bool(WHY), reason=f"teams have no users of their own here: {WHY}")
 
 

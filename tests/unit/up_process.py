@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from patience import HANG_S
+
 LAST_LINE = "Ctrl-C stops the control plane"
 
 
@@ -46,6 +48,6 @@ class Up:
     def _signal(self, number: signal.Signals) -> str:
         assert self.process is not None, "it was started"
         self.process.send_signal(number)
-        said, _ = self.process.communicate(timeout=60)
+        said, _ = self.process.communicate(timeout=HANG_S)
         self.process = None
         return said

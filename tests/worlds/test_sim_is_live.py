@@ -16,6 +16,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from patience import HANG_S
 from tenfold.clock.steady import SteadyClock
 from tenfold.compose.control_plane import ControlPlane, Parts, Store
 from tenfold.compose.live_journal import LiveJournal
@@ -40,7 +41,7 @@ from tenfold.model.submission import Submission, admitted
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
 
-DEADLINE_S = 60.0
+DEADLINE_S = HANG_S
 GPUS = 8
 NODES = tuple(
     Node(id=NodeId(f"n{at}"), pool=PoolId("p"), site=SiteId("s"), gpus=GPUS, cpus_milli=64_000)

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import uvicorn
 
+from patience import HANG_S
 from tenfold.server import connections
 from tenfold.server.connections import Crowd, Guarded, GuardedServer, connections_most
 from tenfold.server.streams import Streams, streams_most
 
 MOST = 4
-WAIT_S = 20.0
+WAIT_S = HANG_S
 
 
 class Trial:

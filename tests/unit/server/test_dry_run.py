@@ -7,8 +7,9 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from patience import until
 from tenfold.server import follower
-from unit.server.waiting import job_when, until
+from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
 JOBS = "/api/v1/jobs"

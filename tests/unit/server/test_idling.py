@@ -10,6 +10,7 @@ from litestar.testing import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from engines.prometheus import promtool
+from patience import until
 from tenfold.clock.wall import now_ms
 from tenfold.decide.detect.idle import IdleRule
 from tenfold.engine.recording import events_of
@@ -28,7 +29,7 @@ from tenfold.server.serving import Fittings, Serving
 from tenfold.server.tokens import Role
 from unit.server.conftest import NODES
 from unit.server.plain_executor import Hands, PlainExecutor
-from unit.server.waiting import job_when, until
+from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
 GOVERNED = Policy(name="governed", govern=Govern(idle_ms=Millis(HOUR)))

@@ -12,8 +12,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 import tenfold
+from patience import HANG_S, until
 from tenfold.client.place import address_in
-from unit.server.waiting import until
 from unit.up_process import Up
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -94,7 +94,7 @@ def submit_traced(up: Up, script: str, **more: str) -> str:
     assert at is not None
     ask = {"command": ["sh", "-c", script], "env": {"WORD": SECRET, **more}}
     headers = {"Authorization": f"Bearer {at.token}", "traceparent": PARENT}
-    made = httpx.post(f"{at.url}/api/v1/jobs", json=ask, headers=headers, timeout=30)
+    made = httpx.post(f"{at.url}/api/v1/jobs", json=ask, headers=headers, timeout=HANG_S)
     assert made.status_code == 201, made.text
     return made.json()["id"]
 
@@ -113,7 +113,7 @@ def test_the_trace_of_a_job_shows_all_its_stages_through_a_kill(
         up.start("--virtual-nodes", "2")
         gate.write_text("go\n")
         with tenfold.Client() as client:
-            assert client.wait(job_id, timeout_s=60).state == "succeeded"
+            assert client.wait(job_id, timeout_s=HANG_S).state == "succeeded"
             inside = client.logs(job_id).strip()
         said = up.interrupt()
         assert "stopped" in said
@@ -143,7 +143,7 @@ def test_a_collector_that_is_away_does_no_harm(up: Up, monkeypatch: pytest.Monke
     with tenfold.Client() as client:
         made = [client.submit(command=["true"]) for _ in range(5)]
         for one in made:
-            assert client.wait(one.id, timeout_s=60).state == "succeeded"
+            assert client.wait(one.id, timeout_s=HANG_S).state == "succeeded"
     said = up.interrupt()
     assert said.splitlines()[-1].startswith("stopped")
     assert len(said.splitlines()) == 1
@@ -156,7 +156,7 @@ def test_without_a_collector_nothing_of_it_is_loaded(up: Up, monkeypatch: pytest
     up.start("--virtual-nodes", "2")
     assert up.process is not None
     with tenfold.Client() as client:
-        client.wait(client.submit(command=["true"]).id, timeout_s=60)
+        client.wait(client.submit(command=["true"]).id, timeout_s=HANG_S)
     maps = Path(f"/proc/{up.process.pid}/maps")
     assert "protobuf" not in maps.read_text()
     up.interrupt()

@@ -9,13 +9,13 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from patience import until
 from tenfold.compose.accepting import examiner_of, rule_of
 from tenfold.live.executor import Launch
 from tenfold.model.acceptance import Figure, NodeTest
 from tenfold.server.serving import Fittings, Serving
 from unit.server.conftest import NODES
 from unit.server.plain_executor import Hands, PlainExecutor
-from unit.server.waiting import until
 
 Client = TestClient[Litestar]
 FIGURES = {"n1": 100.0, "n2": 40.0}

@@ -6,9 +6,10 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from patience import until
 from unit.server.plain_executor import Hands
 from unit.server.test_events import read
-from unit.server.waiting import job_when, until
+from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
 

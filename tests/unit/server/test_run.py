@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from patience import HANG_S, until
 from tenfold.client.place import address_in
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.errors import InputError, Refused
 from tenfold.server.settings import Settings, check, is_loopback, listen, url_of
-from unit.server.waiting import until
 
 PROGRAM = """
 import sys
@@ -59,7 +59,7 @@ class Served:
 
     def client(self, token: str) -> httpx.Client:
         return httpx.Client(
-            base_url=self.said["url"], headers={"Authorization": f"Bearer {token}"}, timeout=30
+            base_url=self.said["url"], headers={"Authorization": f"Bearer {token}"}, timeout=HANG_S
         )
 
     def stop(self, by: int) -> dict[str, str]:

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 import tenfold
+from patience import HANG_S
 from tenfold.client.place import address_in
 from unit.up_process import Up
 
@@ -40,7 +41,7 @@ def test_secrets_stand_where_they_must_and_nowhere_else(up: Up):
     (admin,) = [line.split()[-1] for line in said if line.startswith("admin token")]
     at = address_in(up.home)
     assert at is not None
-    with httpx.Client(base_url=at.url, timeout=60) as client:
+    with httpx.Client(base_url=at.url, timeout=HANG_S) as client:
         client.headers["Authorization"] = f"Bearer {admin}"
         ask = {"name": "ann", "team": "red", "role": "member"}
         member = client.post("/api/v1/tokens", json=ask).json()["token"]
@@ -52,7 +53,7 @@ def test_secrets_stand_where_they_must_and_nowhere_else(up: Up):
         client.post("/api/v1/jobs", content=f'{{"token": "{member}"', headers=red)
     with tenfold.Client(url=at.url, token=member) as own:
         made = own.submit(command=["printenv", "WORD"], env={"WORD": VALUE})
-        assert own.wait(made.id, timeout_s=60).state == "succeeded"
+        assert own.wait(made.id, timeout_s=HANG_S).state == "succeeded"
         assert own.logs(made.id).strip() == VALUE
     assert holding(up.home, at.token) == ["address.json"]
     said.append(up.interrupt())
@@ -71,7 +72,7 @@ def test_nobody_else_can_read_what_is_kept(up: Up):
     up.start("--virtual-nodes", "1")
     with tenfold.Client() as client:
         made = client.submit(command=["true"], env={"WORD": VALUE})
-        client.wait(made.id, timeout_s=60)
+        client.wait(made.id, timeout_s=HANG_S)
     up.interrupt()
     assert up.home.stat().st_mode & 0o077 == 0
     for name in holding(up.home, VALUE):

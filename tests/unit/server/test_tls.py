@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 import tenfold
+from patience import HANG_S
 from unit.up_process import Up
 
 REQUIRED = os.environ.get("TENFOLD_REQUIRE_ENGINES") == "1"
@@ -58,7 +59,7 @@ def test_who_trusts_the_certificate_is_answered_and_nobody_else(
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     with tenfold.Client() as client:
         made = client.submit(command=["echo", "over TLS"])
-        assert client.wait(made.id, timeout_s=60).state == "succeeded"
+        assert client.wait(made.id, timeout_s=HANG_S).state == "succeeded"
         assert client.logs(made.id) == "over TLS\n"
     up.interrupt()
     monkeypatch.delenv("SSL_CERT_FILE")

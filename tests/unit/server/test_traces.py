@@ -8,13 +8,13 @@ import pytest
 from litestar.testing import TestClient
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from patience import until
 from tenfold.model.errors import InputError
 from tenfold.server.app import make_app
 from tenfold.server.serving import Fittings, Serving
 from tenfold.server.tokens import Role
 from tenfold.server.traces import ENDPOINT, traces_here, traces_to
 from unit.server.plain_executor import Hands, PlainExecutor
-from unit.server.waiting import until
 
 EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 

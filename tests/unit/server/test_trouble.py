@@ -7,11 +7,11 @@ import pytest
 from litestar import Litestar, get
 from litestar.testing import TestClient
 
+from patience import until
 from tenfold.server.access import needs
 from tenfold.server.app import make_app
 from tenfold.server.serving import Fittings, Serving
 from unit.server.plain_executor import Hands, PlainExecutor
-from unit.server.waiting import until
 
 Client = TestClient[Litestar]
 

@@ -7,6 +7,7 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from patience import until
 from tenfold import __version__
 from tenfold.clock.wall import now_ms
 from tenfold.files.replay_bundle import BundleHeader, read_bundle
@@ -19,7 +20,7 @@ from tenfold.server.settings import Settings, check
 from tenfold.server.upkeep import Keeping, Upkeep
 from unit.server.conftest import NODES
 from unit.server.plain_executor import Hands, PlainExecutor
-from unit.server.waiting import job_when, until
+from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
 

@@ -1,24 +1,12 @@
-"""Wait for what the loop does in its own time: ask until it is so, a bounded number of times."""
+"""Wait for the state of a job that the loop reaches in its own time."""
 
-from collections.abc import Callable, Mapping
-from threading import Event
+from collections.abc import Mapping
 from typing import Any
 
 from litestar import Litestar
 from litestar.testing import TestClient
 
-TRIES = 1_000
-PAUSE_S = 0.01
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Return when something is so; fail when it does not come to be."""
-    never = Event()
-    for _ in range(TRIES):
-        if is_so():
-            return
-        never.wait(PAUSE_S)
-    raise AssertionError("it did not come to be")
+from patience import until
 
 
 def job_when(
@@ -35,5 +23,5 @@ def job_when(
         told.update(client.get(f"/api/v1/jobs/{job_id}", headers=headers).json())
         return told["state"] == state and len(told["attempts"]) >= attempts
 
-    until(is_so)
+    until(is_so, explain=lambda: f"`{job_id}` is not {state}: {told}")
     return told
