@@ -129,7 +129,16 @@ class Capacity:
         self._hold(slots, shape, -1)
 
     def has(self, slots: Slots, shape: Shape) -> bool:
-        """Return whether these very slots are free."""
+        """Return whether these very slots are free, on nodes that are offered."""
+        place = self.place
+        for slot in slots:
+            bank, number = place[slot.node]
+            if not bank.is_open[number]:
+                return False
+        return self.has_free(slots, shape)
+
+    def has_free(self, slots: Slots, shape: Shape) -> bool:
+        """Return whether these very slots are free, on nodes that may be hidden."""
         for slot in slots:
             bank, number = self.place[slot.node]
             whole = slot.gpus
@@ -138,7 +147,7 @@ class Capacity:
                 if given + slot.milli > WHOLE:
                     return False
                 whole = int(given == 0)
-            if not bank.is_open[number] or bank.free[number] < whole:
+            if bank.free[number] < whole:
                 return False
             if not self._has(bank, number, shape, len(slots)):
                 return False

@@ -6,11 +6,13 @@ in one domain, packed, in equal parts or spread; without a wish it would rather 
 then a pod, and is never refused for it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from tenfold.fleet.capacity import Bank, Capacity, Seat, Slots
 from tenfold.fleet.fleet import Fleet, FleetView
+from tenfold.fleet.scratch import Scratch
 from tenfold.fleet.topology_bank import Rack, TopologyBank
 from tenfold.fleet.topology_gang import USUAL, Gang, Way, ways
 from tenfold.model.events import NodeJoined
@@ -115,13 +117,12 @@ class TopologyCapacity(Capacity):
 
     def has_kept(self, slots: Slots, shape: Shape) -> bool:
         """Return whether these very slots are free, on nodes that may be hidden but are up."""
-        hidden = [slot.node for slot in slots if slot.node in self._kept]
-        for node_id in hidden:
-            super().set_open(node_id, node_id not in self._away)
-        has = self.has(slots, shape)
-        for node_id in hidden:
-            super().set_open(node_id, False)
-        return has
+        away = self._away
+        return not any(slot.node in away for slot in slots) and self.has_free(slots, shape)
+
+    def is_away(self, node_id: NodeId) -> bool:
+        """Return whether a node is closed, for another reason than being kept."""
+        return node_id in self._away
 
     def could_hold(self, shape: Shape, without: Sequence[NodeId] = ()) -> bool:
         """Return whether the fleet could hold the shape if it were empty, without some nodes."""
@@ -169,9 +170,9 @@ class TopologyCapacity(Capacity):
                     return slots
         return None
 
-    def has(self, slots: Slots, shape: Shape) -> bool:
+    def has_free(self, slots: Slots, shape: Shape) -> bool:
         """Return whether these very slots are free, and their racks can feed them."""
-        if not super().has(slots, shape):
+        if not super().has_free(slots, shape):
             return False
         drawn: dict[Rack, int] = {}
         for slot in slots if self._racks else ():
@@ -278,14 +279,81 @@ class TopologyCapacity(Capacity):
                 assert isinstance(bank, TopologyBank)
                 empty.apply(NodeJoined(Millis(0), bank.nodes[number]))
             self._whole = TopologyCapacity.of(empty)
-        for node_id in without:
-            self._whole.keep(node_id)
-        slots = self._whole.claim(shape)
+        scratch = TopologyScratch(self._whole)
+        with scratch.trial():
+            scratch.hide(without)
+            return scratch.claim(shape) is not None
+
+
+class TopologyScratch(Scratch):
+    """Tentative changes to an index that knows domains, and to which nodes it offers."""
+
+    def __init__(self, capacity: TopologyCapacity) -> None:
+        super().__init__(capacity)
+        self.capacity = capacity
+
+    def claim_in(self, shape: Shape, accelerator: str) -> Slots | None:
+        """Take room on nodes with one type of accelerator, or return None and take nothing."""
+        return self.claimed(self.capacity.claim_in(shape, accelerator), shape)
+
+    def fits_in(self, shape: Shape, accelerator: str) -> bool:
+        """Return whether there is room on nodes with one type of accelerator; none is taken."""
+        slots = self.capacity.claim_in(shape, accelerator)
         if slots is not None:
-            self._whole.give(slots, shape)
-        for node_id in without:
-            self._whole.unkeep(node_id)
+            self.capacity.give(slots, shape)
         return slots is not None
+
+    def hide(self, nodes: Sequence[NodeId]) -> int:
+        """Hide nodes, one more reason for each, and return the number of the change."""
+        self._keep(nodes)
+        return self.record(self._unkeep, nodes)
+
+    def unhide(self, nodes: Sequence[NodeId]) -> int:
+        """Take one reason to hide away from each of these nodes."""
+        self._unkeep(nodes)
+        return self.record(self._keep, nodes)
+
+    def open(self, nodes: Iterable[NodeId]) -> int:
+        """Offer those of these nodes that are closed."""
+        closed = [node_id for node_id in nodes if self.capacity.is_away(node_id)]
+        for node_id in closed:
+            self.capacity.set_open(node_id, True)
+        return self.record(self._close, closed)
+
+    @contextmanager
+    def hiding(self, nodes: Sequence[NodeId]) -> Generator[None]:
+        """Hide nodes while a search lasts; what is changed within stands."""
+        number = self.hide(nodes)
+        try:
+            yield
+        finally:
+            self._end(number)
+
+    @contextmanager
+    def opening(self, nodes: Iterable[NodeId]) -> Generator[None]:
+        """Offer closed nodes while a search lasts; what is changed within stands."""
+        number = self.open(nodes)
+        try:
+            yield
+        finally:
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        self.undo(number)
+        if self.checkpoint() == number + 1:
+            self.commit(number)
+
+    def _keep(self, nodes: Sequence[NodeId]) -> None:
+        for node_id in nodes:
+            self.capacity.keep(node_id)
+
+    def _unkeep(self, nodes: Sequence[NodeId]) -> None:
+        for node_id in nodes:
+            self.capacity.unkeep(node_id)
+
+    def _close(self, nodes: Sequence[NodeId]) -> None:
+        for node_id in nodes:
+            self.capacity.set_open(node_id, False)
 
 
 def _is_choosy(shape: Shape) -> bool:

@@ -16,8 +16,7 @@ from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.reclaim import Level, Own, Reclaim, priced
 from tenfold.decide.place.govern.tree import Team
 from tenfold.decide.place.govern.why_settled import Settled
-from tenfold.fleet.capacity import Slots
-from tenfold.model.job import WHOLE, Job, Shape
+from tenfold.model.job import WHOLE, Job
 from tenfold.model.units import Millis
 from tenfold.study.why_changes import MoveJobs, NewSlots, StopJobs
 
@@ -34,13 +33,13 @@ class Overruling(Reclaim):
         books = settled.books
         at_once = replace(settled.govern, delay_ms=Millis(0))
         super().__init__(
-            at_once, books.tree, books.holdings, books.capacity, settled.view, settled.now_ms
+            at_once, books.tree, books.holdings, books.scratch, settled.view, settled.now_ms
         )
 
     def movable(self, job: Job, option: Option) -> list[Holding] | None:
         """Return small jobs without whom there would be room, cheapest first."""
         found = [each for each in self._willing() if len(each.slots) == 1]
-        givers = Givers(self._capacity, priced(self, found))
+        givers = Givers(self._scratch.capacity, priced(self, found))
         return givers.for_room(job.shape, option.accelerator)
 
     def _may_go(self, own: Own, levels: Iterable[Level]) -> Iterator[Holding]:
@@ -103,28 +102,19 @@ def _rehoused(
     books: Books, job: Job, option: Option, movers: Sequence[Holding]
 ) -> tuple[NewSlots, ...] | None:
     """Return new places for movers once a job has the room that they leave; None if too few."""
-    capacity = books.capacity
-    claimed: list[tuple[Slots, Shape]] = []
-    for each in movers:
-        capacity.give(each.slots, each.job.shape)
-    slots = capacity.claim_in(job.shape, option.accelerator)
+    scratch = books.scratch
     homes: list[NewSlots] = []
-    if slots is not None:
-        claimed.append((slots, job.shape))
+    with scratch.trial():
+        for each in movers:
+            scratch.release(each.slots, each.job.shape)
+        if scratch.claim_in(job.shape, option.accelerator) is None:
+            return None
         for each in sorted(movers, key=_largest_first):
             # A type that costs its team more than it holds now would pass a quota.
-            accelerator = type_of(books, each)
-            home = capacity.claim_in(each.job.shape, accelerator)
+            home = scratch.claim_in(each.job.shape, type_of(books, each))
             if home is None:
-                break
-            claimed.append((home, each.job.shape))
+                return None
             homes.append(NewSlots(each.job.id, home))
-    for taken, shape in reversed(claimed):
-        capacity.give(taken, shape)
-    for each in movers:
-        capacity.take(each.slots, each.job.shape)
-    if len(homes) < len(movers):
-        return None
     held = books.holdings.held
     return tuple(home for home in homes if home.slots != held[home.job_id].slots)
 

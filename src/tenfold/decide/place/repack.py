@@ -12,8 +12,9 @@ from math import inf
 from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.ranking import Holder
 from tenfold.decide.place.rankings import ShortestRemaining
-from tenfold.fleet.capacity import Bank, Capacity, Slots
+from tenfold.fleet.capacity import Bank, Capacity
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
+from tenfold.fleet.scratch import Scratch
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.events import (
@@ -73,7 +74,7 @@ class RepackPlacer:
         if may_stop := self._stopped_ms < self._latest_ms:
             stops = [holder for job_id, holder in self._held.items() if job_id not in kept]
             stops.sort(key=lambda holder: (holder.job.submitted_ms, holder.job.seq))
-        if may_stop and self._room_for(chosen, stops) is None:
+        if may_stop and not self._have_room(chosen, stops):
             settled = [each for each in kept.values() if not self._is_fixed(view, each)]
             moves = self._in_the_way(settled, chosen, stops)
             actions += [self._stop(holder, "moved") for holder in moves]
@@ -235,53 +236,34 @@ class RepackPlacer:
                 return True
         return False
 
-    def _room_for(self, chosen: Sequence[Job], stops: Sequence[Holder]) -> list[Slots] | None:
-        """Return room for the chosen once the others have stopped; nothing is taken."""
-        self._give(stops)
-        taken: list[tuple[Slots, Shape]] = []
-        for job in chosen:
-            if (slots := self._capacity.claim(job.shape)) is None:
-                break
-            taken.append((slots, job.shape))
-        for slots, shape in taken:
-            self._capacity.give(slots, shape)
-        self._take(stops)
-        return [slots for slots, _ in taken] if len(taken) == len(chosen) else None
+    def _have_room(self, chosen: Sequence[Job], stops: Sequence[Holder]) -> bool:
+        """Return whether the chosen all fit once the others have stopped."""
+        scratch = Scratch(self._capacity)
+        with scratch.trial():
+            for holder in stops:
+                scratch.release(holder.slots, holder.job.shape)
+            return all(scratch.claim(job.shape) is not None for job in chosen)
 
     def _in_the_way(
-        self, kept: Iterable[Holder], chosen: Sequence[Job], stops: Sequence[Holder]
+        self, kept: Sequence[Holder], chosen: Sequence[Job], stops: Sequence[Holder]
     ) -> list[Holder]:
         """Pack everybody again, largest first, and return those who end up elsewhere."""
-        kept = list(kept)
-        self._give([*stops, *kept])
-        capacity = self._capacity
-        taken: list[tuple[Slots, Shape]] = []
+        scratch = Scratch(self._capacity)
         moved: list[Holder] = []
         everyone: list[Holder | Job] = [*kept, *chosen]
         everyone.sort(key=lambda one: -(one.gpus if isinstance(one, Holder) else one.shape.gpus))
-        for one in everyone:
-            shape = one.job.shape if isinstance(one, Holder) else one.shape
-            if isinstance(one, Holder) and capacity.has(one.slots, shape):
-                slots = one.slots
-                capacity.take(slots, shape)
-            else:
-                slots = capacity.claim(shape)
-                if isinstance(one, Holder):
+        with scratch.trial():
+            for holder in (*stops, *kept):
+                scratch.release(holder.slots, holder.job.shape)
+            for one in everyone:
+                if not isinstance(one, Holder):
+                    scratch.claim(one.shape)
+                elif self._capacity.has(one.slots, one.job.shape):
+                    scratch.allocate(one.slots, one.job.shape)
+                else:
+                    scratch.claim(one.job.shape)
                     moved.append(one)
-            if slots is not None:
-                taken.append((slots, shape))
-        for slots, shape in taken:
-            capacity.give(slots, shape)
-        self._take([*stops, *kept])
         return moved
-
-    def _give(self, holders: Iterable[Holder]) -> None:
-        for holder in holders:
-            self._capacity.give(holder.slots, holder.job.shape)
-
-    def _take(self, holders: Iterable[Holder]) -> None:
-        for holder in holders:
-            self._capacity.take(holder.slots, holder.job.shape)
 
     def _stop(self, holder: Holder, cause: StopCause) -> StopJob:
         holder.stopping = True

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tenfold.decide.place.slurm_select import Usable, choose
 from tenfold.fleet.capacity import Capacity, Slots
+from tenfold.fleet.scratch import Scratch
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Shape
 from tenfold.model.units import SECOND, Millis
@@ -129,19 +130,15 @@ class BackfillPass:
         slots = choose(capacity, shape, usable)
         if slots is not None:
             return self._now_ms, slots
-        given: list[Ending] = []
-        found: tuple[int, Slots] | None = None
-        for group in self._groups(usable):
-            for one in group:
-                capacity.give(one.slots, one.shape)
-            given += group
-            slots = choose(capacity, shape, usable)
-            if slots is not None:
-                found = group[-1].at_ms, slots
-                break
-        for one in given:
-            capacity.take(one.slots, one.shape)
-        return found
+        scratch = Scratch(capacity)
+        with scratch.trial():
+            for group in self._groups(usable):
+                for one in group:
+                    scratch.release(one.slots, one.shape)
+                slots = choose(capacity, shape, usable)
+                if slots is not None:
+                    return group[-1].at_ms, slots
+        return None
 
     def _groups(self, usable: Usable) -> Iterator[list[Ending]]:
         """Yield the running jobs on these nodes by end, in steps that double.

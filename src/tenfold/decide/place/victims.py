@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from tenfold.decide.place.ranking import Holder
 from tenfold.decide.place.victims_counted import CountedSearch
 from tenfold.fleet.capacity import Bank, Capacity, Seat
+from tenfold.fleet.scratch import Scratch
 from tenfold.model.job import Shape
 
 
@@ -86,12 +87,9 @@ def _needed(
 
 
 def _fits_without(capacity: Capacity, shape: Shape, victims: list[Holder]) -> bool:
-    """Try it on the index and put everything back."""
-    for victim in victims:
-        capacity.give(victim.slots, victim.job.shape)
-    slots = capacity.claim(shape)
-    if slots is not None:
-        capacity.give(slots, shape)
-    for victim in victims:
-        capacity.take(victim.slots, victim.job.shape)
-    return slots is not None
+    """Return whether a shape finds room once these are gone."""
+    scratch = Scratch(capacity)
+    with scratch.trial():
+        for victim in victims:
+            scratch.release(victim.slots, victim.job.shape)
+        return scratch.claim(shape) is not None

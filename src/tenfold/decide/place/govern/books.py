@@ -6,6 +6,7 @@ from tenfold.decide.place.govern.holdings import Holding, Holdings, made_holding
 from tenfold.decide.place.govern.lately import lately
 from tenfold.decide.place.govern.lines import Class, Lines, Option
 from tenfold.decide.place.govern.owing import Owing
+from tenfold.decide.place.govern.scratch import QuotaScratch
 from tenfold.decide.place.govern.tree import Obstacle, Team, Tree
 from tenfold.decide.place.govern.waiting import Trait
 from tenfold.decide.place.govern.windows import Windows
@@ -41,6 +42,8 @@ class Books:
         if govern.fair_share == "decayed":
             self.tree.remember(lately(view, govern.half_life_ms))
         self.capacity = TopologyCapacity.of(view)
+        self.scratch = QuotaScratch(self.capacity, self.tree)
+        """What a search changes; nothing is left on it between two searches."""
         self.holdings = Holdings(govern, self.tree)
         self.owing = Owing(self.tree, self.holdings, preempts=govern.preempts)
         self.lines = Lines(self.tree, self.owing)

@@ -14,7 +14,7 @@ from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.reclaim import priced
 from tenfold.decide.place.govern.upkeep import claim
 from tenfold.fleet.capacity import Slots
-from tenfold.model.job import Job, Shape
+from tenfold.model.job import Job
 from tenfold.model.units import Millis
 
 if TYPE_CHECKING:
@@ -72,26 +72,20 @@ def _may_move(walk: "Walk", holding: Holding) -> bool:
 
 def _tried(walk: "Walk", job: Job, option: Option, movers: Sequence[Holding]) -> Slots | None:
     """Return the room of a gang if all movers find another place once it has it."""
-    books, capacity = walk.books, walk.books.capacity
-    taken: list[tuple[Slots, Shape]] = []
-    for each in movers:
-        capacity.give(each.slots, each.job.shape)
-    slots = claim(walk, job.shape, job, option)
-    if slots is not None:
-        taken.append((slots, job.shape))
+    books, scratch = walk.books, walk.books.scratch
+    with scratch.trial():
+        for each in movers:
+            scratch.release(each.slots, each.job.shape)
+        slots = scratch.claimed(claim(walk, job.shape, job, option), job.shape)
+        if slots is None:
+            return None
         for each in sorted(movers, key=_arrival):
-            options = books.options(each.job.shape)
-            homes = (claim(walk, each.job.shape, each.job, one) for one in options)
+            shape, options = each.job.shape, books.options(each.job.shape)
+            homes = (claim(walk, shape, each.job, one) for one in options)
             home = next((one for one in homes if one is not None), None)
-            if home is None:
-                slots = None
-                break
-            taken.append((home, each.job.shape))
-    for held, shape in reversed(taken):
-        capacity.give(held, shape)
-    for each in movers:
-        capacity.take(each.slots, each.job.shape)
-    return slots
+            if scratch.claimed(home, shape) is None:
+                return None
+        return slots
 
 
 def _arrival(holding: Holding) -> tuple[int, int]:

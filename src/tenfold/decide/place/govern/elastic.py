@@ -65,21 +65,17 @@ def grow(walk: "Walk") -> None:
 
 def shrink(walk: "Walk", shape: Shape, option: "Option") -> Slots | None:
     """Shrink elastic jobs just until a shape finds room, and return that; None if none does."""
-    capacity = walk.books.capacity
+    scratch = walk.books.scratch
     shrunk: dict[Run, Slots] = {}
-    given: list[tuple[Slots, Shape]] = []
     found: Slots | None = None
-    for run, slots in _steps(walk):
-        surplus = _difference(shrunk.get(run, run.slots), slots)
-        capacity.give(surplus, run.job.shape)
-        given.append((surplus, run.job.shape))
-        shrunk[run] = slots
-        found = capacity.claim_in(shape, option.accelerator)
-        if found is not None:
-            capacity.give(found, shape)
-            break
-    for surplus, whose in given:
-        capacity.take(surplus, whose)
+    with scratch.trial():
+        for run, slots in _steps(walk):
+            surplus = _difference(shrunk.get(run, run.slots), slots)
+            scratch.release(surplus, run.job.shape)
+            shrunk[run] = slots
+            found = scratch.claim_in(shape, option.accelerator)
+            if found is not None:
+                break
     if found is None:
         return None
     for run, slots in shrunk.items():

@@ -6,12 +6,12 @@ be stopped when the promise comes due. A promise is a fact of the journal: a con
 starts again keeps it, and a gang keeps the place that it was promised.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
 from tenfold.fleet.capacity import Bank, Seat, Slots
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology import TopologyCapacity, TopologyScratch
 from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Job, Promise, Shape
@@ -47,19 +47,23 @@ class Leaving:
             ends.setdefault(node_id, []).append((at_ms, 1))
         return ends
 
-    def first(self, capacity: TopologyCapacity, is_so: Callable[[], bool]) -> Millis | None:
+    def first(self, scratch: TopologyScratch, is_so: Callable[[], bool]) -> Millis | None:
         """Return when something is so that needs room, as one after the other leaves."""
         in_order = self.in_order
         gone, low, high = 0, 0, len(in_order)
         # Who has left is counted on the index itself: halving moves each of them about twice.
+        nobody_gone = scratch.checkpoint()
         while low <= high:
             middle = (low + high) // 2
-            gone = _move(capacity, in_order, gone, middle)
+            for _, holding in in_order[gone:middle]:
+                scratch.release(holding.slots, holding.job.shape)
+            scratch.rollback(nobody_gone + middle)
+            gone = middle
             if is_so():
                 high = middle - 1
             else:
                 low = middle + 1
-        _move(capacity, in_order, gone, 0)
+        scratch.rollback(nobody_gone)
         if low > len(in_order):
             return None
         return Millis(in_order[low - 1][0]) if low else self.now_ms
@@ -68,17 +72,6 @@ class Leaving:
 def _leaves(pair: tuple[int, Holding]) -> tuple[int, int, int]:
     at_ms, holding = pair
     return at_ms, holding.job.submitted_ms, holding.job.seq
-
-
-def _move(
-    capacity: TopologyCapacity, in_order: Sequence[tuple[int, Holding]], gone: int, to: int
-) -> int:
-    """Let the first so many be gone, and the others be back."""
-    for _, holding in in_order[gone:to]:
-        capacity.give(holding.slots, holding.job.shape)
-    for _, holding in in_order[to:gone]:
-        capacity.take(holding.slots, holding.job.shape)
-    return to
 
 
 def end_ms(holding: Holding, now_ms: Millis) -> int:
@@ -92,20 +85,21 @@ def end_ms(holding: Holding, now_ms: Millis) -> int:
 
 
 def plan_promise(
-    capacity: TopologyCapacity,
+    scratch: TopologyScratch,
     shape: Shape,
     accelerators: Iterable[str],
     leaving: Leaving,
     busy: Mapping[NodeId, None],
 ) -> tuple[Slots, Millis] | None:
     """Return the slots that a gang is expected to get first, on nodes not busy, and when."""
+    capacity = scratch.capacity
     best: tuple[Slots, Millis] | None = None
     for accelerator in accelerators:
         seats = capacity.seats_in(shape, accelerator)
         if _is_plain(shape, seats):
             plans = [_in_bank(capacity, seat, shape, leaving, busy) for seat in seats]
         else:
-            plans = [_by_trial(capacity, shape, accelerator, leaving, busy)]
+            plans = [_by_trial(scratch, shape, accelerator, leaving, busy)]
         for plan in plans:
             if plan is not None and (best is None or plan[1] < best[1]):
                 best = plan
@@ -113,10 +107,10 @@ def plan_promise(
 
 
 def start_ms_of(
-    capacity: TopologyCapacity, slots: Slots, shape: Shape, leaving: Leaving
+    scratch: TopologyScratch, slots: Slots, shape: Shape, leaving: Leaving
 ) -> Millis | None:
     """Return when the slots of a promise are expected to be free; None where they never are."""
-    return leaving.first(capacity, lambda: capacity.has_kept(slots, shape))
+    return leaving.first(scratch, lambda: scratch.capacity.has_kept(slots, shape))
 
 
 def ends_in_time(job: Job, promise: Promise, now_ms: Millis, least_ms: int) -> bool:
@@ -143,7 +137,7 @@ def _is_plain(shape: Shape, seats: Iterable[Seat]) -> bool:
 
 
 def _by_trial(
-    capacity: TopologyCapacity,
+    scratch: TopologyScratch,
     shape: Shape,
     accelerator: str,
     leaving: Leaving,
@@ -153,18 +147,14 @@ def _by_trial(
     found: list[Slots] = []
 
     def fits() -> bool:
-        slots = capacity.claim_in(shape, accelerator)
-        if slots is None:
-            return False
-        capacity.give(slots, shape)
-        found.append(slots)
-        return True
+        with scratch.trial():
+            slots = scratch.claim_in(shape, accelerator)
+        if slots is not None:
+            found.append(slots)
+        return slots is not None
 
-    for node_id in busy:
-        capacity.keep(node_id)
-    start_ms = leaving.first(capacity, fits)
-    for node_id in busy:
-        capacity.unkeep(node_id)
+    with scratch.hiding(list(busy)):
+        start_ms = leaving.first(scratch, fits)
     # The last time that it fitted is the earliest: halving goes on below each success.
     return None if start_ms is None else (found[-1], start_ms)
 

@@ -102,7 +102,7 @@ class Promising:
                 return
             coming = dict.fromkeys(books.windows.coming_for(cls.line[0][2], now_ms))
             types = self._owed_types(cls)
-            plan = plan_promise(books.capacity, cls.shape, types, leaving, busy | coming)
+            plan = plan_promise(books.scratch, cls.shape, types, leaving, busy | coming)
             if plan is None:
                 continue
             slots, start_ms = plan
@@ -221,7 +221,7 @@ class Promising:
         # The room of those who are being stopped counts as free already.
         holders = (each for each in books.holdings.held.values() if not each.stopping)
         leaving = Leaving(holders, self._now_ms)
-        start_ms = start_ms_of(books.capacity, promise.slots, job.shape, leaving)
+        start_ms = start_ms_of(books.scratch, promise.slots, job.shape, leaving)
         if start_ms is None:
             books.enter(job)
             self._walk.actions.append(withdrawn(job, promise, self._now_ms))
@@ -262,13 +262,11 @@ class Promising:
 
     def _fits_without(self, late: list[Holding], promised: Promised) -> bool:
         """Return whether a promised gang would find its room if these were gone."""
-        capacity = self._books.capacity
-        for holding in late:
-            capacity.give(holding.slots, holding.job.shape)
-        fits = capacity.has_kept(promised.promise.slots, promised.job.shape)
-        for holding in late:
-            capacity.take(holding.slots, holding.job.shape)
-        return fits
+        scratch = self._books.scratch
+        with scratch.trial():
+            for holding in late:
+                scratch.release(holding.slots, holding.job.shape)
+            return scratch.capacity.has_kept(promised.promise.slots, promised.job.shape)
 
     def go_on(self, promised: Promised, slots: Slots) -> None:
         """Keep a promise on, or promise the room instead that the gang is to get before."""

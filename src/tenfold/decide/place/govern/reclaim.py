@@ -17,9 +17,9 @@ from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.givers import Givers, Priced
 from tenfold.decide.place.govern.holdings import PLAIN, Holding, Holdings, lost_ms
 from tenfold.decide.place.govern.lines import Option
+from tenfold.decide.place.govern.scratch import QuotaScratch
 from tenfold.decide.place.govern.tree import Team, Tree
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
-from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.govern import Govern
 from tenfold.model.job import Job, Shape
 from tenfold.model.units import Millis
@@ -46,14 +46,14 @@ class Reclaim:
         govern: Govern,
         tree: Tree,
         holdings: Holdings,
-        capacity: TopologyCapacity,
+        scratch: QuotaScratch,
         view: FleetView,
         now_ms: Millis,
     ) -> None:
         self._govern = govern
         self._tree = tree
         self._holdings = holdings
-        self._capacity = capacity
+        self._scratch = scratch
         self._view = view
         self._now_ms = now_ms
         self._borrowed: dict[Team, list[Holding]] = {}
@@ -69,7 +69,7 @@ class Reclaim:
         if not givers.priced:
             return None
         within = own.within if own.holdings else ()
-        trial = Trial(self._tree, self._capacity, job.shape, team, option, within)
+        trial = Trial(self._tree, self._scratch, job.shape, team, option, within)
         return trial.fewest(givers)
 
     def gone(self, holding: Holding) -> None:
@@ -119,7 +119,7 @@ class Reclaim:
         givers = self._givers.get(key)
         if givers is None:
             found = self._may_go(own, levels)
-            givers = self._givers[key] = Givers(self._capacity, priced(self, found))
+            givers = self._givers[key] = Givers(self._scratch.capacity, priced(self, found))
         return givers
 
     def _may_go(self, own: Own, levels: Iterable[Level]) -> Iterator[Holding]:
@@ -172,7 +172,7 @@ class Trial:
     def __init__(
         self,
         tree: Tree,
-        capacity: TopologyCapacity,
+        scratch: QuotaScratch,
         shape: Shape,
         team: Team,
         option: Option,
@@ -180,24 +180,24 @@ class Trial:
     ) -> None:
         self._within = within
         self._tree = tree
-        self._capacity = capacity
+        self._scratch = scratch
         self._shape = shape
         self._team = team
         self._option = option
         self._away: dict[int, Holding] = {}
+        self._changes: dict[int, int] = {}
+        """Of those who are away, the numbers of the changes to undo."""
         self._is_tight = False
         """Whether it is known that nobody was sent in vain."""
 
     def fewest(self, givers: Givers) -> list[Holding] | None:
         """Return a cheap few whose going lets the job start, none of them in vain."""
-        try:
+        with self._scratch.trial():
             if not self._send_enough(givers):
                 return None
             if not self._is_tight:
                 self._let_off(sorted(self._away.values(), key=givers.rank, reverse=True))
             return sorted(self._away.values(), key=givers.rank)
-        finally:
-            self._back(list(self._away.values()))
 
     def _send_enough(self, givers: Givers) -> bool:
         """Send whoever must go for room, and then for quotas; False where that is no help."""
@@ -257,14 +257,12 @@ class Trial:
     def _send(self, those: Iterable[Holding]) -> None:
         for each in those:
             self._away[id(each)] = each
-            self._tree.add(each.team, each.amounts, -1)
-            self._capacity.give(each.slots, each.job.shape)
+            self._changes[id(each)] = self._scratch.evict(each)
 
     def _back(self, those: Iterable[Holding]) -> None:
         for each in those:
             del self._away[id(each)]
-            self._capacity.take(each.slots, each.job.shape)
-            self._tree.add(each.team, each.amounts, 1)
+            self._scratch.undo(self._changes.pop(id(each)))
 
     def _limit(self) -> Team | None:
         """Return the team whose limit or quota is in the way."""
@@ -282,7 +280,4 @@ class Trial:
         return self._limit() is None and self._has_room()
 
     def _has_room(self) -> bool:
-        slots = self._capacity.claim_in(self._shape, self._option.accelerator)
-        if slots is not None:
-            self._capacity.give(slots, self._shape)
-        return slots is not None
+        return self._scratch.fits_in(self._shape, self._option.accelerator)

@@ -288,7 +288,7 @@ class Walk:
         if self._reclaim is None:
             books = self.books
             self._reclaim = Reclaim(
-                books.govern, books.tree, books.holdings, books.capacity, self.view, self.now_ms
+                books.govern, books.tree, books.holdings, books.scratch, self.view, self.now_ms
             )
         return self._reclaim
 
