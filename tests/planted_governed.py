@@ -7,13 +7,14 @@ import pytest
 from msgspec.structs import replace
 
 from planted_bugs import ASSERTED, FRESH, MISSING, Planted
-from tenfold.decide.place.govern import admission, promising, reclaim, walk
+from tenfold.decide.place.govern import admission, reclaim, reservations, scheduling_pass
 from tenfold.decide.place.govern.admission import Admission
 from tenfold.decide.place.govern.holdings import Holding, Holdings
 from tenfold.decide.place.govern.placer import GovernedPlacer
 from tenfold.decide.place.govern.reclaim import Reclaim
+from tenfold.decide.place.govern.scheduling_pass import SchedulingPass
+from tenfold.decide.place.govern.scratch import QuotaScratch
 from tenfold.decide.place.govern.tree import Tree
-from tenfold.decide.place.govern.walk import Walk
 from tenfold.fleet import topology
 from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.model.actions import ResizeJob
@@ -65,11 +66,11 @@ def one_too_many_is_stopped(patch: pytest.MonkeyPatch) -> None:
 
 
 def holes_are_open_to_all(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(promising, "ends_in_time", lambda *_: True)
+    patch.setattr(reservations, "ends_in_time", lambda *_: True)
 
 
 def broken_gangs_queue(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(walk, "is_repair", lambda *_: False)
+    patch.setattr(scheduling_pass, "is_repair", lambda *_: False)
 
 
 def quota_is_not_given_back(patch: pytest.MonkeyPatch) -> None:
@@ -129,7 +130,11 @@ def arrays_have_no_most(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_gives_way(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Walk, "_displace", lambda *_: None)
+    patch.setattr(SchedulingPass, "_displace", lambda *_: None)
+
+
+def a_rollback_forgets_evictions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(QuotaScratch, "_reinstate", lambda *_: None)
 
 
 VAIN, QUOTA, OWED = "nobody-is-stopped-in-vain", "quotas-are-kept", "who-is-owed-room-gets-it"
@@ -152,5 +157,6 @@ GOVERNED_BUGS = tuple(
         ("nobody is at home", nobody_is_at_home, ("only-who-owes-room-is-stopped",)),
         ("arrays have no most", arrays_have_no_most, ("arrays-keep-to-their-most", MISSING)),
         ("nobody gives way", nobody_gives_way, (OWED, FRESH)),
+        ("rollback forgets evictions", a_rollback_forgets_evictions, (FRESH,)),
     )
 )

@@ -10,6 +10,7 @@ the index as it was, and one of them may also be undone out of order.
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.model.job import Shape
@@ -17,12 +18,14 @@ from tenfold.model.job import Shape
 Change = tuple[Callable[..., object], tuple[object, ...]]
 """How to undo one change: what to call, and with what."""
 
+Index_co = TypeVar("Index_co", bound=Capacity, covariant=True)
 
-class Scratch:
+
+class Scratch(Generic[Index_co]):
     """The changes to one index that may still be undone, oldest first."""
 
-    def __init__(self, capacity: Capacity) -> None:
-        self._index = capacity
+    def __init__(self, capacity: Index_co) -> None:
+        self.capacity = capacity
         self._log: list[Change | None] = []
         """None where a change was undone out of order."""
 
@@ -62,23 +65,27 @@ class Scratch:
 
     def allocate(self, slots: Slots, shape: Shape) -> int:
         """Take these very slots, and return the number of the change."""
-        self._index.take(slots, shape)
-        return self.record(self._index.give, slots, shape)
+        self.capacity.take(slots, shape)
+        return self.record(self.capacity.give, slots, shape)
 
     def release(self, slots: Slots, shape: Shape) -> int:
         """Give slots back, and return the number of the change."""
-        self._index.give(slots, shape)
-        return self.record(self._index.take, slots, shape)
+        self.capacity.give(slots, shape)
+        return self.record(self.capacity.take, slots, shape)
 
     def claim(self, shape: Shape) -> Slots | None:
         """Take the best room for a whole gang, or return None and take nothing."""
-        return self.claimed(self._index.claim(shape), shape)
+        return self.claimed(self.capacity.claim(shape), shape)
 
     def claimed(self, slots: Slots | None, shape: Shape) -> Slots | None:
         """Record that slots, if any were found, have just been taken."""
         if slots is not None:
-            self.record(self._index.give, slots, shape)
+            self.pipeline(slots, shape)
         return slots
+
+    def pipeline(self, slots: Slots, shape: Shape) -> int:
+        """Record that slots have just been taken for a start that cannot be ordered yet."""
+        return self.record(self.capacity.give, slots, shape)
 
     def record(self, undo: Callable[..., object], *given: object) -> int:
         """Record how to undo a change that was made, and return its number."""

@@ -285,12 +285,8 @@ class TopologyCapacity(Capacity):
             return scratch.claim(shape) is not None
 
 
-class TopologyScratch(Scratch):
+class TopologyScratch(Scratch[TopologyCapacity]):
     """Tentative changes to an index that knows domains, and to which nodes it offers."""
-
-    def __init__(self, capacity: TopologyCapacity) -> None:
-        super().__init__(capacity)
-        self.capacity = capacity
 
     def claim_in(self, shape: Shape, accelerator: str) -> Slots | None:
         """Take room on nodes with one type of accelerator, or return None and take nothing."""

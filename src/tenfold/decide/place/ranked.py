@@ -7,13 +7,14 @@ then the room to come is kept for those it was made for.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tenfold.decide.place.coming import Coming
 from tenfold.decide.place.ranking import NEVER, Holder, Ranking, level_at
+from tenfold.decide.place.releasing import ReleasingCapacity
 from tenfold.decide.place.standing import Standing
 from tenfold.decide.place.victims import choose_victims
 from tenfold.decide.place.waiting import Best, Waiting
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
+from tenfold.fleet.scratch import Scratch
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.events import (
@@ -216,8 +217,11 @@ class RankedPlacer:
         """Offer room to heads in order of turn, from the best on, until no shape can use any."""
         waiting, standing, capacity = self._waiting, self._standing, self._capacity
         actions: list[Action] = []
-        reserved: list[tuple[Job, Slots]] = []
-        coming = Coming(capacity, standing.stopping.values())
+        pipelined: list[tuple[Job, Slots, int]] = []
+        scratch = Scratch(capacity)
+        releasing = ReleasingCapacity(scratch)
+        for holder in standing.stopping.values():
+            releasing.release(holder)
         while (head := best or waiting.best()) is not None:
             best, (each, group) = None, head
             job = group.line[0][3]
@@ -227,7 +231,7 @@ class RankedPlacer:
             slots = capacity.claim(job.shape)
             if slots is None and self._ranking.preempts:
                 candidates = self._candidates(view, group.turn, now_ms)
-                slots = self._displace(job, candidates, coming, actions)
+                slots = self._displace(job, candidates, releasing, actions)
             if slots is None:
                 if each.holdable or capacity.could_hold(job.shape):
                     each.holdable = each.parked = True
@@ -239,16 +243,16 @@ class RankedPlacer:
                     actions.append(RefuseJob(job.id, never_fits(capacity, job.shape)))
                 continue
             waiting.leave(each, group)
-            if coming.needed_by(slots, job.shape):
-                reserved.append((job, slots))
+            if releasing.needed_by(slots, job.shape):
+                pipelined.append((job, slots, scratch.pipeline(slots, job.shape)))
             else:
                 self._hold(view, job, slots, now_ms)
                 actions.append(StartJob(job.id, slots))
-        for job, slots in reserved:
-            capacity.give(slots, job.shape)
+        for job, slots, change in pipelined:
+            scratch.undo(change)
             self._offer(slots)
             waiting.add(job, view.past.get(job.id, NEVER_RAN), capacity)
-        coming.take_back()
+        scratch.rollback()
         return actions
 
     def _next_review_ms(self) -> int:
@@ -287,7 +291,11 @@ class RankedPlacer:
                 yield holder
 
     def _displace(
-        self, job: Job, candidates: Iterator[Holder], coming: Coming, actions: list[Action]
+        self,
+        job: Job,
+        candidates: Iterator[Holder],
+        releasing: ReleasingCapacity,
+        actions: list[Action],
     ) -> Slots | None:
         """Order the stops that make room for a job, and return the room to come."""
         standing, shape = self._standing, job.shape
@@ -296,7 +304,7 @@ class RankedPlacer:
             return None
         for holder in victims:
             standing.stop(holder)
-            coming.lend(holder)
+            releasing.release(holder)
             why = f"job `{job.id}` goes first under `{self.name}` and needs its room"
             actions.append(StopJob(holder.job.id, "preempted", Reason("gave-way", why)))
         return self._capacity.claim(shape)

@@ -202,11 +202,20 @@ class Books:
     def count(self, team: Team, amounts: Amounts, sign: int) -> None:
         """Count that a team holds more (1) or less (-1), which changes its turn."""
         self.tree.add(team, amounts, sign)
+        if sign < 0:
+            self.holds_less(team)
+        else:
+            self.holds_more(team)
+
+    def holds_less(self, team: Team) -> None:
+        """Let those try again for whom it counts that a team holds less."""
         if self.lines.count:
-            if sign < 0:
-                self.lines.gave_back(team)
-            else:
-                self.lines.touch(team)
+            self.lines.gave_back(team)
+
+    def holds_more(self, team: Team) -> None:
+        """Note that a team holds more, which changes its turn."""
+        if self.lines.count:
+            self.lines.touch(team)
 
     def keep(self, slots: Slots) -> None:
         """Hide nodes from all but those they are kept for."""
@@ -231,6 +240,19 @@ class Books:
         del self.promised[promised.job.id]
         self.count(promised.cls.team, promised.amounts, -1)
         self.unkeep(promised.promise.slots)
+
+    def suspend(self, promised: Promised) -> int:
+        """Forget a promise for now, and return the number of the change on the scratch.
+
+        Whoever was let try again because of it is not called back: to look twice does no harm.
+        """
+        self.unpromise(promised)
+        return self.scratch.record(self._resume, promised)
+
+    def _resume(self, promised: Promised) -> None:
+        self.promised[promised.job.id] = promised
+        self.count(promised.cls.team, promised.amounts, 1)
+        self.keep(promised.promise.slots)
 
 
 def milli_on(seat: Seat) -> int:

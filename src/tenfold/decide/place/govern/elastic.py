@@ -1,11 +1,13 @@
 """Elastic jobs: they start with what there is, grow when nobody waits, and shrink first."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.holdings import Holding
+from tenfold.decide.place.govern.lines import Option
+from tenfold.decide.place.govern.session import Session
 from tenfold.fleet.capacity import Slots
 from tenfold.model.actions import ResizeJob
 from tenfold.model.job import Run, Shape, Slot
@@ -13,11 +15,6 @@ from tenfold.model.reason import Reason
 from tenfold.model.terms import Terms
 from tenfold.model.units import MINUTE
 from tenfold.model.where import Level
-
-if TYPE_CHECKING:
-    from tenfold.decide.place.govern.books import Books
-    from tenfold.decide.place.govern.lines import Option
-    from tenfold.decide.place.govern.walk import Walk
 
 GROW_MS = 10 * MINUTE
 """Elastic jobs grow at multiples of this: a resize costs them a restart."""
@@ -43,33 +40,33 @@ def gpus_of(slots: Slots) -> int:
     return sum(slot.gpus for slot in slots)
 
 
-def grow(walk: "Walk") -> None:
+def grow(session: Session) -> None:
     """Let elastic jobs take what nobody waits for."""
-    books, now_ms = walk.books, walk.now_ms
+    books, now_ms = session.books, session.now_ms
     if not books.holdings.elastic or books.resizing:
         return
-    running = walk.view.running
+    running = session.view.running
     runs = [running[job_id] for job_id in books.holdings.elastic if job_id in running]
     small = [run for run in runs if _may_grow(run, books)]
     if not small:
         return
     if now_ms % GROW_MS:
-        walk.wakes.append(now_ms - now_ms % GROW_MS + GROW_MS)
+        session.wakes.append(now_ms - now_ms % GROW_MS + GROW_MS)
         return
     for run in sorted(small, key=_started):
         slots = _grown(books, run)
         if slots is not None:
-            walk.actions.append(ResizeJob(run.job.id, slots, GROWN))
-    walk.wakes.append(now_ms + GROW_MS)
+            session.actions.append(ResizeJob(run.job.id, slots, GROWN))
+    session.wakes.append(now_ms + GROW_MS)
 
 
-def shrink(walk: "Walk", shape: Shape, option: "Option") -> Slots | None:
+def shrink(session: Session, shape: Shape, option: Option) -> Slots | None:
     """Shrink elastic jobs just until a shape finds room, and return that; None if none does."""
-    scratch = walk.books.scratch
+    scratch = session.books.scratch
     shrunk: dict[Run, Slots] = {}
     found: Slots | None = None
     with scratch.trial():
-        for run, slots in _steps(walk):
+        for run, slots in _steps(session):
             surplus = _difference(shrunk.get(run, run.slots), slots)
             scratch.release(surplus, run.job.shape)
             shrunk[run] = slots
@@ -80,14 +77,14 @@ def shrink(walk: "Walk", shape: Shape, option: "Option") -> Slots | None:
         return None
     for run, slots in shrunk.items():
         why = Reason("shrunk", f"a waiting job needs {option.accelerator or 'its'} GPUs")
-        walk.actions.append(ResizeJob(run.job.id, slots, why))
+        session.actions.append(ResizeJob(run.job.id, slots, why))
     return found
 
 
-def _steps(walk: "Walk") -> Iterator[tuple[Run, Slots]]:
+def _steps(session: Session) -> Iterator[tuple[Run, Slots]]:
     """Yield elastic runs a step smaller each time, down to their least, the newest first."""
-    for holding in _shrinkable(walk):
-        run = walk.view.running[holding.job.id]
+    for holding in _shrinkable(session):
+        run = session.view.running[holding.job.id]
         least = _least(run)
         if len(run.slots) == 1:
             for gpus in range(run.slots[0].gpus - 1, least[0].gpus - 1, -1):
@@ -97,12 +94,12 @@ def _steps(walk: "Walk") -> Iterator[tuple[Run, Slots]]:
                 yield run, run.slots[:members]
 
 
-def _shrinkable(walk: "Walk") -> list[Holding]:
+def _shrinkable(session: Session) -> list[Holding]:
     """Return elastic holdings above their least, the newest first."""
-    running = walk.view.running
+    running = session.view.running
     found = [
         holding
-        for holding in walk.books.elastic()
+        for holding in session.books.elastic()
         if not holding.stopping
         and (run := running.get(holding.job.id)) is not None
         and run.becoming is None
@@ -133,7 +130,7 @@ def _difference(slots: Slots, fewer: Slots) -> Slots:
     )
 
 
-def _may_grow(run: Run, books: "Books") -> bool:
+def _may_grow(run: Run, books: Books) -> bool:
     terms = run.job.terms
     return (
         terms is not None
@@ -144,7 +141,7 @@ def _may_grow(run: Run, books: "Books") -> bool:
     )
 
 
-def _grown(books: "Books", run: Run) -> Slots | None:
+def _grown(books: Books, run: Run) -> Slots | None:
     """Return the slots of a run at its next size, taken; None where it cannot grow."""
     held = books.holdings.held[run.job.id]
     added = _added(books, run)
@@ -160,7 +157,7 @@ def _grown(books: "Books", run: Run) -> Slots | None:
     return (*run.slots, added)
 
 
-def _added(books: "Books", run: Run) -> Slot | None:
+def _added(books: Books, run: Run) -> Slot | None:
     """Return what a run takes next: more of its only node, or one more member beside the others."""
     terms, shape, first = run.job.terms, run.job.shape, run.slots[0]
     assert terms is not None

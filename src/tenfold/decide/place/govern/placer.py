@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tenfold.decide.place.govern.books import Books
+from tenfold.decide.place.govern.scheduling_pass import SchedulingPass
 from tenfold.decide.place.govern.tree import next_hours_ms
-from tenfold.decide.place.govern.walk import Walk
 from tenfold.decide.place.learned import epoch
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob
@@ -68,11 +68,11 @@ class GovernedPlacer:
         if len(fresh) > 1:
             fresh.sort(key=_arrival)
         self._version = view.version
-        walk = Walk(books, view, now_ms)
-        decision = walk.alone(fresh[0]) if len(fresh) == 1 else None
+        this = SchedulingPass(books, view, now_ms)
+        decision = this.alone(fresh[0]) if len(fresh) == 1 else None
         if decision is None:
-            walk.admit(fresh)
-            decision = walk.go()
+            this.admit(fresh)
+            decision = this.run()
         wake_ms, hours_ms = decision.wake_at_ms, self._hours_ms
         if hours_ms is None or not (view.pending or view.running or view.orders):
             return decision

@@ -1,44 +1,33 @@
-"""What is done whoever waits: idle sessions end, windows are cleared, claims keep off them."""
-
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+"""What is done whatever waits: idle interactive jobs end, and open windows are cleared."""
 
 from msgspec import UNSET
 
+from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
-from tenfold.decide.place.govern.lines import Option
-from tenfold.fleet.capacity import Slots
-from tenfold.model.actions import StopJob
-from tenfold.model.job import Job, Shape
+from tenfold.decide.place.govern.session import Session
+from tenfold.model.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, Millis
 
-if TYPE_CHECKING:
-    from tenfold.decide.place.govern.books import Books
-    from tenfold.decide.place.govern.walk import Walk
 
-
-def end_idle(walk: "Walk") -> None:
-    """End interactive sessions that have idled for too long; other jobs are only told of."""
-    for job_id, since_ms in walk.view.idle.items():
-        holding = walk.books.holdings.held.get(job_id)
+def end_idle(session: Session) -> None:
+    """End interactive jobs that have idled for too long; of others it is only recorded."""
+    for job_id, since_ms in session.view.idle.items():
+        holding = session.books.holdings.held.get(job_id)
         if holding is None or holding.stopping:
             continue
-        idle_ms = _idle_ms_most(holding.job, walk.books.govern.idle_ms)
+        idle_ms = _idle_ms_most(holding.job, session.books.govern.idle_ms)
         if idle_ms is None:
             continue
-        if walk.now_ms >= since_ms + idle_ms:
-            walk.books.holdings.stop(holding)
+        if session.now_ms >= since_ms + idle_ms:
             why = f"it has had nothing to do for {idle_ms / MINUTE:g} minutes"
-            walk.actions.append(StopJob(job_id, "idle", Reason("idle", why)))
-            walk.stops += 1
+            session.order_stop(holding, "idle", Reason("idle", why))
         else:
-            walk.wakes.append(since_ms + idle_ms)
+            session.wakes.append(since_ms + idle_ms)
 
 
 def _idle_ms_most(job: Job, allowed_ms: Millis | None) -> Millis | None:
-    """Return how long a session may idle: what is allowed, or less where it says so itself."""
+    """Return how long a job may idle: what is allowed, or less where it says so itself."""
     terms = job.terms or PLAIN
     if terms.kind != "interactive":
         return None
@@ -47,19 +36,17 @@ def _idle_ms_most(job: Job, allowed_ms: Millis | None) -> Millis | None:
     return terms.idle_ms if allowed_ms is None else min(terms.idle_ms, allowed_ms)
 
 
-def clear_windows(walk: "Walk") -> None:
+def clear_windows(session: Session) -> None:
     """Stop what runs where a window has opened for others, if it may be stopped."""
-    books = walk.books
+    books = session.books
     for node_id in books.windows.open:
         for holding in list(books.holdings.on(node_id)):
-            if books.windows.bars(node_id, holding.job) and _may_stop(walk, holding):
+            if books.windows.bars(node_id, holding.job) and _may_stop(session, holding):
                 why = Reason("window-open", f"node `{node_id}` is kept for a window")
-                books.holdings.stop(holding)
-                walk.actions.append(StopJob(holding.job.id, "preempted", why))
-                walk.stops += 1
+                session.order_stop(holding, "preempted", why)
 
 
-def never_between(books: "Books", job: Job) -> Reason | None:
+def never_between(books: Books, job: Job) -> Reason | None:
     """Return why windows never leave a job the time that it asks for, if they do not."""
     closed = books.windows.never_for(job) if books.govern.windows else ()
     if not closed or books.capacity.could_hold(job.shape, closed):
@@ -72,53 +59,11 @@ def never_between(books: "Books", job: Job) -> Reason | None:
     )
 
 
-def _may_stop(walk: "Walk", holding: Holding) -> bool:
-    run = walk.view.running.get(holding.job.id)
+def _may_stop(session: Session, holding: Holding) -> bool:
+    run = session.view.running.get(holding.job.id)
     return (
         (holding.job.terms or PLAIN).preemptible
         and not holding.stopping
         and run is not None
         and run.becoming is None
     )
-
-
-def claim(walk: "Walk", shape: Shape, job: Job, option: Option) -> Slots | None:
-    """Take room for a shape on nodes that no window keeps from the job."""
-    books, capacity = walk.books, walk.books.capacity
-    if not books.govern.windows:
-        return capacity.claim_in(shape, option.accelerator)
-    with open_to(walk, job):
-        slots = capacity.claim_in(shape, option.accelerator)
-        if slots is not None and books.windows.clashes(slots, job, walk.now_ms):
-            capacity.give(slots, shape)
-            with kept_from(walk, job):
-                slots = capacity.claim_in(shape, option.accelerator)
-    return slots
-
-
-@contextmanager
-def open_to(walk: "Walk", job: Job) -> Generator[None]:
-    """Offer the nodes of open windows that are for the team of a job."""
-    capacity, states = walk.books.capacity, walk.view.states
-    own = [
-        node_id
-        for node_id, team in walk.books.windows.open.items()
-        if team and team == job.team and states[node_id] == "up"
-    ]
-    for node_id in own:
-        capacity.set_open(node_id, True)
-    yield
-    for node_id in own:
-        capacity.set_open(node_id, False)
-
-
-@contextmanager
-def kept_from(walk: "Walk", job: Job) -> Generator[None]:
-    """Hide the nodes on which windows open before a job would be gone."""
-    capacity = walk.books.capacity
-    barred = walk.books.windows.coming_for(job, walk.now_ms)
-    for node_id in barred:
-        capacity.keep(node_id)
-    yield
-    for node_id in barred:
-        capacity.unkeep(node_id)

@@ -1,7 +1,7 @@
 """The books as one cycle leaves them: what the decider itself says about every waiting job.
 
-A fresh walk is made over the view, so that a reason is read where the decision was made and
-not worked out a second time. What is asked afterwards leaves these books as they are.
+A fresh scheduling pass is made over the view, so that a reason is read where the decision was
+made and not worked out a second time. What is asked afterwards leaves these books as they are.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tenfold.decide.place.govern.books import Books, Promised
 from tenfold.decide.place.govern.lines import Class
-from tenfold.decide.place.govern.walk import Walk
+from tenfold.decide.place.govern.scheduling_pass import SchedulingPass
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import RefuseJob, StartJob, StopJob
@@ -64,9 +64,9 @@ class Settled:
         self.govern = govern
         self.now_ms = now_ms
         self.books = Books(govern, view, now_ms)
-        walk = Walk(self.books, view, now_ms)
-        walk.admit(sorted(view.pending.values(), key=_arrival))
-        self.decision: Decision = walk.go()
+        this = SchedulingPass(self.books, view, now_ms)
+        this.admit(sorted(view.pending.values(), key=_arrival))
+        self.decision: Decision = this.run()
         self._starts: dict[JobId, Slots] = {}
         self._refused: dict[JobId, tuple[Reason, ...]] = {}
         self.stops: list[StopJob] = []

@@ -1,19 +1,19 @@
-"""Room of jobs that are being stopped, counted as free during one walk.
+"""Capacity that is being released: of jobs that were told to stop, counted as free for one pass.
 
-Whoever claims some of it has to wait until the stops are facts; until then it is kept for
-those it was made for, and nobody is stopped for it a second time.
+A job that is placed on some of it cannot start before the stops are facts. It is pipelined: what
+it is to get is held for the rest of the pass, so that nothing more is stopped for it.
 """
 
-from collections.abc import Iterable
 from typing import Protocol
 
 from tenfold.fleet.capacity import Capacity, Slots
+from tenfold.fleet.scratch import Scratch
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Job, Shape, per_member
 
 
 class Leaving(Protocol):
-    """Somebody who holds room and is to give it up."""
+    """A job that holds room and is to give it up."""
 
     @property
     def job(self) -> Job:
@@ -26,22 +26,19 @@ class Leaving(Protocol):
         ...
 
 
-class Coming:
-    """Room of jobs that are being stopped, counted as free during one walk."""
+class ReleasingCapacity:
+    """What jobs that are being stopped still hold, and which starts need it."""
 
-    def __init__(self, capacity: Capacity, stopping: Iterable[Leaving]) -> None:
-        self._capacity = capacity
-        self._lent: list[Leaving] = []
+    def __init__(self, scratch: Scratch[Capacity]) -> None:
+        self._scratch = scratch
+        """To be rolled back when the pass is over."""
         self._owed: dict[NodeId, tuple[int, int, int]] = {}
         """GPUs, CPU thousandths and MiB that a node is still to get back."""
-        for leaving in stopping:
-            self.lend(leaving)
 
-    def lend(self, leaving: Leaving) -> None:
-        """Count the room of one more leaving as free."""
-        self._lent.append(leaving)
+    def release(self, leaving: Leaving) -> None:
+        """Count what one more job holds as free."""
         shape = leaving.job.shape
-        self._capacity.give(leaving.slots, shape)
+        self._scratch.release(leaving.slots, shape)
         cpus, memory = per_member(shape, len(leaving.slots))
         for slot in leaving.slots:
             owed = self._owed.get(slot.node, (0, 0, 0))
@@ -70,16 +67,11 @@ class Coming:
         return True
 
     def _short(self, node_id: NodeId) -> bool:
-        """Return whether a node has less left than it is owed: somebody leans on what comes."""
-        bank, number = self._capacity.place[node_id]
+        """Return whether a node has less left than it is owed: a start needs what is to come."""
+        bank, number = self._scratch.capacity.place[node_id]
         gpus, cpus, memory = self._owed[node_id]
         return (
             gpus > bank.free[number]
             or (bank.counts_cpus and cpus > bank.cpus[number])
             or (bank.counts_memory and memory > bank.memory[number])
         )
-
-    def take_back(self) -> None:
-        """Stop counting what is not free yet."""
-        for leaving in self._lent:
-            self._capacity.take(leaving.slots, leaving.job.shape)

@@ -1,7 +1,6 @@
-"""The part of a walk that keeps promises, makes new ones, and fills the holes before them."""
+"""Backfill reservations: started when their nodes are free, made anew, and filled before."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from tenfold.decide.place.govern.books import Promised
 from tenfold.decide.place.govern.defragment import moves_for
@@ -14,36 +13,34 @@ from tenfold.decide.place.govern.promises import (
     plan_promise,
     start_ms_of,
 )
-from tenfold.decide.place.govern.upkeep import claim, open_to
+from tenfold.decide.place.govern.session import Session
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.actions import PromiseStart, StartJob, StopJob
+from tenfold.model.actions import StartJob
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Job, Promise, Slot
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
-if TYPE_CHECKING:
-    from tenfold.decide.place.govern.walk import Walk
-
-
 REPAIRED = ("node-lost", "moved", "start-failed")
 """Jobs that were stopped by these go before all others."""
 
 
-class Promising:
-    """Promises at one moment."""
+class ReservationPass:
+    """The reservations of one cycle."""
 
-    def __init__(self, walk: "Walk") -> None:
-        self._walk = walk
-        self._books = walk.books
-        self._view = walk.view
-        self._now_ms = walk.now_ms
+    __slots__ = ("_books", "_now_ms", "_session", "_view")
 
-    def keep(self) -> None:
-        """Start promised gangs whose room is there, and mend promises that cannot be kept."""
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._books = session.books
+        self._view = session.view
+        self._now_ms = session.now_ms
+
+    def start_reserved(self) -> None:
+        """Start gangs whose reserved nodes are free, and change reservations that cannot hold."""
         books, view = self._books, self._view
-        stirred = self._walk.stirred or self._walk.ripened or bool(books.holdings.stopping)
+        stirred = self._session.stirred or self._session.ripened or bool(books.holdings.stopping)
         self._pass_on()
         for promised in self._in_order():
             slots = promised.promise.slots
@@ -55,7 +52,7 @@ class Promising:
             ):
                 books.unpromise(promised)
                 books.enter(promised.job)
-                self._walk.actions.append(withdrawn(promised.job, promised.promise, self._now_ms))
+                self._session.withdraw(promised.job, promised.promise)
                 books.lines.rouse_all()
                 continue
             is_due = self._now_ms >= promised.promise.start_ms
@@ -76,12 +73,12 @@ class Promising:
             if books.windows.clashes(promise.slots, cls.line[0][2], self._now_ms):
                 continue
             books.unpromise(promised)
-            self._walk.actions.append(withdrawn(job, promise, self._now_ms))
-            self._promise(books.lines.leave(cls), promise)
+            self._session.withdraw(job, promise)
+            self._session.reserve(books.lines.leave(cls), promise)
             books.enter(job)
 
-    def make(self) -> None:
-        """Promise a start to the first gangs that found no room."""
+    def reserve(self) -> None:
+        """Reserve nodes for the first gangs that found no room."""
         books, govern, now_ms = self._books, self._books.govern, self._now_ms
         if len(books.promised) >= govern.promises:
             return
@@ -92,7 +89,7 @@ class Promising:
                 if from_ms <= now_ms:
                     ready.append(cls)
                 else:
-                    self._walk.wakes.append(from_ms)
+                    self._session.wakes.append(from_ms)
         if not ready:
             return
         leaving = Leaving(books.holdings.held.values(), now_ms)
@@ -106,33 +103,30 @@ class Promising:
             if plan is None:
                 continue
             slots, start_ms = plan
-            moves = moves_for(self._walk, cls, start_ms) if govern.defragment else None
+            moves = moves_for(self._session, cls, start_ms) if govern.defragment else None
             job = books.lines.leave(cls)
             if moves is not None:
                 self._move(job, moves.movers)
                 slots, start_ms = moves.slots, Millis(now_ms + SHORTEST_GUESS_MS)
             start_ms = max(start_ms, Millis(now_ms + 1))
-            self._promise(job, Promise(slots, start_ms, now_ms))
+            self._session.reserve(job, Promise(slots, start_ms, now_ms))
 
     def _move(self, job: Job, movers: Iterable[Holding]) -> None:
-        """Stop those who make room for a gang and go on elsewhere."""
+        """Stop small jobs that leave whole nodes to a gang and go on elsewhere."""
+        why = f"job `{job.id}` needs whole nodes, and there is room for it elsewhere"
         for holding in movers:
-            self._books.holdings.stop(holding)
-            why = f"job `{job.id}` needs whole nodes, and there is room for it elsewhere"
-            stop = StopJob(holding.job.id, "moved", Reason("defragmented", why))
-            self._walk.actions.append(stop)
-            self._walk.stops += 1
+            self._session.order_stop(holding, "moved", Reason("defragmented", why))
 
     def _being_started(self) -> dict[NodeId, None]:
         """Return nodes of starts under way: who starts later than a promise fills its hole."""
-        starts = [action for action in self._walk.actions if isinstance(action, StartJob)]
+        starts = [action for action in self._session.actions if isinstance(action, StartJob)]
         return {
             slot.node: None
             for start in (*self._view.orders.values(), *starts)
             for slot in start.slots
         }
 
-    def hole(self, job: Job, accelerator: str) -> Slots | None:
+    def backfill(self, job: Job, accelerator: str) -> Slots | None:
         """Return room, taken, on a node that is kept for later, if the job is gone by then."""
         books, shape = self._books, job.shape
         if shape.milli or shape.cpus_milli or shape.memory_mib or not shape.gpus:
@@ -179,38 +173,37 @@ class Promising:
         return sorted(self._books.promised.values(), key=_made)
 
     def _try(self, promised: Promised, *, is_due: bool) -> None:
-        """Start a promised gang where it was promised, or wherever there is room."""
-        with open_to(self._walk, promised.job):
-            self._start(promised, is_due=is_due)
-
-    def _start(self, promised: Promised, *, is_due: bool) -> None:
+        """Start a gang on its reserved nodes, or wherever there is room."""
         books, job, slots = self._books, promised.job, promised.promise.slots
         capacity, first = books.capacity, self._first_alike(promised, slots)
-        books.unpromise(promised)
-        if capacity.has_kept(slots, job.shape) or self._cleared(promised, is_due=is_due):
-            capacity.take(slots, job.shape)
-            if first is not promised:
-                first = self._swap(first, promised)
-            self._walk.start(first.cls, first.job, slots, first.amounts, first)
-            return
-        found = self._anywhere(promised)
-        if found is not None:
-            self.restore(promised)
-            first = self._first_alike(books.promised[job.id], found)
+        suspended = books.suspend(promised)
+        with self._session.own_windows(job):
+            is_free = capacity.has_kept(slots, job.shape) or self._cleared(promised, is_due=is_due)
+            if is_free:
+                capacity.take(slots, job.shape)
+                if first is not promised:
+                    first = self._swap(first, promised)
+                self._session.start(first.cls, first.job, slots, first.amounts, first)
+        if is_free:
+            books.scratch.commit(suspended)
+        elif (found := self._anywhere(promised)) is not None:
+            books.scratch.rollback(suspended)
+            first = self._first_alike(promised, found)
             books.unpromise(first)
             amounts = books.amounts(found, books.accelerator(found[0].node))
-            self._walk.start(first.cls, first.job, found, amounts, first)
+            self._session.start(first.cls, first.job, found, amounts, first)
         elif is_due:
+            books.scratch.commit(suspended)
             self._renew(promised)
         else:
-            self.restore(promised)
+            books.scratch.rollback(suspended)
 
     def _anywhere(self, promised: Promised) -> Slots | None:
         """Return room, taken, for a promised gang wherever there is some."""
         tree, cls = self._books.tree, promised.cls
         for option in cls.options:
             if tree.obstacle(cls.team, option.amounts) is None:
-                slots = claim(self._walk, promised.job.shape, promised.job, option)
+                slots = self._session.claim(promised.job.shape, promised.job, option)
                 if slots is not None:
                     return slots
         return None
@@ -224,10 +217,10 @@ class Promising:
         start_ms = start_ms_of(books.scratch, promise.slots, job.shape, leaving)
         if start_ms is None:
             books.enter(job)
-            self._walk.actions.append(withdrawn(job, promise, self._now_ms))
+            self._session.withdraw(job, promise)
         else:
             start_ms = max(start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
-            self._promise(job, Promise(promise.slots, start_ms, promise.since_ms))
+            self._session.reserve(job, Promise(promise.slots, start_ms, promise.since_ms))
         # The hole before it has grown.
         books.lines.rouse_all()
 
@@ -245,9 +238,9 @@ class Promising:
     def _swap(self, first: Promised, promised: Promised) -> Promised:
         """Let two that are alike exchange what they were promised; the second keeps waiting."""
         self._books.unpromise(first)
-        self._promise(first.job, promised.promise)
+        self._session.reserve(first.job, promised.promise)
         self._books.unpromise(self._books.promised[first.job.id])
-        self._promise(promised.job, first.promise)
+        self._session.reserve(promised.job, first.promise)
         return Promised(first.job, first.cls, promised.promise, promised.amounts)
 
     def _cleared(self, promised: Promised, *, is_due: bool) -> bool:
@@ -257,7 +250,7 @@ class Promising:
             return False
         for holding in late:
             why = f"its room was promised to job `{promised.job.id}`"
-            self._walk.stop(holding, Reason("promise-due", why))
+            self._session.preempt(holding, Reason("promise-due", why))
         return True
 
     def _fits_without(self, late: list[Holding], promised: Promised) -> bool:
@@ -268,19 +261,15 @@ class Promising:
                 scratch.release(holding.slots, holding.job.shape)
             return scratch.capacity.has_kept(promised.promise.slots, promised.job.shape)
 
-    def go_on(self, promised: Promised, slots: Slots) -> None:
-        """Keep a promise on, or promise the room instead that the gang is to get before."""
+    def carry_over(self, promised: Promised, slots: Slots) -> None:
+        """Go on with a reservation, or reserve the room instead that the gang is to get before."""
         promise = promised.promise
         if slots == promise.slots:
-            self.restore(promised)
+            accelerator = self._view.nodes[slots[0].node].accelerator
+            self._books.promise(promised.job, promise, accelerator)
         else:
             due_ms = min(promise.start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
-            self._promise(promised.job, Promise(slots, due_ms, self._now_ms))
-
-    def restore(self, promised: Promised) -> None:
-        """Go on keeping a promise."""
-        accelerator = self._view.nodes[promised.promise.slots[0].node].accelerator
-        self._books.promise(promised.job, promised.promise, accelerator)
+            self._session.reserve(promised.job, Promise(slots, due_ms, self._now_ms))
 
     def _late(self, promised: Promised, *, is_due: bool) -> list[Holding] | None:
         """Return those who only fill a hole and must go now; None where others stand there too."""
@@ -330,22 +319,11 @@ class Promising:
         turn = self._books.tree.turn(cls.team.path[:-1], cls.amounts)
         return turn, -cls.priority, submitted, seq
 
-    def _promise(self, job: Job, promise: Promise) -> None:
-        accelerator = self._view.nodes[promise.slots[0].node].accelerator
-        self._books.promise(job, promise, accelerator)
-        order = PromiseStart(job.id, promise.slots, promise.start_ms, promise.since_ms)
-        self._walk.actions.append(order)
-
 
 def is_repair(view: FleetView, job: Job) -> bool:
     """Return whether a job waits because something broke, and so goes before all others."""
     past = view.past.get(job.id)
     return past is not None and past.cause in REPAIRED
-
-
-def withdrawn(job: Job, promise: Promise, now_ms: Millis) -> PromiseStart:
-    """Return the order that takes a promise back."""
-    return PromiseStart(job.id, (), now_ms, promise.since_ms)
 
 
 def _made(promised: Promised) -> tuple[int, int, int]:
