@@ -4,7 +4,7 @@ import gzip
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,37 @@ def test_the_events_alone_lead_to_every_snapshot(journal: Path):
         restored = restore(store)
         assert (restored.snapshot_seq, restored.seq) == (92, 175)
         assert verify(record_of(store).bundle).same
+
+
+def change_orders(journal: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the reasons of all orders in a journal, as if they had been decided by other code."""
+    with closing(sqlite3.connect(journal)) as database:
+        ordered = "SELECT seq, body FROM events WHERE kind = 'ActionOrdered'"
+        for seq, body in database.execute(ordered).fetchall():
+            event = json.loads(body)
+            action = event["action"]
+            for reason in (*action.get("reasons", ()), *filter(None, [action.get("reason")])):
+                change(reason)
+            new = json.dumps(event, separators=(",", ":"))
+            database.execute("UPDATE events SET body = ? WHERE seq = ?", (new, seq))
+        database.commit()
+
+
+def test_what_an_older_version_said_in_other_words_is_no_difference(journal: Path):
+    change_orders(journal, lambda reason: reason.update(sentence="in other words"))
+    with closing(open_store(journal)) as store:
+        assert verify(record_of(store).bundle).same
+        assert verify_journal(store).findings == ()
+
+
+def test_a_decision_for_another_reason_is_a_difference(journal: Path):
+    change_orders(journal, lambda reason: reason.update(code="another"))
+    with closing(open_store(journal)) as store:
+        found = verify(record_of(store).bundle).difference
+        assert found is not None
+        assert found.what == "actions"
+        codes = [one.code for one in verify_journal(store).findings]
+        assert set(codes) == {"read-table-differs"}
 
 
 def test_a_compacted_state_folder_is_read_value_by_value(compacted: Path):

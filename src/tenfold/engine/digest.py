@@ -1,4 +1,8 @@
-"""A short text that is the same for the same state, and for no other."""
+"""A short text that is the same for the same state, and for no other.
+
+Digests stand in snapshots, exports and bundles, and must come out the same for as long as these are
+read: the names below and the fields of the records, their order included, are those of the wire.
+"""
 
 from collections.abc import Iterable
 from hashlib import blake2b

@@ -16,7 +16,15 @@ from tenfold.engine.loop import Decider, run
 from tenfold.engine.recording import Line, Step, Turn, turns_of
 from tenfold.engine.stretches import InTurn
 from tenfold.fleet.fleet import Fleet, FleetView
-from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob
+from tenfold.model.actions import (
+    Action,
+    PromiseStart,
+    RefuseJob,
+    ResizeJob,
+    StartJob,
+    decision_key,
+    same_decisions,
+)
 from tenfold.model.decision import Decision
 from tenfold.model.events import KIND_OF, ActionOrdered, Event
 from tenfold.model.job import Slot
@@ -119,7 +127,7 @@ class _Checked:
             news = None if is_fresh else news
         decision = decider.decide(view, now_ms, news)
         decided = tuple(decision.actions)
-        if decided != cycle.actions:
+        if not same_decisions(decided, cycle.actions):
             self._differ("actions", _actions_differ(cycle.actions, decided), view, decided)
         if decision.wake_at_ms != cycle.wake_at_ms and not cycle.is_cut:
             said = (
@@ -214,7 +222,7 @@ def lines_before(lines: Sequence[Line], place: int) -> Sequence[Line]:
 
 def _actions_differ(recorded: Sequence[Action], decided: Sequence[Action]) -> str:
     for before, now in zip(recorded, decided, strict=False):
-        if before != now:
+        if decision_key(before) != decision_key(now):
             return f"the record would {say(before)}, the replay {say(now)}"
     if len(recorded) > len(decided):
         return f"the record goes on to {say(recorded[len(decided)])}, the replay does not"

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob
+from tenfold.model.actions import Action, RefuseJob, StartJob, StopJob, same_decisions
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.ids import JobId
@@ -69,7 +69,7 @@ class Comparison:
             return None
         self.cycles += 1
         self.wishes = shadow.actions
-        self._in_step = list(shadow.actions) == list(live)
+        self._in_step = same_decisions(shadow.actions, live)
         found = None if self._in_step else _difference(live, shadow.actions, now_ms)
         if found is None or not _says_something(found):
             self._last = None

@@ -1,5 +1,7 @@
 """Wishes, in the imperative. A decider returns them; a world carries them out."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from tenfold.model.ids import JobId
@@ -52,3 +54,27 @@ class PromiseStart(Struct, frozen=True, forbid_unknown_fields=True, gc=False, ta
 
 
 Action = StartJob | StopJob | RefuseJob | ResizeJob | PromiseStart
+
+
+def decision_key(action: Action) -> tuple[object, ...]:
+    """Return what makes two decisions the same: kind, job, slots, then times, causes and codes.
+
+    Sentences are left out. Another version may say the same thing in other words.
+    """
+    kind = action.__struct_config__.tag
+    match action:
+        case StartJob():
+            return kind, action.job_id, action.slots
+        case StopJob():
+            return kind, action.job_id, (), action.cause, action.reason.code
+        case RefuseJob():
+            return kind, action.job_id, (), tuple(reason.code for reason in action.reasons)
+        case ResizeJob():
+            return kind, action.job_id, action.slots, action.reason.code
+        case PromiseStart():
+            return kind, action.job_id, action.slots, action.start_ms, action.since_ms
+
+
+def same_decisions(some: Sequence[Action], others: Sequence[Action]) -> bool:
+    """Tell whether two deciders wish for the same, in the same order."""
+    return [decision_key(one) for one in some] == [decision_key(one) for one in others]
