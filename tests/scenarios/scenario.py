@@ -1,20 +1,24 @@
 """A scenario of `examples/`: a fleet, its jobs and two policies, run as one golden text.
 
-The digest is of every action in order, with its moment: it changes where any decision does.
-The figures say whether that matters.
+The digest is of every action in order: its moment, its kind on the wire, its job and its slots. It
+changes where a decision does, and not where a class or a sentence is worded anew. The figures say
+whether a change matters.
 """
 
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
+from msgspec.structs import astuple
 
 from tenfold.compose.sim_inputs import SimFiles, prepare
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
+from tenfold.model.actions import decision_key
 from tenfold.model.decision import Decision
+from tenfold.model.job import Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.sim.meters import Summary
 from tenfold.sim.world import SimSettings
@@ -66,7 +70,9 @@ class _Actions:
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
         for action in decision.actions:
             self.count += 1
-            self._hash.update(msgspec.json.encode((now_ms, action)))
+            kind, job_id, slots = decision_key(action)[:3]
+            given = [astuple(slot) for slot in cast("tuple[Slot, ...]", slots)]
+            self._hash.update(msgspec.json.encode((now_ms, kind, job_id, given)))
 
     def digest(self) -> str:
         return self._hash.hexdigest()
