@@ -6,10 +6,12 @@ from tenfold.compose.fleet import OpenFleet, load_facts
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.fleet_spec import Fabric, FleetSpec, Pool, Site, Tier
-from tenfold.model.growth import GrowSpec
+from tenfold.model.growth import Axis, GrowSpec
 from tenfold.model.ids import FabricId, PoolId, SiteId, TierId
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.state import State
 
 HALL = SiteId("hall")
 
@@ -102,3 +104,7 @@ def fleet(
 
 def given(opened: OpenFleet, grow: GrowSpec | None = None) -> GrowInputs:
     return GrowInputs(fleet=opened, grow=grow or GrowSpec())
+
+
+def judged(state: State, axis: Axis, *layers: FiguredLayer) -> list[Law]:
+    return [law for layer in layers for law in layer.judged(state, axis)]

@@ -24,10 +24,10 @@ from tenfold.facts.loader import load_catalogue
 from tenfold.files.estimate_rows import TrainRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.fleet_spec import FleetSpec
-from tenfold.physics.growth.law import Law
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.law_book import all_laws
-from tenfold.study.grow.laws_compute import LAYER_STEP
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
 from tenfold.study.grow.state import state_of
 
 
@@ -138,7 +138,7 @@ def kept_at(timed: list[TrainRow], top: TrainRow, catalogue: Catalogue) -> Kept:
 
 def _first(laws: list[Law]) -> Law:
     """Return the law of the series whose rows came first."""
-    return next(law for law in laws if law.layer == LAYER_STEP)
+    return next(law for law in laws if law.layer == StepEfficiency.name)
 
 
 def _print(losses: list[Loss]) -> None:

@@ -7,7 +7,7 @@ Run it after a change of rows, facts or commands:
 
 import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,9 @@ from tenfold.files.expectations import expectation, unit_of
 from tenfold.files.fleet_rows import SINGLE_TABLES, TABLES, PriceRow
 from tenfold.model.fact import Fact
 from tenfold.model.shape import Mla, ModelShape
+from tenfold.study.grow.layer import FollowingLayer, Layer
+from tenfold.study.grow.registry import LAYERS
+from tenfold.study.grow.run_layer import RunLayer
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -38,6 +41,7 @@ def pages() -> dict[str, str]:
         "facts.md": facts(),
         "cli.md": cli(),
         "estimate-rows.md": estimate_rows(),
+        "growth-layers.md": growth_layers(LAYERS),
     }
 
 
@@ -159,6 +163,51 @@ def estimate_rows() -> str:
         _row_table("shape"),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def growth_layers(layers: Sequence[Layer]) -> str:
+    """Return the page of layers, in the order in which they are shown."""
+    head = ["layer", "breaks where", "grows with", "judged by", "needs", "fixed by", "lead time of"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for layer in layers:
+        cells = [
+            f"`{layer.name}`",
+            layer.breaks,
+            ", ".join(f"`{one}`" for one in layer.grows_with) or "nothing",
+            _judged_by(layer),
+            layer.needs,
+            layer.fixed_by,
+            ", ".join(f"`{one}`" for one in layer.lead_times) or "-",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    assumed: dict[str, list[str]] = {}
+    for layer in layers:
+        if layer.assumes:
+            assumed.setdefault(layer.assumes, []).append(f"`{layer.name}`")
+    parts = [
+        "# Growth layers",
+        MADE,
+        "Every layer that `tenfold grow` judges: when it breaks, what it needs and what fixes it.",
+        "Layers that are judged by figures have a closed form. Those that are judged by runs are "
+        "read off runs of the history at several factors. [How to read the ladder]"
+        "(../explanation/how-to-read-the-ladder.md) explains the answer, and [Add a growth layer]"
+        "(../how-to/add-a-growth-layer.md) says how to add one.",
+        "\n".join(lines),
+        "## What is assumed",
+        "Where nobody gave a figure for the fleet, a layer rests on an assumption, is graded "
+        "`assumed`, and raises no alarm unless `--count-assumed` is given.",
+        "\n".join(
+            ["| layers | assumption |", "|---|---|"]
+            + [f"| {', '.join(names)} | {said} |" for said, names in assumed.items()]
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _judged_by(layer: Layer) -> str:
+    if isinstance(layer, RunLayer):
+        return "runs"
+    return "other layers" if isinstance(layer, FollowingLayer) else "figures"
 
 
 def _row_example(file: Path) -> str:

@@ -9,12 +9,16 @@ from tenfold.compose.fleet import OpenFleet
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.growth import AXES, Axis
 from tenfold.model.traffic import Traffic, WorkProfile
-from tenfold.physics.growth.law import FACTOR_LEAST, Law, breaking_factor
+from tenfold.physics.growth.law import FACTOR_LEAST, breaking_factor
 from tenfold.physics.layout import lay_out
-from tenfold.study.grow.laws_fabric import fabric_laws
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.fabric.site_links import SiteLinks
+from tenfold.study.grow.layers.fabric.spine import FabricSpine
+from tenfold.study.grow.layers.fabric.uplinks import FabricUplinks
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 
+FABRIC = (FabricUplinks(), FabricSpine(), SiteLinks())
 MOST = 64.0
 axes = st.sampled_from(AXES)
 factors = st.floats(FACTOR_LEAST, MOST)
@@ -49,7 +53,7 @@ def inputs(draw: st.DrawFn) -> GrowInputs:
 
 
 def known(have: GrowInputs, axis: Axis) -> list[Law]:
-    return [law for law in fabric_laws(state_of(have), axis) if not law.needs]
+    return [law for law in made.judged(state_of(have), axis, *FABRIC) if not law.needs]
 
 
 @given(inputs(), axes, factors, factors)

@@ -19,14 +19,14 @@ from tenfold.model.growth import (
 )
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
-from tenfold.physics.growth.law import FACTOR_LEAST, Law, break_of, breaking_factor
+from tenfold.physics.growth.law import FACTOR_LEAST, breaking_factor
 from tenfold.study.grow.attribute import attribute
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.law_book import all_laws
+from tenfold.study.grow.layer import Law, break_of, lift
 from tenfold.study.grow.question import GrowQuestion
-from tenfold.study.grow.reliefs import reliefs_for
 from tenfold.study.grow.search import joint
-from tenfold.study.grow.state import State, lift, state_of
+from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
 
 MOST = 64.0
@@ -120,7 +120,7 @@ def test_lifting_never_breaks_a_fleet_sooner(have: GrowInputs, axis: Axis):
     if now.law is None or now.k is None:
         return
     found = attribute(state, lambda one: known(one, axis), now, MOST)
-    without = joint(known(lift(state, *(law.key for law in found.laws)), axis), MOST)
+    without = joint(known(lift(state, *found.laws), axis), MOST)
     assert found.k_without == without.k
     assert without.k is None or without.k >= now.k
 
@@ -129,7 +129,7 @@ def test_lifting_never_breaks_a_fleet_sooner(have: GrowInputs, axis: Axis):
 def test_a_relief_lets_its_layer_stand_the_target(have: GrowInputs, axis: Axis, target: float):
     state = state_of(have)
     for law in known(state, axis):
-        for relief in reliefs_for(law, state, target):
+        for relief in law.reliefs(target):
             after = {one.key: one for one in known(relief.apply(state), axis)}
             if law.key in after and relief.code != "switch-layer":
                 assert after[law.key].strain(target) <= 1 + 1e-6

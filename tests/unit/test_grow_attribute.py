@@ -3,8 +3,9 @@
 import pytest
 
 import growth_builders as made
-from tenfold.physics.growth.law import Law
 from tenfold.study.grow.attribute import Attribution, attribute
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.measured import MeasuredLayer
 from tenfold.study.grow.search import LawsOf, joint
 from tenfold.study.grow.state import State, state_of
 
@@ -12,7 +13,8 @@ MOST = 10.0
 
 
 def law(layer: str, at: float, *, rank: int = 0, spread: float = 0.1) -> Law:
-    return Law(layer, "it", lambda factor: factor / at, spread, "published", rank)
+    of = MeasuredLayer(layer)
+    return Law(of, "it", lambda factor: factor / at, spread, "published", rank)
 
 
 def named(laws_of: LawsOf) -> Attribution:

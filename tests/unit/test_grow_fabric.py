@@ -16,17 +16,22 @@ from tenfold.model.growth import Axis, GrowSpec, Limits
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job
 from tenfold.model.traffic import Traffic, WorkProfile
-from tenfold.physics.growth.law import ASSUMED, Law, break_of, breaking_factor, stands_still
+from tenfold.physics.growth.law import ASSUMED, breaking_factor, stands_still
 from tenfold.physics.layout import lay_out
 from tenfold.physics.shared_layers import shared_layers
 from tenfold.sim.sharing import Neighbours
-from tenfold.study.grow import laws_fabric
 from tenfold.study.grow.law_book import all_laws
-from tenfold.study.grow.laws_fabric import fabric_laws, leaf_units, pod_units
-from tenfold.study.grow.senders import Gang, Senders
+from tenfold.study.grow.layer import Law, break_of
+from tenfold.study.grow.layers.fabric import senders
+from tenfold.study.grow.layers.fabric.leaves import leaf_units, pod_units
+from tenfold.study.grow.layers.fabric.senders import Gang, Senders
+from tenfold.study.grow.layers.fabric.site_links import SiteLinks
+from tenfold.study.grow.layers.fabric.spine import FabricSpine
+from tenfold.study.grow.layers.fabric.uplinks import FabricUplinks
 from tenfold.study.grow.state import state_of, widen
 from tenfold.testing.builders import job
 
+FABRIC = (FabricUplinks(), FabricSpine(), SiteLinks())
 SENDS = 30e9
 SHARE = 0.1
 LIMIT = 0.05
@@ -65,7 +70,7 @@ def given(fleet: FleetSpec, jobs: list[Job], **inputs: object) -> GrowInputs:
 
 
 def laws(axis: Axis, have: GrowInputs) -> dict[str, Law]:
-    return {law.key: law for law in fabric_laws(state_of(have), axis)}
+    return {law.key: law for law in made.judged(state_of(have), axis, *FABRIC)}
 
 
 LEAVES = "fabric-uplinks:leaves of net"
@@ -103,7 +108,7 @@ def test_a_gang_is_as_slow_as_in_a_simulation():
     gang = [(NodeId(f"n{at}"), 8.0) for at in range(1, 9)]
     neighbours = Neighbours(shared_layers(state.layout))
     speed = neighbours.start(JobId("llm"), gang, profile().traffic)[JobId("llm")]
-    law = {one.key: one for one in fabric_laws(state, "job-size")}[LEAVES]
+    law = {one.key: one for one in made.judged(state, "job-size", *FABRIC)}[LEAVES]
     over = law.strain(1.0) * BEARABLE
     assert over > 1
     assert speed == pytest.approx(1 / (1 + SHARE * (over - 1)))
@@ -119,7 +124,7 @@ def test_a_gang_under_one_leaf_crosses_nothing_until_it_outgrows_it():
 def test_more_jobs_or_nodes_do_not_crowd_uplinks_that_are_a_leafs_own():
     for axis in ("jobs", "nodes", "data"):
         law = laws(axis, given(spec(), work()))[LEAVES]
-        assert stands_still(law, 64)
+        assert stands_still(law.strain, 64)
         assert break_of(law, 64).status == "free"
 
 
@@ -215,8 +220,8 @@ def test_a_model_that_never_leaves_its_nodes_strains_nothing():
     found = Senders(gangs=(silent,), load=1.0, evidence=ASSUMED)
     state = state_of(given(spec(spines=2), []))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(laws_fabric, "senders_on", lambda *_: found)
-        quiet = fabric_laws(state, "job-size")
+        patch.setattr(senders, "senders_on", lambda *_: found)
+        quiet = made.judged(state, "job-size", *FABRIC)
     assert [law.strain(4.0) for law in quiet] == [0.0, 0.0]
 
 
@@ -228,8 +233,10 @@ def test_groups_of_a_dragonfly_that_nobody_sends_over_are_unknown():
 
 def test_wider_uplinks_take_as_much_more():
     state = state_of(given(spec(), work()))
-    narrow = {law.key: law for law in fabric_laws(state, "job-size")}[LEAVES]
-    wide = {law.key: law for law in fabric_laws(widen(state, LEAVES, 2.0), "job-size")}[LEAVES]
+    narrow = {law.key: law for law in made.judged(state, "job-size", *FABRIC)}[LEAVES]
+    wide = {law.key: law for law in made.judged(widen(state, LEAVES, 2.0), "job-size", *FABRIC)}[
+        LEAVES
+    ]
     assert wide.strain(2.0) == pytest.approx(narrow.strain(2.0) / 2)
 
 
@@ -245,7 +252,7 @@ def test_spines_take_no_more_than_ports_send_and_are_widened():
     fast = given(spec(spines=2), work(), profiles={"llm": profile(sends=500e9)})
     line = given(spec(spines=2), work(), profiles={"llm": profile(sends=50e9)})
     assert laws("nodes", fast)[SPINES].strain(2.0) == laws("nodes", line)[SPINES].strain(2.0)
-    wide = fabric_laws(widen(state_of(line), SPINES, 4.0), "nodes")
+    wide = made.judged(widen(state_of(line), SPINES, 4.0), "nodes", *FABRIC)
     [law] = [one for one in wide if one.key == SPINES]
     assert law.strain(2.0) == pytest.approx(laws("nodes", line)[SPINES].strain(2.0) / 4)
 
@@ -262,7 +269,7 @@ def test_groups_of_a_dragonfly_are_joined_by_what_leaves_them():
     [unit] = pod_units(state, 0)
     assert unit.up_bytes_per_s == shared.capacity[0]
     assert leaf_units(state, 0) == []
-    found = {law.key: law for law in fabric_laws(state, "job-size")}
+    found = {law.key: law for law in made.judged(state, "job-size", *FABRIC)}
     assert found["fabric-uplinks:pods of net"].strain(2.0) > 0
     assert SPINES not in found
 

@@ -14,8 +14,9 @@ from tenfold.model.job import Job
 from tenfold.model.measured import UsagePoint
 from tenfold.model.policy import Policy
 from tenfold.model.slurm_policy import SlurmPolicy
-from tenfold.physics.growth.law import Law, breaking_factor
-from tenfold.study.grow.laws_admission import admission_laws
+from tenfold.physics.growth.law import breaking_factor
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.jobs.admission import Admission
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 
@@ -29,7 +30,7 @@ def jobs(team: str, count: int, every_s: int) -> list[Job]:
 
 
 def laws(inputs: GrowInputs, axis: Axis = "jobs") -> list[Law]:
-    return admission_laws(state_of(inputs), axis)
+    return Admission().judged(state_of(inputs), axis)
 
 
 def asked(*controllers: Controller) -> GrowInputs:

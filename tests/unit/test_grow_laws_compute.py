@@ -7,11 +7,14 @@ import growth_builders as made
 from tenfold.model.growth import Axis
 from tenfold.model.job import Job
 from tenfold.model.traffic import WorkProfile
-from tenfold.physics.growth.law import Law, breaking_factor
-from tenfold.study.grow.laws_compute import compute_laws
+from tenfold.physics.growth.law import breaking_factor
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.compute.load import Compute
+from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 
+COMPUTE = (Compute(), StepEfficiency())
 SCALING = ((64, 1.0), (128, 0.8), (256, 0.6))
 
 
@@ -23,7 +26,9 @@ def work(profile: str = "") -> list[Job]:
 
 
 def laws(axis: Axis, jobs: list[Job], **inputs: object) -> list[Law]:
-    return compute_laws(state_of(replace(made.given(made.fleet()), jobs=jobs, **inputs)), axis)
+    return made.judged(
+        state_of(replace(made.given(made.fleet()), jobs=jobs, **inputs)), axis, *COMPUTE
+    )
 
 
 def test_load_breaks_where_jobs_ask_for_all_gpu_time():
@@ -67,7 +72,7 @@ def test_the_model_expected_scales_as_the_planner_says():
     opened = made.fleet()
     expects = replace(opened.spec.expects, model="llama-3-8b")
     asked = replace(opened, spec=replace(opened.spec, expects=expects))
-    law = compute_laws(state_of(made.given(asked)), "job-size")[1]
+    law = made.judged(state_of(made.given(asked)), "job-size", *COMPUTE)[1]
     assert (law.resource, law.grade, law.needs) == ("model llama-3-8b", "assumed", "")
     assert law.strain(1.0) == pytest.approx(0.8)
     assert law.strain(1.0) <= law.strain(4.0) <= law.strain(16.0)

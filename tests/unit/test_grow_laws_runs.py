@@ -14,11 +14,11 @@ from tenfold.model.failure_law import FailureLaw
 from tenfold.model.growth import GrowSpec, Limits
 from tenfold.model.job import Job
 from tenfold.model.policy import Policy
-from tenfold.physics.growth.law import Law, break_of
-from tenfold.study.grow.laws_runs import run_laws
+from tenfold.study.grow.law_book import run_laws
+from tenfold.study.grow.layer import Law, break_of, lift
 from tenfold.study.grow.run_curve import pooled, run_curve
 from tenfold.study.grow.runs import Runs
-from tenfold.study.grow.state import State, lift, state_of
+from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
 
 ONE_RACK = Path(__file__).parents[2] / "examples" / "one-rack" / "fleet.toml"
@@ -99,8 +99,9 @@ def test_traffic_moves_no_run(inputs: GrowInputs):
 
 
 def test_uncalibrated_laws_are_assumptions_and_lifted_ones_are_left_out(inputs: GrowInputs):
-    state = lift(state_of(replace(inputs, jobs=even(inputs, 0.5, 8))), "queue:waits")
-    [law] = run_laws(state, Runs("jobs"), most=2)
+    state, runs = state_of(replace(inputs, jobs=even(inputs, 0.5, 8))), Runs("jobs")
+    queue = law_of(state, runs, "queue")
+    [law] = run_laws(lift(state, queue), runs, most=2)
     assert (law.layer, law.grade) == ("fragmentation", "assumed")
 
 

@@ -5,9 +5,10 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.model.growth import Axis, GrowSpec, ServiceLoad
-from tenfold.physics.growth.law import Law, breaking_factor
+from tenfold.physics.growth.law import breaking_factor
 from tenfold.study.grow.ladder import climb
-from tenfold.study.grow.laws_serving import serving_laws
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.compute.serving import Serving
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.state import state_of
 
@@ -24,7 +25,7 @@ CHAT = ServiceLoad(
 
 def laws(*services: ServiceLoad, axis: Axis = "traffic") -> list[Law]:
     grow = GrowSpec(services=services)
-    return serving_laws(state_of(made.given(made.fleet(), grow)), axis)
+    return Serving().judged(state_of(made.given(made.fleet(), grow)), axis)
 
 
 def test_a_pool_breaks_where_requests_keep_all_its_gpus_busy():

@@ -14,17 +14,20 @@ from tenfold.model.fault import FaultTrace, TraceFault
 from tenfold.model.fleet_spec import Price
 from tenfold.model.growth import GrowSpec, LeadTime, Limits, Monitoring, Operations, Pace
 from tenfold.model.units import Bytes, UsdMicros
-from tenfold.physics.growth.law import Law, breaking_factor
+from tenfold.physics.growth.law import breaking_factor
 from tenfold.physics.growth.upkeep import mean_for, shortfall_share
 from tenfold.physics.operations.faults import poisson_quantile
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.law_book import all_laws
-from tenfold.study.grow.laws_money import money_laws
-from tenfold.study.grow.laws_monitor import monitor_laws
-from tenfold.study.grow.laws_upkeep import upkeep_laws
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.budget.money import Money
+from tenfold.study.grow.layers.upkeep.monitoring import MonitoringLayer
+from tenfold.study.grow.layers.upkeep.operations import OperationsLayer
+from tenfold.study.grow.layers.upkeep.spares import Spares
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.state import State, state_of
 
+UPKEEP = (Spares(), OperationsLayer())
 FAILING = FailureLaw(
     name="plain", faults_per_1000_node_days=10.0, repair_h_median=24.0, repair_h_mean=48.0
 )
@@ -55,33 +58,33 @@ def budget(usd: float | None, opened: OpenFleet) -> State:
 
 def test_nodes_and_their_energy_are_paid_for_again_and_tiers_are_not():
     nodes, energy, tier = 256 * 730.0, 400 * 730 * 0.1, 40_000.0
-    [law] = money_laws(budget(tier + 3 * (nodes + energy), priced()), "nodes")
+    [law] = Money().judged(budget(tier + 3 * (nodes + energy), priced()), "nodes")
     held(law, 3.0)
     assert law.symptom(3.0) == "a month costs $688,240 of $688,240"
 
 
 def test_rented_nodes_bring_no_bill_of_energy():
-    [law] = money_laws(budget(40_000 + 2 * 256 * 730, priced("on-demand")), "nodes")
+    [law] = Money().judged(budget(40_000 + 2 * 256 * 730, priced("on-demand")), "nodes")
     held(law, 2.0)
 
 
 def test_money_stands_still_where_nodes_do():
-    [law] = money_laws(budget(1e6, priced()), "data")
+    [law] = Money().judged(budget(1e6, priced()), "data")
     assert law.strain(9) == law.strain(1)
 
 
 def test_a_budget_and_prices_are_asked_for():
-    [law] = money_laws(budget(None, priced()), "nodes")
+    [law] = Money().judged(budget(None, priced()), "nodes")
     assert law.needs == "`usd_per_month_most` under `[limits]` of the grow file"
-    [law] = money_laws(budget(1e6, made.fleet()), "nodes")
+    [law] = Money().judged(budget(1e6, made.fleet()), "nodes")
     assert law.needs == "`price` of pool `train`"
-    assert money_laws(budget(None, priced()), "data") == []
+    assert Money().judged(budget(None, priced()), "data") == []
 
 
 def test_repairs_break_where_the_crew_cannot_do_them_all():
     # 0.32 faults a day.
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=0.8, spares=4))
-    spares, crew = upkeep_laws(state(grow, failures=FAILING), "nodes")
+    spares, crew = made.judged(state(grow, failures=FAILING), "nodes", *UPKEEP)
     held(crew, 5.0)
     assert crew.symptom(5.0) == "1.6 repairs a day for 2 people who do 1.6"
     held(spares, mean_for(4, 0.01) / (0.32 * 2))
@@ -97,7 +100,7 @@ def test_faults_that_a_restart_mends_take_no_hands():
         transient_causes=("link",),
     )
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=0.8))
-    crew = upkeep_laws(state(grow, failures=law), "nodes")[1]
+    crew = made.judged(state(grow, failures=law), "nodes", *UPKEEP)[1]
     held(crew, 10.0)
 
 
@@ -113,7 +116,7 @@ def test_a_trace_of_faults_tells_its_own_rate():
     seen = [TraceFault(f"n{at}", at * 3600.0, at * 3600.0 + 43_200) for at in range(16)]
     trace = FaultTrace(file="mine.csv", faults=tuple(seen), span_s=10 * 86_400.0)
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=1.6, spares=2))
-    spares, crew = upkeep_laws(state(grow, failures=trace), "nodes")
+    spares, crew = made.judged(state(grow, failures=trace), "nodes", *UPKEEP)
     held(crew, 2.0)
     held(spares, mean_for(2, 0.01) / 0.8)
     assert crew.spread == pytest.approx(0.25)
@@ -121,18 +124,18 @@ def test_a_trace_of_faults_tells_its_own_rate():
 
 def test_a_person_looks_after_so_many_nodes():
     grow = GrowSpec(operations=Operations(crew=2.0, nodes_per_person_most=40.0))
-    held(upkeep_laws(state(grow), "nodes")[2], 2.5)
+    held(made.judged(state(grow), "nodes", *UPKEEP)[2], 2.5)
 
 
 def test_upkeep_says_what_it_lacks():
-    assert [law.needs for law in upkeep_laws(state(GrowSpec()), "nodes")] == [
+    assert [law.needs for law in made.judged(state(GrowSpec()), "nodes", *UPKEEP)] == [
         "`spares` under `[operations]` of the grow file",
         "`crew` and `repairs_per_person_day` under `[operations]` of the grow file",
     ]
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=1.0, spares=1))
     needs = "`--failures`: how often nodes fail, a preset or a trace"
-    assert [law.needs for law in upkeep_laws(state(grow), "nodes")] == [needs, needs]
-    assert upkeep_laws(state(grow), "data") == []
+    assert [law.needs for law in made.judged(state(grow), "nodes", *UPKEEP)] == [needs, needs]
+    assert made.judged(state(grow), "data", *UPKEEP) == []
 
 
 def test_samples_and_what_is_kept_of_them_break_each_for_itself():
@@ -146,7 +149,7 @@ def test_samples_and_what_is_kept_of_them_break_each_for_itself():
         bytes_per_sample=2.0,
         store_bytes=Bytes(5_760 * 86_400 * 10 * 2 * 3),
     )
-    samples, store = monitor_laws(state(GrowSpec(monitoring=stated)), "nodes")
+    samples, store = MonitoringLayer().judged(state(GrowSpec(monitoring=stated)), "nodes")
     held(samples, 4.0)
     held(store, 3.0)
     assert samples.symptom(4.0) == "23,040 samples a second arrive, 23,040 are taken in"
@@ -154,17 +157,17 @@ def test_samples_and_what_is_kept_of_them_break_each_for_itself():
 
 
 def test_monitoring_says_which_key_it_lacks():
-    [law] = monitor_laws(state(GrowSpec()), "nodes")
+    [law] = MonitoringLayer().judged(state(GrowSpec()), "nodes")
     table = "under `[monitoring]` of the grow file"
     assert law.needs == f"`series_per_node` and `interval_s` {table}"
     some = Monitoring(series_per_gpu=100, interval_s=10, retention_days=3)
-    laws = monitor_laws(state(GrowSpec(monitoring=some)), "nodes")
+    laws = MonitoringLayer().judged(state(GrowSpec(monitoring=some)), "nodes")
     assert [law.needs for law in laws] == [f"`samples_per_s_most` {table}", f"`store_tb` {table}"]
     late = Monitoring(series_per_node=100, samples_per_s_most=9.0)
-    assert monitor_laws(state(GrowSpec(monitoring=late)), "nodes")[0].needs == (
+    assert MonitoringLayer().judged(state(GrowSpec(monitoring=late)), "nodes")[0].needs == (
         f"`interval_s` {table}"
     )
-    assert monitor_laws(state(GrowSpec(monitoring=some)), "jobs") == []
+    assert MonitoringLayer().judged(state(GrowSpec(monitoring=some)), "jobs") == []
 
 
 def paced(weeks: float, months: float = 6.0) -> GrowInputs:

@@ -24,12 +24,11 @@ from tenfold.model.policy import Policy
 from tenfold.model.slurm_policy import SlurmPolicy
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
-from tenfold.physics.growth.law import Law
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.law_book import all_laws
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.compute.nodes import nodes_more
 from tenfold.study.grow.relief import Relief, times, up
-from tenfold.study.grow.reliefs import reliefs_for
-from tenfold.study.grow.reliefs_nodes import nodes_more
 from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
 
@@ -55,7 +54,7 @@ def reliefs(
     law = law_of(state, axis, layer, resource)
     assert law.strain(TARGET) > 1
     found: dict[str, tuple[Relief, State]] = {}
-    for relief in reliefs_for(law, state, TARGET):
+    for relief in law.reliefs(TARGET):
         then = relief.apply(state)
         after = [one for one in all_laws(then, axis) if one.layer == layer]
         ours = [one for one in after if one.key == law.key] or after

@@ -10,10 +10,9 @@ from tenfold.model.growth import Axis, GrowSpec, Limits
 from tenfold.model.job import Job
 from tenfold.model.policy import Policy
 from tenfold.model.traffic import Traffic, WorkProfile
-from tenfold.physics.growth.law import Law, break_of
 from tenfold.physics.layout import lay_out
-from tenfold.study.grow.laws_runs import run_laws
-from tenfold.study.grow.reliefs import reliefs_for
+from tenfold.study.grow.law_book import run_laws
+from tenfold.study.grow.layer import Law, break_of
 from tenfold.study.grow.runs import Runs, runs_for
 from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
@@ -41,7 +40,7 @@ def relieved(
             before,
             break_of(law_of(relief.apply(state), runs, layer, most), most).k,
         )
-        for relief in reliefs_for(law, state, most)
+        for relief in law.reliefs(most)
     }
 
 

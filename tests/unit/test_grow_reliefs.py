@@ -11,7 +11,7 @@ from tenfold.model.policy import Policy
 from tenfold.model.units import UsdMicros
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.ladder import climb
-from tenfold.study.grow.laws_site import site_laws
+from tenfold.study.grow.layers.building.switch_ports import SwitchPorts
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.relief import Relief, together
 from tenfold.study.grow.state import state_of, widen
@@ -83,7 +83,7 @@ def test_nodes_that_the_site_cannot_feed_come_with_power():
 def test_nodes_do_not_bring_the_switches_that_they_need():
     """The plan of a larger fabric has another layer; the one there is has not."""
     larger = replace(state_of(busy()), spec=made.fleet(nodes=2_048).spec)
-    ports = next(law for law in site_laws(larger, "nodes") if law.layer == "switch-ports")
+    [ports] = SwitchPorts().judged(larger, "nodes")
     assert ports.strain(1.0) == pytest.approx(2_048 / 64)
 
 

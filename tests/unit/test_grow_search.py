@@ -10,12 +10,11 @@ from tenfold.physics.growth.law import (
     FACTOR_LEAST,
     STATED,
     SUPPOSED,
-    Law,
-    Named,
-    break_of,
     breaking_factor,
     weakest,
 )
+from tenfold.study.grow.layer import Law, break_of
+from tenfold.study.grow.measured import MeasuredLayer
 from tenfold.study.grow.search import counted, joint, judge
 
 
@@ -28,7 +27,8 @@ def law(
     rank: int = 0,
     needs: str = "",
 ) -> Law:
-    return Law(layer, "it", lambda factor: factor / at, spread, grade, rank, needs)
+    of = MeasuredLayer(layer)
+    return Law(of, "it", lambda factor: factor / at, spread, grade, rank, needs)
 
 
 @pytest.mark.parametrize("at", [1.0, 1.3, 2.0, 7.77, 63.9])
@@ -77,11 +77,11 @@ def test_a_free_law_may_still_break_at_the_low_end_of_its_interval():
 def test_a_law_without_its_figure_is_unknown():
     broken = break_of(law("floor", 2, needs="`floor_racks`"), 10.0)
     assert broken == (None, None, None, "unknown")
-    assert Named("floor", "racks", 0).unknown("`floor_racks`").needs == "`floor_racks`"
+    assert MeasuredLayer("floor").unknown("racks", "`floor_racks`").needs == "`floor_racks`"
 
 
 def test_a_capacity_of_nothing_is_strained_without_end():
-    none = Named("floor", "racks", 0).law(lambda factor: factor, 0.0, STATED, str)
+    none = MeasuredLayer("floor").law("racks", lambda factor: factor, 0.0, STATED, str)
     assert none.strain(1.0) == inf
 
 

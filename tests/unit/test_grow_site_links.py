@@ -15,12 +15,16 @@ from tenfold.model.ids import SiteId
 from tenfold.model.job import Job
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, BytesPerSecond, Millis, UsdMicros
-from tenfold.physics.growth.law import Law, breaking_factor
+from tenfold.physics.growth.law import breaking_factor
 from tenfold.physics.layout import lay_out
-from tenfold.study.grow.laws_fabric import fabric_laws
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.fabric.site_links import SiteLinks
+from tenfold.study.grow.layers.fabric.spine import FabricSpine
+from tenfold.study.grow.layers.fabric.uplinks import FabricUplinks
 from tenfold.study.grow.state import state_of, widen
 from tenfold.testing.builders import job
 
+FABRIC = (FabricUplinks(), FabricSpine(), SiteLinks())
 SPAN_S = 10_000.0
 
 
@@ -40,7 +44,7 @@ def given(fleet: FleetSpec, profile: WorkProfile | None) -> GrowInputs:
 
 
 def laws(axis: Axis, have: GrowInputs) -> dict[str, Law]:
-    found = fabric_laws(state_of(have), axis)
+    found = made.judged(state_of(have), axis, *FABRIC)
     return {law.key: law for law in found if law.layer == "site-links"}
 
 
@@ -149,8 +153,10 @@ def test_ways_that_meet_on_a_link_from_both_ends_do_not_add_up():
 
 def test_a_wider_link_takes_as_much_more():
     state = state_of(given(two_sites(), READS))
-    [law] = [one for one in fabric_laws(state, "data") if one.key == LINK]
-    [wide] = [one for one in fabric_laws(widen(state, LINK, 2.0), "data") if one.key == LINK]
+    [law] = [one for one in made.judged(state, "data", *FABRIC) if one.key == LINK]
+    [wide] = [
+        one for one in made.judged(widen(state, LINK, 2.0), "data", *FABRIC) if one.key == LINK
+    ]
     assert wide.strain(1.0) == pytest.approx(law.strain(1.0) / 2)
 
 

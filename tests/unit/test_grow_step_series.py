@@ -15,11 +15,13 @@ from tenfold.files.estimate_rows import ShapeRow, TrainRow
 from tenfold.model.errors import InputError
 from tenfold.model.growth import GrowSpec, Limits
 from tenfold.model.traffic import WorkProfile
-from tenfold.physics.growth.law import Law, break_of
-from tenfold.study.grow.laws_compute import compute_laws
+from tenfold.study.grow.layer import Law, break_of
+from tenfold.study.grow.layers.compute.load import Compute
+from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 
+COMPUTE = (Compute(), StepEfficiency())
 SMALL = TrainRow(
     id="small",
     model="llama-3-8b",
@@ -40,7 +42,7 @@ def given(*rows: TrainRow, **inputs: object) -> GrowInputs:
 
 
 def steps(have: GrowInputs) -> list[Law]:
-    laws = compute_laws(state_of(have), "job-size")
+    laws = made.judged(state_of(have), "job-size", *COMPUTE)
     return [law for law in laws if law.layer == "step-efficiency"]
 
 

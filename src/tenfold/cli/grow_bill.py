@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from tenfold.study.grow.answer import GrowAnswer, Row
-
-BUDGET = "budget"
-"""Code of a relief that is granted, not paid: what it is spent on has prices of its own."""
+from tenfold.study.grow.layers.budget.money import BUDGET
 
 
 class Bill(Struct, frozen=True, kw_only=True):

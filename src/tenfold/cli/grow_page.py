@@ -6,14 +6,18 @@ from tenfold.report.charts import Point
 from tenfold.report.grow_charts import LayerCurve, Reach
 from tenfold.report.grow_report import GrowPage, grow_report
 from tenfold.study.grow.answer import GrowAnswer, Row
+from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
+from tenfold.study.grow.layers.jobs.queue import Queue
 from tenfold.study.grow.question import GrowQuestion
+from tenfold.study.grow.registry import LAYERS
+from tenfold.study.grow.run_layer import RunLayer
 
 LADDER = ["breaks at", "layer", "seen then", "evidence", "relief"]
 ORDERS = ["what", "for", "$/month", "in all", "order by", "stands then"]
 STAGES = ["to stand", "reliefs", "$/month", "without a price", "first order by", "gets there"]
-OF_RUNS = ("queue", "fragmentation", "governance", "failures", "contention")
+OF_RUNS = [layer.name for layer in LAYERS if isinstance(layer, RunLayer)]
 """Layers of which nothing is known beyond the runs that were made."""
-LAYERS = ["breaks at", "interval", "layer", "seen then", "evidence"]
+LAYER_COLUMNS = ["breaks at", "interval", "layer", "seen then", "evidence"]
 
 
 def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
@@ -31,7 +35,7 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
             top=_top(answer, upto),
             stages=(STAGES, [_stage(one) for one in stages(answer)] if answer.rows else []),
             orders=(ORDERS, _orders(answer, upto)),
-            layers=(LAYERS, [_layer(row) for row in answer.layers]),
+            layers=(LAYER_COLUMNS, [_layer(row) for row in answer.layers]),
             curves=[
                 LayerCurve(
                     name=f"{one.layer} ({one.resource})",
@@ -44,9 +48,9 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
                 for row in answer.layers
             ],
             breaks={} if first is None or first.k is None else {first.layer: first.k},
-            waits=_looked_at(_points(answer, "queue")),
+            waits=_looked_at(_points(answer, Queue.name)),
             wait_limit_s=limits.wait_s_p90,
-            efficiency=_points(answer, "step-efficiency"),
+            efficiency=_points(answer, StepEfficiency.name),
             efficiency_least=limits.step_efficiency_least,
             limits=_limits(answer),
             unknown=needs_lines(answer),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
@@ -59,7 +60,10 @@ def estimate_month(
     lines: dict[str, float] = {}
     notes: list[str] = []
     if fleet is not None:
-        lines = fleet_lines(open_fleet(fleet, facts).spec, notes)
+        spec = open_fleet(fleet, facts).spec
+        stated = fleet_bill(spec)
+        lines = {f"{line.kind} {line.part}": line.usd for line in stated}
+        notes = _fleet_notes(spec, stated)
     bill = month({**lines, **stated_usd})
     if not bill.lines_usd_micros:
         raise InputError(
@@ -80,26 +84,42 @@ def estimate_month(
     )
 
 
-def fleet_lines(fleet: FleetSpec, notes: list[str]) -> dict[str, float]:
+class FleetLine(Struct, frozen=True, kw_only=True):
+    """What a month of one part of a fleet costs."""
+
+    kind: Literal["pool", "energy", "tier"]
+    part: str
+    usd: float
+
+
+def fleet_bill(fleet: FleetSpec) -> list[FleetLine]:
     """Return what a month of a fleet costs, every hour paid for; energy where it is owned."""
-    lines: dict[str, float] = {}
+    lines: list[FleetLine] = []
     sites = {site.id: site for site in fleet.sites}
     for pool in fleet.pools:
         if pool.price is None:
-            notes.append(f"pool `{pool.id}` has no price and is left out")
             continue
         hourly = usd(pool.price.usd_micros_per_hour) * (pool.gpus or pool.nodes)
-        lines[f"pool {pool.id}"] = hourly * HOURS_PER_MONTH
+        lines.append(FleetLine(kind="pool", part=pool.id, usd=hourly * HOURS_PER_MONTH))
         if pool.price.kind == "owned":
             site = sites[pool.site]
-            lines[f"energy {pool.id}"] = _energy_usd(pool, site.pue, site.usd_per_kwh)
+            energy = _energy_usd(pool, site.pue, site.usd_per_kwh)
+            lines.append(FleetLine(kind="energy", part=pool.id, usd=energy))
     for tier in fleet.tiers:
         monthly = usd(tier.usd_micros_per_tb_month) * tier.capacity / TB
-        lines[f"tier {tier.id}"] = monthly
-    if any(name.startswith("energy ") for name in lines):
-        notes.append("energy of owned pools is counted at full load")
-    notes.append("network, people and tools are not in a fleet file; add them as --line")
+        lines.append(FleetLine(kind="tier", part=tier.id, usd=monthly))
     return lines
+
+
+def _fleet_notes(fleet: FleetSpec, lines: Sequence[FleetLine]) -> list[str]:
+    notes = [
+        f"pool `{pool.id}` has no price and is left out"
+        for pool in fleet.pools
+        if pool.price is None
+    ]
+    if any(line.kind == "energy" for line in lines):
+        notes.append("energy of owned pools is counted at full load")
+    return [*notes, "network, people and tools are not in a fleet file; add them as --line"]
 
 
 def _energy_usd(pool: Pool, pue: float, usd_per_kwh: float) -> float:

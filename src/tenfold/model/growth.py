@@ -28,6 +28,8 @@ Grade = Literal["measured", "calibrated", "published", "assumed"]
 """How well a breaking factor is known, best first."""
 GRADES: tuple[Grade, ...] = get_args(Grade)
 ControllerKind = Literal["tenfold", "slurm", "kueue"]
+Thing = Literal["nodes", "site-power", "rack-power", "rack", "switch", "link", "floor", "storage"]
+"""What is ordered to relieve a layer, and has a lead time."""
 
 _MOVES: dict[Axis, tuple[Quantity, ...]] = {
     "jobs": ("jobs",),

@@ -1,13 +1,10 @@
-"""A layer is a law: demand over capacity as a function of the factor, broken above 1.
+"""The arithmetic of growth: strain as a function of the factor, and where it passes 1.
 
-Search, attribution, reliefs and the ladder see laws only. Strain never falls with the factor;
-that is what lets a breaking factor be found by bisection. It need not be defined by more
-than its figures: a law whose figures are missing says which one in `needs`, and is unknown.
+Strain is demand over capacity. It never falls with the factor; that is what lets a breaking
+factor be found by bisection.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import inf
 from typing import Literal, NamedTuple
 
 from tenfold.model.growth import GRADES, Grade
@@ -43,32 +40,6 @@ def weakest(*evidence: Evidence) -> Evidence:
     return max(evidence, key=lambda one: (GRADES.index(one.grade), one.spread))
 
 
-def _silent(_: float) -> str:
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Law:
-    """One layer of a fleet and how its strain rises with the factor."""
-
-    layer: str
-    resource: str
-    strain: Strain
-    spread: float
-    grade: Grade
-    cause_rank: int
-    """Of laws that break at one factor the lowest is named: causes before their effects."""
-    needs: str = ""
-    """The figure that is missing; empty where the law can be judged."""
-    symptom: Callable[[float], str] = _silent
-    """What is seen at a factor, in one sentence."""
-
-    @property
-    def key(self) -> str:
-        """The layer and its resource as one name."""
-        return f"{self.layer}:{self.resource}"
-
-
 class Break(NamedTuple):
     """Where a law breaks. `low` and `high` are None beyond the largest factor looked at."""
 
@@ -76,46 +47,6 @@ class Break(NamedTuple):
     low: float | None
     high: float | None
     status: BreakStatus
-
-
-class Named(NamedTuple):
-    """The name of a law, before its figures are known."""
-
-    layer: str
-    resource: str
-    cause_rank: int
-
-    @property
-    def key(self) -> str:
-        """The layer and its resource as one name."""
-        return f"{self.layer}:{self.resource}"
-
-    def law(
-        self,
-        demand: Callable[[float], float],
-        capacity: float,
-        evidence: Evidence,
-        symptom: Callable[[float], str],
-    ) -> Law:
-        """Return the law of a demand against a capacity that stands still."""
-        grade, spread = evidence
-
-        def strain(factor: float) -> float:
-            return demand(factor) / capacity if capacity > 0 else inf
-
-        return Law(
-            self.layer,
-            self.resource,
-            strain,
-            spread,
-            grade,
-            self.cause_rank,
-            symptom=symptom,
-        )
-
-    def unknown(self, needs: str) -> Law:
-        """Return a law that cannot be judged, with the figure that would answer it."""
-        return Law(self.layer, self.resource, lambda _: 0.0, 0.0, "assumed", self.cause_rank, needs)
 
 
 def breaking_factor(strain: Strain, most: float) -> float | None:
@@ -156,22 +87,20 @@ def _bracket(strain: Strain, most: float) -> tuple[float | None, float | None]:
     return low, None
 
 
-def stands_still(law: Law, most: float) -> bool:
-    """Return whether a law does not feel the factor at all: its layer does not grow."""
-    return law.strain(most) <= law.strain(FACTOR_LEAST) * (1 + 1e-12)
+def stands_still(strain: Strain, most: float) -> bool:
+    """Return whether a strain does not change with the factor at all."""
+    return strain(most) <= strain(FACTOR_LEAST) * (1 + 1e-12)
 
 
-def break_of(law: Law, most: float) -> Break:
-    """Return where a law breaks, with the interval that its evidence leaves.
+def break_of(strain: Strain, spread: float, most: float) -> Break:
+    """Return where a strain passes 1, with the interval that its spread leaves.
 
     A layer that holds and does not grow is free, however little is known of it.
     """
-    if law.needs:
-        return Break(None, None, None, "unknown")
-    if law.strain(most) <= 1 and stands_still(law, most):
+    if strain(most) <= 1 and stands_still(strain, most):
         return Break(None, None, None, "free")
-    wide = 1 + law.spread
-    k = breaking_factor(law.strain, most)
-    low = breaking_factor(lambda factor: law.strain(factor) * wide, most)
-    high = breaking_factor(lambda factor: law.strain(factor) / wide, most)
+    wide = 1 + spread
+    k = breaking_factor(strain, most)
+    low = breaking_factor(lambda factor: strain(factor) * wide, most)
+    high = breaking_factor(lambda factor: strain(factor) / wide, most)
     return Break(k, low, high, "free" if k is None else "breaks")

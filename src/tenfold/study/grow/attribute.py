@@ -9,14 +9,13 @@ from itertools import combinations
 from math import inf
 from typing import NamedTuple
 
-from tenfold.physics.growth.law import Law
+from tenfold.study.grow.layer import Law, lift
 from tenfold.study.grow.search import Joint, LawsOf, joint, search_law
-from tenfold.study.grow.state import State, lift
+from tenfold.study.grow.state import State
 
 RAISED = 1.001
 """Less than this is the noise of a search, not a fleet that goes further."""
 CANDIDATES_MOST = 6
-SLOWED, SLOWING = ("contention", "queue"), ("storage-read", "checkpoint-burst")
 STRAINED = 0.5
 """What is used by less than this slows nobody down for long."""
 
@@ -71,17 +70,17 @@ def _candidates(state: State, laws_of: LawsOf, now: Joint) -> tuple[Law, ...]:
     """
     assert now.k is not None, "only a break has a cause"
     known = {law.key: law for law in now.rivals[:CANDIDATES_MOST]}
-    if any(law.layer in SLOWED for law in now.rivals):
+    if any(law.of.shows_slow_jobs for law in now.rivals):
         known |= {
             law.key: law
             for law in laws_of(state)
-            if law.layer in SLOWING and law.strain(max(1.0, now.k)) > STRAINED
+            if law.unlimited is not None and law.strain(max(1.0, now.k)) > STRAINED
         }
     return tuple(known.values())
 
 
 def _lifted(state: State, laws_of: LawsOf, group: tuple[Law, ...], most: float) -> _Trial:
-    without = lift(state, *(law.key for law in group))
+    without = lift(state, *group)
     found = joint(laws_of(without), most)
     return _Trial(group, found.k)
 

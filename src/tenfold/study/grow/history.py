@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tenfold.model.growth import Axis, grown_by
 from tenfold.model.job import Job
 from tenfold.model.units import SECOND
+from tenfold.study.design import Design
 from tenfold.study.grow.state import State
 
 
@@ -73,3 +74,11 @@ def busier(axis: Axis, load: float) -> Callable[[float], float]:
         return nodes * min(more, max(1.0, 1.0 / max(load, 1e-9)))
 
     return running
+
+
+def usual_size(state: State, design: Design) -> float:
+    """Return the size that most GPU time of the history goes to, or all GPUs without one."""
+    sizes: dict[float, float] = {}
+    for kind, seconds in gpu_time(state.inputs.jobs).items():
+        sizes[kind.gpus] = sizes.get(kind.gpus, 0.0) + seconds
+    return max(sizes, key=lambda size: sizes[size], default=float(design.gpus_today))

@@ -10,7 +10,7 @@ from math import inf
 from msgspec.structs import replace
 
 from tenfold.compose.grow_inputs import GrowInputs
-from tenfold.physics.growth.law import Law, stands_still
+from tenfold.physics.growth.law import stands_still
 from tenfold.study.grow.answer import (
     Curve,
     GrowAnswer,
@@ -20,13 +20,14 @@ from tenfold.study.grow.answer import (
 )
 from tenfold.study.grow.attribute import RAISED, Attribution, attribute
 from tenfold.study.grow.calibrate import shown
-from tenfold.study.grow.law_book import NOT_JUDGED, LawBook, assumed
+from tenfold.study.grow.law_book import LawBook, assumed
+from tenfold.study.grow.layer import Law, Layer, lift
 from tenfold.study.grow.order_by import is_late, order_by
 from tenfold.study.grow.question import GrowQuestion, check_question
+from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.relief import Relief, together
-from tenfold.study.grow.reliefs import reliefs_for
 from tenfold.study.grow.search import Joint, Judged, joint, judge, search_law
-from tenfold.study.grow.state import State, lift, state_of
+from tenfold.study.grow.state import State, state_of
 
 ROWS_MOST = 8
 HELPS = 1.02
@@ -43,16 +44,19 @@ CURVE_POINTS = 9
 
 
 def climb(
-    inputs: GrowInputs, question: GrowQuestion, done: Callable[[int], None] | None = None
+    inputs: GrowInputs,
+    question: GrowQuestion,
+    done: Callable[[int], None] | None = None,
+    layers: Sequence[Layer] = LAYERS,
 ) -> GrowAnswer:
     """Return what breaks first, with what relieves it, and what breaks next.
 
     `done` is told how many runs are over; how many there will be is not known before.
     """
     check_question(question)
-    today, book = state_of(inputs, question.failures), LawBook(inputs, question, done)
+    today, book = state_of(inputs, question.failures), LawBook(inputs, question, done, layers)
     over = _over_today(book.every(today), question.most)
-    start = lift(today, *(law.key for law in over))
+    start = lift(today, *over)
     rows, stands = _rungs(start, book)
     laws = book.every(start)
     judged = judge(laws, max(question.most, FACTOR_SHOWN_MOST))
@@ -66,7 +70,7 @@ def climb(
         rows=tuple(rows),
         stands=stands,
         layers=tuple(_layer_row(one, question.most) for one in judged if not one.law.needs),
-        unknown=_missing(laws),
+        unknown=_missing(laws, layers),
         curves=tuple(_curve(one.law, question.most) for one in judged if not one.law.needs),
         limits=start.grow.limits,
         assumptions=(*(_over(law) for law in over), *assumed(laws), *inputs.notes, *book.notes),
@@ -79,7 +83,7 @@ def _over_today(laws: Sequence[Law], most: float) -> list[Law]:
 
     That is worth saying, and no answer to what breaks as the axis grows.
     """
-    return [law for law in laws if law.strain(1.0) > 1 and stands_still(law, most)]
+    return [law for law in laws if law.strain(1.0) > 1 and stands_still(law.strain, most)]
 
 
 def _over(law: Law) -> str:
@@ -111,7 +115,7 @@ def _cheapest(state: State, book: LawBook, cause: Attribution, k: float) -> Step
     One that strains other layers too much is taken together with what relieves those.
     """
     target = _target(book.question, cause)
-    for relief in _reliefs(state, cause.laws, target):
+    for relief in _reliefs(cause.laws, target):
         if book.spent:
             break
         step = _taken(state, book, relief)
@@ -132,11 +136,11 @@ def _joined(state: State, book: LawBook, step: Step, target: float) -> Step | No
 
     Of several reliefs the first counts after which that layer is not the weakest any more.
     """
-    relief, relieved, now = step
+    relief, _, now = step
     strained = now.law
     if strained is None:
         return None
-    for more in reliefs_for(strained, relieved, target):
+    for more in strained.reliefs(target):
         both = _taken(state, book, together([relief, more]))
         then = both[2]
         if then.law is None or then.law.key != strained.key or (then.k or 0) > (now.k or 0):
@@ -166,9 +170,9 @@ def _helps(k: float, then: float | None, lifted: float | None) -> bool:
     return lifted is not None and then > k * RAISED and then * HELPS > lifted
 
 
-def _reliefs(state: State, laws: Sequence[Law], target: float) -> list[Relief]:
+def _reliefs(laws: Sequence[Law], target: float) -> list[Relief]:
     """Return the reliefs of one law, or for several the cheapest of each as one."""
-    found = [reliefs_for(law, state, target) for law in laws]
+    found = [law.reliefs(target) for law in laws]
     if len(found) == 1:
         return found[0]
     return [together([some[0] for some in found])] if all(found) else []
@@ -224,10 +228,14 @@ def _layer_row(one: Judged, most: float) -> Row:
     )
 
 
-def _missing(laws: Sequence[Law]) -> tuple[Missing, ...]:
+def _missing(laws: Sequence[Law], layers: Sequence[Layer]) -> tuple[Missing, ...]:
     here = [Missing(layer=one.layer, resource=one.resource, needs=one.needs) for one in laws]
     judged = {law.layer for law in laws}
-    beyond = [Missing(layer=one, resource="", needs="") for one in NOT_JUDGED if one not in judged]
+    beyond = [
+        Missing(layer=one.name, resource="", needs="")
+        for one in layers
+        if one.always_listed and one.name not in judged
+    ]
     return (*(one for one in here if one.needs), *beyond)
 
 

@@ -10,21 +10,12 @@ from math import inf
 
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.growth import Axis
-from tenfold.physics.growth.law import Law
 from tenfold.study.grow.calibrate import calibrate
-from tenfold.study.grow.laws_admission import admission_laws
-from tenfold.study.grow.laws_compute import compute_laws
-from tenfold.study.grow.laws_fabric import fabric_laws
-from tenfold.study.grow.laws_lead_time import lead_time_laws
-from tenfold.study.grow.laws_measured import measured_laws
-from tenfold.study.grow.laws_money import money_laws
-from tenfold.study.grow.laws_monitor import monitor_laws
-from tenfold.study.grow.laws_runs import run_laws
-from tenfold.study.grow.laws_serving import serving_laws
-from tenfold.study.grow.laws_site import site_laws
-from tenfold.study.grow.laws_storage import storage_laws
-from tenfold.study.grow.laws_upkeep import upkeep_laws
+from tenfold.study.grow.layer import FiguredLayer, FollowingLayer, Law, Layer
+from tenfold.study.grow.measured import measured_laws
 from tenfold.study.grow.question import GrowQuestion
+from tenfold.study.grow.registry import LAYERS
+from tenfold.study.grow.run_layer import RunLayer
 from tenfold.study.grow.run_window import overloaded_at, window_note
 from tenfold.study.grow.runs import Runs, runs_for
 from tenfold.study.grow.search import counted, joint
@@ -36,66 +27,56 @@ JOBS_SPENT_MOST = 400_000
 """Jobs of all runs of a ladder after which no further relief is tried."""
 SEEDS_RELIEVED = 2
 """Courses of luck for a fleet that nobody has bought yet: its runs are larger, and many."""
-NOT_JUDGED = (
-    "compute",
-    "step-efficiency",
-    "fabric-uplinks",
-    "queue",
-    "governance",
-    "admission",
-    "serving",
-    "spares",
-    "operations",
-    "monitoring",
-    "money",
-)
-"""Layers that may have no law; they are named, so that silence is not taken for health."""
-_FIGURED: tuple[Callable[[State, Axis], list[Law]], ...] = (
-    site_laws,
-    storage_laws,
-    compute_laws,
-    fabric_laws,
-    admission_laws,
-    serving_laws,
-    upkeep_laws,
-    monitor_laws,
-    money_laws,
-)
-_OF_RUNS = "runs say so that were not found to be like what happened"
-_OF_WORK = "work is that of a history without starts, of a mix, or of the model expected"
-_OF_TRAFFIC = "the fabric is the usual one, or jobs are those of a mix or of the model expected"
-_OF_MIX = "jobs arrive as a mix of the facts has them"
-_ASSUMES = {
-    "switch-ports": "a fabric that the file does not state has the switches that are usual",
-    "storage-read": "every GPU reads the tokens of the model expected, at 4 bytes each",
-    "storage-streams": "every GPU that reads keeps one stream open",
-    "checkpoint-saves": "one job of the model expected runs on all GPUs and fails as is usual",
-    "fabric-uplinks": _OF_TRAFFIC,
-    "fabric-spine": _OF_TRAFFIC,
-    "site-links": "tiers without GPUs beside them are read by all GPUs alike",
-    "compute": _OF_WORK,
-    "step-efficiency": _OF_WORK,
-    "admission": _OF_MIX,
-    "queue": _OF_RUNS,
-    "governance": _OF_RUNS,
-    "fragmentation": _OF_RUNS,
-    "failures": _OF_RUNS,
-    "contention": _OF_RUNS,
-}
 
 
-def all_laws(state: State, axis: Axis) -> list[Law]:
+def all_laws(state: State, axis: Axis, layers: Sequence[Layer] = LAYERS) -> list[Law]:
     """Return every law that needs no run but for those that are lifted; what was measured first."""
-    measured = measured_laws(state, axis)
-    better = {law.key for law in measured if not law.needs}
-    figured = [law for of in _FIGURED for law in of(state, axis) if law.key not in better]
-    # Usage without its limit is no law, but where another knows what to lay it beside.
-    told = {law.layer for law in figured if not law.needs}
-    seen = [law for law in measured if not law.needs or law.layer not in told]
+    measured = measured_laws(state, axis, layers)
+    figured = [
+        law
+        for layer in layers
+        if isinstance(layer, FiguredLayer)
+        for law in layer.judged(state, axis)
+    ]
     usable = 1 - state.grow.limits.headroom_least
-    laws = [_less(law, usable) for law in (*seen, *figured)]
-    laws += lead_time_laws(state, laws)
+    laws = [_less(law, usable) for law in _best(measured, figured)]
+    for layer in layers:
+        if isinstance(layer, FollowingLayer):
+            laws += layer.laws(state, laws)
     return [law for law in laws if law.key not in state.lifted]
+
+
+def _best(measured: Sequence[Law], figured: Sequence[Law]) -> list[Law]:
+    """Return what was measured in place of what figures say of the same resource."""
+    figures = {law.key: law for law in figured}
+    better = {law.key for law in measured if not law.needs}
+    kept = [law for law in figured if law.key not in better]
+    # Usage without its limit is no law, but where another knows what to lay it beside.
+    told = {law.layer for law in kept if not law.needs}
+    seen = [
+        with_fields(law, unlimited=figures[law.key].unlimited) if law.key in figures else law
+        for law in measured
+        if not law.needs or law.layer not in told
+    ]
+    return [*seen, *kept]
+
+
+def run_laws(
+    state: State,
+    runs: Runs,
+    *,
+    most: float,
+    seeds: Sequence[int] = (0,),
+    calibrated: bool = False,
+    layers: Sequence[Layer] = LAYERS,
+) -> list[Law]:
+    """Return the laws that only runs can tell, along the axis of the runs, up to a factor."""
+    return [
+        law
+        for layer in layers
+        if isinstance(layer, RunLayer)
+        for law in layer.judged(state, runs, most, seeds, calibrated=calibrated)
+    ]
 
 
 def _less(law: Law, usable: float) -> Law:
@@ -117,9 +98,14 @@ class LawBook:
     """The laws of one question about one fleet; runs are shared by all that ask it."""
 
     def __init__(
-        self, inputs: GrowInputs, question: GrowQuestion, done: Callable[[int], None] | None = None
+        self,
+        inputs: GrowInputs,
+        question: GrowQuestion,
+        done: Callable[[int], None] | None = None,
+        layers: Sequence[Layer] = LAYERS,
     ) -> None:
         self.question = question
+        self.layers = layers
         self.calibration = calibrate(inputs)
         heard = done or _unheard
         self.runs: Runs = runs_for(inputs, question.axis, most=question.most, done=heard)
@@ -136,12 +122,12 @@ class LawBook:
 
     def every(self, state: State) -> list[Law]:
         """Return all laws of a state, those that raise no alarm among them."""
-        figured = all_laws(state, self.question.axis)
+        figured = all_laws(state, self.question.axis, self.layers)
         return [*figured, *self._of_runs(state, figured)]
 
     def alarming(self, state: State) -> list[Law]:
         """Return the laws of a state that may be named."""
-        figured = all_laws(state, self.question.axis)
+        figured = all_laws(state, self.question.axis, self.layers)
         of_runs = self._of_runs(state, figured) if self._runs_count else []
         return counted([*figured, *of_runs], self.question.count_assumed)
 
@@ -156,15 +142,16 @@ class LawBook:
             most=most,
             seeds=self._seeds[:SEEDS_RELIEVED] if state.reliefs else self._seeds,
             calibrated=self.calibration.calibrated,
+            layers=self.layers,
         )
         return [law for law in found if law.key not in state.lifted]
 
 
 def assumed(laws: Sequence[Law]) -> list[str]:
     """Return what the laws that may raise no alarm rest on."""
-    layers = dict.fromkeys(law.layer for law in laws if law.grade == "assumed" and not law.needs)
+    layers = {law.layer: law.of for law in laws if law.grade == "assumed" and not law.needs}
     by_cause: dict[str, list[str]] = {}
-    for layer in layers:
-        if layer in _ASSUMES:
-            by_cause.setdefault(_ASSUMES[layer], []).append(layer)
+    for name, layer in layers.items():
+        if layer.assumes:
+            by_cause.setdefault(layer.assumes, []).append(name)
     return [f"assumed for {', '.join(names)}: {cause}" for cause, names in by_cause.items()]

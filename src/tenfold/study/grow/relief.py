@@ -10,6 +10,7 @@ from math import ceil, floor, log10
 from msgspec.structs import replace
 
 from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.growth import Thing
 from tenfold.study.grow.state import State
 
 NEARLY = 1 - 1e-9
@@ -47,7 +48,7 @@ def together(parts: Sequence[Relief]) -> Relief:
     )
 
 
-def lead_weeks(state: State, thing: str) -> float | None:
+def lead_weeks(state: State, thing: Thing) -> float | None:
     """Return the lead time of a thing at which nine of ten orders have come."""
     return next((one.weeks_p90 for one in state.grow.lead_times if one.thing == thing), None)
 

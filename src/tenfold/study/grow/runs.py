@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log2
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tenfold.compose.failures import FailureSource
 from tenfold.compose.grow_inputs import GrowInputs
@@ -18,7 +17,7 @@ from tenfold.model.errors import TenfoldError
 from tenfold.model.failure_law import NO_FAILURES
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.growth import Axis, moves
-from tenfold.model.units import MINUTE, BytesPerSecond, Millis
+from tenfold.model.units import MINUTE, Millis
 from tenfold.sim.window_figures import Window
 from tenfold.sim.world import SimSettings
 from tenfold.study.grow.run_window import judged_window
@@ -29,9 +28,6 @@ PER_DOUBLING = 16
 POOL_JOBS = 20_000
 """Jobs in a batch of runs from which on it pays to start processes for them."""
 _NEAR = 1e-9
-OF_TIERS = ("storage-read", "checkpoint-burst")
-LIMITLESS = BytesPerSecond(10**18)
-"""What a lifted tier reads and writes: more than any fleet asks for."""
 
 
 class RunKey(Struct, frozen=True):
@@ -163,14 +159,11 @@ class Runs:
 
 
 def _felt(state: State) -> FleetSpec:
-    """Return the fleet as runs feel it: a tier that is lifted slows nobody down."""
-    tiers = tuple(
-        replace(tier, read_bandwidth=LIMITLESS, write_bandwidth=LIMITLESS)
-        if any(f"{layer}:tier {tier.id}" in state.lifted for layer in OF_TIERS)
-        else tier
-        for tier in state.spec.tiers
-    )
-    return state.spec if tiers == state.spec.tiers else replace(state.spec, tiers=tiers)
+    """Return the fleet as runs feel it: what is lifted slows nobody down."""
+    spec = state.spec
+    for lifted in state.unlimited:
+        spec = lifted(spec)
+    return spec
 
 
 def _saves_ms(state: State) -> Millis:

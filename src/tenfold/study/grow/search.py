@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenfold.physics.growth.law import Break, Law, break_of
+from tenfold.physics.growth.law import Break
+from tenfold.study.grow.layer import Law, break_of
 from tenfold.study.grow.state import State
 
 LawsOf = Callable[[State], list[Law]]

@@ -4,8 +4,10 @@ Laws read a state and nothing else, so that a relief is nothing but another stat
 layer that is lifted for a trial is left out of every law at once.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from math import prod
+from typing import NewType, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +19,10 @@ from tenfold.model.growth import GrowSpec
 from tenfold.model.policy import Policy
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.study.design import CeilingQuestion, Design, design_of
+
+LawKey = NewType("LawKey", str)
+"""Names one law of a fleet: the layer and the resource that it is about."""
+T = TypeVar("T")
 
 
 class Asked:
@@ -48,14 +54,16 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     grow: GrowSpec
     reliefs: tuple[str, ...] = ()
     """Codes of the reliefs taken, in order."""
-    lifted: tuple[str, ...] = ()
+    lifted: tuple[LawKey, ...] = ()
     """Keys of laws that are lifted: as if their capacity had no limit."""
-    widened: tuple[tuple[str, float], ...] = ()
+    unlimited: tuple[Callable[[FleetSpec], FleetSpec], ...] = ()
+    """What lifting changes of the fleet that runs see."""
+    widened: tuple[tuple[LawKey, float], ...] = ()
     """Capacities that a relief multiplied without a field of the fleet to say so, by law."""
     asked: "Asked"
     """What the planner makes of the model that the fleet expects; shared by all states."""
 
-    def widening(self, key: str) -> float:
+    def widening(self, key: LawKey) -> float:
         """Return how many times its first capacity a layer has by now."""
         return prod(factor for name, factor in self.widened if name == key)
 
@@ -70,6 +78,16 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
         """The fleet as it stands now, open for those who ask the planner."""
         return OpenFleet(spec=self.spec, layout=self.layout, catalogue=self.inputs.fleet.catalogue)
 
+    @cached_property
+    def _made(self) -> dict[object, object]:
+        return {}
+
+    def once(self, make: Callable[["State"], T]) -> T:
+        """Return what a function makes of this state, made once however many layers ask."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast(T, self._made[make])
+
 
 def state_of(inputs: GrowInputs, failures: str | None = None) -> State:
     """Return the state before any relief."""
@@ -82,11 +100,6 @@ def state_of(inputs: GrowInputs, failures: str | None = None) -> State:
     )
 
 
-def lift(state: State, *keys: str) -> State:
-    """Return the state with some layers lifted."""
-    return replace(state, lifted=(*state.lifted, *keys))
-
-
-def widen(state: State, key: str, factor: float) -> State:
+def widen(state: State, key: LawKey, factor: float) -> State:
     """Return the state with one capacity multiplied."""
     return replace(state, widened=(*state.widened, (key, factor)))

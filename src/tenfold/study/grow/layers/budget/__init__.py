@@ -1,0 +1,1 @@
+"""Budget: money, and what comes too late."""

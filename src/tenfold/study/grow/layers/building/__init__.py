@@ -1,0 +1,1 @@
+"""The building: power of sites and racks, cooling, switch ports and floor."""

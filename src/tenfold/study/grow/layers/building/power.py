@@ -1,0 +1,120 @@
+"""Power: what nodes and tiers draw, cooling included, against the feed of a site and a budget.
+
+A node more is a node that draws its full power: what idles today will work when the fleet is full.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from tenfold.model.fleet_spec import Pool, Site
+from tenfold.model.growth import Axis, grown_by
+from tenfold.physics.growth.law import STATED, SUPPOSED, Evidence
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.relief import Relief, lead_weeks, taken, up
+from tenfold.study.grow.state import State
+
+KW_STEP = 10
+
+
+class SitePower(FiguredLayer):
+    """What a site draws against its feed."""
+
+    name = "site-power"
+    breaks = "nodes, tiers and cooling of a site draw more than its `power_kw`"
+    cause_rank = 20
+    grows_with = ("nodes",)
+    needs = "`power_kw` of every site"
+    fixed_by = "a stronger feed"
+    lead_times = ("site-power",)
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return a law for each site with pools."""
+        for site in state.spec.sites:
+            pools = [pool for pool in state.spec.pools if pool.site == site.id]
+            if pools:
+                yield self._site(state, axis, site, pools)
+
+    def _site(self, state: State, axis: Axis, site: Site, pools: Sequence[Pool]) -> Law:
+        resource, limit = f"site {site.id}", site.power_kw_limit
+        if limit is None:
+            return self.unknown(resource, f"`power_kw` of site `{site.id}`")
+
+        def drawn(factor: float) -> float:
+            return site_kw(state, site, grown_by(axis, "nodes", factor))
+
+        def seen(factor: float) -> str:
+            return f"site {site.id} draws {drawn(factor):,.0f} of {limit:,.0f} kW"
+
+        def relieve(dose: float) -> list[Relief]:
+            return [_feed(state, site, limit, dose)]
+
+        return self.law(resource, drawn, limit, node_evidence(pools), seen, relieve)
+
+
+def _feed(state: State, site: Site, today: float, dose: float) -> Relief:
+    wanted = up(today * dose, KW_STEP)
+
+    def apply(now: State) -> State:
+        sites = tuple(
+            replace(one, power_kw_limit=float(wanted)) if one.id == site.id else one
+            for one in now.spec.sites
+        )
+        return taken(now, "site-power", replace(now.spec, sites=sites))
+
+    text = f"feed site {site.id} with {wanted:,} kW, {today:,.0f} today"
+    return Relief("site-power", text, None, lead_weeks(state, "site-power"), apply)
+
+
+class PowerBudget(FiguredLayer):
+    """What all sites draw together against what they may."""
+
+    name = "power-budget"
+    breaks = "all sites together draw more than `kw_most`"
+    cause_rank = 21
+    grows_with = ("nodes",)
+    needs = "`kw_most` under `[limits]` of the grow file; without it there is no limit"
+    fixed_by = "a larger allowance"
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return the law of the allowance, where one is stated."""
+        limit = state.grow.limits.kw_most
+        if limit is None:
+            return
+
+        def drawn(factor: float) -> float:
+            by = grown_by(axis, "nodes", factor)
+            return sum(site_kw(state, site, by) for site in state.spec.sites)
+
+        def seen(factor: float) -> str:
+            return f"the fleet draws {drawn(factor):,.0f} of the {limit:,.0f} kW allowed"
+
+        def relieve(dose: float) -> list[Relief]:
+            return [self._allow(state, limit, dose)]
+
+        yield self.law("all sites", drawn, limit, node_evidence(state.spec.pools), seen, relieve)
+
+    def _allow(self, state: State, today: float, dose: float) -> Relief:
+        wanted = up(today * dose, KW_STEP)
+
+        def apply(now: State) -> State:
+            limits = replace(now.grow.limits, kw_most=float(wanted))
+            return replace(taken(now, self.name), grow=replace(now.grow, limits=limits))
+
+        text = f"allow all sites together {wanted:,} kW, {today:,.0f} today"
+        return Relief("power-budget", text, None, lead_weeks(state, "site-power"), apply)
+
+
+def site_kw(state: State, site: Site, factor: float) -> float:
+    """Return what a site draws with so many times its nodes, cooling and storage included."""
+    nodes_w = sum(
+        pool.nodes * pool.power_w_per_node for pool in state.spec.pools if pool.site == site.id
+    )
+    tiers_w = sum(tier.power_w for tier in state.spec.tiers if tier.site == site.id)
+    return (nodes_w * factor + tiers_w) * site.pue / 1000
+
+
+def node_evidence(pools: Sequence[Pool]) -> Evidence:
+    """Return how well the power of nodes is known."""
+    supposed = any("power_kw_per_node" in pool.defaulted for pool in pools)
+    return SUPPOSED if supposed else STATED

@@ -1,0 +1,1 @@
+"""GPUs: time asked for, the efficiency of larger jobs, and services."""

@@ -1,0 +1,63 @@
+"""Compute: GPU time asked for against what there is.
+
+Load is the work that arrived in the span of the history over what all GPUs could do in it. It
+knows neither packing nor failures, so it is the latest factor at which a line must form; runs
+tell how much earlier waits are too long. Larger jobs do the same work with less efficiency.
+"""
+
+from collections.abc import Iterable
+
+from tenfold.model.growth import Axis, grown_by, moves
+from tenfold.study.grow.history import span_s
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.layers.compute.nodes import nodes_more
+from tenfold.study.grow.layers.compute.work import ASSUMES, work_evidence, works_of
+from tenfold.study.grow.state import State
+
+RESOURCE = "all GPUs"
+
+
+class Compute(FiguredLayer):
+    """The GPU time of all jobs over that of all GPUs."""
+
+    name = "compute"
+    breaks = "jobs ask for more GPU time than there is"
+    cause_rank = 78
+    grows_with = ("jobs", "job-size")
+    needs = "a history of jobs, or a mix"
+    fixed_by = "nodes"
+    assumes = ASSUMES
+    lead_times = ("nodes",)
+    always_listed = True
+    shown_when_still = False
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return the law of load.
+
+        Nodes that come with their jobs are as full as before: there an unknown load hides nothing.
+        """
+        if state.spec.gpus and state.once(works_of):
+            return [self._load(state, axis)]
+        hides_nothing = moves(axis, "nodes") and not moves(axis, "job-size")
+        return [] if hides_nothing else [self.unknown(RESOURCE)]
+
+    def _load(self, state: State, axis: Axis) -> Law:
+        works = state.once(works_of)
+        there = state.spec.gpus * span_s(state.inputs.jobs)
+
+        def asked(factor: float) -> float:
+            larger = grown_by(axis, "job-size", factor)
+            more = grown_by(axis, "jobs", factor) / grown_by(axis, "nodes", factor)
+            return more * sum(one.gpu_s / one.efficiency(larger) for one in works)
+
+        def seen(factor: float) -> str:
+            return f"jobs ask for {asked(factor) / there:.0%} of the GPU time there is"
+
+        return self.law(
+            RESOURCE,
+            asked,
+            there,
+            work_evidence(state),
+            seen,
+            lambda dose: nodes_more(state, dose),
+        )

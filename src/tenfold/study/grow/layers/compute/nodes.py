@@ -1,0 +1,77 @@
+"""Nodes: what relieves layers that want for GPUs, at the price of their pool.
+
+Nodes strain power, ports and floor as those there are.
+"""
+
+from msgspec.structs import replace
+
+from tenfold.compose.grown_fleet import grown_fleet
+from tenfold.model.fleet_spec import FleetSpec, Pool
+from tenfold.model.units import HOURS_PER_MONTH, usd
+from tenfold.report.figures import count
+from tenfold.study.grow.relief import Relief, lead_weeks, taken, up
+from tenfold.study.grow.state import State
+
+NODES = "nodes"
+FACTOR_MOST = 64.0
+"""A fleet that would have to be larger than this is another fleet, and no relief."""
+
+
+def nodes_more(state: State, factor: float, pool: str = "") -> list[Relief]:
+    """Return at least so many times the nodes: of one pool, or of all by their pattern."""
+    if factor > FACTOR_MOST:
+        return []
+    grown = _grown(state.spec, factor, pool)
+    more = grown.nodes - state.spec.nodes
+    if more <= 0:
+        return []
+
+    def apply(now: State) -> State:
+        return taken(now, NODES, _grown(now.spec, factor, pool))
+
+    where = f"in pool {pool}" if pool else "by the pattern of the pools"
+    text = f"{count(more, 'node')} more, {where}"
+    return [Relief(NODES, text, _price(state.spec, grown), lead_weeks(state, NODES), apply)]
+
+
+def _grown(spec: FleetSpec, factor: float, pool: str) -> FleetSpec:
+    """Return a fleet of at least so many times the nodes."""
+    if not pool:
+        nodes = up(spec.nodes * factor, 1)
+        return grown_fleet(spec, nodes / spec.nodes)
+    # The names of other pools stay taken, and pools without nodes are not grown.
+    kept = {one.id: one.nodes for one in spec.pools if one.id != pool}
+    alone = tuple(replace(one, nodes=0) if one.id in kept else one for one in spec.pools)
+    own = spec.nodes - sum(kept.values())
+    grown = grown_fleet(replace(spec, pools=alone), up(own * factor, 1) / own)
+    pools = tuple(replace(one, nodes=kept.get(one.id, one.nodes)) for one in grown.pools)
+    return replace(grown, pools=pools)
+
+
+def _price(before: FleetSpec, after: FleetSpec) -> float | None:
+    """Return what the nodes more cost a month; None where a pool of them has no price."""
+    total = 0.0
+    for old, new in zip(before.pools, after.pools, strict=True):
+        if new.nodes == old.nodes:
+            continue
+        if old.price is None:
+            return None
+        total += (new.nodes - old.nodes) * _hourly(old, old.price.usd_micros_per_hour)
+    return total * HOURS_PER_MONTH
+
+
+def node_usd_per_month(spec: FleetSpec) -> float | None:
+    """Return what a node costs a month, on average; None where a pool has no price."""
+    if not spec.nodes or any(pool.price is None for pool in spec.pools):
+        return None
+    hourly = sum(
+        pool.nodes * _hourly(pool, pool.price.usd_micros_per_hour)
+        for pool in spec.pools
+        if pool.price is not None
+    )
+    return hourly / spec.nodes * HOURS_PER_MONTH
+
+
+def _hourly(pool: Pool, micros: int) -> float:
+    """A price is of a GPU, and on a pool without GPUs of a node."""
+    return usd(micros) * (pool.gpus_per_node or 1)

@@ -1,0 +1,166 @@
+"""Serving: requests against what the GPUs of a pool answer within their promises.
+
+Services of one pool share its GPUs, so each pool has one law over all of its services. What a
+replica answers is the planner's estimate of the best one that keeps its promise; part of a
+replica counts, for the factor is a real number. A most of replicas is a law of its own.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from math import inf
+from typing import NamedTuple
+
+from msgspec.msgpack import decode, encode
+from msgspec.structs import replace
+
+from tenfold.compose.ground import serve_grounds
+from tenfold.compose.planning import model_shape
+from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServeGround, ServePlan, plan_serve
+from tenfold.model.growth import Axis, ServiceLoad, grown_by
+from tenfold.physics.growth.law import SUPPOSED
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.layers.compute.nodes import nodes_more
+from tenfold.study.grow.relief import Relief, taken, up
+from tenfold.study.grow.state import State
+
+PLANS_KEPT = 64
+
+
+class Served(NamedTuple):
+    """A service with the replica that answers most requests a GPU."""
+
+    load: ServiceLoad
+    pool: str
+    pool_gpus: int
+    replica: ServePlan
+
+    def gpus(self, factor: float) -> float:
+        """Return the GPUs that so many times its requests keep busy."""
+        requests = self.load.qps * factor / self.replica.qps_per_replica_max
+        return requests * self.replica.gpus_per_replica
+
+
+class Serving(FiguredLayer):
+    """Pools that serve, and services that may have so many replicas."""
+
+    name = "serving"
+    breaks = "services keep more GPUs busy than their pool has, or want more than `replicas_most`"
+    cause_rank = 45
+    grows_with = ("traffic",)
+    needs = "`[[service]]`s of the grow file"
+    fixed_by = "nodes in the pool, or more replicas"
+    always_listed = True
+    shown_when_still = False
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return services that cannot be judged, then pools, then services with a most."""
+        if not state.grow.services:
+            return [self.unknown("services")]
+        grounds = serve_grounds(state.fleet)
+        found = [self._served(state, service, grounds) for service in state.grow.services]
+        known = [one for one in found if isinstance(one, Served)]
+        pools = dict.fromkeys(one.pool for one in known)
+        return [
+            *(one for one in found if isinstance(one, Law)),
+            *(
+                self._pool(state, axis, pool, [one for one in known if one.pool == pool])
+                for pool in pools
+            ),
+            *(
+                self._capped(axis, one, one.load.replicas_most)
+                for one in known
+                if one.load.replicas_most
+            ),
+        ]
+
+    def _served(self, state: State, load: ServiceLoad, grounds: list[ServeGround]) -> Served | Law:
+        resource = _resource(load)
+        if load.ttft_s is None or load.tpot_s is None:
+            key = "ttft_s" if load.ttft_s is None else "tpot_s"
+            return self.unknown(resource, f"`{key}` of service `{load.name}`")
+        fit = [ground for ground in grounds if load.pool in ("", ground.pool)]
+        if not fit:
+            return self.unknown(resource, f"a `pool` with known GPUs for service `{load.name}`")
+        ground = max(fit, key=lambda one: one.gpus)
+        ask = ServeAsk(
+            model=load.model,
+            shape=model_shape(load.model, state.inputs.fleet.catalogue),
+            # The least load: what one replica answers does not depend on it, and all plans fit.
+            qps=1e-3,
+            input_tokens=load.input_tokens,
+            output_tokens=load.output_tokens,
+            ttft_s=load.ttft_s,
+            tpot_s=load.tpot_s,
+        )
+        best = _best(encode((ask, ground)))
+        if best is None:
+            said = f"no replica on pool {ground.pool} keeps the promise of {load.name}"
+            return self.law(resource, lambda _: inf, 1.0, SUPPOSED, lambda _: said)
+        return Served(load, ground.pool, ground.gpus, best)
+
+    def _pool(self, state: State, axis: Axis, pool: str, served: Sequence[Served]) -> Law:
+        """Nodes that grow with the traffic bring GPUs for it."""
+        there = served[0].pool_gpus
+
+        def wanted(factor: float) -> float:
+            requests = grown_by(axis, "traffic", factor)
+            return sum(one.gpus(requests) for one in served) / grown_by(axis, "nodes", factor)
+
+        def seen(factor: float) -> str:
+            names = ", ".join(one.load.name for one in served)
+            share = wanted(factor) / there
+            return f"{names} keep {share:.0%} of the {there:,} GPUs of pool {pool} busy"
+
+        return self.law(
+            f"pool {pool}",
+            wanted,
+            float(there),
+            SUPPOSED,
+            seen,
+            lambda dose: nodes_more(state, dose, pool),
+        )
+
+    def _capped(self, axis: Axis, served: Served, most: int) -> Law:
+        load, each = served.load, served.replica.qps_per_replica_max
+
+        def wanted(factor: float) -> float:
+            return load.qps * grown_by(axis, "traffic", factor) / each
+
+        def seen(factor: float) -> str:
+            return f"{load.name} wants {wanted(factor):,.1f} replicas of at most {most:,}"
+
+        def relieve(dose: float) -> list[Relief]:
+            return [_more_replicas(load, most, dose)]
+
+        return self.law(_resource(load), wanted, float(most), SUPPOSED, seen, relieve)
+
+
+def _resource(load: ServiceLoad) -> str:
+    return f"service {load.name}"
+
+
+@lru_cache(maxsize=256)
+def _best(asked: bytes) -> ServePlan | None:
+    """Return the replica that answers most requests a GPU, or None where none keeps its promise.
+
+    The planner takes a second and is asked the same at every step of a ladder.
+    """
+    ask, ground = decode(asked, type=tuple[ServeAsk, ServeGround])
+    answer = plan_serve(ask, [ground], keep=PLANS_KEPT)
+    if not isinstance(answer, ServeAnswer):
+        return None
+    return max(answer.plans, key=lambda one: one.qps_per_replica_max / one.gpus_per_replica)
+
+
+def _more_replicas(load: ServiceLoad, most: int, dose: float) -> Relief:
+    wanted = up(most * dose, 1)
+
+    def apply(now: State) -> State:
+        services = tuple(
+            replace(one, replicas_most=wanted) if one.name == load.name else one
+            for one in now.grow.services
+        )
+        return replace(taken(now, "replicas"), grow=replace(now.grow, services=services))
+
+    text = f"let {load.name} have {wanted:,} replicas, {most:,} today"
+    return Relief("replicas", text, 0.0, 0.0, apply)

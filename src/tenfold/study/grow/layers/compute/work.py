@@ -1,0 +1,52 @@
+"""The work of a history, by size and profile, and how its efficiency runs with the size of jobs."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from tenfold.physics.growth.law import ASSUMED, STATED, Evidence
+from tenfold.physics.scaling import efficiency_at
+from tenfold.study.grow.history import gpu_time
+from tenfold.study.grow.state import State
+
+ASSUMES = "work is that of a history without starts, of a mix, or of the model expected"
+Scaling = Sequence[tuple[int, float]]
+
+
+class Work(NamedTuple):
+    """GPU time of jobs of one size, and how their efficiency runs with it."""
+
+    gpus: float
+    gpu_s: float
+    scaling: Scaling
+
+    def efficiency(self, factor: float) -> float:
+        """Return the efficiency at so many times the GPUs, over that of today."""
+        return efficiency_at(self.scaling, self.gpus * factor) / efficiency_at(
+            self.scaling, self.gpus
+        )
+
+
+def works_of(state: State, profile: str | None = None) -> list[Work]:
+    """Return the GPU time of the history by size and profile."""
+    profiles = state.inputs.profiles
+    return [
+        Work(kind.gpus, seconds, falling(known.scaling if known else ()))
+        for kind, seconds in gpu_time(state.inputs.jobs).items()
+        for known in [profiles.get(kind.profile)]
+        if profile in (None, kind.profile)
+    ]
+
+
+def falling(scaling: Scaling) -> Scaling:
+    """Return a scaling without its rises: a law never falls with the factor."""
+    shares = accumulate((share for _, share in scaling), min)
+    return [(size, share) for (size, _), share in zip(scaling, shares, strict=True)]
+
+
+def work_evidence(state: State) -> Evidence:
+    """Return how well work is known.
+
+    A history that does not say when jobs started was never compared with what happened.
+    """
+    return STATED if state.inputs.starts_ms and not state.inputs.mix else ASSUMED

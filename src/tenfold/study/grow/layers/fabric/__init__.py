@@ -1,0 +1,1 @@
+"""The fabric: uplinks, spines, and links between sites."""

@@ -1,0 +1,158 @@
+"""Site links: what jobs read and save on tiers of another site against what links carry.
+
+A tier with GPUs beside it is read by those. One at a site without GPUs is read from afar, by
+all sites that have any, as far as their GPUs go; that is known only where there is one such
+site. Copies of datasets are not counted: nobody says how often they are made.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.model.fleet_spec import SiteLink, Tier
+from tenfold.model.growth import Axis, grown_by
+from tenfold.model.ids import SiteId
+from tenfold.model.units import SECOND, BytesPerSecond
+from tenfold.physics.growth.law import ASSUMED, STATED, Evidence, weakest
+from tenfold.physics.site_routes import quickest_route
+from tenfold.report.figures import rate_bytes
+from tenfold.study.grow.history import History, busier, history_of
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, taken
+from tenfold.study.grow.state import State
+
+
+class Afar(NamedTuple):
+    """What one site draws from a tier of another, each way."""
+
+    tier: Tier
+    site: SiteId
+    read_bytes_per_s: float
+    write_bytes_per_s: float
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """What is carried over one link today, each way, and how well that is known."""
+
+    towards: tuple[float, float] = (0.0, 0.0)
+    evidence: Evidence = STATED
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The busier way: links carry both at once."""
+        return max(self.towards)
+
+
+class SiteLinks(FiguredLayer):
+    """Links between sites that jobs are known to use."""
+
+    name = "site-links"
+    breaks = "jobs read and save more over a link between sites than its `gbps`"
+    cause_rank = 25
+    grows_with = ("data", "jobs", "nodes")
+    needs = "a table of measured usage with the layer `site-links`, or `tier` in profiles of jobs"
+    fixed_by = "a wider link"
+    assumes = "tiers without GPUs beside them are read by all GPUs alike"
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return one law for each link that jobs are known to use; else what would tell."""
+        links, history = state.spec.links, state.once(history_of)
+        if not links:
+            return []
+        used = {} if history is None else _uses(state, _afar(state, history))
+        if not used or history is None:
+            return [self.unknown("links")]
+        return [self._link(state, axis, links[at], use, history.load) for at, use in used.items()]
+
+    def _link(self, state: State, axis: Axis, link: SiteLink, use: Use, load: float) -> Law:
+        resource = f"link {link.a} - {link.b}"
+        carried = float(link.bandwidth) * state.widening(self.key(resource))
+        running = busier(axis, load)
+
+        def wanted(factor: float) -> float:
+            return use.bytes_per_s * running(factor) * grown_by(axis, "data", factor)
+
+        def seen(factor: float) -> str:
+            return (
+                f"jobs want {rate_bytes(wanted(factor))} over the link of {link.a} and {link.b}, "
+                f"which carries {rate_bytes(carried)}"
+            )
+
+        def relieve(dose: float) -> list[Relief]:
+            return [_wider(state, link, dose)]
+
+        return self.law(resource, wanted, carried, use.evidence, seen, relieve)
+
+
+def _wider(state: State, link: SiteLink, dose: float) -> Relief:
+    wanted = BytesPerSecond(round(link.bandwidth * dose / NEARLY))
+
+    def apply(now: State) -> State:
+        links = tuple(
+            replace(one, bandwidth=wanted) if (one.a, one.b) == (link.a, link.b) else one
+            for one in now.spec.links
+        )
+        return taken(now, "link", replace(now.spec, links=links))
+
+    old, new = rate_bytes(float(link.bandwidth)), rate_bytes(float(wanted))
+    text = f"{new} between {link.a} and {link.b}, {old} today"
+    return Relief("link", text, None, lead_weeks(state, "link"), apply)
+
+
+def _afar(state: State, history: History) -> list[Afar]:
+    """Return what sites draw from tiers that have no GPUs beside them, on average."""
+    gpus: dict[SiteId, int] = {}
+    for pool in state.spec.pools:
+        if pool.gpus:
+            gpus[pool.site] = gpus.get(pool.site, 0) + pool.gpus
+    drawn = _drawn(state, history)
+    whole = sum(gpus.values())
+    return [
+        Afar(tier, site, reads * held / whole, writes * held / whole)
+        for tier in state.spec.tiers
+        if tier.site not in gpus and tier.id in drawn
+        for reads, writes in [drawn[tier.id]]
+        for site, held in gpus.items()
+    ]
+
+
+def _drawn(state: State, history: History) -> dict[str, tuple[float, float]]:
+    """Return bytes a second read from each tier and saved to it."""
+    drawn: dict[str, tuple[float, float]] = {}
+    for kind, running in history.running.items():
+        profile = state.inputs.profiles.get(kind.profile)
+        if profile is None or not profile.traffic.tier:
+            continue
+        traffic = profile.traffic
+        every_s = traffic.checkpoint_every_ms / SECOND
+        saves = traffic.checkpoint_bytes / every_s if every_s else 0.0
+        reads, writes = drawn.get(traffic.tier, (0.0, 0.0))
+        drawn[traffic.tier] = (
+            reads + traffic.read_bytes_per_s_per_gpu * running,
+            writes + saves * running / kind.gpus,
+        )
+    return drawn
+
+
+def _uses(state: State, afar: Sequence[Afar]) -> dict[int, Use]:
+    """Return what is carried over each link, by its place in the file."""
+    spec, found = state.spec, dict[int, Use]()
+    sites = {one.site for one in afar}
+    evidence = ASSUMED if len(sites) > 1 or state.inputs.mix else STATED
+    for one in afar:
+        route = quickest_route(spec.links, one.tier.site, one.site, one.read_bytes_per_s)
+        at = one.tier.site
+        for link in () if route is None else route.links:
+            forth = link.a == at
+            at = link.b if forth else link.a
+            there, back = one.read_bytes_per_s, one.write_bytes_per_s
+            place = spec.links.index(link)
+            old = found.get(place, Use())
+            flows = (there, back) if forth else (back, there)
+            found[place] = Use(
+                towards=(old.towards[0] + flows[0], old.towards[1] + flows[1]),
+                evidence=weakest(evidence, old.evidence),
+            )
+    return found

@@ -1,0 +1,1 @@
+"""Jobs: what admits them, how long they wait, and what they lose."""

@@ -1,0 +1,252 @@
+"""Admission: jobs that arrive in a queue against those that its controller starts.
+
+GPUs may idle while jobs wait for a controller that looks at too few of them. The busiest queue
+decides: a mean over queues hides the one that is deep. Arrivals are those of the history, or
+what was measured of a queue; measured arrivals have this layer and no limit, for the limit is
+what the controller is set to. What is in line is measured as the resource `depth`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import ceil
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from tenfold.model.growth import Axis, Controller, grown_by
+from tenfold.model.measured import UsagePoint
+from tenfold.model.slurm_policy import SlurmPolicy
+from tenfold.model.units import SECOND
+from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
+from tenfold.physics.growth.law import ASSUMED, STATED, Evidence, weakest
+from tenfold.physics.growth.usage import fit_usage, usage_at
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.relief import NEARLY, Relief, taken
+from tenfold.study.grow.state import State, widen
+
+NAME = "admission"
+DEPTH = "depth"
+OBSERVED = Evidence("published", 0.15)
+"""A share of jobs that were admitted is as good as the hours over which it was counted."""
+_UNIT_S = {"s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0}
+
+
+class Arrivals(NamedTuple):
+    """Jobs a second that arrive in one queue, and how many are in line already."""
+
+    queue: str
+    per_s: Callable[[float], float]
+    evidence: Evidence
+    depth: float = 0.0
+
+
+class Admission(FiguredLayer):
+    """Each controller, by the queue that it names or by the busiest."""
+
+    name = NAME
+    breaks = "jobs arrive faster than a controller admits them"
+    cause_rank = 60
+    grows_with = ("jobs",)
+    needs = "a `[[controller]]` of the grow file, or a slurm.conf as `--policy`"
+    fixed_by = "settings of the controller, Tenfold's own loop, or several controllers"
+    assumes = "jobs arrive as a mix of the facts has them"
+    always_listed = True
+    shown_when_still = False
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return one law for each controller."""
+        controllers = _controllers(state)
+        if not controllers:
+            return [self.unknown("controller")]
+        return [self._controller(state, axis, controller) for controller in controllers]
+
+    def _controller(self, state: State, axis: Axis, controller: Controller) -> Law:
+        slurm = state.policy.slurm if controller.kind == "slurm" else None
+        rate = starts_per_s(controller, slurm)
+        arrivals = _arrivals(state, axis, controller)
+        queue = controller.queue or (arrivals.queue if arrivals else "")
+        resource = f"{controller.kind} {queue}".strip()
+        if rate.per_s is None:
+            return self.unknown(resource, rate.why.removeprefix("needs "))
+        if arrivals is None:
+            whose = f"queue `{controller.queue}`" if controller.queue else "its queues"
+            return self.unknown(resource, f"a history of jobs, or measured arrivals in {whose}")
+        alone = rate.per_s
+        per_s = alone * state.widening(self.key(resource))
+
+        def relieve(dose: float) -> Iterable[Relief]:
+            return self._reliefs(state, resource, controller, alone, dose)
+
+        evidence = STATED if controller.admitted_share is None else OBSERVED
+        return self.law(
+            resource,
+            arrivals.per_s,
+            per_s,
+            weakest(evidence, arrivals.evidence),
+            _symptom(arrivals, per_s),
+            relieve,
+        )
+
+    def _reliefs(
+        self, state: State, resource: str, controller: Controller, rate: float, dose: float
+    ) -> Iterable[Relief]:
+        """Settings are free. Where no setting helps, the queue is parted among controllers."""
+        slurm = state.policy.slurm if controller.kind == "slurm" else None
+        needed = rate * dose * NEARLY
+        for one in _settings(controller, slurm, needed):
+            if (starts_per_s(one.controller, one.slurm).per_s or 0.0) >= needed:
+                yield _setting(controller, one)
+        yield from _own_loop(state, resource, controller, needed)
+        yield self._parted(state, resource, dose)
+
+    def _parted(self, state: State, resource: str, dose: float) -> Relief:
+        """What several controllers cost nobody states."""
+        key = self.key(resource)
+        there = max(1, round(state.widening(key)))
+        parts = ceil(there * dose * NEARLY)
+
+        def apply(now: State) -> State:
+            return widen(taken(now, "parted"), key, parts / there)
+
+        text = f"part the jobs of {resource} among {parts:,} controllers, {there:,} today"
+        return Relief("parted", text, None, None, apply)
+
+
+def _controllers(state: State) -> tuple[Controller, ...]:
+    """Return those that the file states; else Slurm, where the history ran under it."""
+    stated = state.grow.controllers
+    if stated or state.policy.slurm is None:
+        return stated
+    return (Controller(kind="slurm"),)
+
+
+def _symptom(arrivals: Arrivals, per_s: float) -> Callable[[float], str]:
+    where = f"queue {arrivals.queue}" if arrivals.queue else "the queue"
+
+    def seen(factor: float) -> str:
+        come = arrivals.per_s(factor) * 60
+        said = f"{come:,.3g} jobs a minute arrive in {where}, which admits {per_s * 60:,.3g}"
+        if not arrivals.depth:
+            return said
+        wait_s = backlog_wait_s(arrivals.per_s(factor), per_s, depth=arrivals.depth)
+        return f"{said}; {arrivals.depth:,.0f} in line wait {wait_s / 60:,.0f} min"
+
+    return seen
+
+
+def _arrivals(state: State, axis: Axis, controller: Controller) -> Arrivals | None:
+    """Return the arrivals in a controller's queue: as measured, else as the history has them."""
+    points = [point for point in state.inputs.measured if point.along(axis)]
+    measured = _measured(points, controller)
+    return measured or _recorded(state, axis, controller)
+
+
+def _measured(points: Sequence[UsagePoint], controller: Controller) -> Arrivals | None:
+    """Return what was measured of the queue named, or of the one that is busiest today."""
+    found: dict[str, list[UsagePoint]] = {}
+    for point in points:
+        ours = point.layer == NAME and point.resource == controller.kind and point.limit is None
+        if ours and _seconds(point.unit) and controller.queue in ("", point.queue):
+            found.setdefault(point.queue, []).append(point)
+    made = [_fitted(queue, some, points) for queue, some in found.items()]
+    return max(made, key=lambda one: one.per_s(1.0), default=None)
+
+
+def _fitted(queue: str, own: list[UsagePoint], points: Sequence[UsagePoint]) -> Arrivals:
+    usage, every_s = fit_usage(own), _seconds(own[0].unit)
+    depths = [
+        point.usage
+        for point in points
+        if point.layer == NAME and point.resource == DEPTH and point.queue == queue
+    ]
+
+    def per_s(factor: float) -> float:
+        return usage_at(usage, factor) / every_s
+
+    return Arrivals(queue, per_s, STATED, depths[0] if depths else 0.0)
+
+
+def _seconds(unit: str) -> float:
+    """Return the seconds that a rate such as `jobs/min` is over; 0 where it is no rate."""
+    return _UNIT_S.get(unit.replace(" per ", "/").rpartition("/")[2].strip(), 0.0)
+
+
+def _recorded(state: State, axis: Axis, controller: Controller) -> Arrivals | None:
+    """Return the mean arrivals of the history: of all teams, or of one where queues part them.
+
+    More teams of the same kinds bring queues of their own, so each of these stays as it is.
+    """
+    jobs = state.inputs.jobs
+    if not jobs:
+        return None
+    by_team: dict[str, int] = {}
+    for job in jobs:
+        by_team[job.team] = by_team.get(job.team, 0) + 1
+    queue = controller.queue
+    if controller.kind == "kueue" and not queue:
+        queue = max(by_team, key=lambda team: by_team[team])
+    span_ms = max(job.submitted_ms for job in jobs) - min(job.submitted_ms for job in jobs)
+    count = by_team.get(queue, 0) if queue else len(jobs)
+    if not span_ms or not count:
+        return None
+    today = count / (span_ms / SECOND)
+    still = axis == "teams" and bool(queue)
+
+    def per_s(factor: float) -> float:
+        return today * (1.0 if still else grown_by(axis, "jobs", factor))
+
+    return Arrivals(queue, per_s, ASSUMED if state.inputs.mix else STATED)
+
+
+class _Set(NamedTuple):
+    """A controller and a slurm.conf set otherwise, in words."""
+
+    controller: Controller
+    slurm: SlurmPolicy | None
+    sentence: str
+
+
+def _settings(controller: Controller, slurm: SlurmPolicy | None, needed: float) -> Iterator[_Set]:
+    """Yield settings that may reach a rate: more heads in a cycle, more starts in a pass."""
+    if slurm is not None and slurm.jobs_started_max:
+        yield _more_starts(controller, slurm, needed)
+    if controller.cycles_per_min is not None:
+        share = 1.0 if controller.admitted_share is None else controller.admitted_share
+        heads = ceil(needed * 60 / controller.cycles_per_min / share * NEARLY)
+        # Kueue takes the head of every queue in a cycle: more heads are more queues.
+        what = "queues of one cohort" if controller.kind == "kueue" else "heads of a queue"
+        text = f"try {heads:,} {what} in each cycle, {controller.heads_per_cycle:,} today"
+        yield _Set(replace(controller, heads_per_cycle=heads), slurm, text)
+
+
+def _more_starts(controller: Controller, slurm: SlurmPolicy, needed: float) -> _Set:
+    """The main pass alone reaches the rate; backfill, where there is one, starts more."""
+    period_s = max(1.0, slurm.interval_min_us / 1e6)
+    starts = ceil(needed * period_s * NEARLY)
+    text = f"`sched_max_job_start={starts}` in slurm.conf, {slurm.jobs_started_max:,} today"
+    return _Set(controller, replace(slurm, jobs_started_max=starts), text)
+
+
+def _setting(old: Controller, new: _Set) -> Relief:
+    def apply(now: State) -> State:
+        controllers = tuple(new.controller if one == old else one for one in now.grow.controllers)
+        policy = now.policy
+        if new.slurm is not None and policy.slurm is not None:
+            starts = new.slurm.jobs_started_max
+            policy = replace(policy, slurm=replace(policy.slurm, jobs_started_max=starts))
+        grow = replace(now.grow, controllers=controllers)
+        return replace(taken(now, "setting"), grow=grow, policy=policy)
+
+    return Relief("setting", new.sentence, 0.0, 0.0, apply)
+
+
+def _own_loop(state: State, resource: str, old: Controller, needed: float) -> Iterator[Relief]:
+    """Tenfold's own loop takes over where the file says what a job costs it, and that is enough."""
+    own = [one for one in state.grow.controllers if one.kind == "tenfold"]
+    if old.kind == "tenfold" or not any((starts_per_s(one).per_s or 0) >= needed for one in own):
+        return
+
+    def apply(now: State) -> State:
+        left = tuple(one for one in now.grow.controllers if one != old)
+        return replace(taken(now, "own-loop"), grow=replace(now.grow, controllers=left))
+
+    yield Relief("own-loop", f"let Tenfold admit what {resource} admits", 0.0, 0.0, apply)

@@ -1,0 +1,48 @@
+"""Contention: GPU time that jobs lose to each other on shared layers."""
+
+from tenfold.sim.window_losses import NEIGHBOURS
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.fabric.uplinks import blocking_less
+from tenfold.study.grow.layers.jobs.policy import dose_of, own_policy
+from tenfold.study.grow.layers.storage.shelves import more_shelves
+from tenfold.study.grow.relief import Relief
+from tenfold.study.grow.run_layer import Reading, RunLayer, lost_seen, lost_to
+from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.state import State
+
+
+class Contention(RunLayer):
+    """Time lost to neighbours, where profiles say what jobs share."""
+
+    name = "contention"
+    resource = "shared layers"
+    breaks = "neighbours on shared layers take more than `stall_share_most` of the GPU time held"
+    cause_rank = 50
+    needs = "a history of jobs, and profiles of them"
+    fixed_by = "another policy, shelves, or uplinks that do not block"
+    shows_slow_jobs = True
+
+    def reading(self, state: State, runs: Runs) -> Reading | None:
+        """Read the time lost to neighbours."""
+        if not state.inputs.profiles:
+            return None
+        return Reading(
+            lost_to(NEIGHBOURS, state.grow.limits.stall_share_most),
+            lost_seen(NEIGHBOURS),
+            lambda law, target: _reliefs(law, state, target),
+        )
+
+
+def _reliefs(law: Law, state: State, target: float) -> list[Relief]:
+    """A policy that packs gangs, uplinks that do not block, or shelves for what is read."""
+    dose = dose_of(law, target)
+    read = {one.traffic.tier: True for one in state.inputs.profiles.values()}
+    return [
+        *own_policy(state),
+        *(more_shelves(state, tier, dose) for tier in state.spec.tiers if tier.id in read),
+        *(
+            blocking_less(state, fabric, 1.0)
+            for fabric in state.spec.fabrics
+            if fabric.oversubscription > 1
+        ),
+    ]

@@ -1,0 +1,52 @@
+"""Failures: GPU time that gangs lose with the nodes that fail under them."""
+
+from msgspec.structs import replace
+
+from tenfold.model.units import MINUTE
+from tenfold.sim.window_losses import FAILURES
+from tenfold.sim.world import SimSettings
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.jobs.policy import dose_of
+from tenfold.study.grow.relief import Relief, taken
+from tenfold.study.grow.run_layer import Reading, RunLayer, lost_seen, lost_to
+from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.state import State
+
+SAVES_LEAST_MIN = 5.0
+
+
+class Failures(RunLayer):
+    """Time lost since the last save, where nodes fail in runs."""
+
+    name = "failures"
+    resource = "gangs"
+    breaks = "failures of nodes take more than `lost_share_most` of the GPU time held"
+    cause_rank = 40
+    needs = "`--failures`: how often nodes fail, a preset or a trace; and a history of jobs"
+    fixed_by = "more frequent saves"
+
+    def reading(self, state: State, runs: Runs) -> Reading | None:
+        """Read the time lost to failures."""
+        if not runs.fails:
+            return None
+        return Reading(
+            lost_to(FAILURES, state.grow.limits.lost_share_most),
+            lost_seen(FAILURES),
+            lambda law, target: _saves(law, state, target),
+        )
+
+
+def _saves(law: Law, state: State, target: float) -> list[Relief]:
+    """What is lost with a node is what was done since the last save, half of it on average."""
+    usual = SimSettings().checkpoint_every_ms / MINUTE
+    old = state.grow.operations.checkpoint_every_min or usual
+    new = max(SAVES_LEAST_MIN, float(int(old / dose_of(law, target))))
+    if new >= old:
+        return []
+
+    def apply(now: State) -> State:
+        operations = replace(now.grow.operations, checkpoint_every_min=new)
+        return replace(taken(now, "saves"), grow=replace(now.grow, operations=operations))
+
+    text = f"save every {new:g} min, {old:g} today; what saves take is not counted in this"
+    return [Relief("saves", text, 0.0, 0.0, apply)]

@@ -1,0 +1,36 @@
+"""Queue: how long jobs wait, by GPU time and by the team or size that waits longest."""
+
+from tenfold.compose.grow_run import RunFigures
+from tenfold.study.grow.layers.jobs.policy import shorter_waits
+from tenfold.study.grow.run_layer import Reading, RunLayer
+from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.state import State
+
+
+class Queue(RunLayer):
+    """Waits are the effect of nearly everything, and so come last of what breaks together."""
+
+    name = "queue"
+    resource = "waits"
+    breaks = "a tenth of the GPU time, or of the jobs of a team or size, waits over `wait_s_p90`"
+    cause_rank = 80
+    fixed_by = "another policy, or nodes"
+    always_listed = True
+    shows_slow_jobs = True
+    asks_for_work = True
+
+    def reading(self, state: State, runs: Runs) -> Reading:
+        """Read the longer of two waits against the longest that is borne."""
+        most_s = state.grow.limits.wait_s_p90
+
+        def strain(figures: RunFigures) -> float:
+            return max(figures.wait_s_p90_gpu, figures.wait_s_p90_worst) / most_s
+
+        return Reading(strain, _seen, lambda law, target: shorter_waits(law, state, target))
+
+
+def _seen(figures: RunFigures) -> str:
+    if figures.wait_s_p90_gpu >= figures.wait_s_p90_worst:
+        return f"a tenth of the GPU time asked for waits {figures.wait_s_p90_gpu / 3_600:,.1f} h"
+    whose = figures.worst_class or "jobs"
+    return f"one in ten of {whose} waits {figures.wait_s_p90_worst / 3_600:,.1f} h"

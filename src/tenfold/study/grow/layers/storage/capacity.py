@@ -1,0 +1,57 @@
+"""Storage capacity: bytes of datasets against what their tier holds."""
+
+from collections.abc import Iterable
+
+from tenfold.model.fleet_spec import Tier
+from tenfold.model.growth import Axis, moves
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.layers.storage.draws import tier_evidence
+from tenfold.study.grow.layers.storage.shelves import more_shelves
+from tenfold.study.grow.state import State
+
+
+class StorageCapacity(FiguredLayer):
+    """What lies on a tier; each dataset grows along an axis of its own."""
+
+    name = "storage-capacity"
+    breaks = "the datasets of a tier take more than its `capacity_tb`"
+    cause_rank = 30
+    grows_with = ("data",)
+    needs = "`dataset`s: what lies on the tiers"
+    fixed_by = "shelves"
+    lead_times = ("storage",)
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return a law for each tier on which a dataset lies."""
+        tiers, datasets = state.spec.tiers, state.grow.datasets
+        if tiers and not datasets:
+            return [self.unknown("tiers")]
+        held = dict.fromkeys(dataset.tier for dataset in datasets)
+        return [self._tier(state, axis, tier) for tier in tiers if tier.id in held]
+
+    def _tier(self, state: State, axis: Axis, tier: Tier) -> Law:
+        held = [dataset for dataset in state.grow.datasets if dataset.tier == tier.id]
+
+        def wanted(factor: float) -> float:
+            return sum(
+                dataset.bytes * (factor if _grows(axis, dataset.grows_with) else 1.0)
+                for dataset in held
+            )
+
+        def seen(factor: float) -> str:
+            there = f"{tier.capacity / 1e12:,.0f}"
+            return f"{wanted(factor) / 1e12:,.0f} TB lie on {tier.id}, of {there}"
+
+        return self.law(
+            f"tier {tier.id}",
+            wanted,
+            float(tier.capacity),
+            tier_evidence(tier, "capacity_tb"),
+            seen,
+            lambda dose: [more_shelves(state, tier, dose)],
+        )
+
+
+def _grows(axis: Axis, along: Axis) -> bool:
+    """Bytes that grow with everything grow along any axis."""
+    return along == "all" or moves(axis, along)

@@ -1,0 +1,97 @@
+"""Checkpoint saves: time that saves and failures take from one job over all GPUs."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tenfold.model.fleet_spec import Tier
+from tenfold.model.growth import Axis, grown_by
+from tenfold.physics.growth.law import ASSUMED, SUPPOSED, weakest
+from tenfold.physics.operations.goodput import (
+    checkpoint_bytes,
+    checkpoint_s,
+    daly_interval_s,
+    goodput,
+    mttf_s,
+)
+from tenfold.study.design import Design
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.layers.storage.draws import tier_evidence
+from tenfold.study.grow.layers.storage.shelves import more_shelves
+from tenfold.study.grow.relief import Relief, taken
+from tenfold.study.grow.state import State
+
+ASYNC_SAVES = "async-saves"
+"""Code of the relief by which saves run beside training."""
+STANDING_SHARE = 0.1
+"""Part of a save for which training still stands when saves run beside it; an assumption."""
+
+
+class CheckpointSaves(FiguredLayer):
+    """The model expected in one job over all GPUs, saved at the best interval."""
+
+    name = "checkpoint-saves"
+    breaks = "saves and failures take more than `lost_share_most` of a job's time"
+    cause_rank = 33
+    grows_with = ("data", "job-size")
+    needs = "`model` under `[expects]` of the fleet file, and a tier at its site"
+    fixed_by = "saves beside training, or shelves"
+    assumes = "one job of the model expected runs on all GPUs and fails as is usual"
+    shown_when_still = False
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return the law of the tier that writes fastest beside the model expected."""
+        design = state.asked.design
+        if design is None:
+            return
+        tiers = [tier for tier in state.spec.tiers if tier.site == design.site]
+        tier = max(tiers, key=lambda one: one.write_bandwidth, default=None)
+        if tier is not None:
+            yield self._tier(state, axis, design, tier)
+
+    def _tier(self, state: State, axis: Axis, design: Design, tier: Tier) -> Law:
+        most = state.grow.limits.lost_share_most
+        blocking = STANDING_SHARE if ASYNC_SAVES in state.reliefs else 1.0
+
+        def lost(factor: float) -> float:
+            gpus = design.gpus_today * grown_by(axis, "job-size", factor)
+            return _lost_share(design, tier, gpus, grown_by(axis, "data", factor), blocking)
+
+        def seen(factor: float) -> str:
+            return (
+                f"saves to tier {tier.id} and failures take {lost(factor):.0%} of the time, "
+                f"of {most:.0%}"
+            )
+
+        def relieve(dose: float) -> list[Relief]:
+            return [*_beside_training(state), more_shelves(state, tier, dose)]
+
+        known = ASSUMED if design.question.failures is None else SUPPOSED
+        evidence = weakest(known, tier_evidence(tier, "write_gb_per_s"))
+        return self.law(f"tier {tier.id}", lost, most, evidence, seen, relieve)
+
+
+def _lost_share(design: Design, tier: Tier, gpus: float, larger: float, blocking: float) -> float:
+    """Return the share of time lost at Daly's interval, which is near enough to the best."""
+    assert design.ask is not None, "a checkpoint is of a model"
+    ground, many = design.ground, np.asarray([gpus])
+    save_s = checkpoint_s(
+        larger * checkpoint_bytes(np.asarray([float(design.ask.shape.params)])),
+        np.asarray([float(tier.write_bandwidth)]),
+        many,
+        np.asarray([ground.nic_bytes_per_s]),
+    )
+    interval_s = daly_interval_s(save_s * blocking, mttf_s(many, ground.reliability))
+    kept = goodput(many, ground.reliability, save_s, interval_s, blocking_share=blocking).ettr
+    return float(1.0 - kept[0])
+
+
+def _beside_training(state: State) -> Iterable[Relief]:
+    """Yield saves beside training, which are free, until that is done."""
+    if ASYNC_SAVES in state.reliefs:
+        return
+
+    def apply(now: State) -> State:
+        return taken(now, ASYNC_SAVES)
+
+    yield Relief(ASYNC_SAVES, "save beside training, not between steps", 0.0, 0.0, apply)

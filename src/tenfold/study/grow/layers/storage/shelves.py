@@ -1,0 +1,42 @@
+"""Shelves: what relieves a tier, at the price of the tier."""
+
+from math import ceil
+
+from msgspec.structs import replace
+
+from tenfold.model.fleet_spec import Tier
+from tenfold.model.units import Bytes, BytesPerSecond, usd
+from tenfold.report.figures import count
+from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, taken
+from tenfold.study.grow.state import State
+
+
+def more_shelves(state: State, tier: Tier, dose: float) -> Relief:
+    """Return shelves for so many times what a tier has, at its price."""
+    more = max(1, ceil(tier.shelves * (dose - 1) * NEARLY))
+    bought = _with_shelves(tier, tier.shelves + more)
+    added_tb = (bought.capacity - tier.capacity) / 1e12
+    price = added_tb * usd(tier.usd_micros_per_tb_month)
+
+    def apply(now: State) -> State:
+        tiers = tuple(bought if one.id == tier.id else one for one in now.spec.tiers)
+        return taken(now, "shelves", replace(now.spec, tiers=tiers))
+
+    text = f"{count(more, 'shelf').replace('shelfs', 'shelves')} more on tier {tier.id}"
+    known = price if tier.usd_micros_per_tb_month else None
+    return Relief("shelves", text, known, lead_weeks(state, "storage"), apply)
+
+
+def _with_shelves(tier: Tier, shelves: int) -> Tier:
+    """Return a tier of more shelves: capacity, rates, streams and power grow with them."""
+    by = shelves / max(1, tier.shelves)
+    return replace(
+        tier,
+        shelves=shelves,
+        capacity=Bytes(round(tier.capacity * by)),
+        read_bandwidth=BytesPerSecond(round(tier.read_bandwidth * by)),
+        write_bandwidth=BytesPerSecond(round(tier.write_bandwidth * by)),
+        iops=round(tier.iops * by),
+        streams=round(tier.streams * by),
+        power_w=round(tier.power_w * by),
+    )

@@ -1,0 +1,1 @@
+"""Upkeep: spares, people, and monitoring."""

@@ -1,0 +1,77 @@
+"""Faults of nodes: how often they come, which of them take hands, and how long nodes are away.
+
+How often nodes fail is said by a preset or by a trace of one's own. A fault that a restart
+mends takes a node away for a while, but no hands.
+"""
+
+from collections.abc import Callable
+from math import sqrt
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from tenfold.model.fault import FaultTrace
+from tenfold.model.growth import Axis, Operations, grown_by
+from tenfold.model.units import DAY, HOUR, SECOND
+from tenfold.physics.growth.law import ASSUMED, STATED, SUPPOSED, Evidence
+from tenfold.study.grow.relief import taken
+from tenfold.study.grow.state import State
+
+NO_FAILURES = "`--failures`: how often nodes fail, a preset or a trace"
+TRACE_SPREAD_LEAST = 0.05
+
+
+class Faults(NamedTuple):
+    """Faults a day of one node, the part that takes hands, and how long a node is away."""
+
+    per_node_day: float
+    hands_share: float
+    away_h: float
+    evidence: Evidence
+
+
+def faults_of(state: State) -> Faults | None:
+    """Return how often nodes fail; None where neither a preset nor a trace says so."""
+    source = state.inputs.failures
+    if isinstance(source, FaultTrace):
+        return _traced(state, source)
+    if not source.faults_per_1000_node_days:
+        return None
+    guessed = "failures_per_1000_node_days" in source.assumed
+    return Faults(
+        per_node_day=source.faults_per_1000_node_days / 1_000,
+        hands_share=1.0 - source.transient_share,
+        away_h=source.away_h_mean,
+        evidence=ASSUMED if guessed else SUPPOSED,
+    )
+
+
+def _traced(state: State, trace: FaultTrace) -> Faults | None:
+    """A trace is of this fleet as it is today; its causes do not tell what took hands."""
+    seen, days = len(trace.faults), trace.span_s * SECOND / DAY
+    nodes = max(len(trace.nodes), state.inputs.fleet.spec.nodes)
+    if not seen or not days:
+        return None
+    away_s = sum(fault.end_s - fault.start_s for fault in trace.faults) / seen
+    spread = max(TRACE_SPREAD_LEAST, 1 / sqrt(seen))
+    return Faults(
+        per_node_day=seen / days / nodes,
+        hands_share=1.0,
+        away_h=away_s * SECOND / HOUR,
+        evidence=Evidence(STATED.grade, spread),
+    )
+
+
+def nodes_at(state: State, axis: Axis) -> Callable[[float], float]:
+    """Return the nodes of the fleet at a factor."""
+    return lambda factor: state.spec.nodes * grown_by(axis, "nodes", factor)
+
+
+def operated(relief: str, change: Callable[[Operations], Operations]) -> Callable[[State], State]:
+    """Return a relief that changes what stands under `[operations]`."""
+
+    def apply(now: State) -> State:
+        operations = change(now.grow.operations)
+        return replace(taken(now, relief), grow=replace(now.grow, operations=operations))
+
+    return apply

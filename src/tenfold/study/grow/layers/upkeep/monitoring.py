@@ -1,0 +1,133 @@
+"""Monitoring: samples that arrive against those taken in, and bytes against the store.
+
+Series belong to nodes and GPUs, so monitoring grows with the fleet. What is scraped a second
+must be taken in at once; what is kept must find room. Coarser samples cost no money and something
+else: what is shorter than their interval is not seen. That stands in the sentence, for the one
+who decides.
+"""
+
+from collections.abc import Callable, Iterable
+from math import ceil
+
+from msgspec.structs import replace
+
+from tenfold.model.growth import Axis, Monitoring, grown_by
+from tenfold.physics.growth.law import STATED
+from tenfold.report.figures import count
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, taken, times
+from tenfold.study.grow.state import State
+
+SAMPLES, STORE = "samples", "store"
+SECONDS_PER_DAY = 86_400
+_TABLE = "under `[monitoring]` of the grow file"
+
+
+class MonitoringLayer(FiguredLayer):
+    """What is scraped against what takes it in, and against where it is kept."""
+
+    name = "monitoring"
+    breaks = "more samples arrive than are taken in, or take more room than the store has"
+    cause_rank = 55
+    grows_with = ("nodes",)
+    needs = f"`series_per_node` and `interval_s` {_TABLE}"
+    fixed_by = "coarser samples, shorter retention, servers, or room"
+    always_listed = True
+    shown_when_still = False
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return the laws of intake and of the store; each is unknown without its own figures."""
+        if state.grow.monitoring == Monitoring():
+            return [self.unknown(SAMPLES)]
+        return [self._intake(state, axis), self._store(state, axis)]
+
+    def _intake(self, state: State, axis: Axis) -> Law:
+        most, today = state.grow.monitoring.samples_per_s_most, _samples_per_s(state)
+        if most is None or today is None:
+            return self.unknown(SAMPLES, _missing(state, samples_per_s_most=most))
+
+        def arriving(factor: float) -> float:
+            return today * grown_by(axis, "nodes", factor)
+
+        def seen(factor: float) -> str:
+            return f"{arriving(factor):,.0f} samples a second arrive, {most:,.0f} are taken in"
+
+        def relieve(dose: float) -> list[Relief]:
+            return [_coarser(state, dose), _servers(most, dose)]
+
+        return self.law(SAMPLES, arriving, most, STATED, seen, relieve)
+
+    def _store(self, state: State, axis: Axis) -> Law:
+        stated, today = state.grow.monitoring, _samples_per_s(state)
+        days, room = stated.retention_days, stated.store_bytes
+        if days is None or room is None or today is None:
+            return self.unknown(STORE, _missing(state, retention_days=days, store_tb=room))
+
+        def kept(factor: float) -> float:
+            samples = today * grown_by(axis, "nodes", factor) * days * SECONDS_PER_DAY
+            return samples * stated.bytes_per_sample
+
+        def seen(factor: float) -> str:
+            tb = f"{kept(factor) / 1e12:,.2f} TB of {room / 1e12:,.2f} TB"
+            return f"{days:g} days of samples take {tb}"
+
+        def relieve(dose: float) -> list[Relief]:
+            return [_coarser(state, dose), _shorter(days, dose), _larger(state, room, dose)]
+
+        return self.law(STORE, kept, float(room), STATED, seen, relieve)
+
+
+def _samples_per_s(state: State) -> float | None:
+    """Return the samples a second of the fleet as it is; None where figures are missing."""
+    stated = state.grow.monitoring
+    if stated.interval_s is None or (
+        stated.series_per_node is None and stated.series_per_gpu is None
+    ):
+        return None
+    series = (stated.series_per_node or 0.0) * state.spec.nodes
+    series += (stated.series_per_gpu or 0.0) * state.spec.gpus
+    return series / stated.interval_s
+
+
+def _missing(state: State, **others: object) -> str:
+    """Return the first key that is needed and not stated, by the name it has in the file."""
+    stated = state.grow.monitoring
+    series = stated.series_per_node if stated.series_per_gpu is None else stated.series_per_gpu
+    known = {"series_per_node": series, "interval_s": stated.interval_s, **others}
+    return next((f"`{key}` {_TABLE}" for key, value in known.items() if value is None), "")
+
+
+def _coarser(state: State, dose: float) -> Relief:
+    old = state.grow.monitoring.interval_s or 1.0
+    new = times(old * dose)
+    text = f"scrape every {new:g} s, {old:g} today: what is shorter is not seen"
+    return Relief("interval", text, 0.0, 0.0, _monitored("interval", interval_s=new))
+
+
+def _servers(one: float, dose: float) -> Relief:
+    parts = ceil(dose * NEARLY)
+    text = f"part the nodes among {count(parts, 'server')} that take in {one:,.0f} a second each"
+    apply = _monitored("servers", samples_per_s_most=one * parts)
+    return Relief("servers", text, None, None, apply)
+
+
+def _shorter(days: float, dose: float) -> Relief:
+    fewer = float(f"{days / dose * NEARLY:.6g}")
+    kept = int(fewer) if fewer >= 1 else fewer
+    text = f"keep samples for {kept:g} days, {days:g} today"
+    return Relief("retention", text, 0.0, 0.0, _monitored("retention", retention_days=kept))
+
+
+def _larger(state: State, room: int, dose: float) -> Relief:
+    tb = times(ceil(room * dose) / 1e12)
+    text = f"room for {tb:g} TB of samples, {room / 1e12:g} today"
+    apply = _monitored("store", store_bytes=ceil(tb * 1e12))
+    return Relief("store", text, None, lead_weeks(state, "storage"), apply)
+
+
+def _monitored(relief: str, **changed: float) -> Callable[[State], State]:
+    def apply(now: State) -> State:
+        monitoring: Monitoring = replace(now.grow.monitoring, **changed)
+        return replace(taken(now, relief), grow=replace(now.grow, monitoring=monitoring))
+
+    return apply

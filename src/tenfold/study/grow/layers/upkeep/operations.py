@@ -1,0 +1,81 @@
+"""Operations: repairs, and nodes, against the people who look after them."""
+
+from collections.abc import Iterable
+from math import ceil
+
+from msgspec.structs import replace
+
+from tenfold.model.growth import Axis
+from tenfold.physics.growth.law import STATED
+from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.layers.upkeep.faults import NO_FAILURES, faults_of, nodes_at, operated
+from tenfold.study.grow.relief import NEARLY, Relief
+from tenfold.study.grow.state import State
+
+REPAIRS, CARE = "repairs", "nodes a person"
+
+
+class OperationsLayer(FiguredLayer):
+    """Repairs a day, and nodes that a person can look after where that is stated."""
+
+    name = "operations"
+    breaks = "there are more repairs a day, or more nodes, than the people for them can do"
+    cause_rank = 42
+    grows_with = ("nodes",)
+    needs = "`crew` and `repairs_per_person_day` under `[operations]` of the grow file"
+    fixed_by = "people"
+    always_listed = True
+    shown_when_still = False
+
+    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+        """Return the law of repairs, and that of nodes a person."""
+        stated = state.grow.operations
+        crew, repairs, nodes = (
+            stated.crew,
+            stated.repairs_per_person_day,
+            stated.nodes_per_person_most,
+        )
+        if crew is None or repairs is None:
+            yield self.unknown(REPAIRS)
+        else:
+            yield self._repairs(state, axis, crew, repairs)
+        if crew is not None and nodes is not None:
+            yield self._care(state, axis, crew, nodes)
+
+    def _repairs(self, state: State, axis: Axis, crew: float, each: float) -> Law:
+        faults = faults_of(state)
+        if faults is None:
+            return self.unknown(REPAIRS, NO_FAILURES)
+        nodes, most = nodes_at(state, axis), crew * each
+
+        def repairs(factor: float) -> float:
+            return faults.per_node_day * faults.hands_share * nodes(factor)
+
+        def seen(factor: float) -> str:
+            return f"{repairs(factor):,.1f} repairs a day for {crew:g} people who do {most:,.1f}"
+
+        def relieve(dose: float) -> list[Relief]:
+            return [_people(state, crew, dose)]
+
+        return self.law(REPAIRS, repairs, most, faults.evidence, seen, relieve)
+
+    def _care(self, state: State, axis: Axis, crew: float, each: float) -> Law:
+        nodes, most = nodes_at(state, axis), crew * each
+
+        def seen(factor: float) -> str:
+            return f"{nodes(factor):,.0f} nodes for {crew:g} people who look after {most:,.0f}"
+
+        def relieve(dose: float) -> list[Relief]:
+            return [_people(state, crew, dose)]
+
+        return self.law(CARE, nodes, most, STATED, seen, relieve)
+
+
+def _people(state: State, crew: float, dose: float) -> Relief:
+    """Part of a person is somebody who also does other work; more of them are whole people."""
+    each = state.grow.operations.usd_per_person_month
+    more = max(1, ceil(crew * (dose - 1) * NEARLY))
+    people = "1 person" if more == 1 else f"{more:,} people"
+    text = f"{people} more to look after nodes, {crew:g} today"
+    apply = operated("people", lambda old: replace(old, crew=crew + more))
+    return Relief("people", text, None if each is None else each * more, None, apply)
