@@ -17,12 +17,23 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.meanings import ANSWER_KEYS, ESTIMATE_KEYS, FACT_KEYS, FLEET_KEYS, FLEET_TABLES
+from docs.meanings import (
+    ANSWER_KEYS,
+    ESTIMATE_KEYS,
+    FACT_KEYS,
+    FLEET_KEYS,
+    FLEET_TABLES,
+    GROW_KEYS,
+    GROW_TABLES,
+    GROW_TAKES,
+    MEASURED,
+)
 from tenfold.cli.main import app
 from tenfold.facts.kinds import KINDS
 from tenfold.files.estimate_rows import ServeRow, ShapeRow, TrainRow
 from tenfold.files.expectations import expectation, unit_of
 from tenfold.files.fleet_rows import SINGLE_TABLES, TABLES, PriceRow
+from tenfold.files.grow_file import MANY, SINGLE
 from tenfold.model.fact import Fact
 from tenfold.model.shape import Mla, ModelShape
 from tenfold.study.grow.layer import FollowingLayer, Layer
@@ -41,6 +52,7 @@ def pages() -> dict[str, str]:
         "facts.md": facts(),
         "cli.md": cli(),
         "estimate-rows.md": estimate_rows(),
+        "grow-file.md": grow_file(),
         "growth-layers.md": growth_layers(LAYERS),
     }
 
@@ -165,6 +177,52 @@ def estimate_rows() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+GROW_EXAMPLE = """\
+[limits]
+usd_per_month_most = 500_000
+
+[[controller]]
+kind = "kueue"
+cycles_per_min = 25
+admitted_share = 0.38
+
+[operations]
+crew = 2
+repairs_per_person_day = 3
+spares = 4
+
+[pace]
+today = 2026-11-15
+doubles_in_months = 9
+"""
+
+
+def grow_file() -> str:
+    parts = [
+        "# The grow file",
+        MADE,
+        "At the end the reader can write any key of the file that `tenfold grow --grow` reads.",
+        "The fleet file says what there is; the grow file says what is asked of it. It is TOML "
+        "(`.toml`) or YAML (`.yaml`, `.yml`). Units stand in the keys, and values are bare "
+        "numbers. Every table may be left out, and an unknown key is a fault. A "
+        "[layer](growth-layers.md) whose figures are missing is `unknown`, names the key that "
+        "would answer, and is never ranked.",
+        f"```toml\n{GROW_EXAMPLE}```",
+    ]
+    for name, says in GROW_TABLES.items():
+        parts.append(f"## `[{name}]`" if name in SINGLE else f"## `[[{name}]]`")
+        parts.append(says)
+        lines = ["| key | meaning | takes | if left out |", "|---|---|---|---|"]
+        for field in _fields({**SINGLE, **MANY}[name]):
+            key = field.encode_name
+            meaning, otherwise = GROW_KEYS[name][key]
+            takes = GROW_TAKES.get(f"{name}.{key}") or _takes(field)
+            default = _default(field, otherwise).replace(".0`", "`")
+            lines.append(f"| `{key}` | {meaning} | {takes} | {default} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join([*parts, MEASURED])
+
+
 def growth_layers(layers: Sequence[Layer]) -> str:
     """Return the page of layers, in the order in which they are shown."""
     head = ["layer", "breaks where", "grows with", "judged by", "needs", "fixed by", "lead time of"]
@@ -187,7 +245,8 @@ def growth_layers(layers: Sequence[Layer]) -> str:
     parts = [
         "# Growth layers",
         MADE,
-        "Every layer that `tenfold grow` judges: when it breaks, what it needs and what fixes it.",
+        "At the end the reader knows every layer that `tenfold grow` judges: when it breaks, what "
+        "it needs and what fixes it.",
         "Layers that are judged by figures have a closed form. Those that are judged by runs are "
         "read off runs of the history at several factors. [How to read the ladder]"
         "(../explanation/how-to-read-the-ladder.md) explains the answer, and [Add a growth layer]"

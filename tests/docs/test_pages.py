@@ -11,7 +11,16 @@ import yaml
 from docs import generate_reference
 from docs.codes import codes, reasons, sources
 from docs.console_blocks import ROOT, documents, run
-from docs.meanings import ANSWER_KEYS, ESTIMATE_KEYS, FACT_KEYS, FLEET_KEYS, FLEET_TABLES
+from docs.meanings import (
+    ANSWER_KEYS,
+    ESTIMATE_KEYS,
+    FACT_KEYS,
+    FLEET_KEYS,
+    FLEET_TABLES,
+    GROW_KEYS,
+    GROW_TABLES,
+    GROW_TAKES,
+)
 from docs.refresh import PICTURE, PICTURED
 from tenfold.compose.estimate_cache import CacheAnswer, CacheSize
 from tenfold.compose.estimate_serve import estimate_serve
@@ -20,6 +29,7 @@ from tenfold.compose.fleet import load_facts
 from tenfold.compose.money import MonthAnswer, OwnAnswer, OwnAt
 from tenfold.facts.kinds import KINDS
 from tenfold.files.estimate_rows import ServeRow, TrainRow
+from tenfold.files.grow_file import MANY, SINGLE
 from tenfold.files.json_lines import read_json_lines
 from tenfold.model.fact import Fact
 from tenfold.model.shape import Mla, ModelShape
@@ -87,6 +97,15 @@ def test_every_key_has_a_meaning_and_every_meaning_a_key():
         own = [field for field in struct.__struct_fields__ if field not in common]
         assert sorted(FACT_KEYS[name]) == sorted(own), name
     assert sorted(FACT_KEYS["fact"]) == sorted(common)
+
+
+def test_every_key_of_a_grow_file_has_a_meaning():
+    tables = {**SINGLE, **MANY}
+    assert sorted(GROW_TABLES) == sorted(GROW_KEYS) == sorted(tables)
+    for table, row in tables.items():
+        assert sorted(GROW_KEYS[table]) == sorted(row.__struct_encode_fields__)
+    known = {f"{table}.{key}" for table, keys in GROW_KEYS.items() for key in keys}
+    assert set(GROW_TAKES) <= known
 
 
 def test_every_key_of_an_estimate_has_a_meaning():

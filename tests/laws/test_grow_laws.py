@@ -58,7 +58,7 @@ grows = st.builds(
             Dataset,
             name=st.just("d"),
             tier=st.just("fast"),
-            bytes=st.integers(1, 10**16).map(Bytes),
+            tb=st.integers(1, 10**16).map(lambda size: size / 10**12),
             grows_with=axes,
         ),
         max_size=3,

@@ -1,13 +1,11 @@
 """Files of growth: what they say, and what is wrong in them with its line."""
 
-import re
 from pathlib import Path
 
 import pytest
 
 import growth_builders as made
 from tenfold.files.grow_file import read_grow
-from tenfold.files.grow_rows import MANY, SINGLE
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.growth import (
     Controller,
@@ -20,9 +18,7 @@ from tenfold.model.growth import (
     Operations,
     Pace,
 )
-from tenfold.model.units import Bytes
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "grow-file.md"
 GOOD = """\
 [limits]
 wait_s_p90 = 7_200
@@ -99,11 +95,9 @@ def test_every_table_is_read_into_what_growth_is_asked_with(read):
         Controller(kind="kueue", queue="deep", cycles_per_min=25, admitted_share=0.38),
     )
     assert [(one.name, one.qps, one.pool) for one in spec.services] == [("chat", 12.5, "train")]
-    held = Dataset(name="crawl", tier="fast", bytes=Bytes(1_200 * 10**12), grows_with="all")
+    held = Dataset(name="crawl", tier="fast", tb=1_200, grows_with="all")
     assert spec.datasets == (held,)
-    assert spec.monitoring == Monitoring(
-        series_per_node=2_000, interval_s=15, store_bytes=Bytes(2 * 10**12)
-    )
+    assert spec.monitoring == Monitoring(series_per_node=2_000, interval_s=15, store_tb=2)
     assert spec.operations == Operations(crew=1.5, spares=4)
     assert spec.facility == Facility(floor_racks=20)
     assert spec.lead_times == (LeadTime(thing="nodes", weeks_p50=12, weeks_p90=20),)
@@ -171,10 +165,5 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
         read_grow(tmp_path / "grow.toml", made.catalogue())
 
 
-def test_the_reference_page_has_every_table_and_key():
-    text = PAGE.read_text()
-    for table, row in {**SINGLE, **MANY}.items():
-        head = f"## `[{table}]`\n" if table in SINGLE else f"## `[[{table}]]`\n"
-        part = text.split(head)[1].split("\n## ")[0]
-        told = re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
-        assert told == list(row.__struct_fields__), table
+def test_a_limit_without_a_value_keeps_its_default(read):
+    assert read("limits:\n  wait_s_p90:\n  kw_most: 90\n", ".yaml").limits == Limits(kw_most=90)

@@ -114,7 +114,7 @@ def test_a_fleet_that_cannot_be_relieved_says_how_far_it_stands():
 
 
 def test_data_fills_a_tier_and_shelves_relieve_it_at_the_price_of_the_tier():
-    grow = GrowSpec(datasets=(Dataset(name="text", tier="fast", bytes=Bytes(1_600 * TB)),))
+    grow = GrowSpec(datasets=(Dataset(name="text", tier="fast", tb=1_600),))
     fleet = made.fleet(tiers=(made.tier(),))
     answer = climb(made.given(fleet, grow), GrowQuestion(axis="data"))
     assert rungs(answer) == [("storage-capacity", 2.5, None)]
@@ -124,7 +124,7 @@ def test_data_fills_a_tier_and_shelves_relieve_it_at_the_price_of_the_tier():
 
 
 def test_shelves_draw_power_so_relief_of_one_layer_strains_the_next():
-    grow = GrowSpec(datasets=(Dataset(name="text", tier="fast", bytes=Bytes(3_900 * TB)),))
+    grow = GrowSpec(datasets=(Dataset(name="text", tier="fast", tb=3_900),))
     fleet = made.fleet(power_kw=420.0, rack_kw=500.0, tiers=(made.tier(),))
     answer = climb(made.given(fleet, grow), GrowQuestion(axis="data", to=(10.0,)))
     [row] = answer.rows

@@ -13,7 +13,7 @@ from tenfold.model.failure_law import FailureLaw
 from tenfold.model.fault import FaultTrace, TraceFault
 from tenfold.model.fleet_spec import Price
 from tenfold.model.growth import GrowSpec, LeadTime, Limits, Monitoring, Operations, Pace
-from tenfold.model.units import Bytes, UsdMicros
+from tenfold.model.units import UsdMicros
 from tenfold.physics.growth.law import breaking_factor
 from tenfold.physics.growth.upkeep import mean_for, shortfall_share
 from tenfold.physics.operations.faults import poisson_quantile
@@ -147,7 +147,7 @@ def test_samples_and_what_is_kept_of_them_break_each_for_itself():
         samples_per_s_most=23_040,
         retention_days=10,
         bytes_per_sample=2.0,
-        store_bytes=Bytes(5_760 * 86_400 * 10 * 2 * 3),
+        store_tb=5_760 * 86_400 * 10 * 2 * 3 / 10**12,
     )
     samples, store = MonitoringLayer().judged(state(GrowSpec(monitoring=stated)), "nodes")
     held(samples, 4.0)

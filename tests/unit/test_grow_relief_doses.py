@@ -23,7 +23,7 @@ from tenfold.model.measured import UsagePoint
 from tenfold.model.policy import Policy
 from tenfold.model.slurm_policy import SlurmPolicy
 from tenfold.model.traffic import Traffic, WorkProfile
-from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
+from tenfold.model.units import BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.law_book import all_laws
 from tenfold.study.grow.layer import Law
@@ -139,9 +139,7 @@ def test_coarser_samples_are_free_and_say_what_they_cost():
 
 
 def test_a_store_of_samples_is_relieved_by_days_interval_or_room():
-    monitoring = Monitoring(
-        series_per_node=1_500, interval_s=15, retention_days=90, store_bytes=Bytes(10**11)
-    )
+    monitoring = Monitoring(series_per_node=1_500, interval_s=15, retention_days=90, store_tb=0.1)
     found = reliefs(asked(GrowSpec(monitoring=monitoring)), "nodes", "monitoring", "store")
     assert sorted(found) == ["interval", "retention", "store"]
     assert found["retention"][0].sentence == "keep samples for 53 days, 90 today"

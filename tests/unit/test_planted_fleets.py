@@ -8,7 +8,6 @@ import pytest
 from benchmarks.grow.planted import judged
 from growth_builders import catalogue, fleet, tier
 from tenfold.model.growth import Dataset, Facility, GrowSpec, Limits
-from tenfold.model.units import Bytes
 from tests.rigs.planted.fleets import FIRST_LEAST, KINDS, LAYERS, planted, sound, starved
 from tests.rigs.planted.plan import Plan, Replica, Work
 from tests.rigs.planted.truth import breaks, first_of, headroom, slowed_most
@@ -49,7 +48,7 @@ def test_draws_of_a_tier_grow_twice_along_all_axes():
 
 
 def test_a_dataset_breaks_a_tier_only_along_its_own_axis():
-    held = Dataset(name="corpus", tier="fast", bytes=Bytes(10**15))
+    held = Dataset(name="corpus", tier="fast", tb=1_000)
     grow, spec = GrowSpec(datasets=(held,)), fleet(tiers=(tier(),)).spec
     assert breaks(Plan(axis="data", spec=spec, grow=grow))["storage-capacity"] == 4.0
     assert breaks(Plan(axis="jobs", spec=spec, grow=grow))["storage-capacity"] == inf

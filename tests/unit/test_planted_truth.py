@@ -17,7 +17,7 @@ from tenfold.model.growth import (
     Operations,
     ServiceLoad,
 )
-from tenfold.model.units import Bytes, UsdMicros
+from tenfold.model.units import UsdMicros
 from tests.rigs.planted.plan import Plan, Replica, Work
 from tests.rigs.planted.truth import breaks
 from tests.rigs.planted.upkeep_truth import mean_carried
@@ -122,7 +122,7 @@ def test_samples_fill_a_store():
         interval_s=10.0,
         retention_days=10.0,
         bytes_per_sample=2.0,
-        store_bytes=Bytes(960 * 86_400 * 10 * 2 * 4),
+        store_tb=960 * 86_400 * 10 * 2 * 4 / 10**12,
     )
     assert found("nodes", GrowSpec(monitoring=stated)) == {}
     assert found("nodes", GrowSpec(monitoring=intake)) == {"monitoring": 2.0}

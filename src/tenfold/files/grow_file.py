@@ -5,27 +5,14 @@ Everything may be left out: a layer whose figures are missing is unknown, and sa
 """
 
 from collections.abc import Collection, Iterator
+from datetime import date
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.files.document import Table, read_document
-from tenfold.files.grow_rows import (
-    MANY,
-    SINGLE,
-    ControllerRow,
-    DatasetRow,
-    FacilityRow,
-    LeadTimeRow,
-    LimitsRow,
-    MonitoringRow,
-    OperationsRow,
-    PaceRow,
-    ServiceRow,
-)
 from tenfold.files.rows import read_row, read_rows
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import FaultyFile
@@ -36,21 +23,43 @@ from tenfold.model.growth import (
     Dataset,
     Facility,
     GrowSpec,
+    GrowTable,
     LeadTime,
     Limits,
     Monitoring,
+    Months,
     Operations,
     Pace,
     ServiceLoad,
 )
 
-TB = 10**12
 R = TypeVar("R", bound=Struct)
-S = TypeVar("S", bound=Struct)
+
+
+class PaceTable(GrowTable, frozen=True, kw_only=True):
+    """`[pace]` as it is read: the core knows no calendar, and keeps its day as text."""
+
+    today: date
+    doubles_in_months: Months
+
+
+SINGLE: dict[str, type[Struct]] = {
+    "limits": Limits,
+    "monitoring": Monitoring,
+    "operations": Operations,
+    "facility": Facility,
+    "pace": PaceTable,
+}
+MANY: dict[str, type[Struct]] = {
+    "controller": Controller,
+    "service": ServiceLoad,
+    "dataset": Dataset,
+    "lead_time": LeadTime,
+}
 
 
 class _Tables:
-    """The tables of one file as rows, and what is wrong with them."""
+    """The tables of one file as structs, and what is wrong with them."""
 
     def __init__(self, values: Table) -> None:
         self.values = values
@@ -68,12 +77,12 @@ class _Tables:
 
 
 class _Lists(Struct, frozen=True, kw_only=True):
-    """Rows that stand in lists, by their position."""
+    """Tables that stand in lists, by their position."""
 
-    controllers: dict[int, ControllerRow]
-    services: dict[int, ServiceRow]
-    datasets: dict[int, DatasetRow]
-    lead_times: dict[int, LeadTimeRow]
+    controllers: dict[int, Controller]
+    services: dict[int, ServiceLoad]
+    datasets: dict[int, Dataset]
+    lead_times: dict[int, LeadTime]
 
 
 def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) -> GrowSpec:
@@ -82,13 +91,13 @@ def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) 
     Where the fleet is given, the file may only name tiers, pools and sites of it.
     """
     document = read_document(path)
-    tables = _Tables(document.values)
+    tables = _Tables(_without_empty_limits(document.values))
     tables.findings += _unknown_tables(document.values)
     lists = _Lists(
-        controllers=tables.many("controller", ControllerRow),
-        services=tables.many("service", ServiceRow),
-        datasets=tables.many("dataset", DatasetRow),
-        lead_times=tables.many("lead_time", LeadTimeRow),
+        controllers=tables.many("controller", Controller),
+        services=tables.many("service", ServiceLoad),
+        datasets=tables.many("dataset", Dataset),
+        lead_times=tables.many("lead_time", LeadTime),
     )
     spec = _spec(tables, lists)
     tables.findings += [*_twice(lists), *_untimely(lists), *_models(lists, catalogue)]
@@ -104,32 +113,31 @@ def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) 
     return spec
 
 
+def _without_empty_limits(values: Table) -> Table:
+    """Return the tables less limits without a value: in YAML `kw_most:` states none."""
+    limits = values.get("limits")
+    if not isinstance(limits, dict):
+        return values
+    table = cast(dict[str, object], limits)
+    stated = {key: value for key, value in table.items() if value is not None}
+    return {**values, "limits": stated}
+
+
 def _spec(tables: _Tables, lists: _Lists) -> GrowSpec:
-    monitoring = tables.one("monitoring", MonitoringRow)
-    pace = tables.one("pace", PaceRow)
-    kept: dict[str, object] = {}
-    if monitoring is not None and monitoring.store_tb is not None:
-        kept["store_bytes"] = round(monitoring.store_tb * TB)
+    pace = tables.one("pace", PaceTable)
     return GrowSpec(
-        limits=_made(Limits, tables.one("limits", LimitsRow)),
-        controllers=tuple(_made(Controller, row) for row in lists.controllers.values()),
-        services=tuple(_made(ServiceLoad, row) for row in lists.services.values()),
-        datasets=tuple(
-            _made(Dataset, row, {"bytes": round(row.tb * TB)}) for row in lists.datasets.values()
-        ),
-        monitoring=_made(Monitoring, monitoring, kept),
-        operations=_made(Operations, tables.one("operations", OperationsRow)),
-        facility=_made(Facility, tables.one("facility", FacilityRow)),
-        lead_times=tuple(_made(LeadTime, row) for row in lists.lead_times.values()),
-        pace=None if pace is None else _made(Pace, pace, {"today": pace.today.isoformat()}),
+        limits=tables.one("limits", Limits) or Limits(),
+        controllers=tuple(lists.controllers.values()),
+        services=tuple(lists.services.values()),
+        datasets=tuple(lists.datasets.values()),
+        monitoring=tables.one("monitoring", Monitoring) or Monitoring(),
+        operations=tables.one("operations", Operations) or Operations(),
+        facility=tables.one("facility", Facility) or Facility(),
+        lead_times=tuple(lists.lead_times.values()),
+        pace=None
+        if pace is None
+        else Pace(today=pace.today.isoformat(), doubles_in_months=pace.doubles_in_months),
     )
-
-
-def _made(kind: type[S], row: Struct | None, more: dict[str, object] | None = None) -> S:
-    """Return a noun from a row of the same keys; what the row leaves out keeps its default."""
-    given = {} if row is None else msgspec.structs.asdict(row)
-    stated: dict[str, object] = {key: value for key, value in given.items() if value is not None}
-    return msgspec.convert({**stated, **(more or {})}, kind)
 
 
 def _unknown_tables(values: Table) -> Iterator[Finding]:

@@ -3,12 +3,13 @@
 A fleet file describes what stands there. Whether growth breaks it also depends on how long a
 wait is bearable, who repairs nodes, what is stored and served, and how long things take to
 come: figures that nobody puts in an inventory. What is None was not stated, and a layer
-that would need it is unknown.
+that would need it is unknown. These structs are the tables of a grow file, in the units that
+people write; bounds are wide, and catch a wrong unit, not an unusual fleet.
 """
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tenfold.model.units import Bytes
 
@@ -52,108 +53,137 @@ def grown_by(axis: Axis, quantity: Quantity, factor: float) -> float:
     return factor if moves(axis, quantity) else 1.0
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Share = Annotated[float, Meta(gt=0, le=1)]
+Seconds = Annotated[float, Meta(gt=0, le=1e9)]
+Count = Annotated[int, Meta(ge=0, le=100_000_000)]
+Rate = Annotated[float, Meta(gt=0, le=1e12)]
+Weeks = Annotated[float, Meta(ge=0, le=1_000)]
+Months = Annotated[float, Meta(gt=0, le=1_200)]
+Tokens = Annotated[int, Meta(ge=1, le=100_000_000)]
+Many = Annotated[int, Meta(ge=1, le=1_000_000)]
+Tb = Annotated[float, Meta(gt=0, le=100_000_000)]
+Kw = Annotated[float, Meta(gt=0, le=10_000_000)]
+Usd = Annotated[float, Meta(ge=0, le=1e12)]
+BYTES_PER_TB = 10**12
+
+
+class GrowTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of a grow file; an unknown key is a fault."""
+
+
+class Limits(GrowTable, frozen=True, kw_only=True):
     """Where each layer counts as broken. The defaults are assumptions, and printed."""
 
-    wait_s_p90: float = 14_400.0
-    step_efficiency_least: float = 0.8
-    stall_share_most: float = 0.05
-    attainment_least: float = 0.99
-    kw_most: float | None = None
-    usd_per_month_most: float | None = None
-    headroom_least: float = 0.0
+    wait_s_p90: Seconds = 14_400.0
+    step_efficiency_least: Share = 0.8
+    stall_share_most: Share = 0.05
+    attainment_least: Share = 0.99
+    kw_most: Kw | None = None
+    usd_per_month_most: Usd | None = None
+    headroom_least: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     """Share of every capacity that is to stay free."""
-    admission_wait_s_most: float = 300.0
-    spare_shortfall_share_most: float = 0.01
-    fairness_least: float = 0.8
-    stranded_share_most: float = 0.15
-    lost_share_most: float = 0.1
+    admission_wait_s_most: Seconds = 300.0
+    spare_shortfall_share_most: Share = 0.01
+    fairness_least: Share = 0.8
+    stranded_share_most: Share = 0.15
+    lost_share_most: Share = 0.1
     """Share of time that saves and failures may take from a job."""
 
 
-class Controller(Struct, frozen=True, kw_only=True):
+class Controller(GrowTable, frozen=True, kw_only=True):
     """What admits jobs, and how fast it is set to do so."""
 
-    kind: ControllerKind = "tenfold"
+    kind: ControllerKind
     queue: str = ""
-    cycles_per_min: float | None = None
-    heads_per_cycle: int = 1
+    cycles_per_min: Rate | None = None
+    heads_per_cycle: Many = 1
     """Jobs that are tried of each queue in a cycle."""
-    admitted_share: float | None = None
+    admitted_share: Share | None = None
     """Share of the jobs tried that are admitted."""
-    cost_ms_per_job: float | None = None
+    cost_ms_per_job: Annotated[float, Meta(gt=0, le=1e9)] | None = None
 
 
-class Monitoring(Struct, frozen=True, kw_only=True):
-    """What is scraped, how often, and where it is kept."""
-
-    series_per_node: float | None = None
-    series_per_gpu: float | None = None
-    interval_s: float | None = None
-    samples_per_s_most: float | None = None
-    retention_days: float | None = None
-    bytes_per_sample: float = 1.7
-    store_bytes: Bytes | None = None
-
-
-class Operations(Struct, frozen=True, kw_only=True):
-    """Who mends nodes, and what stands in for them meanwhile."""
-
-    crew: float | None = None
-    repairs_per_person_day: float | None = None
-    nodes_per_person_most: float | None = None
-    usd_per_person_month: float | None = None
-    spares: int | None = None
-    checkpoint_every_min: float | None = None
-    """How often jobs save that do not say so themselves; None is hourly."""
-
-
-class Facility(Struct, frozen=True, kw_only=True):
-    """What the building still has: places for racks in all, and switch ports that are free."""
-
-    floor_racks: int | None = None
-    ports_free: int | None = None
-
-
-class ServiceLoad(Struct, frozen=True, kw_only=True):
+class ServiceLoad(GrowTable, frozen=True, kw_only=True):
     """A service, what is asked of it today, and what it promises."""
 
-    name: str
-    model: str
-    qps: float
-    input_tokens: int
-    output_tokens: int
-    ttft_s: float | None = None
-    tpot_s: float | None = None
+    name: Name
+    model: Name
+    qps: Rate
+    input_tokens: Tokens
+    output_tokens: Tokens
+    ttft_s: Seconds | None = None
+    tpot_s: Seconds | None = None
     pool: str = ""
-    replicas_most: int | None = None
+    replicas_most: Many | None = None
 
 
-class Dataset(Struct, frozen=True, kw_only=True):
+class Dataset(GrowTable, frozen=True, kw_only=True):
     """Bytes that lie on a tier, and the axis along which they grow."""
 
-    name: str
-    tier: str
-    bytes: Bytes
+    name: Name
+    tier: Name
+    tb: Tb
     grows_with: Axis = "data"
     source_site: str = ""
     """The site that it is staged from, if not the tier's own."""
 
+    @property
+    def bytes(self) -> Bytes:
+        """Its size today."""
+        return Bytes(round(self.tb * BYTES_PER_TB))
 
-class LeadTime(Struct, frozen=True, kw_only=True):
+
+class Monitoring(GrowTable, frozen=True, kw_only=True):
+    """What is scraped, how often, and where it is kept."""
+
+    series_per_node: Rate | None = None
+    series_per_gpu: Rate | None = None
+    interval_s: Seconds | None = None
+    samples_per_s_most: Rate | None = None
+    retention_days: Annotated[float, Meta(gt=0, le=100_000)] | None = None
+    bytes_per_sample: Annotated[float, Meta(gt=0, le=10_000)] = 1.7
+    store_tb: Tb | None = None
+
+    @property
+    def store_bytes(self) -> Bytes | None:
+        """Room for samples."""
+        return None if self.store_tb is None else Bytes(round(self.store_tb * BYTES_PER_TB))
+
+
+class Operations(GrowTable, frozen=True, kw_only=True):
+    """Who mends nodes, and what stands in for them meanwhile."""
+
+    crew: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
+    repairs_per_person_day: Annotated[float, Meta(gt=0, le=10_000)] | None = None
+    nodes_per_person_most: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
+    usd_per_person_month: Usd | None = None
+    spares: Count | None = None
+    checkpoint_every_min: Annotated[float, Meta(gt=0, le=100_000)] | None = None
+    """How often jobs save that do not say so themselves; None is hourly."""
+
+
+class Facility(GrowTable, frozen=True, kw_only=True):
+    """What the building still has: places for racks in all, and switch ports that are free."""
+
+    floor_racks: Count | None = None
+    ports_free: Count | None = None
+
+
+class LeadTime(GrowTable, frozen=True, kw_only=True):
     """How long a thing takes from order to use."""
 
-    thing: str
-    weeks_p50: float
-    weeks_p90: float
+    thing: Name
+    weeks_p50: Weeks
+    weeks_p90: Weeks
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class Pace(GrowTable, frozen=True, kw_only=True):
     """How fast demand grows, and from when. The clock is never asked."""
 
     today: str
     """A day as `2026-11-15`."""
-    doubles_in_months: float
+    doubles_in_months: Months
 
 
 class GrowSpec(Struct, frozen=True, kw_only=True):

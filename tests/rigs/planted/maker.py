@@ -219,7 +219,7 @@ class Maker:
         budget, ports = self._stands("power-budget"), self._stands("switch-ports")
         floor, racks = self._stands("floor"), self.nodes // PER_RACK
         wanted, upkeep = self.wanted, self.upkeep
-        sets = (Dataset(name="corpus", tier="fast", bytes=self.dataset_bytes),)
+        sets = (Dataset(name="corpus", tier="fast", tb=self.dataset_bytes / 10**12),)
         return GrowSpec(
             limits=replace(
                 work_limits(self.kind, wanted.get(self.kind, 1.0)),

@@ -91,7 +91,7 @@ class Upkeep:
             samples_per_s_most=None if kept else per_s * stands,
             retention_days=days if kept else None,
             bytes_per_sample=BYTES_PER_SAMPLE,
-            store_bytes=store if kept else None,
+            store_tb=store / 10**12 if kept else None,
         )
 
     def controllers(self, work: Work | None) -> tuple[Controller, ...]:

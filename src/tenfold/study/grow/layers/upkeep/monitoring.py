@@ -121,7 +121,7 @@ def _shorter(days: float, dose: float) -> Relief:
 def _larger(state: State, room: int, dose: float) -> Relief:
     tb = times(ceil(room * dose) / 1e12)
     text = f"room for {tb:g} TB of samples, {room / 1e12:g} today"
-    apply = _monitored("store", store_bytes=ceil(tb * 1e12))
+    apply = _monitored("store", store_tb=tb)
     return Relief("store", text, None, lead_weeks(state, "storage"), apply)
 
 
