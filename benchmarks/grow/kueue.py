@@ -6,12 +6,8 @@ wait 64 minutes at the median. Only the settings and the arrivals are given to t
 
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from benchmarks.verdict import Verdict
 from tenfold.compose.grow_inputs import GrowFiles, grow_inputs
-from tenfold.files.grow_file import read_grow
-from tenfold.files.measured_rows import read_measured
 from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
@@ -23,11 +19,15 @@ DEPTH = 536
 
 
 def run(thresholds: dict[str, float]) -> list[Verdict]:
-    points = read_measured(EXAMPLE / "measured.csv")
-    given = grow_inputs(GrowFiles(fleet=EXAMPLE / "fleet.toml"), measured=points)
-    grow = read_grow(EXAMPLE / "grow.toml", given.fleet.catalogue, given.fleet.spec)
-    answer = climb(replace(given, grow=grow), GrowQuestion(axis="jobs"))
-    rate = starts_per_s(grow.controllers[0]).per_s or 0.0
+    given = grow_inputs(
+        GrowFiles(
+            fleet=EXAMPLE / "fleet.toml",
+            grow=EXAMPLE / "grow.toml",
+            measured=EXAMPLE / "measured.csv",
+        )
+    )
+    answer = climb(given, GrowQuestion(axis="jobs"))
+    rate = starts_per_s(given.grow.controllers[0]).per_s or 0.0
     wait_min = backlog_wait_s(ADMISSIONS_PER_MIN / 60, rate, depth=DEPTH) / 60
     first = answer.first
     named = "nothing" if first is None else f"{first.layer} ({first.resource})"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter, validators
-from msgspec.structs import replace
 
 from tenfold.cli.errors import Done
 from tenfold.cli.grow_json import document, stood
@@ -13,8 +12,6 @@ from tenfold.cli.grow_page import grow_page
 from tenfold.cli.grow_show import show_grow
 from tenfold.cli.output import print_json
 from tenfold.compose.grow_inputs import MIX_LOAD, GrowFiles, GrowInputs, grow_inputs
-from tenfold.files.grow_file import read_grow
-from tenfold.files.measured_rows import read_measured
 from tenfold.files.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.growth import Axis
@@ -119,25 +116,13 @@ def grow_command(
         policy=policy,
         failures=failures or "none",
         profiles=profiles,
+        grow=grow,
+        measured=measured,
+        timed=timed,
         facts=facts,
         seed=seed,
     )
-    _answer(check_question(question), _inputs(files, grow, measured, timed), html, force, as_json)
-
-
-def _inputs(
-    files: GrowFiles, grow: Path | None, measured: Path | None, timed: Path | None
-) -> GrowInputs:
-    points = () if measured is None else read_measured(measured)
-    inputs = grow_inputs(files, measured=points)
-    if grow is not None:
-        spec = read_grow(grow, inputs.fleet.catalogue, inputs.fleet.spec)
-        inputs = replace(inputs, grow=spec)
-    if timed is None:
-        return inputs
-    from tenfold.compose.grow_observed import read_observed  # noqa: PLC0415 - few ask with runs
-
-    return read_observed(inputs, timed)
+    _answer(check_question(question), grow_inputs(files), html, force, as_json)
 
 
 def _answer(

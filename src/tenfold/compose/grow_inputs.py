@@ -12,6 +12,8 @@ from tenfold.compose.governing import govern_of
 from tenfold.compose.sim_inputs import SimFiles, job_trace, policy_of, prepare
 from tenfold.compose.workload import WorkAsk, generate_work
 from tenfold.files.fleet import load_fleet
+from tenfold.files.grow_file import read_grow
+from tenfold.files.measured_rows import read_measured
 from tenfold.files.work_profiles import read_work_profiles
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
@@ -40,6 +42,10 @@ class GrowFiles(Struct, frozen=True, kw_only=True):
     policy: str = "tenfold"
     failures: str = "none"
     profiles: Path | None = None
+    grow: Path | None = None
+    measured: Path | None = None
+    timed: Path | None = None
+    """Runs that were timed, as JSON lines."""
     facts: Path | None = None
     seed: int = 0
 
@@ -62,9 +68,7 @@ class GrowInputs(Struct, frozen=True, kw_only=True):
     notes: Sequence[str] = ()
 
 
-def grow_inputs(
-    files: GrowFiles, *, grow: GrowSpec | None = None, measured: Sequence[UsagePoint] = ()
-) -> GrowInputs:
+def grow_inputs(files: GrowFiles) -> GrowInputs:
     """Read everything that growth is judged with; a fleet alone is enough to begin with."""
     if files.jobs is not None and files.mix:
         raise InputError(
@@ -72,15 +76,24 @@ def grow_inputs(
             "both a history and a mix are given, and only one can be grown",
             "leave out `--jobs` or `--mix`",
         )
+    measured = () if files.measured is None else read_measured(files.measured)
     catalogue = load_facts(files.facts)
     found = _work(files, catalogue)
-    return replace(
+    fleet = found.fleet
+    inputs = replace(
         found,
         failures=failure_source(files.failures, catalogue),
-        grow=grow or GrowSpec(),
-        measured=tuple(measured),
-        profiles=_profiles(files, found.fleet),
+        measured=measured,
+        profiles=_profiles(files, fleet),
     )
+    if files.grow is not None:
+        inputs = replace(inputs, grow=read_grow(files.grow, catalogue, fleet.spec))
+    if files.timed is None:
+        return inputs
+    # Few ask with timed runs, and what reads them takes long to load.
+    from tenfold.compose.grow_observed import read_observed  # noqa: PLC0415
+
+    return read_observed(inputs, files.timed)
 
 
 def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
