@@ -15,7 +15,6 @@ from tenfold.engine.decision_log import Cycle
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.append import JournalWriter, open_journal
-from tenfold.journal.rebuild import rebuild_read_tables
 from tenfold.journal.snapshots import restore
 from tenfold.journal.store import Store, open_store
 from tenfold.journal.tables import JOBS, METADATA
@@ -36,6 +35,7 @@ from tenfold.model.job import Slot
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
+from tests.rigs.journal import rebuild_read_tables
 
 A = JobId("job-1")
 WHY = Reason("for-others", "another team is owed these gpus")

@@ -27,7 +27,6 @@ from tenfold.engine.loop import Witness
 from tenfold.engine.replay import replay
 from tenfold.journal import read
 from tenfold.journal.append import open_journal
-from tenfold.journal.rebuild import rebuild_read_tables
 from tenfold.journal.snapshots import restore
 from tenfold.journal.store import open_store
 from tenfold.live.executor import Launch
@@ -52,6 +51,7 @@ from tenfold.model.policy import Policy
 from tenfold.model.submission import Submission
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
+from tests.rigs.journal import rebuild_read_tables
 
 DEADLINE_S = HANG_S
 SLOW, SHARE_MILLI = NodeId("slow"), 50

@@ -7,10 +7,10 @@ import pytest
 
 from tenfold.report import axes
 from tenfold.report.axes import Axis, range_of
-from tenfold.report.bars import Bar, Limit, histogram, stacked_bars
+from tenfold.report.bars import Bar, Limit, stacked_bars
 from tenfold.report.charts import Dot, Rule, Series, cdf_chart, line_chart, scatter_chart
 from tenfold.report.svg import Card, ink_on, number
-from tenfold.report.terminal import bars, sparkline
+from tenfold.report.terminal import bars
 
 SVG = "{http://www.w3.org/2000/svg}"
 CARD = Card(title="Throughput", subtitle="of one model")
@@ -86,12 +86,6 @@ def test_the_area_of_a_dot_grows_with_its_size():
     assert radii[0] < radii[1]
 
 
-def test_a_histogram_counts_every_value_once():
-    made = histogram(CARD, [1.0, 1.0, 2.0, 10.0, float("nan")], PLAIN, bins=5)
-    hints = [str(one.findtext(f"{SVG}title")) for one in read(made).iter(f"{SVG}rect")]
-    assert sum(int(hint.rsplit(": ")[1]) for hint in hints if ": " in hint) == 4
-
-
 def test_a_share_of_values_ends_at_all_of_them():
     made = cdf_chart(CARD, {"waits": [3.0, 1.0, 2.0]}, PLAIN)
     assert "waits: 33.3% at 1 to 100% at 3" in str(read(made).findtext(f"{SVG}desc"))
@@ -106,8 +100,6 @@ EMPTY: list[Callable[[], str]] = [
     lambda: scatter_chart(CARD, [Dot(x=0, y=0, size=0)], PLAIN, PLAIN),
     lambda: stacked_bars(CARD, [], PLAIN),
     lambda: stacked_bars(CARD, [Bar(label="none", parts={})], PLAIN),
-    lambda: histogram(CARD, [], PLAIN),
-    lambda: histogram(CARD, [7.0], PLAIN),
     lambda: cdf_chart(CARD, {}, PLAIN),
     lambda: cdf_chart(CARD, {"one": [7.0]}, RATE),
 ]
@@ -176,12 +168,6 @@ def test_ticks_of_a_log_axis_are_decades_where_it_spans_many():
 )
 def test_numbers_are_short(said: str, expected: str):
     assert said == expected
-
-
-def test_a_sparkline_has_a_block_a_value():
-    assert sparkline([0.0, 7.0, float("nan"), 3.5]) == "\u2581\u2588 \u2585"
-    assert sparkline([]) == ""
-    assert sparkline([4.0]) == "\u2585"
 
 
 def test_terminal_bars_keep_to_the_width_and_leave_out_what_is_not_there():

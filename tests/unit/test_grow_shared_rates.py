@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tenfold.physics.growth.shared_rates import (
+from benchmarks.grow.rigs.shared_rates import (
     Cut,
     crossings_alternating,
     crossings_in_blocks,

@@ -17,7 +17,6 @@ from tenfold.compose.rerun import rerun
 from tenfold.engine.decision_log import Cycle
 from tenfold.files.replay_bundle import Bundle, read_bundle
 from tenfold.journal.append import open_journal
-from tenfold.journal.retention import export_older
 from tenfold.journal.snapshots import restore, save_snapshot
 from tenfold.journal.store import open_store
 from tenfold.journal.tables import CYCLES, POLICIES
@@ -34,6 +33,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
+from tests.rigs.journal import export_older
 
 JOINED: list[Event] = [NodeJoined(Millis(1), node) for node in nodes(2)]
 GPUS = sum(node.gpus for node in nodes(2))

@@ -16,7 +16,6 @@ from tenfold.compose.live_shadow import LiveShadow
 from tenfold.files.shadow_log import ShadowEntry, ShadowLog, last_entry, latest_entries
 from tenfold.fleet.fleet import FleetView
 from tenfold.journal.append import open_journal
-from tenfold.journal.retention import export_older
 from tenfold.journal.snapshots import restore, save_snapshot
 from tenfold.journal.store import open_store
 from tenfold.model.decision import Decision
@@ -28,6 +27,7 @@ from tenfold.model.units import Millis
 from tenfold.server import shadowing
 from tenfold.server.shadowing import Shadowing
 from tenfold.testing.builders import job, nodes
+from tests.rigs.journal import export_older
 
 BEGUN: Turns = [(1, [NodeJoined(Millis(1), node) for node in nodes(2)])]
 CROWD: Turns = [

@@ -8,12 +8,10 @@ from tenfold.physics.operations.money import (
     Ownership,
     Price,
     break_even_utilisation,
-    cost_usd_micros,
     effective_usd_per_gpu_hour,
     month,
     owned_usd_per_hour,
     payback_months,
-    run_usd_micros_by_kind,
     usd_micros,
     usd_per_million_tokens,
     utilisation_gain,
@@ -66,17 +64,10 @@ def test_idle_hours_and_lost_work_raise_the_price_of_a_useful_hour():
 
 
 def test_a_cheap_rate_that_idles_costs_more_than_a_dear_one_that_does_not():
-    prices = {
-        "reserved": Price("reserved", 2_000_000, utilisation=0.5),
-        "on-demand": Price("on-demand", 3_000_000),
-    }
-    run = run_usd_micros_by_kind(one(8), one(2.0), one(1800), prices)
-    assert run["on-demand"][0] == 24_000_000
-    assert run["reserved"][0] == 32_000_000
-
-
-def test_a_cost_is_gpus_times_hours_times_the_rate():
-    assert cost_usd_micros(one(16), one(7200), Price("on-demand", 2_500_000))[0] == 80_000_000
+    reserved = Price("reserved", 2_000_000, utilisation=0.5)
+    on_demand = Price("on-demand", 3_000_000)
+    assert effective_usd_per_gpu_hour(on_demand) == pytest.approx(3.0)
+    assert effective_usd_per_gpu_hour(reserved) == pytest.approx(4.0)
 
 
 def test_dollars_per_million_tokens():

@@ -7,14 +7,9 @@ import pytest
 
 from replay_builders import ask, job, recorded
 from tenfold.compose.replaying import simulate_watched
-from tenfold.engine.decision_log import Cycle, DecisionLog
+from tenfold.engine.decision_log import Cycle
 from tenfold.files.replay_bundle import read_bundle
-from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import StartJob
-from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.errors import InputError
-from tenfold.model.ids import JobId
-from tenfold.model.units import Millis
 
 
 @pytest.fixture(name="written")
@@ -130,28 +125,3 @@ def test_a_bundle_is_written_over_only_by_force(written: Path):
     assert caught.value.code == "file-exists"
     simulate_watched(ask("las"), bundle=written, force=True)
     assert read_bundle(written).header.policy.name == "las"
-
-
-class _Namesake:
-    name = "fifo"
-
-    def decide(self, view: object, now_ms: Millis, news: object) -> Decision:
-        return NOTHING
-
-
-def test_a_sampled_log_keeps_every_cycle_that_ordered():
-    log, fleet = DecisionLog(every=10), Fleet()
-    orders = Decision([StartJob(JobId("a"), ())], Millis(99))
-    for number in range(30):
-        log.cycle(fleet, Millis(number), _Namesake(), orders if number == 7 else NOTHING)
-    assert [cycle.at_ms for cycle in log.cycles] == [0, 7, 10, 20]
-    assert log.seen == 30
-    assert log.cycles[1].actions == tuple(orders.actions)
-    assert log.cycles[1].wake_at_ms == 99
-
-
-def test_a_bounded_log_keeps_the_latest():
-    log, fleet = DecisionLog(most=3), Fleet()
-    for number in range(10):
-        log.cycle(fleet, Millis(number), _Namesake(), NOTHING)
-    assert [cycle.at_ms for cycle in log.cycles] == [7, 8, 9]

@@ -7,7 +7,7 @@ import pytest
 
 from tenfold.files.traces.acme import read_acme
 from tenfold.files.traces.alibaba_2020 import read_alibaba_2020
-from tenfold.files.traces.alibaba_2023 import read_openb_nodes, read_openb_pods
+from tenfold.files.traces.alibaba_2023 import read_openb_pods
 from tenfold.files.traces.detect import detect, read_trace
 from tenfold.files.traces.helios import read_helios
 from tenfold.files.traces.philly import read_philly
@@ -197,25 +197,6 @@ def test_openb_pods_may_share_a_gpu(tmp_path: Path):
     assert (share.submitted_ms, waiting.duration_ms) == (60_000, 60_000)
     assert trace.statuses == {"p1": "completed", "p2": "running", "p3": "pending"}
     assert trace.notes == ["1 pods were never scheduled; they run until their deletion"]
-
-
-def test_openb_nodes_become_an_inventory(tmp_path: Path):
-    path = write(
-        tmp_path,
-        "nodes.csv",
-        "sn,cpu_milli,memory_mib,gpu,model",
-        "n1,96000,786432,8,V100M32",
-        "n2,32000,262144,0,",
-    )
-    gpu, cpu = read_openb_nodes(path).nodes
-    assert (gpu.name, gpu.gpus, gpu.accelerator, gpu.cpus, gpu.memory_gib) == (
-        "n1",
-        8,
-        "V100M32",
-        96,
-        768,
-    )
-    assert (cpu.gpus, cpu.accelerator) == (0, None)
 
 
 def test_sacct_reads_jobs_and_passes_over_their_steps(tmp_path: Path):

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from benchmarks.grow.rigs import machine
 from benchmarks.grow.rigs.harness import Attained, Rig, Settings
+from benchmarks.grow.rigs.shared_rates import step_efficiency
 from tenfold.model.measured import UsagePoint
-from tenfold.physics.growth.shared_rates import step_efficiency
 
 PORT = 29_500
 TIMEOUT_S = 180.0

@@ -1,15 +1,12 @@
 """The decision log: what each cycle ordered, why, and when it asked to be woken.
 
-Counts are those after the cycle's orders were carried out. A log may be sampled and may be
-bounded; a cycle that ordered something is noted whatever the sampling.
+Counts are those after the cycle's orders were carried out.
 """
-
-from collections import deque
 
 from msgspec import Struct
 
 from tenfold.engine.loop import Decider
-from tenfold.fleet.fleet import Fleet, FleetView
+from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action
 from tenfold.model.decision import Decision
 from tenfold.model.units import Millis
@@ -44,23 +41,3 @@ def cycle_of(view: FleetView, now_ms: Millis, decider: Decider, decision: Decisi
         tuple(decision.actions),
         decision.wake_at_ms,
     )
-
-
-class DecisionLog:
-    """A witness that keeps cycles: every one, or every `every`-th and all that ordered.
-
-    With `most`, only the latest so many are kept.
-    """
-
-    def __init__(self, *, every: int = 1, most: int | None = None) -> None:
-        assert every >= 1, f"every {every}th cycle: a log notes at least every one it is told to"
-        self.cycles: deque[Cycle] = deque(maxlen=most)
-        self.seen = 0
-        """Cycles that passed, noted or not."""
-        self._every = every
-
-    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Note a cycle if it ordered something or is one of the sample."""
-        if decision.actions or self.seen % self._every == 0:
-            self.cycles.append(cycle_of(fleet, now_ms, decider, decision))
-        self.seen += 1

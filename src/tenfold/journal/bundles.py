@@ -1,17 +1,11 @@
-"""From bundles back: a whole run into a new journal, or exports into the fleet after them."""
-
-from collections.abc import Sequence
-from pathlib import Path
+"""From a bundle back: a whole run into a new journal."""
 
 import msgspec
 from msgspec.structs import replace
 from sqlalchemy import insert
 
 from tenfold.engine.decision_log import Cycle
-from tenfold.engine.digest import fleet_digest
-from tenfold.engine.recording import events_of
-from tenfold.files.replay_bundle import Bundle, read_bundle
-from tenfold.fleet.fleet import Fleet
+from tenfold.files.replay_bundle import Bundle
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.tables import POLICIES
 from tenfold.model.errors import InputError
@@ -65,23 +59,3 @@ def _keep_policies(writer: JournalWriter, bundle: Bundle) -> None:
     ]
     with writer.writing() as connection:
         connection.execute(insert(POLICIES), rows)
-
-
-def fleet_of_parts(parts: Sequence[Path]) -> Fleet:
-    """Return the fleet after the last of some exports, the first of which began with nothing."""
-    fleet = Fleet()
-    for path in parts:
-        bundle = read_bundle(path)
-        try:
-            fleet.apply_all(list(events_of(bundle.lines)))
-            joins = fleet_digest(fleet) == bundle.end.fleet
-        except (KeyError, AssertionError):
-            joins = False
-        if not joins:
-            raise InputError(
-                "parts-do-not-join",
-                f"`{path}` does not go on where the exports before it end",
-                "give every export of the journal, in the order of the numbers in their names",
-                file=str(path),
-            )
-    return fleet

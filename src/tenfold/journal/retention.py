@@ -28,7 +28,7 @@ from tenfold.journal.derive import job_of, node_of
 from tenfold.journal.policies import stretches_from
 from tenfold.journal.read import events_after, last_number, lines_between
 from tenfold.journal.rows import OVER
-from tenfold.journal.snapshots import exported_until, fleet_at, snapshot_row, snapshots_of
+from tenfold.journal.snapshots import exported_until, fleet_at, snapshot_row
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, SNAPSHOTS
 from tenfold.model.errors import InputError, Refused
@@ -46,21 +46,6 @@ class Export(Struct, frozen=True, kw_only=True):
     last_seq: int
     kept: int
     """Events up to the last that stay in the journal: of nodes, and of jobs that are not over."""
-
-
-def export_older(
-    writer: JournalWriter, folder: Path, header: BundleHeader | None = None
-) -> Export | None:
-    """Move events up to the newest snapshot that holds; None where there is nothing to move.
-
-    To be called between cycles. A crash on the way leaves the journal whole and perhaps a
-    file, which the next try writes over.
-    """
-    writer.flush()
-    with writer.store.reading() as connection:
-        seqs, begun = snapshots_of(connection), exported_until(connection)
-    last, end = _newest_that_holds(writer.store, [seq for seq in seqs if seq > begun])
-    return None if end is None else move_out(writer, folder, last, header, fleet_digest(end))
 
 
 def move_out(
@@ -125,14 +110,6 @@ def _told_in(store: Store, header: BundleHeader, fleet: Fleet, last: int) -> Bun
     if not stretches:
         return replace(header, base=base)
     return replace(header, base=base, stretches=tuple(stretches), policy=stretches[-1].policy)
-
-
-def _newest_that_holds(store: Store, seqs: Sequence[int]) -> tuple[int, Fleet | None]:
-    for seq in seqs:
-        fleet = fleet_at(store, seq)
-        if isinstance(fleet, Fleet):
-            return seq, fleet
-    return 0, None
 
 
 def _fleet_before(store: Store, begun: int) -> Fleet:

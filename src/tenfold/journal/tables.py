@@ -184,6 +184,3 @@ SUBMIT_KEYS = Table(
 
 `number` is that of the first job that a request admitted: the others follow it.
 """
-
-READ_TABLES = (JOBS, ATTEMPTS, NODES, SUBMIT_KEYS)
-"""Those that may be dropped and built anew from the events."""

@@ -1,16 +1,15 @@
-"""Charts of lengths: stacked bars with a limit, and histograms, as SVG without scripts."""
+"""Charts of lengths: stacked bars with a limit, as SVG without scripts."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil, isfinite, log2
+from math import isfinite
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.report.axes import LARGEST, Axis, kept, range_of, thousands
-from tenfold.report.plot import Field, field_of, frame, ticks_below
+from tenfold.report.axes import LARGEST, Axis, range_of
+from tenfold.report.plot import Field, ticks_below
 from tenfold.report.rack_map import COLOURS
 from tenfold.report.svg import (
-    ACCENT,
     AXIS,
     CARD,
     FAINT,
@@ -18,7 +17,6 @@ from tenfold.report.svg import (
     INK,
     LABEL,
     PAD,
-    TICK,
     WARN,
     Card,
     Look,
@@ -36,7 +34,6 @@ from tenfold.report.svg import (
 
 BAR, BAR_GAP, FOOT, FOOT_TITLE = 26, 12, 36, 16
 LABELS_SHARE = 0.3
-BINS_MAX = 40
 
 
 class Bar(Struct, frozen=True, kw_only=True):
@@ -157,30 +154,3 @@ def _limit(limit: Limit, field: Field) -> list[str]:
         line((place, field.top - 6), (place, field.bottom), WARN, "4 3"),
         text(middle, field.top - 11, limit.label, Look(11, WARN, True), "middle"),
     ]
-
-
-def histogram(card: Card, values: Sequence[float], x: Axis, bins: int | None = None) -> str:
-    """Return how many values fall into each of some even bins; logs are not taken."""
-    good = [max(-LARGEST, min(LARGEST, one)) for one in values if kept(one, log=False)]
-    across = range_of(replace(x, log=False), good)
-    count = max(1, bins or min(BINS_MAX, ceil(log2(len(good) + 1)) + 1))
-    step = (across.high - across.low) / count
-    heights = [0] * count
-    for value in good:
-        heights[min(count - 1, max(0, int((value - across.low) / step)))] += 1
-    y = Axis(title="values", from_zero=True, label=thousands)
-    ends = [(across.low, 0.0), (across.high, float(max(heights, default=0)))]
-    x = replace(x, log=False)
-    field = field_of(card, x, y, ends, [])
-    parts = frame(card, field, x, y, [])
-    for place, height in enumerate(heights):
-        start, end = across.low + place * step, across.low + (place + 1) * step
-        left, right, top = field.x(start), field.x(end), field.y(float(height))
-        hint = f"{x.label(start)} to {x.label(end)}: {thousands(height)}"
-        if height:
-            size = (right - left - 1, field.bottom - top)
-            parts.append(box((left + 0.5, top), size, ACCENT, hint))
-    if not good:
-        parts.append(text(field.left + 12, field.bottom - 12, "no values", TICK))
-    said = f"{len(good)} values from {x.label(min(good))} to {x.label(max(good))}" if good else ""
-    return picture(card, said or "No values.", parts)

@@ -1,4 +1,4 @@
-"""Charts for a terminal: bars, a curve of blocks, and a line of them.
+"""Charts for a terminal: bars, a curve of blocks, and a line of shares.
 
 All are rich texts, so colour follows the terminal and `plain` is what a file would get.
 """
@@ -17,16 +17,6 @@ LENGTHS = ("", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u25
 FULL = "\u2588"
 BAR_MIN, LABEL_MAX = 8, 28
 LEFT, FOOT = 8, 0.35
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """Return one block a value, from the least to the most; a space where there is none."""
-    good = [value for value in values if isfinite(value)]
-    low, high = min(good, default=0.0), max(good, default=0.0)
-    return "".join(
-        BLOCKS[1 + round(7 * _share(value, low, high))] if isfinite(value) else " "
-        for value in values
-    )
 
 
 def shares_line(shares: Sequence[float], cells: int) -> str:

@@ -15,7 +15,6 @@ from tenfold.compose import live_journal
 from tenfold.journal import read_tables
 from tenfold.journal.append import open_journal
 from tenfold.journal.read import jobs
-from tenfold.journal.rebuild import rebuild_read_tables
 from tenfold.journal.store import Store, open_store
 from tenfold.journal.submit_keys import find_key, latest_keys
 from tenfold.live import keys
@@ -28,6 +27,7 @@ from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
 from tenfold.server.serving import Fittings, Serving
 from tenfold.server.tokens import Role
+from tests.rigs.journal import rebuild_read_tables
 from unit.server.conftest import NODES
 from unit.server.plain_executor import Hands, PlainExecutor
 

@@ -13,7 +13,6 @@ from tenfold.physics.training.shapes import training_shape
 from tenfold.physics.training.step import StepTimes, time_plans
 
 Floats = NDArray[np.float64]
-BYTES_PER_GIB = float(1 << 30)
 PARTS = tuple(name for name in StepTimes.__slots__ if name != "step_s")
 
 

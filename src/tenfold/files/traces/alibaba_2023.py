@@ -1,4 +1,4 @@
-"""Read the Alibaba GPU-sharing trace of 2023: lists of pods and of nodes (`openb`).
+"""Read the Alibaba GPU-sharing trace of 2023: its list of pods (`openb`).
 
 A pod of one GPU may ask for a share of it in thousandths. A pod that was never scheduled
 has no time of running; the time until it was deleted stands in for it.
@@ -8,15 +8,10 @@ from pathlib import Path
 
 from tenfold.files.traces.faults import Faults
 from tenfold.files.traces.named_rows import NamedRow, named_rows
-from tenfold.files.traces.tables import read_table
 from tenfold.files.traces.trace import JobTrace, TraceRow, left_out, trace_of
-from tenfold.model.errors import InputError
-from tenfold.model.inventory import Inventory, InventoryNode
 from tenfold.model.job import WHOLE
 
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "creation_time", "deletion_time")
-NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-FLAT_NODE_COLUMNS = ("node", "cpus", "mem_gib", "gpus", "gpu_type")
 
 
 def read_openb_pods(path: Path) -> JobTrace:
@@ -39,35 +34,6 @@ def read_openb_pods(path: Path) -> JobTrace:
             f"{never_scheduled:,} pods were never scheduled; they run until their deletion"
         )
     return trace_of(rows, notes, str(path))
-
-
-def read_openb_nodes(path: Path) -> Inventory:
-    """Return the nodes of an `openb_node_list`, or of a table with our names for its columns."""
-    table = read_table(path, (*NODE_COLUMNS, *FLAT_NODE_COLUMNS))
-    flat = "node" in table.names
-    name, cpu, memory, gpu, model = FLAT_NODE_COLUMNS if flat else NODE_COLUMNS
-    names = table.texts(name)
-    cpus, memories, gpus = table.numbers(cpu), table.numbers(memory), table.milli(gpu)
-    if names is None or names.gaps or cpus is None or memories is None or gpus is None:
-        raise InputError(
-            "missing-column",
-            f"`{path}` is not a list of nodes: one of its columns is missing or empty",
-            f"give it {', '.join(NODE_COLUMNS)}",
-            file=str(path),
-        )
-    models = table.texts(model)
-    per_cpu, per_gib = (1, 1) if flat else (1_000, 1_024)
-    nodes = tuple(
-        InventoryNode(
-            name=names.values[at] or "",
-            accelerator=(models.values[at] if models else None) if gpus.values[at] else None,
-            gpus=(gpus.values[at] or 0) // WHOLE,
-            cpus=max(1, round((cpus.values[at] or 0) / per_cpu)),
-            memory_gib=(memories.values[at] or 0) / per_gib,
-        )
-        for at in range(table.rows)
-    )
-    return Inventory(source=str(path), name="openb", nodes=nodes)
 
 
 def _pod(row: NamedRow) -> TraceRow | None:

@@ -77,11 +77,6 @@ def checkpoint_s(
     return stop_s + size_bytes / np.minimum(tier_write_bytes_per_s, gpus * gpu_write_bytes_per_s)
 
 
-def young_interval_s(save_s: Floats, mttf: Floats) -> Floats:
-    """Return Young's first-order interval of work between two saves."""
-    return np.sqrt(2.0 * save_s * mttf)
-
-
 def daly_interval_s(save_s: Floats, mttf: Floats) -> Floats:
     """Return Daly's higher-order interval; a save longer than twice the mean life cannot be
     helped.
@@ -129,19 +124,6 @@ def goodput(
     )
 
 
-def ettr_first_order(gpus: Floats, reliability: Reliability, interval_s: Floats) -> Floats:
-    """Return the linear form of Kokolis et al. (HPCA'25), saves free: the one their printed
-    points follow.
-
-    It counts half an interval lost per failure and no failure within a failure, so it is too low
-    where failures come faster than intervals; use `goodput` for planning and this to compare with
-    print.
-    """
-    rate = failures_per_s(gpus, reliability)
-    lost_s = reliability.detection_s + reliability.restart_s + interval_s / 2.0
-    return np.maximum((1.0 - rate * lost_s) / (1.0 + rate * reliability.queue_s), 0.0)
-
-
 def best_interval_s(
     gpus: Floats, reliability: Reliability, save_s: Floats, *, blocking_share: Floats | float = 1.0
 ) -> Floats:
@@ -161,8 +143,3 @@ def best_interval_s(
         better_left = ratio(left) > ratio(right)
         low, high = np.where(better_left, low, left), np.where(better_left, right, high)
     return np.exp((low + high) / 2.0)
-
-
-def run_s(useful_s: Floats, ettr: Floats) -> Floats:
-    """Return the calendar time of a run that needs `useful_s` of uninterrupted work."""
-    return useful_s / ettr

@@ -45,23 +45,11 @@ def effective_usd_per_gpu_hour(price: Price) -> float:
     return price.usd_micros_per_gpu_hour / _MICROS_PER_USD / (price.utilisation * price.goodput)
 
 
-def cost_usd_micros(gpus: Floats, seconds: Floats, price: Price) -> Micros:
-    """Return the cost of `gpus` for `seconds` of useful time."""
-    return usd_micros(gpus * seconds / _HOUR_S * effective_usd_per_gpu_hour(price))
-
-
 def usd_per_million_tokens(gpus: Floats, tokens_per_s: Floats, price: Price) -> Floats:
     """Return dollars per million tokens of a replica or run of `gpus` that delivers
     `tokens_per_s`.
     """
     return gpus * effective_usd_per_gpu_hour(price) / _HOUR_S / tokens_per_s * 1e6
-
-
-def run_usd_micros_by_kind(
-    gpus: Floats, step_s: Floats, steps: Floats, prices: Mapping[str, Price]
-) -> dict[str, Micros]:
-    """Return the cost of a whole run for every kind of price, by its name."""
-    return {name: cost_usd_micros(gpus, step_s * steps, price) for name, price in prices.items()}
 
 
 @dataclass(frozen=True, slots=True)
