@@ -4,7 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
+from scipy.stats import kendalltau
 
 from tenfold.compose.fleet import open_fleet
 from tenfold.compose.grow_inputs import GrowInputs
@@ -110,6 +113,14 @@ def test_moments_all_alike_have_no_order():
     assert order_tau([5, 5], [7, 7]) == 1
     assert order_tau([5, 5], [7, 8]) == 0
     assert order_tau([1, 2, 3], [1, 2, 3]) == pytest.approx(1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=40))
+def test_the_order_of_two_lists_is_kendalls_tau_b(pairs: list[tuple[int, int]]):
+    real, simulated = [one for one, _ in pairs], [other for _, other in pairs]
+    assume(len(set(real)) > 1 and len(set(simulated)) > 1)
+    expected = kendalltau(real, simulated).statistic
+    assert order_tau(real, simulated) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_grid_has_sixteen_places_to_a_doubling():

@@ -1,12 +1,14 @@
 """The documented job table, as CSV and as Parquet."""
 
 import gzip
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tenfold.files import price_tables
 from tenfold.files.traces.columns import COLUMNS
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.write import write_jobs
@@ -247,3 +249,22 @@ def test_the_published_philly_subset_reads_whole():
     assert len(jobs) >= 10_000
     assert len({id(job.shape) for job in jobs}) == len({job.shape.key for job in jobs})
     assert sum(job.shape.gpus for job in jobs) / len(jobs) == pytest.approx(1.30, abs=0.2)
+
+
+def test_parquet_without_arrow_names_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    trace = read_jobs(table(tmp_path, "a,,,0,5,1,,,,,,,"))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    path = tmp_path / "jobs.parquet"
+    path.write_bytes(b"PAR1")
+    columns = ("cloud",)
+    for ask in (
+        lambda: read_jobs(path),
+        lambda: write_jobs(path, trace),
+        lambda: price_tables.read_table(path, columns, ()),
+    ):
+        with pytest.raises(InputError) as caught:
+            ask()
+        assert caught.value.code == "parquet-not-installed"
+        assert "pip install 'tenfold[parquet]'" in caught.value.hint

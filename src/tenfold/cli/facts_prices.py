@@ -8,6 +8,8 @@ from cyclopts import Parameter
 
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import load_facts
+from tenfold.files.price_catalogue import read_price_catalogue
+from tenfold.files.price_toml import render_price_facts
 from tenfold.files.write import write_new_file
 from tenfold.report.figures import count
 
@@ -30,10 +32,6 @@ def prices_command(
 
     Placeholder prices are left out by rules that are counted on standard error.
     """
-    # polars is slow to load and only needed here.
-    from tenfold.files.price_catalogue import read_price_catalogue  # noqa: PLC0415
-    from tenfold.files.price_toml import render_price_facts  # noqa: PLC0415
-
     shelf = load_facts().accelerators
     facts, notes = read_price_catalogue(catalogue, shelf, source=source, date=date, hosts=hosts)
     if out is not None:

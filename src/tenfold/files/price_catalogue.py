@@ -5,13 +5,13 @@ are not normalised and some of its prices are placeholders, so most of the work 
 is left out; `PriceNotes` accounts for every offer that was.
 """
 
+from collections import Counter
 from pathlib import Path
-from typing import cast
 
-import polars as pl
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tenfold.files.price_rules import offers_of, sift_named, sift_offers
+from tenfold.files.price_rules import Offer, median_usd, offers_of, sift_named, sift_offers
 from tenfold.files.price_tables import read_table
 from tenfold.model.catalogue import Shelf
 from tenfold.model.facility import PriceFact, PriceKind
@@ -54,8 +54,8 @@ def read_price_catalogue(
     named, unresolved = _resolve(priced, accelerators)
     used, dropped_named = sift_named(named)
     notes = PriceNotes(
-        offers_read=offers.height,
-        offers_used=used.height,
+        offers_read=len(offers),
+        offers_used=len(used),
         dropped={**dropped, **dropped_named},
         unresolved=unresolved,
     )
@@ -63,47 +63,39 @@ def read_price_catalogue(
 
 
 def _resolve(
-    offers: pl.DataFrame, accelerators: Shelf[Accelerator]
-) -> tuple[pl.DataFrame, dict[str, int]]:
-    spellings = cast(list[str], offers["spelling"].unique().sort().to_list())
-    found = {spelling: accelerators.find(spelling) for spelling in spellings}
+    offers: list[Offer], accelerators: Shelf[Accelerator]
+) -> tuple[list[Offer], dict[str, int]]:
+    """Return offers under the name of their fact, and how many there are of each other spelling."""
+    spellings = Counter(one.spelling for one in offers)
+    found = {spelling: accelerators.find(spelling) for spelling in sorted(spellings)}
     names = {spelling: fact.name for spelling, fact in found.items() if fact is not None}
-    known = pl.col("spelling").is_in(list(names))
-    lost = offers.filter(~known).group_by("spelling").len().sort("spelling")
-    resolved = offers.filter(known).with_columns(
-        accelerator=pl.col("spelling").replace_strict(names, return_dtype=pl.String)
-    )
-    return resolved, dict(cast(list[tuple[str, int]], lost.rows()))
-
-
-def _facts(offers: pl.DataFrame, source: str, date: str) -> list[PriceFact]:
-    price = pl.col("usd_per_gpu_hour")
-    table = (
-        offers.group_by("provider", "accelerator", "kind")
-        .agg(
-            price.median().alias("middle"),
-            price.min().alias("least"),
-            price.max().alias("most"),
-            pl.len().alias("offers"),
-            pl.col("region").n_unique().alias("regions"),
-        )
-        .sort("provider", "accelerator", "kind")
-    )
-    rows = cast(list[tuple[str, str, PriceKind, float, float, float, int, int]], table.rows())
-    return [
-        PriceFact(
-            name=f"{provider}/{accelerator}/{kind}",
-            provider=provider,
-            accelerator=accelerator,
-            kind=kind,
-            usd_per_gpu_hour=round(middle, _DECIMALS),
-            usd_per_gpu_hour_min=round(least, _DECIMALS),
-            usd_per_gpu_hour_max=round(most, _DECIMALS),
-            offers=offer_count,
-            regions=regions,
-            source=source,
-            date=date,
-            evidence="published",
-        )
-        for provider, accelerator, kind, middle, least, most, offer_count, regions in rows
+    resolved = [
+        replace(one, accelerator=names[one.spelling]) for one in offers if one.spelling in names
     ]
+    return resolved, {name: spellings[name] for name in found if name not in names}
+
+
+def _facts(offers: list[Offer], source: str, date: str) -> list[PriceFact]:
+    groups: dict[tuple[str, str, PriceKind], list[Offer]] = {}
+    for one in offers:
+        groups.setdefault((one.provider, one.accelerator, one.kind), []).append(one)
+    facts: list[PriceFact] = []
+    for (provider, accelerator, kind), alike in sorted(groups.items()):
+        prices = [one.usd_per_gpu_hour for one in alike]
+        facts.append(
+            PriceFact(
+                name=f"{provider}/{accelerator}/{kind}",
+                provider=provider,
+                accelerator=accelerator,
+                kind=kind,
+                usd_per_gpu_hour=round(median_usd(prices), _DECIMALS),
+                usd_per_gpu_hour_min=round(min(prices), _DECIMALS),
+                usd_per_gpu_hour_max=round(max(prices), _DECIMALS),
+                offers=len(alike),
+                regions=len(dict.fromkeys(one.region for one in alike)),
+                source=source,
+                date=date,
+                evidence="published",
+            )
+        )
+    return facts

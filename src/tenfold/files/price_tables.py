@@ -5,28 +5,36 @@ a fault of the whole file and is refused here. A row with an odd price is not: t
 what the rules in `price_rules` are for.
 """
 
+import csv
 import gzip
+import io
 import zlib
-from collections.abc import Sequence
-from importlib import import_module
-from io import BytesIO
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-import polars as pl
-from polars.exceptions import PolarsError
+from msgspec import Struct
 
 from tenfold.files.document import SIZE_MAX_BYTES, read_bytes
+from tenfold.files.parquet import arrow_for
 from tenfold.model.errors import InputError
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
-def read_table(path: Path, text: Sequence[str], numbers: Sequence[str]) -> pl.DataFrame:
-    """Return the named columns of a table, text with no gaps and numbers as floats."""
-    frame = _read(path)
+class PriceTable(Struct, frozen=True):
+    """Named columns of one length: text without gaps, and numbers, None where there is none."""
+
+    texts: dict[str, list[str]]
+    numbers: dict[str, list[float | None]]
+
+
+def read_table(path: Path, text: Sequence[str], numbers: Sequence[str]) -> PriceTable:
+    """Return the named columns of a table."""
+    columns = _read(path)
     for column in (*text, *numbers):
-        if column not in frame.columns:
+        if column not in columns:
             raise InputError(
                 "missing-column",
                 f"`{path}` has no column `{column}`",
@@ -34,15 +42,13 @@ def read_table(path: Path, text: Sequence[str], numbers: Sequence[str]) -> pl.Da
                 file=str(path),
                 field=column,
             )
-    for column in numbers:
-        _check_numbers(path, frame[column])
-    return frame.select(
-        *(pl.col(column).cast(pl.String).fill_null("").str.strip_chars() for column in text),
-        *(pl.col(column).cast(pl.Float64, strict=False) for column in numbers),
+    return PriceTable(
+        {name: ["" if one is None else str(one).strip() for one in columns[name]] for name in text},
+        {name: _numbers(path, name, columns[name]) for name in numbers},
     )
 
 
-def _read(path: Path) -> pl.DataFrame:
+def _read(path: Path) -> Mapping[str, Sequence[object]]:
     if not path.name.endswith(SUFFIXES):
         raise InputError(
             "unknown-suffix",
@@ -53,10 +59,9 @@ def _read(path: Path) -> pl.DataFrame:
     content = read_bytes(path)
     try:
         if path.suffix == ".parquet":
-            return _parquet(content)
-        text = _unpacked(content, path) if path.suffix == ".gz" else content
-        return pl.read_csv(text, infer_schema=False)
-    except (PolarsError, OSError, EOFError, ValueError, zlib.error) as error:
+            return _parquet(content, path)
+        return _csv(_unpacked(content, path) if path.suffix == ".gz" else content)
+    except (csv.Error, OSError, EOFError, ValueError, zlib.error) as error:
         reason = str(error).splitlines()[0] if str(error) else "it breaks off"
     raise InputError(
         "unreadable-table",
@@ -66,19 +71,32 @@ def _read(path: Path) -> pl.DataFrame:
     )
 
 
-def _parquet(content: bytes) -> pl.DataFrame:
-    # Polars trusts Parquet and ends the process on a damaged file; Arrow can check one.
-    arrow = cast(Any, import_module("pyarrow.parquet"))
-    table = arrow.read_table(BytesIO(content))
+def _csv(content: bytes) -> dict[str, list[str | None]]:
+    rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+    first = next(rows, None)
+    if not first:
+        raise ValueError("it is empty")
+    header = [name.strip() for name in first]
+    columns: list[list[str | None]] = [[] for _ in header]
+    for row in rows:
+        if len(row) > len(header):
+            raise ValueError(f"line {rows.line_num} has more cells than the header")
+        for at, column in enumerate(columns if row else []):
+            column.append(row[at] or None if at < len(row) else None)
+    return dict(zip(header, columns, strict=True))
+
+
+def _parquet(content: bytes, path: Path) -> dict[str, list[object]]:
+    _, parquet = arrow_for(path)
+    table = parquet.read_table(io.BytesIO(content))
+    # Damage that the reader lets pass would otherwise come out as odd values.
     table.validate(full=True)
-    # Neither names nor metadata are part of that check: ask for the one, drop the other.
-    columns = {name: table.column(name) for name in table.column_names}
-    return pl.DataFrame({name: pl.Series(name, column) for name, column in columns.items()})
+    return {name: table.column(name).to_pylist() for name in cast(list[str], table.column_names)}
 
 
 def _unpacked(content: bytes, path: Path) -> bytes:
     # Read one byte past the limit: a small file may unpack to more than memory holds.
-    with gzip.open(BytesIO(content)) as stream:
+    with gzip.open(io.BytesIO(content)) as stream:
         text = stream.read(SIZE_MAX_BYTES + 1)
     if len(text) > SIZE_MAX_BYTES:
         raise InputError(
@@ -90,23 +108,28 @@ def _unpacked(content: bytes, path: Path) -> bytes:
     return text
 
 
-def _check_numbers(path: Path, values: pl.Series) -> None:
-    if values.dtype.is_nested() or values.dtype.is_temporal():
-        raise _not_a_number(path, values.name, str(values.dtype), None)
-    bad = values.is_not_null() & values.cast(pl.Float64, strict=False).is_null()
-    at = bad.arg_max()
-    if at is not None and bad[at]:
-        # Row 0 of a CSV stands on line 2, under the header; Parquet has no lines.
-        line = None if path.suffix == ".parquet" else at + 2
-        raise _not_a_number(path, values.name, str(values[at]), line)
+def _numbers(path: Path, column: str, values: Sequence[object]) -> list[float | None]:
+    numbers: list[float | None] = []
+    for at, value in enumerate(values):
+        number = None if value is None else _number(value)
+        if number is None and value is not None:
+            raise InputError(
+                "not-a-number",
+                f"column `{column}` of `{path}` holds `{value}`, which is not a number",
+                "leave a price empty where there is none",
+                file=str(path),
+                # Row 0 of a CSV is on line 2, under the header; Parquet has no lines.
+                line=None if path.suffix == ".parquet" else at + 2,
+                field=column,
+            )
+        numbers.append(number)
+    return numbers
 
 
-def _not_a_number(path: Path, column: str, value: str, line: int | None) -> InputError:
-    return InputError(
-        "not-a-number",
-        f"column `{column}` of `{path}` holds `{value}`, which is not a number",
-        "leave a price empty where there is none",
-        file=str(path),
-        line=line,
-        field=column,
-    )
+def _number(value: object) -> float | None:
+    if not isinstance(value, str | int | float | Decimal):
+        return None
+    try:
+        return None if isinstance(value, str) and "_" in value else float(value)
+    except ValueError:
+        return None

@@ -1,4 +1,4 @@
-"""Nodes, jobs and fleets in one line each, for tests that read aloud."""
+"""Nodes, jobs and fleets in one line each."""
 
 from collections.abc import Iterable, Mapping
 

@@ -5,11 +5,13 @@ burn time on files of this size.
 """
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from tenfold.files.document import read_bytes
+from tenfold.files.parquet import arrow_for
 from tenfold.files.traces.cells import NUMBER_MAX, Cells, checked, known_texts, parsed, thousandths
 from tenfold.files.traces.tables import check_header, unreadable
 
@@ -21,8 +23,7 @@ class ParquetTable:
     """A Parquet file; only what is wanted of it is read."""
 
     def __init__(self, path: Path, wanted: Sequence[str]) -> None:
-        arrow = cast(Any, import_module("pyarrow"))
-        parquet = cast(Any, import_module("pyarrow.parquet"))
+        arrow, parquet = arrow_for(path)
         self.file = str(path)
         content = read_bytes(path, SIZE_MAX_BYTES)
         try:
@@ -81,9 +82,8 @@ class ParquetTable:
             return None
         if hasattr(column.type, "index_type"):
             # Arrow takes a gap for the first word of a dictionary, unless it is decoded.
-            numpy = cast(Any, import_module("numpy"))
             words = [chunk.dictionary_decode() for chunk in column.chunks]
-            return numpy.concatenate([one.to_numpy(zero_copy_only=False) for one in words])
+            return np.concatenate([one.to_numpy(zero_copy_only=False) for one in words])
         return column.to_numpy(zero_copy_only=False)
 
 

@@ -3,10 +3,9 @@
 import csv
 import gzip
 import io
-from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
 
+from tenfold.files.parquet import arrow_for
 from tenfold.files.traces.columns import COLUMNS, OPTIONAL
 from tenfold.files.traces.tables import SUFFIXES
 from tenfold.files.traces.term_cells import Value, folded, term_cells
@@ -35,7 +34,7 @@ def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
         )
     columns = _columns(trace)
     if path.name.lower().endswith(".parquet"):
-        content = _parquet(columns)
+        content = _parquet(columns, path)
     else:
         content = _csv(columns)
         if path.name.lower().endswith(".gz"):
@@ -106,9 +105,8 @@ def _cell(value: Value) -> str:
     return "" if value is None else str(value)
 
 
-def _parquet(columns: dict[str, list[Value]]) -> bytes:
-    arrow = cast(Any, import_module("pyarrow"))
-    parquet = cast(Any, import_module("pyarrow.parquet"))
+def _parquet(columns: dict[str, list[Value]], path: Path) -> bytes:
+    arrow, parquet = arrow_for(path)
     kinds = {
         **dict.fromkeys(_TEXTS, arrow.string()),
         **dict.fromkeys(_WHOLE_NUMBERS, arrow.int64()),

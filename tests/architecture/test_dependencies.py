@@ -1,0 +1,116 @@
+"""What the wheel imports is what it declares, and the other way round."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+import tomli
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomli.loads((ROOT / "pyproject.toml").read_text())["project"]
+BY_NAME = {"psycopg": ("postgresql+psycopg",)}
+"""Modules that another library loads, and the text in our sources that makes it do so."""
+ABSENT = {"ray": ["ray"]}
+"""Modules of what need not be installed where the tests run."""
+
+
+def modules_of(distribution: str) -> list[str]:
+    """Return the top-level names that a distribution is imported by."""
+    wanted = _normal(distribution)
+    names = [
+        module
+        for module, owners in packages_distributions().items()
+        if wanted in [_normal(owner) for owner in owners]
+    ]
+    found = names or ABSENT.get(wanted)
+    assert found, f"`{distribution}` is not installed"
+    return found
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def declared(requirements: list[str]) -> dict[str, list[str]]:
+    """Return the modules of each requirement."""
+    names = [re.split(r"[\[<>=!~; ]", one, maxsplit=1)[0] for one in requirements]
+    return {name: modules_of(name) for name in names}
+
+
+def imported(sources: Path) -> dict[str, str]:
+    """Return the third-party modules that sources import, each with one file that does."""
+    found: dict[str, str] = {}
+    for path in sorted(sources.rglob("*.py")):
+        text = path.read_text()
+        for name in _names(ast.parse(text)):
+            found.setdefault(name.split(".")[0], str(path.relative_to(sources)))
+        for module, marks in BY_NAME.items():
+            if any(mark in text for mark in marks):
+                found.setdefault(module, str(path.relative_to(sources)))
+    ours = {*sys.stdlib_module_names, "tenfold"}
+    return {module: file for module, file in found.items() if module not in ours}
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+            yield from (
+                one.value
+                for one in node.args[:1]
+                if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            )
+
+
+CORE = declared(PROJECT["dependencies"])
+EXTRAS = {
+    name: declared(requirements)
+    for name, requirements in PROJECT["optional-dependencies"].items()
+    if name != "dev"
+}
+IMPORTED = imported(ROOT / "src")
+
+
+def unused(requirements: dict[str, list[str]]) -> list[str]:
+    return [
+        name
+        for name, modules in requirements.items()
+        if not any(module in IMPORTED for module in modules)
+    ]
+
+
+def test_everything_that_is_imported_is_declared():
+    known = [
+        module
+        for part in (CORE, *EXTRAS.values())
+        for modules in part.values()
+        for module in modules
+    ]
+    assert {module: file for module, file in IMPORTED.items() if module not in known} == {}
+
+
+def test_every_dependency_is_imported():
+    assert unused(CORE) == []
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_every_extra_is_imported_and_no_part_of_every_install(extra: str):
+    assert unused(EXTRAS[extra]) == []
+    assert [name for name in EXTRAS[extra] if name in CORE] == []
+
+
+def test_imports_are_found_wherever_they_are(tmp_path: Path):
+    (tmp_path / "one.py").write_text(
+        "import json, alpha.inner\n"
+        "def later():\n    from beta import thing\n"
+        "    return import_module('gamma.parquet')\n"
+        "DRIVER = 'postgresql+psycopg'\n"
+    )
+    assert sorted(imported(tmp_path)) == ["alpha", "beta", "gamma", "psycopg"]
