@@ -1,6 +1,7 @@
 """Make the stored records: run once, at commit 70aabbe, and kept to show how they came to be.
 
-    .venv/bin/python tests/stored/make.py [journal] [compacted] [bundles] [specimens] [running]
+    .venv/bin/python tests/stored/make.py [journal] [compacted] [bundles] [checkpoint] [specimens]
+        [running]
 
 70aabbe is the last commit before wire names were pinned. Made again by later code the records would
 prove nothing about journals that users have, so none is ever replaced, and this file is not kept up
@@ -30,8 +31,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, Struct, UnsetType
-from sqlalchemy import make_url
+from sqlalchemy.engine import make_url as url_of
 from tenfold.study.soak import simulated
 from tenfold.testing.worlds import SmallWorld, drawn_world
 
@@ -41,6 +43,7 @@ from journal_builders import policy_for
 from replay_builders import ROUGH, ask, crowd
 from stored.reading import DATA, TOKEN, plain, told_of_bundle, told_of_journal, write_expected
 from stored.wire_types import ROOTS
+from tenfold import checkpoint
 from tenfold.compose.live_shadow import LiveShadow
 from tenfold.compose.policies import placing_decider
 from tenfold.compose.replaying import simulate_watched, verify
@@ -314,7 +317,7 @@ def _dump(address: str) -> None:
     import pgserver  # noqa: PLC0415
 
     program = Path(pgserver.__file__).parent / "pginstall" / "bin" / "pg_dump"
-    url = make_url(address).set(drivername="postgresql").render_as_string(hide_password=False)
+    url = url_of(address).set(drivername="postgresql").render_as_string(hide_password=False)
     words = [str(program), "--no-owner", "--no-privileges", "--inserts", "--rows-per-insert=100"]
     made = subprocess.run([*words, url], capture_output=True, text=True, check=True)
     # Without the versions of the programs and the settings that only psql needs.
@@ -371,6 +374,31 @@ def make_bundles() -> None:
         found = verify(read_bundle(path))
         assert found.same, found
         write_expected(f"run-{name}", told_of_bundle(read_bundle(path)))
+
+
+def checkpoint_values() -> dict[str, Any]:
+    """Return values of every kind that a checkpoint holds."""
+    weights = {"layer.0": np.arange(12, dtype=np.float32).reshape(3, 4)}
+    return {
+        "weights": {**weights, "bias": np.array([1, -2, 3], dtype=np.int64)},
+        "step": 7,
+        "rate": 0.125,
+        "name": "gross \u00fc",
+        "raw": b"\x00\xff",
+        "none": None,
+        "flag": True,
+        "list": [1, (2, 3.5)],
+        "empty": {},
+    }
+
+
+def make_checkpoint() -> None:
+    """Make a folder of checkpoints as training code keeps it."""
+    target = DATA / "checkpoint"
+    shutil.rmtree(target, ignore_errors=True)
+    for step in (6, 7):
+        checkpoint.save(target, step, checkpoint_values(), how=checkpoint.How(attempt=3))
+    (target / "lock").unlink()
 
 
 class Filler:
@@ -595,7 +623,14 @@ def _keep(home: Path, gates: Path, target: Path) -> None:
 
 if __name__ == "__main__":
     os.environ.pop("TENFOLD_HOME", None)
-    for word in sys.argv[1:] or ("journal", "compacted", "bundles", "specimens", "running"):
+    for word in sys.argv[1:] or (
+        "journal",
+        "compacted",
+        "bundles",
+        "checkpoint",
+        "specimens",
+        "running",
+    ):
         globals()[f"make_{word}"]()
     for file in sorted(DATA.rglob("*")):
         if file.is_file():

@@ -16,6 +16,7 @@ from sqlalchemy import create_engine, make_url
 from engines.postgres import new_database, running_postgres
 from stored.reading import DATA, expected, plain, told_of_bundle, told_of_journal
 from stored.wire_types import ROOTS
+from tenfold import checkpoint
 from tenfold.compose.replaying import verify
 from tenfold.files.replay_bundle import read_bundle
 from tenfold.files.shadow_log import latest_entries
@@ -156,6 +157,39 @@ def test_a_bundle_of_a_simulation_is_read_and_replayed(name: str):
     bundle = read_bundle(DATA / f"{name}.jsonl.gz")
     check_told(told_of_bundle(bundle), name)
     assert verify(bundle).same
+
+
+def test_a_checkpoint_is_loaded_value_by_value():
+    folder = DATA / "checkpoint"
+    assert [(one.step, one.state) for one in checkpoint.verify(folder)] == [
+        (7, "valid"),
+        (6, "valid"),
+    ]
+    found = checkpoint.load(folder)
+    assert found is not None
+    weights = found.values.pop("weights")
+    assert weights["layer.0"].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert [str(array.dtype) for array in weights.values()] == ["float32", "int64"]
+    assert weights["bias"].tolist() == [1, -2, 3]
+    assert found.values == {
+        "step": 7,
+        "rate": 0.125,
+        "name": "gross \u00fc",
+        "raw": b"\x00\xff",
+        "none": None,
+        "flag": True,
+        "list": [1, (2, 3.5)],
+        "empty": {},
+    }
+    assert (found.meta["attempt"], found.meta["ranks"], found.meta["save"]) == (3, 1, 2)
+
+
+def test_the_fence_of_a_checkpoint_folder_still_holds(tmp_path: Path):
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(DATA / "checkpoint", folder)
+    with pytest.raises(checkpoint.CheckpointError):
+        checkpoint.save(folder, 8, {}, how=checkpoint.How(attempt=2))
+    checkpoint.save(folder, 8, {}, how=checkpoint.How(attempt=4))
 
 
 @pytest.mark.parametrize("root", ROOTS)

@@ -6,6 +6,7 @@ that was required and is not any more, needs a way to read the records that have
 """
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -16,10 +17,15 @@ from msgspec import Struct
 
 from stored.reading import DATA, expected
 from stored.wire_types import LINES, ROOTS, STRUCTS, listing
+from tenfold.live.executor import Launch, Member
 from tenfold.live.local.attempt_folder import Home
+from tenfold.live.local.launches import launch_line
 from tenfold.live.local.team_users import Span, TeamUsers
 from tenfold.model.actions import Action
 from tenfold.model.events import KIND_OF, Event
+from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.units import Millis
+from tenfold.model.work import Work
 
 TOLERANT = ("address",)
 """Written anew at each start, and read by clients that may be older: these take what they know."""
@@ -110,6 +116,37 @@ def test_a_name_that_is_changed_in_python_alone_is_noticed():
             assert listing() != (DATA / "wire.txt").read_text()
         finally:
             STRUCTS.update(agreed)
+
+
+def test_what_a_snapshot_holds_is_written_again_in_the_same_bytes():
+    """Digests that stand in journals are of these bytes: a field that is added must be left out."""
+    [full, _], _ = expected("specimens")["snapshot"]
+    text = msgspec.json.encode(full)
+    assert msgspec.json.encode(msgspec.json.decode(text, type=ROOTS["snapshot"])) == text
+
+
+def test_a_launch_is_ordered_in_the_words_that_an_older_spawner_knows():
+    """A spawner outlives the control plane that started it, and serves the next one."""
+    record = DATA / "running" / "files" / "run" / "attempts" / "runs-1" / "1" / "record"
+    wanted = msgspec.json.decode(record.read_text().splitlines()[0])["launch"]
+    launch = Launch(
+        job_id=JobId(wanted["job"]),
+        attempt=1,
+        team=TeamId("vision"),
+        work=Work(
+            name="runs",
+            command=tuple(wanted["command"]),
+            env=(("GATE", "@GATES@/runs"),),
+            grace_ms=Millis(5_000),
+        ),
+        members=tuple(
+            Member(node=NodeId(node), gpus=(0, 1), cpus_milli=1_000)
+            for node in ("h100-1", "h100-2")
+        ),
+    )
+    made = launch_line(launch, wanted["inherited"], "", 64 << 20)
+    assert list(made) == list(wanted)
+    assert json.loads(json.dumps({**made, "ordered_ms": wanted["ordered_ms"]})) == wanted
 
 
 def test_lines_of_attempt_folders_are_plain_dictionaries():

@@ -1,6 +1,6 @@
 """Facts become rows without a database: what each of them changes."""
 
-from tenfold.journal.derive import Draft, job_of, node_of
+from tenfold.journal.derive import Draft
 from tenfold.journal.rows import JobState
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
@@ -18,6 +18,8 @@ from tenfold.model.events import (
     NodeJoined,
     NodeLost,
     NodeReturned,
+    job_of,
+    node_of,
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import JobStatus, Slot

@@ -59,7 +59,16 @@ class Call:
 
     def record(self) -> Record:
         """Return the announcement as a record."""
-        return {"format": FORMAT, **self.__dict__}
+        # The names of the file, whatever they are called here.
+        return {
+            "format": FORMAT,
+            "step": self.step,
+            "save": self.save,
+            "ranks": self.ranks,
+            "attempt": self.attempt,
+            "run": self.run,
+            "nonce": self.nonce,
+        }
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from tenfold import __version__
 from tenfold.compose.policies import placing_decider
@@ -78,13 +77,13 @@ def simulate_watched(
 
 def header_of(ask: SimAsk) -> BundleHeader:
     """Return the header of the bundle that a simulation writes."""
-    settings = asdict(ask.settings)
+    settings: dict[str, int | float] = msgspec.to_builtins(ask.settings)
     seed = settings.pop("seed")
     return BundleHeader(
         tenfold=__version__,
         policy=ask.policy,
         settings=settings,
-        seed=seed,
+        seed=int(seed),
         nodes=len(ask.nodes),
         gpus=ask.gpus,
         nodes_digest=nodes_digest(ask.nodes),

@@ -13,7 +13,6 @@ from tenfold.compose.replaying import fleet_in, nodes_in, settings_of
 from tenfold.compose.rerun_given import (
     events_before,
     faults_in,
-    job_of,
     last_ms_of,
     never_used,
     unlike,
@@ -29,6 +28,7 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
+    job_of,
 )
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job, JobStatus

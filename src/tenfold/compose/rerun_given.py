@@ -8,7 +8,6 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import ResizeJob, StartJob
 from tenfold.model.events import (
     ActionOrdered,
-    ActionRefused,
     Event,
     JobStarted,
     JobSubmitted,
@@ -18,7 +17,7 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.fault import Fault
-from tenfold.model.ids import JobId, NodeId
+from tenfold.model.ids import NodeId
 from tenfold.model.units import Millis
 
 
@@ -75,15 +74,6 @@ def events_before(base: Fleet, at_ms: Millis) -> list[Event]:
         events.append(JobSubmitted(at_ms, held.job))
     events += [JobStarted(at_ms, job_id) for job_id in base.running]
     return events
-
-
-def job_of(event: Event) -> JobId | None:
-    """Return the job that a fact is about."""
-    if isinstance(event, JobSubmitted):
-        return event.job.id
-    if isinstance(event, ActionOrdered | ActionRefused):
-        return event.action.job_id
-    return getattr(event, "job_id", None)
 
 
 def last_ms_of(events: Sequence[Event]) -> Millis:

@@ -29,12 +29,9 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
-    NodeAccepted,
-    NodeCordoned,
-    NodeJoined,
     NodeLost,
     NodeReturned,
-    NodeTested,
+    job_of,
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, Slot
@@ -145,7 +142,7 @@ class _Teller:
     def tell(self, event: Event) -> None:
         """Apply a fact, and note it if it is about the job."""
         self._notice_room(event)
-        if _job_of(event) == self._job_id:
+        if job_of(event) == self._job_id:
             self._note(event)
         self._fleet.apply(event)
 
@@ -293,18 +290,6 @@ class _Teller:
     ) -> None:
         self._state, self._over_ms, self._waits = state, at_ms, False
         self._add(at_ms, state, sentence)
-
-
-def _job_of(event: Event) -> JobId | None:
-    if isinstance(event, JobSubmitted):
-        return event.job.id
-    if isinstance(event, ActionOrdered | ActionRefused):
-        return event.action.job_id
-    if isinstance(event, NodeJoined | NodeLost | NodeReturned | NodeCordoned):
-        return None
-    if isinstance(event, NodeTested | NodeAccepted):
-        return None
-    return event.job_id
 
 
 def _on(slots: tuple[Slot, ...]) -> str:

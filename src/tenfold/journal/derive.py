@@ -38,22 +38,6 @@ from tenfold.model.node import NodeState
 from tenfold.model.reason import Reason
 
 
-def job_of(event: Event) -> JobId | None:
-    """Return the job that a fact is about, if it is about one."""
-    if isinstance(event, JobSubmitted):
-        return event.job.id
-    if isinstance(event, ActionOrdered | ActionRefused):
-        return event.action.job_id
-    return getattr(event, "job_id", None)
-
-
-def node_of(event: Event) -> NodeId | None:
-    """Return the node that a fact is about, if it is about one."""
-    if isinstance(event, NodeJoined):
-        return event.node.id
-    return getattr(event, "node_id", None)
-
-
 class Draft:
     """Rows on their way from one state to the next."""
 

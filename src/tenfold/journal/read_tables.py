@@ -20,11 +20,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from tenfold.journal.derive import Draft, job_of, node_of
+from tenfold.journal.derive import Draft
 from tenfold.journal.rows import AttemptRow, JobRow, KeyRow, NodeRow
 from tenfold.journal.tables import ATTEMPTS, JOBS, NODES, SUBMIT_KEYS
 from tenfold.model.acceptance import Acceptance
-from tenfold.model.events import Event
+from tenfold.model.events import Event, job_of, node_of
 from tenfold.model.units import HOUR
 
 AT_ONCE = 500

@@ -24,7 +24,6 @@ from tenfold.files.replay_bundle import BundleEnd, BundleHeader, open_new_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import image_of
 from tenfold.journal.append import JournalWriter
-from tenfold.journal.derive import job_of, node_of
 from tenfold.journal.policies import stretches_from
 from tenfold.journal.read import events_after, last_number, lines_between
 from tenfold.journal.rows import OVER
@@ -32,7 +31,15 @@ from tenfold.journal.snapshots import exported_until, fleet_at, snapshot_row
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, SNAPSHOTS
 from tenfold.model.errors import InputError, Refused
-from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, NodeTested
+from tenfold.model.events import (
+    Event,
+    JobCancelled,
+    JobEnded,
+    JobRefused,
+    NodeTested,
+    job_of,
+    node_of,
+)
 
 AT_ONCE = 500
 """Numbers in one statement: databases limit how many there may be."""

@@ -211,3 +211,21 @@ KIND_OF: dict[type[Event], str] = {
     kind: str(kind.__struct_config__.tag) for kind in get_args(Event)
 }
 """The name of each event on the wire and in the journal; what the class is called is no matter."""
+
+NodeEvent = NodeJoined | NodeLost | NodeReturned | NodeCordoned | NodeTested | NodeAccepted
+
+
+def job_of(event: Event) -> JobId | None:
+    """Return the job that a fact is about, if it is about one."""
+    if isinstance(event, JobSubmitted):
+        return event.job.id
+    if isinstance(event, ActionOrdered | ActionRefused):
+        return event.action.job_id
+    return None if isinstance(event, NodeEvent) else event.job_id
+
+
+def node_of(event: Event) -> NodeId | None:
+    """Return the node that a fact is about, if it is about one."""
+    if isinstance(event, NodeJoined):
+        return event.node.id
+    return event.node_id if isinstance(event, NodeEvent) else None

@@ -23,6 +23,7 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
+    job_of,
 )
 from tenfold.model.ids import JobId
 from tenfold.model.job import WHOLE, Slot
@@ -76,7 +77,7 @@ class JobMeters:
                 self._jobs[event.job.id] = _Job(event.job.submitted_ms)
                 continue
             handler = self._handlers.get(type(event))
-            job = self._jobs.get(_name_of(event))
+            job = self._jobs.get(job_of(event) or JobId(""))
             if handler is not None and job is not None:
                 handler(job, event)
             if isinstance(event, JobEnded | JobCancelled | JobRefused):
@@ -167,12 +168,6 @@ class JobMeters:
     def _spent(self, job: _Job, at_ms: Millis, ended: str) -> None:
         spent_s = max(0, at_ms - job.since_ms) / SECOND
         self._meters.gpu_spent.labels(ended).inc(job.gpus * spent_s)
-
-
-def _name_of(event: Event) -> JobId:
-    if isinstance(event, ActionOrdered):
-        return event.action.job_id
-    return getattr(event, "job_id", JobId(""))
 
 
 def _ran_gpu_s(job: _Job, at_ms: Millis) -> float:

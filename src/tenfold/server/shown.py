@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from sqlalchemy import Connection, select
 
-from tenfold.journal.derive import job_of
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS, NODES
-from tenfold.model.events import KIND_OF, Event, JobSubmitted, NodeJoined
+from tenfold.model.events import KIND_OF, Event, JobSubmitted, NodeJoined, job_of
 from tenfold.server.masked import OTHERS, is_like_a_job, names_in, without_names
 from tenfold.server.tokens import Role, Token
 
