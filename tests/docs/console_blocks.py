@@ -20,6 +20,7 @@ from typing import NamedTuple
 from patience import HANG_S
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(sys.executable).parent
 WIDTH = "100"
 ANY_LINES = "..."
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\w*)\s*$")
@@ -100,11 +101,11 @@ def make_file(block: Block, folder: Path) -> None:
     path.write_text(before + text)
 
 
-def run(command: str, folder: Path) -> list[str]:
-    """Run a command as a reader would and return the lines it prints."""
+def run(command: str, folder: Path, programs: Path = PROGRAMS) -> list[str]:
+    """Run a command as a reader would, with `tenfold` from `programs`; return what it prints."""
     environment = {key: value for key, value in os.environ.items() if "TENFOLD" not in key}
     environment |= {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "NO_COLOR": "1",
         "COLUMNS": WIDTH,
     }

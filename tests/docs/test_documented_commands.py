@@ -2,11 +2,13 @@
 
 import doctest
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from docs.console_blocks import (
+    PROGRAMS,
     ROOT,
     blocks,
     commands,
@@ -18,6 +20,7 @@ from docs.console_blocks import (
 )
 
 REFRESH = "if the new output is right: .venv/bin/python tests/docs/refresh.py"
+OF_DEVELOPMENT = ("pytest", "hypothesis", "scipy", "polars", "pyarrow", "pynvml", "opentelemetry")
 PAGES = [
     page
     for page in documents()
@@ -30,7 +33,8 @@ def name_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path):
+@pytest.mark.timeout(600)
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path, programs: Path):
     # A fleet that does not say its name is called after its folder.
     tmp_path = tmp_path / "my-fleet"
     tmp_path.mkdir()
@@ -41,7 +45,7 @@ def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path):
         for command in commands(block) if block.kind == "console" else []:
             where = f"{name_of(page)}, block at line {block.line}: $ {command.text}"
             assert command.runs, f"{where}\nonly tenfold and ./dev help run; use a bash block"
-            printed = run(command.text, tmp_path)
+            printed = run(command.text, tmp_path, programs)
             assert matches(command.shown, printed), (
                 f"{where}\nshown:\n{_text(command.shown)}\nprinted:\n{_text(printed)}\n{REFRESH}"
             )
@@ -60,6 +64,22 @@ def test_python_sessions_print_what_the_page_shows(
     test = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
     results = doctest.DocTestRunner(verbose=False).run(test, out=os.sys.stderr.write)
     assert results.failed == 0, f"{name_of(page)}: {results}"
+
+
+@pytest.mark.timeout(600)
+def test_the_commands_are_those_of_a_wheel_that_is_installed_alone(programs: Path):
+    if programs == PROGRAMS:
+        pytest.skip("the wheel could not be installed: see the warnings")
+    code = (
+        "import importlib.util as u, tenfold; print(tenfold.__file__); "
+        f"print(*(name for name in {OF_DEVELOPMENT!r} if u.find_spec(name)))"
+    )
+    done = subprocess.run(
+        [programs / "python", "-I", "-c", code], capture_output=True, text=True, check=True
+    )
+    file, others = done.stdout.splitlines()
+    assert Path(file).is_relative_to(programs.parent)
+    assert others == ""
 
 
 def test_there_is_something_to_run():
