@@ -44,10 +44,7 @@ def test_imports_follow_the_layers():
         ("physics", "from tenfold.facts import loader", "Layers"),
         ("files", "from tenfold.report import figures", "Layers"),
         ("facts", "import tenfold.cli.main", "Layers"),
-        ("model", "import datetime", "pure"),
-        ("physics", "import random", "pure"),
-        ("physics", "from os import environ", "pure"),
-        ("model", "import time as clock", "pure"),
+        ("sim", "from tenfold.decide.place import after", "Worlds"),
     ],
 )
 def test_a_planted_violation_is_caught(copy: Path, room: str, statement: str, broken: str):

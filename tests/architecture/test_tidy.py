@@ -1,4 +1,4 @@
-"""Properties of the code itself: sizes, names, words and purity, file by file."""
+"""Properties of the code itself: sizes, names and words, file by file."""
 
 import ast
 import re
@@ -9,15 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-CORE = [
-    path
-    for path in SOURCES
-    if path.relative_to(ROOT / "src" / "tenfold").parts[0] in ("model", "physics", "decide")
-]
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 50
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
-IMPURE_CALLS = {"open", "print", "input", "eval", "exec", "__import__"}
 
 
 def tracked() -> list[Path]:
@@ -46,28 +40,6 @@ def too_long(path: Path) -> list[str]:
     ]
 
 
-def impure(path: Path) -> list[str]:
-    """Calls that reach outside, and loops over a set, whose order is not fixed."""
-    found: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id in IMPURE_CALLS:
-                found.append(f"{node.func.id}() at line {node.lineno}")
-        elif isinstance(node, ast.For | ast.comprehension) and _is_set(node.iter):
-            found.append("a loop over a set")
-    return found
-
-
-def _is_set(node: ast.expr) -> bool:
-    if isinstance(node, ast.Set | ast.SetComp):
-        return True
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("set", "frozenset")
-    )
-
-
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
 def test_a_file_holds_one_idea(path: Path):
     text = path.read_text()
@@ -78,17 +50,11 @@ def test_a_file_holds_one_idea(path: Path):
     assert ast.get_docstring(ast.parse(text)), "a module says what it is about"
 
 
-@pytest.mark.parametrize("path", CORE, ids=lambda path: str(path.relative_to(ROOT / "src")))
-def test_the_core_reaches_nothing_outside(path: Path):
-    assert impure(path) == []
-
-
 def test_these_checks_can_fail(tmp_path: Path):
     planted = tmp_path / "planted.py"
     body = "\n".join(f"    a = {number}" for number in range(60))
-    planted.write_text(f"def long():\n{body}\nfor x in set([1]):\n    print(x)\n")
+    planted.write_text(f"def long():\n{body}\n")
     assert too_long(planted) == ["long"]
-    assert len(impure(planted)) == 2
 
 
 def test_every_public_name_has_a_docstring():
