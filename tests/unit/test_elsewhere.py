@@ -18,12 +18,15 @@ from tenfold.model.events import (
     NodeCordoned,
     NodeJoined,
 )
+from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
 from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.mishap import Mishap
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
-from tenfold.model.units import Millis
+from tenfold.model.slurm_policy import SlurmPartition, SlurmPolicy
+from tenfold.model.terms import Window
+from tenfold.model.units import HOUR, MINUTE, Millis
 
 N1, N2, N3 = NodeId("n1"), NodeId("n2"), NodeId("n3")
 NOW = Millis(100)
@@ -157,3 +160,24 @@ def test_every_policy_moves_a_job_that_failed():
         assert moved.slots[0].node != node, name
         fresh = placing_decider(Policy(name=name)).decide(fleet, NOW, None)
         assert list(fresh.actions) == list(again.actions), name
+
+
+def test_under_slurm_a_job_stays_in_its_partition():
+    fleet = fleet_of("p", "p")
+    crash(fleet, "job", N1)
+    slurm = SlurmPolicy(partitions=(SlurmPartition(name="main", nodes="n1", is_default=True),))
+    assert starts_of(fleet, Policy(name="slurm", slurm=slurm)) == [N1]
+
+
+def test_a_job_is_not_moved_to_a_node_that_is_kept_by_a_window():
+    fleet = fleet_of("p", "p")
+    crash(fleet, "job", N1)
+    repair = Window(id="repair", start_ms=Millis(0), end_ms=Millis(HOUR), nodes=(N2,))
+    assert starts_of(fleet, Policy(name="governed", govern=Govern(windows=(repair,)))) == [N1]
+    assert starts_of(fleet, Policy(name="governed", govern=Govern())) == [N2]
+
+
+def starts_of(fleet: Fleet, policy: Policy) -> list[NodeId]:
+    """Nodes of what starts after a minute, when every policy has looked at the line."""
+    actions = placing_decider(policy).decide(fleet, Millis(MINUTE), None).actions
+    return [slot.node for one in actions if isinstance(one, StartJob) for slot in one.slots]

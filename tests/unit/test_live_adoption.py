@@ -1,11 +1,13 @@
-"""What a controller finds of the one before it."""
+"""What a controller finds of the one before it, and what it makes of reasons to stop."""
+
+import pytest
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.live.attempts import Attempts
+from tenfold.live.attempts import Attempts, Why
 from tenfold.live.book import Book, Entry
-from tenfold.live.executor import AttemptEnded, AttemptState, Launch, Member
+from tenfold.live.executor import AttemptEnded, AttemptStarted, AttemptState, Launch, Member
 from tenfold.model.actions import StartJob
-from tenfold.model.events import ActionOrdered, JobSubmitted, NodeJoined
+from tenfold.model.events import ActionOrdered, JobEnded, JobStopped, JobSubmitted, NodeJoined
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.units import Millis
@@ -54,3 +56,42 @@ def test_a_device_of_an_attempt_that_is_over_stays_with_the_one_that_has_it_now(
     ]
     attempts.adopt(states, Millis(2))
     assert [(one.job_id, one.members[0].gpus) for one in noting.launches] == [(NAMES[2], (1,))]
+
+
+class Obeying(Noting):
+    """An executor that also notes what it is to stop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stops: list[JobId] = []
+
+    def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
+        self.stops.append(job_id)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "status"),
+    [
+        (("cancelled", "preempted"), "cancelled"),
+        (("preempted", "cancelled"), "cancelled"),
+        (("cancelled", "timeout"), "cancelled"),
+        (("preempted",), "preempted"),
+    ],
+)
+def test_a_cancel_stands_over_any_other_reason_to_stop(reasons: tuple[Why, ...], status: str):
+    fleet, obeying, name = Fleet(), Obeying(), NAMES[0]
+    waits = Job(id=name, shape=shape_of(1), submitted_ms=Millis(0), seq=1)
+    fleet.apply_all([NodeJoined(Millis(0), NODE), JobSubmitted(Millis(0), waits)])
+    book = Book([(name, Entry(Work(name=name, command=("true",)), attempts=0))])
+    attempts = Attempts(obeying, book, fleet, lambda job, work: None)  # pyright: ignore[reportArgumentType]
+    live = attempts.order(waits, (Slot(NODE.id, 1),))
+    fleet.apply(ActionOrdered(Millis(0), StartJob(name, live.slots)))
+    attempts.launch(live)
+    attempts.started(AttemptStarted(Millis(1), name, live.attempt), Millis(1))
+    for why in reasons:
+        attempts.stop(live, why)
+    assert obeying.stops == [name] * len(reasons)
+    gone = AttemptEnded(at_ms=Millis(9), job_id=name, attempt=live.attempt, how="stopped")
+    [fact] = attempts.ended(gone, Millis(9))
+    assert isinstance(fact, JobEnded | JobStopped)
+    assert (fact.status if isinstance(fact, JobEnded) else fact.cause) == status

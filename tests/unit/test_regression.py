@@ -94,6 +94,18 @@ def test_communication_hidden_under_compute_rings_no_alarm():
     assert {one.part: one.outcome for one in said.comparisons}["communication"] == "slower"
 
 
+@pytest.mark.parametrize(("more_s", "outcome"), [(0.003, "same"), (0.006, "slower")])
+def test_a_part_is_slower_only_where_the_step_feels_one_hundredth(more_s: float, outcome: str):
+    """Saves of 5 ms double or so within steps of 0.4 s: 4 ms is what such a step feels."""
+
+    def saving(seed: int, save_s: float) -> Steps:
+        made = steps(seed, compute=0.4)
+        return Steps(count=60, step_s=made.step_s, parts_s={"data": (save_s,) * 60})
+
+    said = judge_steps(saving(1, 0.005), saving(2, 0.005 + more_s), RULE)
+    assert {one.part: one.outcome for one in said.comparisons}["data"] == outcome
+
+
 def test_small_changes_and_noisy_ones_ring_no_alarm():
     assert judge_steps(steps(1, compute=0.4), steps(2, compute=0.41), RULE).outcome == "same"
     dice = np.random.default_rng(5)
