@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.cli.grow_bill import order_day
+from tenfold.cli.grow_json import Required, document
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.errors import InputError
 from tenfold.model.growth import Dataset, Facility, GrowSpec, LeadTime, Limits, Pace
@@ -121,6 +122,15 @@ def test_data_fills_a_tier_and_shelves_relieve_it_at_the_price_of_the_tier():
     assert answer.rows[0].relief is not None
     assert answer.rows[0].relief.sentence == "13 shelves more on tier fast"
     assert answer.rows[0].usd == pytest.approx(13 * 1_000 * 10)
+
+
+@pytest.mark.parametrize(("factor", "met"), [(2.4, True), (2.5, True), (2.6, False)])
+def test_what_breaks_at_a_factor_stands_that_factor(factor: float, met: bool):
+    grow = GrowSpec(datasets=(Dataset(name="text", tier="fast", tb=1_600),))
+    question = GrowQuestion(axis="data", require=factor)
+    answer = climb(made.given(made.fleet(tiers=(made.tier(),)), grow), question)
+    assert answer.rows[0].k == 2.5
+    assert document(answer, question).required == Required(factor=factor, met=met)
 
 
 def test_shelves_draw_power_so_relief_of_one_layer_strains_the_next():
