@@ -22,18 +22,16 @@ def shrinking(settled: Settled, cls: Class) -> ShrinkJobs | None:
     given: list[tuple[Holding, Slots]] = []
     elastic = [each for each in books.holdings.held.values() if _slack(view, each) > 0]
     found = False
-    for each in sorted(elastic, key=lambda one: (-_slack(view, one), one.job.seq)):
-        spare = _spare(books, each)
-        if spare:
-            _lend(books, each, spare, 1)
-            given.append((each, spare))
-            found = _works(books, cls)
-        if found:
-            break
-    if found:
-        given = _least(books, cls, given)
-    for each, spare in given:
-        _lend(books, each, spare, -1)
+    with books.scratch.trial():
+        for each in sorted(elastic, key=lambda one: (-_slack(view, one), one.job.seq)):
+            spare = _spare(books, each)
+            if spare:
+                _give_up(books, each, spare)
+                given.append((each, spare))
+                found = _works(books, cls)
+            if found:
+                given = _least(books, cls, given)
+                break
     if not found or not given:
         return None
     return ShrinkJobs(tuple(NewSlots(each.job.id, _left(each, spare)) for each, spare in given))
@@ -41,14 +39,11 @@ def shrinking(settled: Settled, cls: Class) -> ShrinkJobs | None:
 
 def _works(books: Books, cls: Class) -> bool:
     """Return whether a class finds room within its limits; nothing is taken."""
-    tree, capacity = books.tree, books.capacity
-    for accelerator, amounts in cls.options:
-        if tree.obstacle(cls.team, amounts) is None:
-            slots = capacity.claim_in(cls.shape, accelerator)
-            if slots is not None:
-                capacity.give(slots, cls.shape)
-                return True
-    return False
+    tree, scratch = books.tree, books.scratch
+    return any(
+        tree.obstacle(cls.team, amounts) is None and scratch.fits_in(cls.shape, accelerator)
+        for accelerator, amounts in cls.options
+    )
 
 
 def _least(
@@ -59,11 +54,11 @@ def _least(
     for each, spare in reversed(given):
         kept = list(_parts(each, spare))
         for part in list(kept):
-            _lend(books, each, (part,), -1)
+            _keep(books, each, (part,))
             if _works(books, cls):
                 kept.remove(part)
             else:
-                _lend(books, each, (part,), 1)
+                _give_up(books, each, (part,))
         if kept:
             needed.append((each, tuple(kept)))
     return needed
@@ -107,13 +102,16 @@ def _spare(books: Books, holding: Holding) -> Slots:
     return tuple(spare)
 
 
-def _lend(books: Books, holding: Holding, spare: Slots, sign: int) -> None:
-    """Count what a job gives up as free (1), or as its own again (-1)."""
-    capacity = books.capacity
-    milli = sum(slot.gpus for slot in spare) * WHOLE
-    amounts = books.tree.resources.ask(milli, type_of(books, holding))
-    books.tree.add(holding.team, amounts, -sign)
-    (capacity.give if sign > 0 else capacity.take)(spare, GPUS_ALONE)
+def _give_up(books: Books, holding: Holding, spare: Slots) -> None:
+    """Count a part of what a job holds as free."""
+    books.scratch.release(spare, GPUS_ALONE)
+    books.scratch.count(holding.team, books.amounts(spare, type_of(books, holding)), -1)
+
+
+def _keep(books: Books, holding: Holding, spare: Slots) -> None:
+    """Count a part that a job gave up as its own again."""
+    books.scratch.allocate(spare, GPUS_ALONE)
+    books.scratch.count(holding.team, books.amounts(spare, type_of(books, holding)), 1)
 
 
 def _left(holding: Holding, spare: Slots) -> Slots:

@@ -5,13 +5,12 @@ asks: nodes of a window for the job's own team are open to it, and nodes of one 
 before the job is over are not.
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.tree import Obstacle, Tree, is_off_peak, next_hours_ms
 from tenfold.decide.place.govern.why_quota import amount_of
@@ -57,7 +56,7 @@ def window_reason(settled: Settled, job: Job, types: Sequence[str], room: Room) 
     turns = list(_turns(settled, job))
     coming = [turn for turn in turns if turn.start_ms > now_ms]
     barred = _nodes(coming)
-    with _kept(books, barred):
+    with books.scratch.hiding(barred):
         if not turns or fits(books, job.shape, types):
             return None
     if fits(books, job.shape, types):
@@ -69,12 +68,10 @@ def window_reason(settled: Settled, job: Job, types: Sequence[str], room: Room) 
     return Held(_open_reason(settled, there, room), _not_before(settled, job, turns))
 
 
-@contextmanager
-def own_windows(settled: Settled, job: Job) -> Generator[None]:
+def own_windows(settled: Settled, job: Job) -> AbstractContextManager[None]:
     """Offer the nodes of windows that are open for a job's own team, as the decider does."""
     own = [node for node, team in settled.books.windows.open.items() if team and team == job.team]
-    with _opened(settled, own):
-        yield
+    return _opened(settled, own)
 
 
 def openings(settled: Settled, job: Job) -> list[Millis]:
@@ -152,24 +149,10 @@ def _nodes(turns: Sequence[_Turn]) -> list[NodeId]:
     return list(dict.fromkeys(node for turn in turns for node in turn.nodes))
 
 
-@contextmanager
-def _kept(books: Books, nodes: Sequence[NodeId]) -> Generator[None]:
-    for node in nodes:
-        books.capacity.keep(node)
-    yield
-    for node in nodes:
-        books.capacity.unkeep(node)
-
-
-@contextmanager
-def _opened(settled: Settled, nodes: Sequence[NodeId]) -> Generator[None]:
-    capacity = settled.books.capacity
-    closed = [node for node in nodes if settled.view.states[node] == "up"]
-    for node in closed:
-        capacity.set_open(node, True)
-    yield
-    for node in closed:
-        capacity.set_open(node, False)
+def _opened(settled: Settled, nodes: Sequence[NodeId]) -> AbstractContextManager[None]:
+    """Offer nodes that windows have closed while a question is asked."""
+    states = settled.view.states
+    return settled.books.scratch.opening([node for node in nodes if states[node] == "up"])
 
 
 def _not_before(settled: Settled, job: Job, turns: Sequence[_Turn]) -> Millis | None:
