@@ -10,10 +10,10 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import load_facts
+from tenfold.compose.fleet import UNREAD_FACTS, load_facts
 from tenfold.compose.joining import NO_FLEET, join_fleet
 from tenfold.compose.nodes import nodes_of
-from tenfold.compose.sim_inputs import UNREAD_FACTS, policy_of
+from tenfold.compose.sim_inputs import policy_of
 from tenfold.files.fleet import load_fleet
 from tenfold.files.inventory_parts import part_of
 from tenfold.live.this_machine import discover_this_machine

@@ -1,6 +1,6 @@
 """Load, check and sum a fleet file with the facts laid under it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,10 +10,14 @@ from tenfold.facts.loader import load_catalogue
 from tenfold.files.fleet import load_fleet as load_fleet_file
 from tenfold.files.fleet import read_fleet
 from tenfold.model.catalogue import Catalogue
+from tenfold.model.fact import spelling
 from tenfold.model.finding import Finding
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.physics.limits import lint
+
+UNREAD_FACTS = ("stacks", "corrections", "engines", "workloads")
+"""What neither a simulation nor a control plane looks up."""
 
 
 class FleetCheck(Struct, frozen=True, kw_only=True):
@@ -59,3 +63,14 @@ def check_fleet(path: Path, facts: Path | None = None) -> FleetCheck:
     warnings = reading.located(lint(lay_out(reading.spec), catalogue))
     warnings.sort(key=lambda found: (found.line or 0, found.code))
     return FleetCheck(file=str(path), faults=(), warnings=tuple(warnings))
+
+
+def own_types(names: Iterable[str | None]) -> Mapping[str, str]:
+    """Return the accelerator names of a fleet by their spelling."""
+    return {spelling(name): name for name in dict.fromkeys(names) if name}
+
+
+def spelled(name: str, own: Mapping[str, str], catalogue: Catalogue) -> str:
+    """Return an accelerator's name as the fleet has it: by the facts, or by its own names."""
+    part = catalogue.accelerators.find(name)
+    return part.name if part else own.get(spelling(name), name)

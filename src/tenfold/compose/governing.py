@@ -9,8 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import FleetCheck, load_facts
-from tenfold.compose.sim_inputs import UNREAD_FACTS, own_types, spelled
+from tenfold.compose.fleet import UNREAD_FACTS, FleetCheck, load_facts, own_types, spelled
 from tenfold.files.fleet import load_fleet
 from tenfold.files.policy import PolicyReading, read_policy_file
 from tenfold.files.policy_fit import check_fit, tags_needed

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import load_facts
+from tenfold.compose.fleet import UNREAD_FACTS, load_facts
 from tenfold.compose.governing import govern_of
-from tenfold.compose.sim_inputs import UNREAD_FACTS
 from tenfold.files.fleet import load_fleet
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.govern import Govern

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import load_facts
+from tenfold.compose.fleet import UNREAD_FACTS, load_facts, own_types, spelled
 from tenfold.compose.nodes import nodes_of
 from tenfold.compose.simulation import SimAsk, horizon_ms
 from tenfold.files.fleet import load_fleet
@@ -19,7 +19,6 @@ from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
-from tenfold.model.fact import spelling
 from tenfold.model.fault import Fault
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.ids import JobId
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from tenfold.compose.shifting import Grid, GridFiles
     from tenfold.sim.neighbourhood import Neighbourhood
 
-UNREAD_FACTS = ("stacks", "corrections", "engines", "workloads")
-"""What a simulation never looks up."""
 FAILED: dict[str, JobStatus] = {
     "failed": "failed",
     "cancelled": "cancelled",
@@ -194,17 +191,6 @@ def _with_known_types(jobs: list[Job], nodes: Sequence[Node], catalogue: Catalog
     return [
         replace(job, shape=made[job.shape.key]) if job.shape.key in made else job for job in jobs
     ]
-
-
-def own_types(names: Iterable[str | None]) -> Mapping[str, str]:
-    """Return the accelerator names of a fleet by their spelling."""
-    return {spelling(name): name for name in dict.fromkeys(names) if name}
-
-
-def spelled(name: str, own: Mapping[str, str], catalogue: Catalogue) -> str:
-    """Return an accelerator's name as the fleet has it: by the facts, or by its own names."""
-    part = catalogue.accelerators.find(name)
-    return part.name if part else own.get(spelling(name), name)
 
 
 def _strangers(jobs: Sequence[Job], profiles: Iterable[str], path: Path) -> list[str]:

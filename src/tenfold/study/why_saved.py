@@ -7,10 +7,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import load_facts
+from tenfold.compose.fleet import UNREAD_FACTS, load_facts, own_types, spelled
 from tenfold.compose.governing import with_residency
 from tenfold.compose.replaying import decider_of, fleet_in
-from tenfold.compose.sim_inputs import UNREAD_FACTS, own_types, spelled
 from tenfold.engine.explain import Story, explain
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Line

@@ -1,6 +1,9 @@
-"""Bad rows of a trace: every one counted, the first twenty shown."""
+"""What is wrong with a trace: bad rows, every one counted and the first twenty shown; bad files."""
 
-from tenfold.model.errors import FaultyFile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.finding import Finding
 
 SHOWN_MAX = 20
@@ -39,3 +42,28 @@ class Faults:
                 )
             )
         raise FaultyFile(self.file, self._findings)
+
+
+def check_header(names: Sequence[str], path: Path, line: int | None) -> None:
+    """Refuse a table that has two columns of one name."""
+    twice = [name for position, name in enumerate(names) if name in names[:position]]
+    if twice:
+        raise InputError(
+            "csv-header",
+            f"the header of `{path}` names the column `{twice[0]}` twice",
+            "give each column a name of its own",
+            file=str(path),
+            line=line,
+            field=twice[0],
+        )
+
+
+def unreadable(path: Path, reason: str) -> InputError:
+    """Return the error for a file that is damaged."""
+    why = reason.splitlines()[0] if reason else "it breaks off"
+    return InputError(
+        "unreadable-table",
+        f"`{path}` cannot be read as a table: {why}",
+        "check that the file is whole",
+        file=str(path),
+    )

@@ -56,28 +56,3 @@ def read_table(path: Path, wanted: Sequence[str]) -> Table:
     from tenfold.files.traces.csv_table import CsvTable  # noqa: PLC0415
 
     return CsvTable(path)
-
-
-def check_header(names: Sequence[str], path: Path, line: int | None) -> None:
-    """Refuse a table that has two columns of one name."""
-    twice = [name for position, name in enumerate(names) if name in names[:position]]
-    if twice:
-        raise InputError(
-            "csv-header",
-            f"the header of `{path}` names the column `{twice[0]}` twice",
-            "give each column a name of its own",
-            file=str(path),
-            line=line,
-            field=twice[0],
-        )
-
-
-def unreadable(path: Path, reason: str) -> InputError:
-    """Return the error for a file that is damaged."""
-    why = reason.splitlines()[0] if reason else "it breaks off"
-    return InputError(
-        "unreadable-table",
-        f"`{path}` cannot be read as a table: {why}",
-        "check that the file is whole",
-        file=str(path),
-    )
