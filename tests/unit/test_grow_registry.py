@@ -30,6 +30,7 @@ from tenfold.study.grow.relief import Relief, taken, up
 from tenfold.study.grow.run_layer import RunLayer
 from tenfold.study.grow.state import State, widen
 
+ROOT = Path(__file__).parents[2]
 KINDS = (FiguredLayer, FollowingLayer, RunLayer)
 QUESTION = GrowQuestion(axis="nodes", to=(2.0, 4.0))
 USD_EACH = 90.0
@@ -146,6 +147,22 @@ def test_what_was_measured_of_a_planted_layer_stands_in_place_of_its_figures():
     answer = climbed(Licences(40), have=replace(inputs(), measured=points))
     [row] = [row for row in answer.layers if row.layer == "licences"]
     assert (row.grade, row.k) == ("measured", pytest.approx(3.0))
+
+
+def test_the_layer_on_the_page_that_shows_how_is_judged_and_relieved():
+    page = (ROOT / "docs" / "how-to" / "add-a-growth-layer.md").read_text()
+    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    module: dict[str, object] = {}
+    exec(compile(code, "licences.py", "exec"), module)
+    layer = module["Licences"]
+    assert isinstance(layer, type)
+    opened = made.fleet(power_kw=100_000.0, rack_kw=1_000.0)
+    pools = tuple(replace(pool, labels={"licences": "48"}) for pool in opened.spec.pools)
+    spec = replace(opened.spec, pools=pools)
+    answer = climbed(layer(), have=made.given(replace(opened, spec=spec)))
+    assert answer.sentence == "licences (pool train) breaks first, at 1.50x of nodes"
+    assert answer.rows[0].usd
+    assert "the label `licences` of pools" in [one.needs for one in climbed(layer()).unknown]
 
 
 def test_the_reference_page_has_a_planted_layer():
