@@ -1,7 +1,9 @@
 """The description of the API is true: what is drawn from it never meets a bug."""
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import schemathesis
@@ -20,6 +22,7 @@ MODES = {GenerationMode.POSITIVE: 20, GenerationMode.NEGATIVE: 8}
 ENDLESS = ("/events", "/logs")
 """Drawn with `follow` off: more may always come."""
 KNOWN = {"job_id": "a-1", "node_id": "n1", "token_id": "t-none"}
+PINNED = Path(__file__).with_name("api.json")
 
 
 def schema_of(app: Litestar) -> dict[str, Any]:
@@ -37,6 +40,57 @@ def test_every_route_is_described_and_every_error_is_a_problem(app: Litestar, me
     assert "oneOf" in body["schema"]
     served = member.get("/api/v1/schema/openapi.json")
     assert served.json()["paths"].keys() == paths.keys()
+
+
+def test_what_is_sent_and_answered_is_what_it_was_when_it_was_reviewed(app: Litestar):
+    """Clients of other versions are out there: a change of the API is made on purpose.
+
+    `api.json` has a line for each operation. After a change that is meant, write it anew with
+    what this test compares.
+    """
+    pinned: dict[str, Any] = json.loads(PINNED.read_text())
+    written = as_lines(operations(schema_of(app)))
+    for name, operation in json.loads(written).items():
+        assert operation == pinned.get(name), name
+    assert written == PINNED.read_text()
+
+
+def operations(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters, body and answers of every operation, whatever their types are called."""
+
+    def whole(part: Any) -> Any:
+        if isinstance(part, list):
+            return [whole(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return whole(schema["components"]["schemas"][part["$ref"].rpartition("/")[2]])
+        is_told = isinstance(part.get("type"), str) or "schema" in part
+        words = ("title", "description") if is_told else ()
+        return {
+            key: sorted(each) if key == "required" and isinstance(each, list) else whole(each)
+            for key, each in part.items()
+            if key not in words
+        }
+
+    found: dict[str, Any] = {}
+    for path, item in schema["paths"].items():
+        for method, operation in item.items():
+            answers = whole(operation["responses"])
+            found["problem"] = answers.pop("default")
+            parts = {"answers": answers}
+            for part in ("parameters", "requestBody"):
+                if part in operation:
+                    parts[part] = whole(operation[part])
+            found[f"{method} {path}"] = parts
+    return found
+
+
+def as_lines(found: dict[str, Any]) -> str:
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(found[name], sort_keys=True)}" for name in sorted(found)
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def test_nothing_that_is_drawn_from_the_description_meets_a_bug(
