@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.up_home import FIRST_JOB_TEXT
-from tenfold.client.answers import JobState
 from tenfold.files.submission import SubmissionRow, read_submission
+from tenfold.model.job import JobState
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "job-file.md").read_text()

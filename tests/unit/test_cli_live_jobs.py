@@ -8,7 +8,8 @@ import pytest
 
 from tenfold.cli.job_live import exit_status
 from tenfold.cli.main import main
-from tenfold.client.answers import Attempt, Job, JobState, Reason
+from tenfold.model.api.jobs import Attempt, Job, Reason
+from tenfold.model.job import JobState
 from unit.up_process import Up
 
 Printed = pytest.CaptureFixture[str]
@@ -108,10 +109,13 @@ def test_following_prints_what_it_wrote_and_ends_with_its_exit_code(
     ],
 )
 def test_a_command_that_waited_ends_as_its_job_did(state: JobState, code: int | None, status: int):
+    attempt = Attempt(number=1, started_at=None, ended_at=None, nodes=(), exit_code=code, reason="")
     job = Job(
         id="a-1",
+        name="a",
+        team="red",
         state=state,
-        attempts=(Attempt(number=1, exit_code=code),),
+        attempts=(attempt,),
         reason=Reason(code="c", sentence="s"),
     )
     assert exit_status(job) == status

@@ -20,7 +20,9 @@ from tenfold.files.submission import SubmissionRow
 from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
 
 URL = "http://127.0.0.1:7410"
-JOB = {"id": "a-1", "name": "a", "team": "red", "reason": {"code": "c", "sentence": "s"}}
+MADE = {"id": "a-1", "name": "a", "team": "red", "state": "pending"}
+JOB = {**MADE, "attempts": [], "reason": {"code": "c", "sentence": "s"}}
+ATTEMPT = {"started_at": None, "ended_at": None, "nodes": [], "exit_code": None, "reason": ""}
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
@@ -87,18 +89,21 @@ def client_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
 
 
 def job(state: str, *attempts: dict[str, Any]) -> httpx.Response:
-    return httpx.Response(200, json={**JOB, "state": state, "attempts": attempts})
+    told = [{**ATTEMPT, **attempt} for attempt in attempts]
+    return httpx.Response(200, json={**JOB, "state": state, "attempts": told})
 
 
 def problem(status: int, code: str, **more: Any) -> httpx.Response:
-    return httpx.Response(status, json={"code": code, "detail": "said", "hint": "do", **more})
+    body = {"type": f"urn:tenfold:problem:{code}", "title": "Error", "status": status}
+    said = {"code": code, "detail": "said", "hint": "do"}
+    return httpx.Response(status, json={**body, **said, **more})
 
 
 AWAY = problem(503, "starting")
 
 
 def test_a_job_is_handed_in_with_the_keys_of_a_job_file(client_of: Any):
-    stub = Stub(httpx.Response(201, json={"id": "a-1", "team": "red", "state": "pending"}))
+    stub = Stub(httpx.Response(201, json=MADE))
     made = client_of(stub, URL, "tf_x").submit(command=["true"], nodes=2, gpus_per_node=8)
     assert (made.id, made.ids, made.team) == ("a-1", ("a-1",), "red")
     (asked,) = stub.asked
@@ -108,7 +113,7 @@ def test_a_job_is_handed_in_with_the_keys_of_a_job_file(client_of: Any):
 
 
 def test_an_array_knows_the_names_of_all_its_members(client_of: Any):
-    body = {"id": "a-1", "count": 3, "members": ["a-1[0]", "a-1[1]"]}
+    body = {**MADE, "count": 3, "members": ["a-1[0]", "a-1[1]"]}
     made = client_of(Stub(httpx.Response(201, json=body)), URL, "t").submit(command=["x"], array=3)
     assert made.ids == ("a-1[0]", "a-1[1]", "a-1[2]")
 

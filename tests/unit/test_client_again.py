@@ -8,10 +8,11 @@ import httpx
 import pytest
 
 from tenfold.model.errors import Refused, Unreachable
-from unit.test_client import AWAY, URL, Stub, client_of, job, problem
+from unit.test_client import AWAY, JOB, URL, Stub, client_of, job, problem
+from unit.test_client import MADE as SUBMITTED
 
 __all__ = ["client_of"]
-MADE = httpx.Response(201, json={"id": "a-1", "team": "red", "state": "pending"})
+MADE = httpx.Response(201, json=SUBMITTED)
 LOST = httpx.RemoteProtocolError("cut")
 NOBODY = httpx.ConnectError("no")
 ENDED = {"number": 1, "ended_at": "2026-01-01T00:00:00Z", "exit_code": 0}
@@ -124,9 +125,15 @@ def test_a_dry_run_is_asked_and_answered(client_of: Any):
     told = {
         "name": "a",
         "team": "red",
+        "count": 0,
         "outcome": "waits",
+        "at": None,
+        "nodes": [],
         "could_hold": {"count": 1, "nodes": ["n1"]},
         "reason": {"code": "too-few-free", "sentence": "s"},
+        "why": {},
+        "eta": None,
+        "is_brief": True,
     }
     stub = Stub(httpx.Response(200, json=told))
     found = client_of(stub, URL, "t").dry_run(command=["true"], seek="none", eta=False)
@@ -138,16 +145,14 @@ def test_a_dry_run_is_asked_and_answered(client_of: Any):
 
 
 def test_an_array_is_told_as_one(client_of: Any):
-    whole = {"id": "a-1", "state": "running", "reason": {"code": "array", "sentence": "s"}}
-    stub = Stub(
-        httpx.Response(200, json={**whole, "array": {"count": 2, "states": {"pending": 2}}})
-    )
+    members = {"count": 2, "states": {"pending": 2}, "failed": []}
+    stub = Stub(httpx.Response(200, json={**JOB, "array": members}))
     found = client_of(stub, URL, "t").job("a-1")
     assert (found.array.count, found.array.states) == (2, {"pending": 2})
 
 
 def test_jobs_are_asked_for_within_bounds(client_of: Any):
-    stub = Stub(httpx.Response(200, json={"jobs": []}))
+    stub = Stub(httpx.Response(200, json={"jobs": [], "next": None}))
     list(client_of(stub, URL, "t").jobs(since="2026-01-01T00:00:00Z", array="a-1"))
     assert dict(stub.asked[0].url.params) == {
         "since": "2026-01-01T00:00:00Z",

@@ -1,7 +1,6 @@
 """Facts become rows without a database: what each of them changes."""
 
 from tenfold.journal.derive import Draft
-from tenfold.journal.rows import JobState
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -22,7 +21,7 @@ from tenfold.model.events import (
     node_of,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import JobStatus, Slot
+from tenfold.model.job import JobState, JobStatus, Slot
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes

@@ -8,11 +8,11 @@ from litestar import Litestar
 from litestar.testing import TestClient
 from msgspec.structs import replace
 
-from tenfold.client.answers import DryRun, Submitted
 from tenfold.compose.policies import placing_decider
 from tenfold.decide.place.looked_at import LOOKED_AT, MEANS, passed_over
 from tenfold.files.submission import SubmissionRow, submission_of
 from tenfold.model.actions import StartJob
+from tenfold.model.api.jobs import DryRun, Submitted
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.policy import ORACLES, POLICIES, Policy
@@ -148,5 +148,5 @@ def test_a_submission_and_a_dry_run_tell_it(tmp_path):
 
 
 def test_clients_of_an_older_control_plane_read_no_notes():
-    assert Submitted(id="a").notes == ()
+    assert Submitted(id="a", name="a", team="red", state="pending").notes == ()
     assert "notes" in DryRun.__struct_fields__

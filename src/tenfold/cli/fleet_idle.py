@@ -5,8 +5,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tenfold.cli.output import print_json, show, table
-from tenfold.client.answers import Idle, IdleJob, Use
 from tenfold.client.client import Client
+from tenfold.model.api.fleet import Idle, IdleJob
+from tenfold.model.api.jobs import Use
 from tenfold.report.figures import count
 
 SHOWN = 50

@@ -18,13 +18,14 @@ from tenfold.cli.live_show import (
 )
 from tenfold.cli.moments import moment
 from tenfold.cli.output import print_json, show
-from tenfold.client.answers import Job, JobState, Submitted
-from tenfold.client.calls import PAGE_MOST, JobKeys
+from tenfold.client.calls import JobKeys
 from tenfold.client.client import Client
 from tenfold.client.place import find_place
 from tenfold.files.document import read_document
 from tenfold.files.submission import read_submission
+from tenfold.model.api.jobs import PAGE_MOST, Job, Submitted
 from tenfold.model.errors import InputError, TenfoldError, Unreachable
+from tenfold.model.job import JobState
 
 EXIT_NO = 1
 TAIL_BYTES = 64 << 10

@@ -7,7 +7,9 @@ import msgspec
 
 from tenfold.cli.fleet_idle import used
 from tenfold.cli.output import show, table
-from tenfold.client.answers import DryRun, Job, Node, Reason, Submitted, Token, Why
+from tenfold.model.api.jobs import DryRun, Job, Reason, Submitted, Why
+from tenfold.model.api.nodes import Node
+from tenfold.model.api.tokens import Token
 from tenfold.report.figures import count
 
 VIRTUAL = "virtual"

@@ -9,10 +9,9 @@ from tenfold.cli.errors import Done
 from tenfold.cli.live_show import show_nodes
 from tenfold.cli.node_tests import show_refused, show_test, tested_at, wait_for_tests
 from tenfold.cli.output import print_json, show
-from tenfold.client.answers import Taken
-from tenfold.client.calls import NodeVerb
 from tenfold.client.client import Client
 from tenfold.model import hostlist
+from tenfold.model.api.nodes import Marked, NodeVerb
 from tenfold.model.errors import InputError
 
 app = App(
@@ -100,7 +99,7 @@ def _names(texts: Sequence[str]) -> list[str]:
         raise InputError("bad-host-list", said, "write them like n[01-08]") from None
 
 
-def _say(taken: Sequence[Taken], as_json: bool) -> None:
+def _say(taken: Sequence[Marked], as_json: bool) -> None:
     if as_json:
         print_json(taken)
         return

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from time import monotonic, sleep
 
 from tenfold.cli.output import show, table
-from tenfold.client.answers import Node, NodeFigure
 from tenfold.client.client import Client
+from tenfold.model.api.nodes import Node, NodeFigure
 from tenfold.model.errors import NoAnswer
 
 LOOK_S = 0.25

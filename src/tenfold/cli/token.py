@@ -7,8 +7,8 @@ from cyclopts import App, Parameter
 
 from tenfold.cli.live_show import show_tokens
 from tenfold.cli.output import print_json, show
-from tenfold.client.answers import Role
 from tenfold.client.client import Client
+from tenfold.model.api.tokens import RoleName
 
 app = App(
     name="token",
@@ -25,7 +25,9 @@ def create_command(
     name: Annotated[str, Parameter(help="Whose it is, for the record.")],
     *,
     team: Annotated[str, Parameter(help="Whose jobs it sees and hands in.")],
-    role: Annotated[Role, Parameter(help="viewer, member, operator or admin. member.")] = "member",
+    role: Annotated[
+        RoleName, Parameter(help="viewer, member, operator or admin. member.")
+    ] = "member",
     days: Annotated[float | None, Parameter(help="How long it holds. 90.")] = None,
     as_json: Json = False,
 ) -> None:

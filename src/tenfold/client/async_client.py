@@ -9,28 +9,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from tenfold.client import calls
-from tenfold.client.answers import (
-    DryRun,
-    FleetNow,
-    Idle,
-    Job,
-    JobPage,
-    JobState,
-    JournalEvent,
-    NewToken,
-    Node,
-    Role,
-    Submitted,
-    Taken,
-    Token,
-    Why,
-)
 from tenfold.client.place import find_place
 from tenfold.client.problems import problem_of, silent
 from tenfold.client.streams import EventReader, LogFollower
 from tenfold.client.tries import Patience, Seat, Tries, looks
 from tenfold.client.words import log_broke_off, not_over
+from tenfold.model.api.fleet import FleetNow, Idle, JournalEvent
+from tenfold.model.api.jobs import PAGE_MOST, DryRun, Job, JobPage, Submitted, Taken, Why
+from tenfold.model.api.nodes import Marked, Node, NodeVerb
+from tenfold.model.api.tokens import NewToken, RoleName, Token
 from tenfold.model.errors import TenfoldError, Unreachable
+from tenfold.model.job import JobState
 
 if TYPE_CHECKING:
     import httpx
@@ -145,7 +134,7 @@ class AsyncClient:
                 since=since,
                 array=array,
                 before=before,
-                limit=calls.PAGE_MOST,
+                limit=PAGE_MOST,
             )
             for job in page.jobs:
                 yield job
@@ -171,29 +160,29 @@ class AsyncClient:
         """Return the nodes of the fleet."""
         return (await self._ask(calls.nodes())).nodes
 
-    async def cordon(self, node_id: str) -> Taken:
+    async def cordon(self, node_id: str) -> Marked:
         """Let a node take no new work."""
         return await self._ask(calls.mark(node_id, "cordon"))
 
-    async def uncordon(self, node_id: str) -> Taken:
+    async def uncordon(self, node_id: str) -> Marked:
         """Let a node take work again."""
         return await self._ask(calls.mark(node_id, "uncordon"))
 
-    async def fail(self, node_id: str, cause: str = "") -> Taken:
+    async def fail(self, node_id: str, cause: str = "") -> Marked:
         """Say that a node is gone: what runs there is ended and waits again."""
         return await self._ask(calls.mark(node_id, "fail", cause))
 
-    async def test_node(self, node_id: str) -> Taken:
+    async def test_node(self, node_id: str) -> Marked:
         """Measure a node again; `nodes` tells what came of it."""
         return await self._ask(calls.mark(node_id, "test"))
 
-    async def accept_node(self, node_id: str) -> Taken:
+    async def accept_node(self, node_id: str) -> Marked:
         """Take a node in spite of its acceptance test."""
         return await self._ask(calls.mark(node_id, "accept"))
 
     async def mark_nodes(
-        self, node_ids: Sequence[str], verb: calls.NodeVerb, cause: str = ""
-    ) -> tuple[Taken, ...]:
+        self, node_ids: Sequence[str], verb: NodeVerb, cause: str = ""
+    ) -> tuple[Marked, ...]:
         """Do one thing to several nodes in one request: to all of them, or to none."""
         return (await self._ask(calls.mark_nodes(node_ids, verb, cause))).nodes
 
@@ -214,7 +203,7 @@ class AsyncClient:
         return (await self._ask(calls.tokens())).tokens
 
     async def create_token(
-        self, name: str, *, team: str, role: Role = "member", days: float | None = None
+        self, name: str, *, team: str, role: RoleName = "member", days: float | None = None
     ) -> NewToken:
         """Make a token; this is the one time that it is shown."""
         return await self._ask(calls.create_token(name, team, role, days))

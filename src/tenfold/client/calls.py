@@ -5,21 +5,22 @@ Both clients carry out the same values, so that they cannot come to differ.
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Literal, Required, TypedDict, TypeVar
+from typing import Any, Generic, Required, TypedDict, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.client import answers
 from tenfold.client.problems import stranger
+from tenfold.model.api.fleet import FleetNow, Idle, JournalEvent
+from tenfold.model.api.jobs import Batch, DryRun, Job, JobPage, Submitted, Taken, Why
+from tenfold.model.api.nodes import Marked, MarkNodes, Nodes, NodesMarked, NodeVerb
+from tenfold.model.api.tokens import DAYS, CreateToken, NewToken, RoleName, Token, Tokens
 
 API = "/api/v1"
-PAGE_MOST = 1_000
 Answer = TypeVar("Answer")
 Params = dict[str, str]
-NodeVerb = Literal["cordon", "uncordon", "fail", "test", "accept"]
 
 
 class JobKeys(TypedDict, total=False):
@@ -88,92 +89,89 @@ def new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
-def submit(job: Mapping[str, Any], key: str | None = None) -> Call[answers.Submitted]:
+def submit(job: Mapping[str, Any], key: str | None = None) -> Call[Submitted]:
     """Hand in one job or array, under a key of its own if none is given."""
-    return _post("/jobs", answers.Submitted, job, key or new_key())
+    return _post("/jobs", Submitted, job, key or new_key())
 
 
-def submit_many(jobs: Sequence[Mapping[str, Any]], key: str | None = None) -> Call[answers.Batch]:
+def submit_many(jobs: Sequence[Mapping[str, Any]], key: str | None = None) -> Call[Batch]:
     """Hand in several, all of them or none, under a key of its own if none is given."""
-    return _post("/jobs", answers.Batch, {"jobs": jobs}, key or new_key())
+    return _post("/jobs", Batch, {"jobs": jobs}, key or new_key())
 
 
-def dry_run(job: Mapping[str, Any], *, seek: str, eta: bool) -> Call[answers.DryRun]:
+def dry_run(job: Mapping[str, Any], *, seek: str, eta: bool) -> Call[DryRun]:
     """Ask what would become of a job; nothing is handed in."""
-    asked = _post("/jobs/dry-run", answers.DryRun, job)
+    asked = _post("/jobs/dry-run", DryRun, job)
     return replace(asked, params={"seek": seek, "eta": _word(eta)})
 
 
-def show(job_id: str, *, eta: bool) -> Call[answers.Job]:
+def show(job_id: str, *, eta: bool) -> Call[Job]:
     """Look at one job."""
-    return _get(_job(job_id), answers.Job, eta=eta or None)
+    return _get(_job(job_id), Job, eta=eta or None)
 
 
-def page(**bounds: str | int | None) -> Call[answers.JobPage]:
+def page(**bounds: str | int | None) -> Call[JobPage]:
     """Look at a page of jobs, the newest first: `team, state, since, array, before, limit`."""
-    return _get("/jobs", answers.JobPage, **bounds)
+    return _get("/jobs", JobPage, **bounds)
 
 
-def cancel(job_id: str) -> Call[answers.Taken]:
+def cancel(job_id: str) -> Call[Taken]:
     """Take back a job that waits, or end one that runs."""
-    return Call(method="DELETE", path=API + _job(job_id), answer=answers.Taken)
+    return Call(method="DELETE", path=API + _job(job_id), answer=Taken)
 
 
-def why(job_id: str, *, seek: str, eta: bool) -> Call[answers.Why]:
+def why(job_id: str, *, seek: str, eta: bool) -> Call[Why]:
     """Ask why a job stands where it stands."""
-    return _get(f"{_job(job_id)}/why", answers.Why, seek=seek, eta=eta or None)
+    return _get(f"{_job(job_id)}/why", Why, seek=seek, eta=eta or None)
 
 
-def idle() -> Call[answers.Idle]:
+def idle() -> Call[Idle]:
     """Look at who idles."""
-    return _get("/fleet/idle", answers.Idle)
+    return _get("/fleet/idle", Idle)
 
 
-def nodes() -> Call[answers.Nodes]:
+def nodes() -> Call[Nodes]:
     """Look at the nodes."""
-    return _get("/nodes", answers.Nodes)
+    return _get("/nodes", Nodes)
 
 
-def mark(node_id: str, verb: str, cause: str = "") -> Call[answers.Taken]:
+def mark(node_id: str, verb: str, cause: str = "") -> Call[Marked]:
     """Cordon a node, bring it back, or say that it is gone."""
     params = {"cause": cause} if cause else {}
     path = f"/nodes/{quote(node_id, safe='')}/{verb}"
-    return Call(method="POST", path=API + path, answer=answers.Taken, params=params)
+    return Call(method="POST", path=API + path, answer=Marked, params=params)
 
 
-def mark_nodes(
-    node_ids: Sequence[str], verb: NodeVerb, cause: str = ""
-) -> Call[answers.NodesTaken]:
+def mark_nodes(node_ids: Sequence[str], verb: NodeVerb, cause: str = "") -> Call[NodesMarked]:
     """Do one thing to several nodes, to all of them or to none."""
-    body = {"nodes": list(node_ids), "verb": verb, **({"cause": cause} if cause else {})}
-    return _post("/nodes", answers.NodesTaken, body)
+    return _post("/nodes", NodesMarked, MarkNodes(nodes=list(node_ids), verb=verb, cause=cause))
 
 
-def fleet() -> Call[answers.FleetNow]:
+def fleet() -> Call[FleetNow]:
     """Look at the fleet in a few figures."""
-    return _get("/fleet", answers.FleetNow)
+    return _get("/fleet", FleetNow)
 
 
-def who_am_i() -> Call[answers.Token]:
+def who_am_i() -> Call[Token]:
     """Ask whose token this is."""
-    return _get("/whoami", answers.Token)
+    return _get("/whoami", Token)
 
 
-def tokens() -> Call[answers.Tokens]:
+def tokens() -> Call[Tokens]:
     """Look at the tokens."""
-    return _get("/tokens", answers.Tokens)
+    return _get("/tokens", Tokens)
 
 
-def create_token(name: str, team: str, role: str, days: float | None) -> Call[answers.NewToken]:
+def create_token(name: str, team: str, role: RoleName, days: float | None) -> Call[NewToken]:
     """Make a token."""
-    body = {"name": name, "team": team, "role": role}
-    return _post("/tokens", answers.NewToken, body if days is None else {**body, "days": days})
+    body = CreateToken(name=name, team=team, role=role, days=DAYS if days is None else days)
+    return _post("/tokens", NewToken, body)
 
 
-def revoke_token(token_id: str) -> Call[answers.Token]:
+def revoke_token(token_id: str) -> Call[Token]:
     """End a token."""
     path = f"{API}/tokens/{quote(token_id, safe='')}"
-    return Call(method="DELETE", path=path, answer=answers.Token)
+    return Call(method="DELETE", path=path, answer=Token)
 
 
 def logs(
@@ -197,9 +195,9 @@ def from_byte(call: Call[bytes], offset: int | None) -> Call[bytes]:
     return replace(call, params={**call.params, "offset": str(offset)})
 
 
-def events(*, follow: bool) -> Call[answers.JournalEvent]:
+def events(*, follow: bool) -> Call[JournalEvent]:
     """Read the journal as it is written."""
-    return _get("/events", answers.JournalEvent, follow=follow)
+    return _get("/events", JournalEvent, follow=follow)
 
 
 def _job(job_id: str) -> str:
@@ -215,6 +213,8 @@ def _word(value: str | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _post(path: str, answer: type[Answer], body: Mapping[str, Any], key: str = "") -> Call[Answer]:
+def _post(
+    path: str, answer: type[Answer], body: Mapping[str, Any] | Struct, key: str = ""
+) -> Call[Answer]:
     content = msgspec.json.encode(body)
     return Call(method="POST", path=API + path, answer=answer, body=content, key=key)

@@ -8,28 +8,17 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from tenfold.client import calls
-from tenfold.client.answers import (
-    DryRun,
-    FleetNow,
-    Idle,
-    Job,
-    JobPage,
-    JobState,
-    JournalEvent,
-    NewToken,
-    Node,
-    Role,
-    Submitted,
-    Taken,
-    Token,
-    Why,
-)
 from tenfold.client.place import find_place
 from tenfold.client.problems import problem_of, silent
 from tenfold.client.streams import EventReader, LogFollower
 from tenfold.client.tries import Patience, Seat, Tries, looks
 from tenfold.client.words import log_broke_off, not_over
+from tenfold.model.api.fleet import FleetNow, Idle, JournalEvent
+from tenfold.model.api.jobs import PAGE_MOST, DryRun, Job, JobPage, Submitted, Taken, Why
+from tenfold.model.api.nodes import Marked, Node, NodeVerb
+from tenfold.model.api.tokens import NewToken, RoleName, Token
 from tenfold.model.errors import TenfoldError, Unreachable
+from tenfold.model.job import JobState
 
 if TYPE_CHECKING:
     import httpx
@@ -144,7 +133,7 @@ class Client:
                 since=since,
                 array=array,
                 before=before,
-                limit=calls.PAGE_MOST,
+                limit=PAGE_MOST,
             )
             yield from page.jobs
             before = page.next
@@ -169,29 +158,29 @@ class Client:
         """Return the nodes of the fleet."""
         return self._ask(calls.nodes()).nodes
 
-    def cordon(self, node_id: str) -> Taken:
+    def cordon(self, node_id: str) -> Marked:
         """Let a node take no new work."""
         return self._ask(calls.mark(node_id, "cordon"))
 
-    def uncordon(self, node_id: str) -> Taken:
+    def uncordon(self, node_id: str) -> Marked:
         """Let a node take work again."""
         return self._ask(calls.mark(node_id, "uncordon"))
 
-    def fail(self, node_id: str, cause: str = "") -> Taken:
+    def fail(self, node_id: str, cause: str = "") -> Marked:
         """Say that a node is gone: what runs there is ended and waits again."""
         return self._ask(calls.mark(node_id, "fail", cause))
 
-    def test_node(self, node_id: str) -> Taken:
+    def test_node(self, node_id: str) -> Marked:
         """Measure a node again; `nodes` tells what came of it."""
         return self._ask(calls.mark(node_id, "test"))
 
-    def accept_node(self, node_id: str) -> Taken:
+    def accept_node(self, node_id: str) -> Marked:
         """Take a node in spite of its acceptance test."""
         return self._ask(calls.mark(node_id, "accept"))
 
     def mark_nodes(
-        self, node_ids: Sequence[str], verb: calls.NodeVerb, cause: str = ""
-    ) -> tuple[Taken, ...]:
+        self, node_ids: Sequence[str], verb: NodeVerb, cause: str = ""
+    ) -> tuple[Marked, ...]:
         """Do one thing to several nodes in one request: to all of them, or to none."""
         return self._ask(calls.mark_nodes(node_ids, verb, cause)).nodes
 
@@ -212,7 +201,7 @@ class Client:
         return self._ask(calls.tokens()).tokens
 
     def create_token(
-        self, name: str, *, team: str, role: Role = "member", days: float | None = None
+        self, name: str, *, team: str, role: RoleName = "member", days: float | None = None
     ) -> NewToken:
         """Make a token; this is the one time that it is shown."""
         return self._ask(calls.create_token(name, team, role, days))

@@ -8,23 +8,14 @@
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Struct
 
+from tenfold.model.api.problems import Fault, ProblemBody
 from tenfold.model.errors import InputError, Refused, TenfoldError, Unreachable
 
 NEVER_SENT = "control-plane-unreachable"
 """The code of a call that nobody was there to take."""
 NOBODY = ("unknown-token", "token-revoked", "token-expired")
 """Codes with which a token is turned away."""
-
-
-class Fault(Struct, frozen=True, kw_only=True):
-    """One thing wrong in what was sent."""
-
-    field: str = ""
-    code: str = ""
-    message: str = ""
-    hint: str = ""
 
 
 class FaultyRequest(InputError):
@@ -35,19 +26,12 @@ class FaultyRequest(InputError):
         self.faults = tuple(faults)
 
 
-class _Body(Struct, frozen=True, kw_only=True):
-    code: str
-    detail: str
-    hint: str = ""
-    errors: tuple[Fault, ...] = ()
-
-
 def problem_of(status: int, body: bytes, url: str) -> TenfoldError | None:
     """Return the error that an answer stands for; None where it is none."""
     if 200 <= status < 300:
         return None
     try:
-        said = msgspec.json.decode(body, type=_Body)
+        said = msgspec.json.decode(body, type=ProblemBody)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return stranger(url, f"it answers with status {status} and no reason")
     if status in (401, 403, 409):

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tenfold.client.answers import Job, JournalEvent
+from tenfold.model.api.fleet import JournalEvent
+from tenfold.model.api.jobs import Job
 from tenfold.model.errors import TenfoldError
 
 

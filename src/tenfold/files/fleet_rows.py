@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 
 from tenfold.model.facility import PriceKind
 from tenfold.model.fleet_spec import DomainKind, FabricKind, PoolUse
+from tenfold.model.ids import Name
 
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
 PlainName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\[\],]+$")]
 """Names that node names are made from, and so without the marks of a host list."""
 HostList = Annotated[str, Meta(min_length=1, max_length=20_000_000)]

@@ -13,12 +13,12 @@ from msgspec import UNSET, Meta, field
 from msgspec.structs import replace
 
 from tenfold.files.document import read_document
-from tenfold.files.fleet_rows import Name, Row
+from tenfold.files.fleet_rows import Row
 from tenfold.files.rows import read_row
 from tenfold.files.slurm_times import slurm_seconds
 from tenfold.model.errors import FaultyFile
 from tenfold.model.finding import Finding
-from tenfold.model.ids import JobId, TeamId
+from tenfold.model.ids import FolderName, JobId, Name, TeamId
 from tenfold.model.job import Shape, shape_of
 from tenfold.model.submission import ARRAY_MOST, Submission
 from tenfold.model.terms import JobKind, Terms
@@ -27,8 +27,6 @@ from tenfold.model.where import Level, Togetherness, Where
 from tenfold.model.work import GRACE_MS, Saves, Work
 
 Argument = Annotated[str, Meta(max_length=131_072, pattern=r"^[^\x00]*$")]
-Plain = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-"""What names of jobs and teams are made of: they become names of folders."""
 Variable = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 SPAN_S_MOST = 1e9
 Span = (
@@ -68,8 +66,8 @@ class SubmissionRow(Row, frozen=True, kw_only=True):
     """The whole file."""
 
     command: Annotated[list[Argument], Meta(min_length=1, max_length=4_096)]
-    name: Plain = "job"
-    team: Plain | None = None
+    name: FolderName = "job"
+    team: FolderName | None = None
     image: Annotated[str, Meta(max_length=1_000)] = ""
     nodes: Nodes = 1
     gpus_per_node: Annotated[float, Meta(ge=0, le=1_024)] = 0.0

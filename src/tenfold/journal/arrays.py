@@ -7,10 +7,11 @@ that are over may have been exported before the others, so none of them stands f
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from tenfold.journal.read_tables import job_row
-from tenfold.journal.rows import OVER, STATES, ArrayStory, JobRow, JobState
+from tenfold.journal.rows import ArrayStory, JobRow
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS
 from tenfold.model.ids import JobId
+from tenfold.model.job import ENDED, JOB_STATES, JobState
 
 FAILED_SHOWN_MOST = 10
 """Members that failed and are named in a summary."""
@@ -33,7 +34,7 @@ def array(store: Store, base: str) -> ArrayStory | None:
             .limit(FAILED_SHOWN_MOST)
         )
         names = tuple(JobId(name) for name in connection.execute(failed).scalars())
-    states: dict[JobState, int] = {state: counts[state] for state in STATES if state in counts}
+    states: dict[JobState, int] = {state: counts[state] for state in JOB_STATES if state in counts}
     return ArrayStory(first=job_row(row), states=states, failed=names)
 
 
@@ -42,7 +43,7 @@ def members(store: Store, base: str, *, live: bool = False) -> list[JobRow]:
     with store.reading() as connection:
         question = select(JOBS).where(members_of(connection, base)).order_by(JOBS.c.number)
         if live:
-            question = question.where(JOBS.c.state.not_in(OVER))
+            question = question.where(JOBS.c.state.not_in(ENDED))
         return [job_row(row) for row in connection.execute(question).mappings()]
 
 

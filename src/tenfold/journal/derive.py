@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from tenfold.journal.rows import STATE_OF, AttemptRow, JobRow, JobState, KeyRow, NodeRow
+from tenfold.journal.rows import STATE_OF, AttemptRow, JobRow, KeyRow, NodeRow
 from tenfold.model.acceptance import after_test
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
@@ -33,7 +33,7 @@ from tenfold.model.events import (
     NodeTested,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import WHOLE, Slot
+from tenfold.model.job import WHOLE, JobState, Slot
 from tenfold.model.node import NodeState
 from tenfold.model.reason import Reason
 

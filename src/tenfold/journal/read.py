@@ -15,21 +15,14 @@ from tenfold.engine.decision_log import Cycle
 from tenfold.engine.recording import Line
 from tenfold.journal.arrays import members_of
 from tenfold.journal.read_tables import Numbered, attempt_row, job_row, node_row
-from tenfold.journal.rows import (
-    OVER,
-    STATES,
-    AttemptRow,
-    JobRow,
-    JobState,
-    JobStory,
-    NodeRow,
-    WriterRow,
-)
+from tenfold.journal.rows import AttemptRow, JobRow, JobStory, NodeRow, WriterRow
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, NODES, WRITERS
 from tenfold.model.actions import Action
+from tenfold.model.api.jobs import PAGE_MOST
 from tenfold.model.errors import InputError
 from tenfold.model.events import ActionOrdered, Event, JobSubmitted
+from tenfold.model.job import ENDED, JOB_STATES, JobState
 
 PAGE = 10_000
 """Events in one reading."""
@@ -37,8 +30,6 @@ PAGE_CHARACTERS = 8 << 20
 """After so much of them a page ends sooner: a submission may have megabytes."""
 ROWS_AHEAD = 64
 """Rows that a database server may send before they are asked for."""
-JOBS_MOST = 1_000
-"""Jobs in one page of a listing."""
 NAMES_AT_ONCE = 500
 """Names in one question: databases limit how many there may be."""
 NAMED_MOST = 30_000
@@ -119,7 +110,7 @@ def jobs(
         question = question.where(JOBS.c.seq < before)
     if since_ms is not None:
         question = question.where(JOBS.c.submitted_ms >= since_ms)
-    question = question.order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, JOBS_MOST)))
+    question = question.order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, PAGE_MOST)))
     with store.reading() as connection:
         if named is not None:
             question = question.where(JOBS.c.id.in_(named[:NAMED_MOST]))
@@ -167,7 +158,7 @@ def open_submissions(store: Store) -> list[tuple[JobRow, JobSubmitted]]:
     question = (
         select(JOBS, EVENTS.c.body)
         .join(EVENTS, EVENTS.c.seq == JOBS.c.seq)
-        .where(JOBS.c.state.not_in(OVER))
+        .where(JOBS.c.state.not_in(ENDED))
         .order_by(JOBS.c.seq)
     )
     told: list[tuple[JobRow, JobSubmitted]] = []
@@ -196,7 +187,7 @@ def counts(store: Store, team: str | None = None) -> dict[JobState, int]:
     with store.reading() as connection:
         rows = connection.execute(question).all()
     found: dict[str, int] = {row[0]: row[1] for row in rows}
-    return {state: found[state] for state in STATES if state in found}
+    return {state: found[state] for state in JOB_STATES if state in found}
 
 
 def nodes(store: Store) -> list[NodeRow]:

@@ -26,7 +26,6 @@ from tenfold.fleet.image import image_of
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.policies import stretches_from
 from tenfold.journal.read import events_after, last_number, lines_between
-from tenfold.journal.rows import OVER
 from tenfold.journal.snapshots import exported_until, fleet_at, snapshot_row
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, SNAPSHOTS
@@ -40,6 +39,7 @@ from tenfold.model.events import (
     job_of,
     node_of,
 )
+from tenfold.model.job import ENDED
 
 AT_ONCE = 500
 """Numbers in one statement: databases limit how many there may be."""
@@ -197,7 +197,7 @@ def _delete(connection: Connection, last: int, staying: Sequence[int]) -> None:
     newest = connection.execute(select(func.max(CYCLES.c.number))).scalar() or 0
     connection.execute(delete(CYCLES).where(CYCLES.c.after_seq <= last, CYCLES.c.number < newest))
     connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq < last))
-    over = (JOBS.c.state.in_(OVER), JOBS.c.changed_seq <= last)
+    over = (JOBS.c.state.in_(ENDED), JOBS.c.changed_seq <= last)
     names = select(JOBS.c.id).where(*over)
     connection.execute(delete(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(names)))
     connection.execute(delete(JOBS).where(*over))

@@ -1,27 +1,17 @@
 """What read tables tell: jobs, their attempts and nodes, as they stand."""
 
-from typing import Literal
-
 from msgspec import Struct
 
 from tenfold.model.acceptance import Acceptance
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import JobStatus
+from tenfold.model.job import JobState, JobStatus
 from tenfold.model.node import NodeState
 
-JobState = Literal["pending", "starting", "running", "stopping", "succeeded", "failed", "cancelled"]
-"""A job that was preempted or lost is pending again, with its attempts behind it."""
-
-STATES: tuple[JobState, ...] = (
-    *("pending", "starting", "running", "stopping"),
-    *("succeeded", "failed", "cancelled"),
-)
 _FOREMOST: tuple[JobState, ...] = (
     *("running", "starting", "stopping", "pending"),
     *("failed", "cancelled", "succeeded"),
 )
 """The state of an array is the first of these that a member is in."""
-OVER: tuple[JobState, ...] = ("succeeded", "failed", "cancelled")
 
 STATE_OF: dict[JobStatus, JobState] = {
     "completed": "succeeded",

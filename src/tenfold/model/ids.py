@@ -1,6 +1,8 @@
 """Names of things, as distinct types so that a rack is never passed for a node."""
 
-from typing import NewType
+from typing import Annotated, NewType
+
+from msgspec import Meta
 
 SiteId = NewType("SiteId", str)
 PoolId = NewType("PoolId", str)
@@ -13,3 +15,9 @@ TeamId = NewType("TeamId", str)
 JobId = NewType("JobId", str)
 ServiceId = NewType("ServiceId", str)
 AcceleratorId = NewType("AcceleratorId", str)
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+FolderName = Annotated[
+    str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+]
+"""What names of jobs and teams are made of: they become names of folders."""

@@ -16,6 +16,10 @@ from tenfold.model.where import Where
 WHOLE = 1_000
 """Thousandths of a GPU in one GPU: shares are integers."""
 
+JobState = Literal["pending", "starting", "running", "stopping", "succeeded", "failed", "cancelled"]
+"""A job that was preempted or lost is pending again, with its attempts behind it."""
+ENDED: tuple[JobState, ...] = ("succeeded", "failed", "cancelled")
+JOB_STATES: tuple[JobState, ...] = ("pending", "starting", "running", "stopping", *ENDED)
 JobStatus = Literal["completed", "failed", "cancelled", "timeout"]
 StopCause = Literal["preempted", "node-lost", "start-failed", "moved", "idle", "crashed"]
 

@@ -14,12 +14,14 @@ from msgspec.structs import replace
 
 from tenfold.decide.place.looked_at import passed_over
 from tenfold.files.submission import submission_of
+from tenfold.model.api.jobs import Submitted
+from tenfold.model.api.problems import Fault
 from tenfold.model.finding import Finding
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.submission import ARRAY_MOST, Submission
-from tenfold.server.problems import Fault, Problem, faulty
+from tenfold.server.problems import Problem, faulty
 from tenfold.server.tokens import Token
 
 BATCH_MOST = 10_000
@@ -35,21 +37,6 @@ class HandedIn(Struct, frozen=True):
 
     submissions: tuple[Submission, ...]
     is_batch: bool
-
-
-class Submitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job that will not be lost. An array has the name that its members share."""
-
-    id: str
-    name: str
-    team: str
-    state: str
-    count: int = 0
-    """Members of an array."""
-    members: tuple[str, ...] = ()
-    """The first of them by name."""
-    notes: tuple[str, ...] = ()
-    """What was asked for and will not be looked at here; left out where there is nothing."""
 
 
 def handed_in(body: bytes, token: Token) -> HandedIn:
@@ -81,7 +68,7 @@ def digest_of(body: bytes) -> str:
     return hashlib.sha256(told).hexdigest()
 
 
-def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> list[Submitted]:
+def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> tuple[Submitted, ...]:
     """Return what each submission became, from the names of all jobs in order."""
     made: list[Submitted] = []
     names: Iterator[JobId] = iter(jobs)
@@ -102,7 +89,7 @@ def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> list[Su
                 notes=notes,
             )
         )
-    return made
+    return tuple(made)
 
 
 def decoded(body: bytes) -> dict[str, object]:

@@ -7,9 +7,10 @@ be read; what is in the way is said.
 from anyio import CapacityLimiter, move_on_after, to_thread
 from anyio.lowlevel import RunVar
 from litestar import Router, get
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET
 
 from tenfold.journal.store import last_seq
+from tenfold.model.api.fleet import Health
 from tenfold.model.errors import TenfoldError
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND
@@ -23,14 +24,6 @@ ANSWER_S = 3.0
 ASKING_MOST = 2
 """Threads that may wait for a journal that does not answer: probes come every few seconds."""
 _ASKING: RunVar[CapacityLimiter] = RunVar("tenfold-readiness")
-
-
-class Health(Struct, frozen=True, kw_only=True):
-    """One word, and what is odd though work is taken."""
-
-    status: str
-    clock_ahead_s: float | UnsetType = UNSET
-    """How far times of events are ahead of the machine's clock, where that is a second or more."""
 
 
 @get("/healthz", opt=needs(None), sync_to_thread=False, operation_id="alive", security=[])

@@ -21,8 +21,8 @@ from prometheus_client.registry import Collector
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.read import counts
-from tenfold.journal.rows import STATES
 from tenfold.journal.store import Store
+from tenfold.model.job import JOB_STATES
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND
 from tenfold.server.access import needs
@@ -166,7 +166,7 @@ class _Standing(Collector):
         """Read what is so now."""
         told = counts(self._store)
         jobs = GaugeMetricFamily("tenfold_jobs", "Jobs by state.", labels=("state",))
-        for state in STATES:
+        for state in JOB_STATES:
             jobs.add_metric((state,), told.get(state, 0))
         yield jobs
         depth = told.get("pending", 0)

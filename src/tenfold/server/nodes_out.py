@@ -3,23 +3,15 @@
 The reason names the jobs, and below `operator` another team's jobs are not there.
 """
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.trouble import KEEPS_FAILING
 from tenfold.journal.rows import NodeRow
+from tenfold.model.api.nodes import NodeOut
 from tenfold.server.tokens import Token
 
 PLAINLY = "jobs keep failing there and not on others of its pool"
-
-
-class NodeOut(Struct, frozen=True, kw_only=True):
-    """A node that is out of use, and why."""
-
-    id: str
-    code: str
-    sentence: str
 
 
 def nodes_out(fleet: Fleet, token: Token) -> tuple[NodeOut, ...]:

@@ -16,11 +16,12 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 from tenfold import __version__
 from tenfold.files.submission import SubmissionRow
+from tenfold.model.api.nodes import MarkNodes
+from tenfold.model.api.problems import ProblemBody
+from tenfold.model.api.tokens import CreateToken
 from tenfold.server.access import needs
 from tenfold.server.handed_in import BATCH_MOST
-from tenfold.server.problems import MEDIA_TYPE, ProblemBody
-from tenfold.server.routes_nodes import NodesRow
-from tenfold.server.routes_tokens import TokenRow
+from tenfold.server.problems import MEDIA_TYPE
 from tenfold.server.tokens import Role
 
 Schema = dict[str, Any]
@@ -59,7 +60,7 @@ def config() -> OpenAPIConfig:
 def described(schema: Schema) -> Schema:
     """Return a description with the bodies of requests and the form of errors."""
     (job, nodes, token, problem), parts = msgspec.json.schema_components(
-        (SubmissionRow, NodesRow, TokenRow, ProblemBody), ref_template=_REF
+        (SubmissionRow, MarkNodes, CreateToken, ProblemBody), ref_template=_REF
     )
     batch = {
         "type": "object",

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
-from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 
+from tenfold.model.api.problems import Fault, ProblemBody
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
 from tenfold.model.finding import Finding
 from tenfold.model.reason import Reason
@@ -73,29 +73,6 @@ _HINTS = {
 }
 _PATH = re.compile(r"[`'\"][^`'\"]*/[^`'\"]*[`'\"]")
 _LOG = logging.getLogger("tenfold.server")
-
-
-class Fault(Struct, frozen=True, kw_only=True):
-    """One thing wrong in what was sent."""
-
-    field: str
-    code: str
-    message: str
-    hint: str = ""
-
-
-class ProblemBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an error looks like to the client."""
-
-    type: str
-    title: str
-    status: int
-    code: str
-    detail: str
-    hint: str = ""
-    field: str = ""
-    errors: tuple[Fault, ...] = ()
-    errors_left_out: int = 0
 
 
 class Problem(Exception):

@@ -7,13 +7,14 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from tenfold.journal.rows import OVER, JobStory
+from tenfold.journal.rows import JobStory
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS
 from tenfold.live.executor import MemberLog
 from tenfold.live.local.attempt_folder import Home
 from tenfold.live.local.pruning import Kept, Pruned, prune
 from tenfold.model.errors import TenfoldError
+from tenfold.model.job import ENDED
 from tenfold.model.reason import Reason
 from tenfold.server.beside import Beside
 from tenfold.server.problems import Problem
@@ -44,7 +45,7 @@ class Pruning(Beside):
         return pruned
 
     def _not_over(self) -> frozenset[str]:
-        question = select(JOBS.c.id).where(JOBS.c.state.not_in(OVER))
+        question = select(JOBS.c.id).where(JOBS.c.state.not_in(ENDED))
         with self._store.reading() as connection:
             return frozenset(connection.execute(question).scalars())
 

@@ -4,15 +4,14 @@ The submission is read as if it were meant, and the real policy is asked over a 
 fleet in which it waits. So a dry run and the real thing cannot come to differ.
 """
 
-from typing import Any
-
 from anyio import to_thread
 from litestar import Router, post
-from msgspec import Struct
 
 from tenfold.decide.place.looked_at import passed_over
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.journal.store import last_seq
+from tenfold.model.api import jobs
+from tenfold.model.api.jobs import CouldHold, DryRun
 from tenfold.model.job import Shape
 from tenfold.model.reason import Reason
 from tenfold.server.access import Asked, needs
@@ -25,43 +24,11 @@ from tenfold.server.problems import Problem
 from tenfold.server.routes_jobs import read_body
 from tenfold.server.routes_why import Forecast, Seek, plain_why
 from tenfold.server.tokens import Role, Token
-from tenfold.server.told import EtaTold, ReasonTold, eta_told, iso
-from tenfold.study.why import Waits
+from tenfold.server.told import eta_told, iso
 from tenfold.study.why_remedies import Sought
 
 NODES_SHOWN_MOST = 100
 """Nodes that are named; the others are counted."""
-
-
-class CouldHold(Struct, frozen=True, kw_only=True):
-    """Nodes of the kinds that could hold the job, or a member of its gang, if they were free."""
-
-    count: int = 0
-    nodes: tuple[str, ...] = ()
-    """The first of them by name."""
-
-
-class DryRun(Struct, frozen=True, kw_only=True):
-    """What would become of a submission; of an array, of its first member."""
-
-    name: str
-    team: str
-    count: int
-    """Members of an array; 0 for one job."""
-    outcome: Waits
-    """Whether it `starts` at once, `waits`, or will `never` start."""
-    at: str | None
-    nodes: tuple[str, ...]
-    """Where it would start, if it would start at once."""
-    could_hold: CouldHold
-    reason: ReasonTold
-    why: dict[str, Any]
-    """Room, holders, standing and remedies, as `why` tells them of a job that waits."""
-    eta: EtaTold | None
-    is_brief: bool
-    """Whether the queue was too long to try remedies or to forecast."""
-    notes: tuple[str, ...] = ()
-    """What is asked for and would not be looked at here."""
 
 
 @post("/jobs/dry-run", opt=needs(Role.member), status_code=200, operation_id="dryRunJob")
@@ -98,7 +65,7 @@ def _tried(control: Control, token: Token, asked: HandedIn, seek: Sought, eta: b
         at=iso(moment.at_ms),
         nodes=tuple(slot.node for slot in found.why.slots),
         could_hold=could_hold,
-        reason=ReasonTold(code=reason.code, sentence=reason.sentence),
+        reason=jobs.Reason(code=reason.code, sentence=reason.sentence),
         why=plain_why(found, moment, token),
         eta=eta_told(found.eta),
         is_brief=found.is_brief,

@@ -1,36 +1,21 @@
 """The fleet in a few figures, and who is asking."""
 
 from litestar import Router, get
-from msgspec import Struct
 
 from tenfold.journal import read
+from tenfold.model.api.fleet import FleetNow, Idle
+from tenfold.model.api.tokens import Token
 from tenfold.model.units import Millis
 from tenfold.server.access import Asked, needs, team_seen
 from tenfold.server.control import Given
 from tenfold.server.metrics import gpus_by_state
 from tenfold.server.tokens import Role
-from tenfold.server.told import TokenTold, iso, token_told
-from tenfold.server.used import IdleTold, idle_told
-
-
-class FleetTold(Struct, frozen=True, kw_only=True):
-    """What there is and what it does."""
-
-    at: str | None
-    nodes: dict[str, int]
-    """By state."""
-    gpus: dict[str, int]
-    """By state: held, free, cordoned, down."""
-    accelerators: dict[str, int]
-    """GPUs by type, whatever their state."""
-    jobs: dict[str, int]
-    """By state; below `operator`, those of one's own team."""
-    event: int
-    """The last event that is counted in."""
+from tenfold.server.told import iso, token_told
+from tenfold.server.used import idle_told
 
 
 @get("/fleet", opt=needs(Role.viewer), sync_to_thread=True, operation_id="showFleet")
-def show_fleet(request: Asked, control: Given) -> FleetTold:
+def show_fleet(request: Asked, control: Given) -> FleetNow:
     """Show nodes, GPUs and jobs by state."""
     moment = control.follower.moment()
     fleet = moment.fleet
@@ -41,7 +26,7 @@ def show_fleet(request: Asked, control: Given) -> FleetTold:
     for node in fleet.nodes.values():
         types[node.accelerator] = types.get(node.accelerator, 0) + node.gpus
     jobs = read.counts(control.store, team_seen(request.user, None))
-    return FleetTold(
+    return FleetNow(
         at=iso(moment.at_ms),
         nodes=nodes,
         gpus=gpus_by_state(fleet),
@@ -52,7 +37,7 @@ def show_fleet(request: Asked, control: Given) -> FleetTold:
 
 
 @get("/fleet/idle", opt=needs(Role.viewer), sync_to_thread=True, operation_id="showIdle")
-def show_idle(request: Asked, control: Given) -> IdleTold:
+def show_idle(request: Asked, control: Given) -> Idle:
     """Show who holds GPUs and does not use them; below `operator`, one's own team."""
     moment = control.follower.moment()
     team = team_seen(request.user, None)
@@ -60,7 +45,7 @@ def show_idle(request: Asked, control: Given) -> IdleTold:
 
 
 @get("/whoami", opt=needs(Role.viewer), sync_to_thread=False, operation_id="whoAmI")
-def who_am_i(request: Asked) -> TokenTold:
+def who_am_i(request: Asked) -> Token:
     """Say whose token this is, and what it may do."""
     return token_told(request.user)
 

@@ -6,12 +6,13 @@ from typing import Annotated
 from anyio import to_thread
 from litestar import Response, Router, delete, get, post
 from litestar.params import FromPath, QueryParameter
-from msgspec import Struct
 
 from tenfold.journal import arrays, read
-from tenfold.journal.rows import ArrayStory, JobState, JobStory
+from tenfold.journal.rows import ArrayStory, JobStory
 from tenfold.live.inbox import Cancel, Submit
+from tenfold.model.api.jobs import PAGE_MOST, Batch, Job, JobPage, Submitted, Taken
 from tenfold.model.ids import JobId
+from tenfold.model.job import JobState
 from tenfold.model.reason import Reason
 from tenfold.model.submission import SubmitKey
 from tenfold.server.access import Asked, needs, sees, team_seen
@@ -19,12 +20,12 @@ from tenfold.server.asked import ask, check_writable
 from tenfold.server.comes_after import comes_after, with_after
 from tenfold.server.control import Control, Given
 from tenfold.server.dropped import with_dropped
-from tenfold.server.handed_in import HandedIn, Submitted, handed_in, submitted
+from tenfold.server.handed_in import HandedIn, handed_in, submitted
 from tenfold.server.job_traces import traced
 from tenfold.server.keyed import Key, answer_before, key_of
 from tenfold.server.problems import Problem, no_such_job
 from tenfold.server.tokens import Role, Token
-from tenfold.server.told import JobTold, array_told, job_told
+from tenfold.server.told import array_told, job_told
 from tenfold.server.used import with_use
 
 SEQ_MOST = 2**63 - 1
@@ -38,32 +39,9 @@ Since = Annotated[
 ]
 OfArray = Annotated[str | None, QueryParameter(max_length=120, description="Its members alone.")]
 InState = Annotated[JobState | None, QueryParameter(name="state")]
-Limit = Annotated[int, QueryParameter(ge=1, le=read.JOBS_MOST, description="Jobs in a page.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MOST, description="Jobs in a page.")]
 Idle = Annotated[bool, QueryParameter(description="Jobs that idle alone.")]
 Forecast = Annotated[bool, QueryParameter(description="Say when it will start; may take seconds.")]
-
-
-class JobsTold(Struct, frozen=True, kw_only=True):
-    """A page of jobs, the newest first."""
-
-    jobs: list[JobTold]
-    next: int | None
-    """What to give as `before` for the page that follows; null at the end."""
-
-
-class Batch(Struct, frozen=True, kw_only=True):
-    """What became of several submissions, in their order."""
-
-    jobs: list[Submitted]
-
-
-class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request about a job that the loop has taken."""
-
-    id: str
-    state: str
-    count: int = 0
-    """Members of an array that it was about; left out for one job."""
 
 
 @post("/jobs", opt=needs(Role.member), status_code=201, operation_id="submitJobs")
@@ -114,11 +92,11 @@ def list_jobs(
     before: Before = None,
     limit: Limit = 100,
     idle: Idle = False,
-) -> JobsTold:
+) -> JobPage:
     """List jobs, the newest first; below `operator`, those of one's own team."""
     seen = team_seen(request.user, team)
     if team not in (None, seen) or "\0" in f"{team}{array}":
-        return JobsTold(jobs=[], next=None)
+        return JobPage(jobs=(), next=None)
     now = control.follower.moment() if idle else None
     named = None if now is None else tuple(now.fleet.idle)
     rows = read.jobs(
@@ -132,17 +110,15 @@ def list_jobs(
     attempts = read.attempts_of(control.store, [row.id for row in rows if row.attempts])
     waits = any(row.state == "pending" for row in rows)
     moment = control.follower.moment() if waits else None
-    told = [
+    told = tuple(
         with_use(job_told(row, attempts.get(row.id, ()), request.user, moment), row, control.usage)
         for row in rows
-    ]
-    return JobsTold(jobs=told, next=rows[-1].seq if len(rows) == limit else None)
+    )
+    return JobPage(jobs=told, next=rows[-1].seq if len(rows) == limit else None)
 
 
 @get("/jobs/{job_id:str}", opt=needs(Role.viewer), sync_to_thread=True, operation_id="showJob")
-def show_job(
-    request: Asked, control: Given, job_id: FromPath[str], eta: Forecast = False
-) -> JobTold:
+def show_job(request: Asked, control: Given, job_id: FromPath[str], eta: Forecast = False) -> Job:
     """Show one job with its attempts, or an array in a summary."""
     whole = array_of(control, request.user, job_id)
     if whole is not None:

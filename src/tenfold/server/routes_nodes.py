@@ -4,16 +4,22 @@ One node is named in the path; several in the body of one request, which is done
 or to none and stands in the journal in one piece.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from litestar import Router, get, post
 from litestar.params import FromPath, QueryParameter
-from msgspec import Meta, Struct
 
-from tenfold.files.fleet_rows import Name, Row
 from tenfold.files.rows import read_row
 from tenfold.journal import read
 from tenfold.live.inbox import Accept, Examine, Mark, Together
+from tenfold.model.api.nodes import (
+    CAUSE_MOST,
+    Marked,
+    MarkNodes,
+    Nodes,
+    NodesMarked,
+    NodeVerb,
+)
 from tenfold.model.finding import Finding
 from tenfold.model.ids import NodeId
 from tenfold.server.access import Asked, needs
@@ -23,11 +29,9 @@ from tenfold.server.handed_in import decoded
 from tenfold.server.nodes_out import plain_node
 from tenfold.server.problems import faulty
 from tenfold.server.tokens import Role
-from tenfold.server.told import NodeTold, node_told
+from tenfold.server.told import node_told
 
-NODES_MOST = 100_000
-Verb = Literal["cordon", "uncordon", "fail", "test", "accept"]
-STANDS: dict[Verb, str] = {
+STANDS: dict[NodeVerb, str] = {
     "cordon": "cordoned",
     "uncordon": "up",
     "fail": "down",
@@ -35,41 +39,14 @@ STANDS: dict[Verb, str] = {
     "accept": "accepted",
 }
 """How a node stands after each."""
-Cause = Annotated[str, QueryParameter(max_length=200, description="Why, for the record.")]
-
-
-class NodesTold(Struct, frozen=True, kw_only=True):
-    """Every node that ever joined."""
-
-    nodes: list[NodeTold]
-
-
-class Marked(Struct, frozen=True, kw_only=True):
-    """How a node stands after what was asked."""
-
-    id: str
-    state: str
-
-
-class NodesMarked(Struct, frozen=True, kw_only=True):
-    """How several nodes stand after what was asked of all of them."""
-
-    nodes: list[Marked]
-
-
-class NodesRow(Row, frozen=True, kw_only=True):
-    """What is asked of several nodes."""
-
-    nodes: Annotated[list[Name], Meta(min_length=1, max_length=NODES_MOST)]
-    verb: Verb
-    cause: Annotated[str, Meta(max_length=200)] = ""
+Cause = Annotated[str, QueryParameter(max_length=CAUSE_MOST, description="Why, for the record.")]
 
 
 @get("/nodes", opt=needs(Role.viewer), sync_to_thread=True, operation_id="listNodes")
-def list_nodes(request: Asked, control: Given) -> NodesTold:
+def list_nodes(request: Asked, control: Given) -> Nodes:
     """List the nodes of the fleet."""
     rows = (plain_node(row, request.user) for row in read.nodes(control.store))
-    return NodesTold(nodes=[node_told(row) for row in rows])
+    return Nodes(nodes=tuple(node_told(row) for row in rows))
 
 
 @post("/nodes", opt=needs(Role.operator), status_code=200, operation_id="markNodes")
@@ -79,14 +56,14 @@ async def mark_nodes(request: Asked, control: Given) -> NodesMarked:
     Verbs: `cordon`, `uncordon`, `fail`, `test`, `accept`; the first and third with a `cause`.
     """
     findings: list[Finding] = []
-    row = read_row(NodesRow, decoded(await request.body()), (), findings)
+    row = read_row(MarkNodes, decoded(await request.body()), (), findings)
     if row is None or findings:
         raise faulty(findings, "the request")
     names = list(dict.fromkeys(row.nodes))
     made = tuple(wish(row.verb, name, request.user.name, row.cause) for name in names)
     check_writable(control.trouble())
     await ask(control.inbox, Together(made), control.wait_s)
-    return NodesMarked(nodes=[Marked(id=name, state=STANDS[row.verb]) for name in names])
+    return NodesMarked(nodes=tuple(Marked(id=name, state=STANDS[row.verb]) for name in names))
 
 
 @post(
@@ -143,7 +120,7 @@ async def accept(request: Asked, control: Given, node_id: FromPath[str]) -> Mark
     return await _one(control, "accept", node_id, request.user.name)
 
 
-def wish(verb: Verb, node: str, by: str, cause: str = "") -> Mark | Examine | Accept:
+def wish(verb: NodeVerb, node: str, by: str, cause: str = "") -> Mark | Examine | Accept:
     """Return what the loop is asked to do to one node."""
     if verb == "test":
         return Examine(NodeId(node))
@@ -155,7 +132,7 @@ def wish(verb: Verb, node: str, by: str, cause: str = "") -> Mark | Examine | Ac
     return Mark(NodeId(node), STANDS[verb], said)
 
 
-async def _one(control: Control, verb: Verb, node_id: str, by: str, cause: str = "") -> Marked:
+async def _one(control: Control, verb: NodeVerb, node_id: str, by: str, cause: str = "") -> Marked:
     check_writable(control.trouble())
     await ask(control.inbox, wish(verb, node_id, by, cause), control.wait_s)
     return Marked(id=node_id, state=STANDS[verb])

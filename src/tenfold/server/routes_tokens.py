@@ -1,52 +1,26 @@
 """Tokens over HTTP, for admins: make one, list them, end one."""
 
-from typing import Annotated
-
 from anyio import to_thread
 from litestar import Router, delete, get, post
 from litestar.params import FromPath
-from msgspec import Meta, Struct
 
-from tenfold.files.fleet_rows import Row
 from tenfold.files.rows import read_row
-from tenfold.files.submission import Plain
+from tenfold.model.api.tokens import CreateToken, NewToken, Token, Tokens
 from tenfold.model.finding import Finding
 from tenfold.model.reason import Reason
 from tenfold.server.access import Asked, needs
 from tenfold.server.control import Given
 from tenfold.server.handed_in import decoded
 from tenfold.server.problems import Problem, faulty
-from tenfold.server.tokens import DAYS, DAYS_MOST, Role
-from tenfold.server.told import TokenTold, token_told
-
-
-class TokenRow(Row, frozen=True, kw_only=True):
-    """What a token is to be."""
-
-    name: Plain
-    team: Plain
-    role: Annotated[str, Meta(pattern="^(viewer|member|operator|admin)$")] = "member"
-    days: Annotated[float, Meta(gt=0, le=DAYS_MOST)] = DAYS
-
-
-class NewToken(Struct, frozen=True, kw_only=True):
-    """A token, the one time that it is shown."""
-
-    token: str
-    record: TokenTold
-
-
-class TokensTold(Struct, frozen=True, kw_only=True):
-    """Every token, the oldest first."""
-
-    tokens: list[TokenTold]
+from tenfold.server.tokens import Role
+from tenfold.server.told import token_told
 
 
 @post("/tokens", opt=needs(Role.admin), status_code=201, operation_id="createToken")
 async def create_token(request: Asked, control: Given) -> NewToken:
     """Make a token for somebody; it is shown now and never again."""
     findings: list[Finding] = []
-    row = read_row(TokenRow, decoded(await request.body()), (), findings)
+    row = read_row(CreateToken, decoded(await request.body()), (), findings)
     if row is None or findings:
         raise faulty(findings, "the token")
 
@@ -60,9 +34,9 @@ async def create_token(request: Asked, control: Given) -> NewToken:
 
 
 @get("/tokens", opt=needs(Role.admin), sync_to_thread=True, operation_id="listTokens")
-def list_tokens(control: Given) -> TokensTold:
+def list_tokens(control: Given) -> Tokens:
     """List the tokens, those that are over as well."""
-    return TokensTold(tokens=[token_told(token) for token in control.tokens.all()])
+    return Tokens(tokens=tuple(token_told(token) for token in control.tokens.all()))
 
 
 @delete(
@@ -72,7 +46,7 @@ def list_tokens(control: Given) -> TokensTold:
     sync_to_thread=True,
     operation_id="revokeToken",
 )
-def revoke_token(control: Given, token_id: FromPath[str]) -> TokenTold:
+def revoke_token(control: Given, token_id: FromPath[str]) -> Token:
     """End a token now."""
     token = control.tokens.revoke(token_id) if "\0" not in token_id else None
     if token is None:

@@ -5,36 +5,20 @@ from typing import Annotated, Any, cast
 import msgspec
 from litestar import Router, get
 from litestar.params import FromPath, QueryParameter
-from msgspec import Struct
 
+from tenfold.model.api.jobs import Why
 from tenfold.server.access import Asked, needs
 from tenfold.server.control import Given
 from tenfold.server.follower import Followed, Moment
 from tenfold.server.masked import masked
-from tenfold.server.nodes_out import NodeOut, nodes_out
+from tenfold.server.nodes_out import nodes_out
 from tenfold.server.routes_jobs import job_of
 from tenfold.server.tokens import Role, Token
-from tenfold.server.told import EtaTold, ReasonTold, eta_told, iso, job_told
+from tenfold.server.told import eta_told, iso, job_told
 from tenfold.study.why_remedies import Sought
 
 Seek = Annotated[Sought, QueryParameter(description="Which remedies are tried: each takes time.")]
 Forecast = Annotated[bool, QueryParameter(description="Say when it will start; may take seconds.")]
-
-
-class WhyTold(Struct, frozen=True, kw_only=True):
-    """Why a job stands where it stands; of one that waits, what would let it start."""
-
-    id: str
-    state: str
-    at: str | None
-    reason: ReasonTold
-    why: dict[str, Any] | None
-    """Room, holders, standing and remedies of a job that waits."""
-    eta: EtaTold | None
-    is_brief: bool
-    """Whether the queue was too long to try remedies or to forecast."""
-    nodes_out: tuple[NodeOut, ...] = ()
-    """Nodes that a job that waits cannot have because jobs kept failing there."""
 
 
 @get("/jobs/{job_id:str}/why", opt=needs(Role.viewer), sync_to_thread=True, operation_id="whyJob")
@@ -44,7 +28,7 @@ def why_job(
     job_id: FromPath[str],
     seek: Seek = "cheapest",
     eta: Forecast = False,
-) -> WhyTold:
+) -> Why:
     """Say why a job waits, and the cheapest change that would let it start now."""
     story = job_of(control, request.user, job_id)
     moment = control.follower.moment(story.job.changed_seq)
@@ -53,7 +37,7 @@ def why_job(
     if story.job.state == "pending":
         with control.gate.entered():
             found = moment.why(job_id, seek, with_eta=eta)
-    return WhyTold(
+    return Why(
         id=job_id,
         state=told.state,
         at=iso(moment.at_ms),

@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.journal.store import Store
 from tenfold.journal.tables import TOKENS
+from tenfold.model.api.tokens import DAYS
 from tenfold.model.units import DAY, SECOND
 
 PREFIX = "tf_"
@@ -28,9 +29,6 @@ NOTE_S = 0.25
 """How long a request waits for the note that its token was used."""
 KEPT_MS = 5 * SECOND
 KEPT_MOST = 10_000
-DAYS = 90
-"""How long a token lasts that does not say."""
-DAYS_MOST = 3_650
 
 
 class Role(IntEnum):

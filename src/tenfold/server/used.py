@@ -3,57 +3,25 @@
 Figures are kept in memory and gone with the control plane; that a job idles is a fact.
 """
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.rows import JobRow
 from tenfold.live.usage import Usage
+from tenfold.model.api.fleet import Idle, IdleJob, IdleTeam
+from tenfold.model.api.jobs import Job, Use
 from tenfold.model.job import WHOLE, Run
 from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, Millis
 from tenfold.model.usage import JobUse, Measure
-from tenfold.server.told import JobTold, UseTold, iso
+from tenfold.server.told import iso
 
 JOBS_MOST = 1_000
 """Jobs that a report names; all are counted."""
 _PLAIN = Terms()
 
 
-class IdleJob(Struct, frozen=True, kw_only=True):
-    """One job that idles."""
-
-    id: str
-    team: str
-    kind: str
-    gpus: float
-    idle_since: str | None
-    gpu_hours_lost: float
-    use: UseTold | None
-
-
-class IdleTeam(Struct, frozen=True, kw_only=True):
-    """What the jobs of one team hold for nothing."""
-
-    team: str
-    jobs: int
-    gpus: float
-    gpu_hours_lost: float
-
-
-class IdleTold(Struct, frozen=True, kw_only=True):
-    """Who idles now; hours are lost since each began to."""
-
-    at: str | None
-    gpus: float
-    gpu_hours_lost: float
-    teams: list[IdleTeam]
-    """Those that lose most come first."""
-    jobs: list[IdleJob]
-    """Likewise, and 1,000 of them at most."""
-
-
-def with_use(told: JobTold, row: JobRow, usage: Usage) -> JobTold:
+def with_use(told: Job, row: JobRow, usage: Usage) -> Job:
     """Return a job that runs with what it uses; another as it is."""
     if row.state not in ("running", "stopping"):
         return told
@@ -65,16 +33,16 @@ def with_use(told: JobTold, row: JobRow, usage: Usage) -> JobTold:
     return told if since_ms is None or is_old else replace(told, idle_since=iso(since_ms))
 
 
-def use_told(use: JobUse) -> UseTold:
+def use_told(use: JobUse) -> Use:
     """Return figures of one look."""
     measure: Measure = use.measure
     memory = use.memory_used_bytes if measure == "gpu" else None
-    return UseTold(
+    return Use(
         at=iso(use.at_ms), measure=measure, share=use.use_milli / 1_000, gpu_memory_bytes=memory
     )
 
 
-def idle_told(fleet: Fleet, usage: Usage, at_ms: Millis, team: str | None) -> IdleTold:
+def idle_told(fleet: Fleet, usage: Usage, at_ms: Millis, team: str | None) -> Idle:
     """Return who idles, of one team or of all."""
     found = [
         _idle_job(fleet.running[job_id], since_ms, at_ms, usage)
@@ -89,12 +57,12 @@ def idle_told(fleet: Fleet, usage: Usage, at_ms: Millis, team: str | None) -> Id
         IdleTeam(team=name, jobs=len(jobs), gpus=_gpus(jobs), gpu_hours_lost=_hours(jobs))
         for name, jobs in teams.items()
     ]
-    return IdleTold(
+    return Idle(
         at=iso(at_ms),
         gpus=_gpus(found),
         gpu_hours_lost=_hours(found),
-        teams=sorted(summed, key=lambda one: -one.gpu_hours_lost),
-        jobs=found[:JOBS_MOST],
+        teams=tuple(sorted(summed, key=lambda one: -one.gpu_hours_lost)),
+        jobs=tuple(found[:JOBS_MOST]),
     )
 
 

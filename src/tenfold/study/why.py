@@ -6,7 +6,6 @@ accordingly; seek none where only the reason is wanted, and every one only where
 """
 
 from collections.abc import Callable
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +18,7 @@ from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import Obstacle, obstacle_of
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
+from tenfold.model.api.jobs import Outcome
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import Job, Promise, Slot
@@ -29,8 +29,6 @@ from tenfold.study.why_holders import holders_in
 from tenfold.study.why_remedies import Remedy, Sought, cheapest_of, remedies
 from tenfold.study.why_trial import Trials
 
-Waits = Literal["starts", "waits", "never"]
-
 
 class Why(Struct, frozen=True, kw_only=True):
     """The whole answer about one waiting job."""
@@ -38,7 +36,7 @@ class Why(Struct, frozen=True, kw_only=True):
     job_id: JobId
     team: TeamId
     at_ms: Millis
-    state: Waits
+    state: Outcome
     """Whether it starts in this very cycle, waits, or will be refused."""
     reason: Reason
     """The first constraint in its way."""
@@ -141,7 +139,7 @@ def eta_for(
     return replace(found, p50_ms=bound_ms, p90_ms=max(found.p90_ms, bound_ms))
 
 
-def _state(blocked: Blocked, settled: Settled, job: Job) -> Waits:
+def _state(blocked: Blocked, settled: Settled, job: Job) -> Outcome:
     if blocked.slots:
         return "starts"
     return "never" if settled.is_refused(job) else "waits"

@@ -13,13 +13,13 @@ from tenfold.live.executor import MemberLog
 from tenfold.live.local.attempt_folder import Home
 from tenfold.live.local.ending import the_end
 from tenfold.live.local.logs import LogWriter
+from tenfold.model.api.jobs import Attempt, Job, Reason
 from tenfold.model.events import JobCancelled, JobEnded, JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
 from tenfold.server.dropped import with_dropped
 from tenfold.server.endings import exit_words
 from tenfold.server.home import LocalLogs
-from tenfold.server.told import AttemptTold, JobTold, ReasonTold
 from tenfold.testing.builders import job
 from unit.server.plain_executor import Hands
 from unit.server.waiting import job_when
@@ -87,12 +87,10 @@ def attempts(folder: Path, *, ended: bool) -> LocalLogs:
     return LocalLogs(folder)
 
 
-def told(number: int = 1) -> JobTold:
-    one = AttemptTold(
-        number=number, started_at="x", ended_at=None, nodes=(), exit_code=None, reason=""
-    )
-    reason = ReasonTold(code="running", sentence="it runs")
-    return JobTold(
+def told(number: int = 1) -> Job:
+    one = Attempt(number=number, started_at="x", ended_at=None, nodes=(), exit_code=None, reason="")
+    reason = Reason(code="running", sentence="it runs")
+    return Job(
         id="loud-1", name="loud", team="red", state="running", attempts=(one,), reason=reason
     )
 

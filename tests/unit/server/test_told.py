@@ -1,11 +1,11 @@
 """Jobs as they are told: a start that was promised is said without being asked for."""
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.journal.rows import JobRow, JobState
+from tenfold.journal.rows import JobRow
 from tenfold.model.actions import PromiseStart
 from tenfold.model.events import ActionOrdered, JobSubmitted, NodeJoined
 from tenfold.model.ids import JobId
-from tenfold.model.job import Slot
+from tenfold.model.job import JobState, Slot
 from tenfold.model.policy import Policy
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.follower import Moment

@@ -1,0 +1,51 @@
+"""Tokens: make one, list them, revoke one."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from tenfold.model.ids import FolderName
+
+RoleName = Literal["viewer", "member", "operator", "admin"]
+"""Each role may do all that those before it may."""
+DAYS = 90
+"""How long a token lasts that does not say."""
+DAYS_MOST = 3_650
+
+
+class CreateToken(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """What a token is to be."""
+
+    name: FolderName
+    team: FolderName
+    role: RoleName = "member"
+    days: Annotated[float, Meta(gt=0, le=DAYS_MOST)] = DAYS
+
+
+class Token(Struct, frozen=True, kw_only=True):
+    """A token without its secret."""
+
+    id: str
+    name: str
+    team: str
+    role: str
+    created_at: str | None
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_on: str | None
+    """The day, in UTC."""
+
+
+class NewToken(Struct, frozen=True, kw_only=True):
+    """A token, the one time that it is shown."""
+
+    token: str
+    record: Token
+
+
+class Tokens(Struct, frozen=True, kw_only=True):
+    """Every token, the oldest first."""
+
+    tokens: tuple[Token, ...]
