@@ -17,6 +17,8 @@ from typing import Any
 import httpx
 
 from tenfold.client import calls
+from tenfold.model.api.fleet import FleetNow
+from tenfold.model.api.jobs import Job, JobPage, Submitted
 
 PERIOD_S = 1.0
 SEED = 3
@@ -27,10 +29,12 @@ KINDS = {"show": 50, "page": 20, "submit": 20, "fleet": 10}
 
 def call_of(kind: str, job_id: str) -> calls.Call[Any]:
     if kind == "show":
-        return calls.show(job_id, eta=False)
+        return calls.get(f"/jobs/{job_id}", Job)
     if kind == "page":
-        return calls.page(team=None, state=None, before=None, limit=100)
-    return calls.submit(JOB) if kind == "submit" else calls.fleet()
+        return calls.get("/jobs", JobPage, limit=100)
+    if kind == "submit":
+        return calls.post("/jobs", Submitted, JOB, calls.new_key())
+    return calls.get("/fleet", FleetNow)
 
 
 class Crowd:

@@ -311,6 +311,46 @@ def test_a_log_of_a_job_that_never_began_is_empty(client_of: Any):
     assert list(client_of(stub, URL, "t").logs("a-1", follow=True)) == []
 
 
+class Watched(httpx.ByteStream):
+    """A stream that knows whether it was closed."""
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_stream_that_is_left_early_is_closed(monkeypatch: pytest.MonkeyPatch):
+    written = Watched(b"id: 1\nevent: JobStarted\ndata: {}\n\n")
+    attempt = {**ATTEMPT, "number": 1, "started_at": "2026-01-01T00:00:00Z"}
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith(("/events", "/logs")):
+            return httpx.Response(200, stream=written)
+        return httpx.Response(200, json={**JOB, "state": "running", "attempts": [attempt]})
+
+    transport = httpx.MockTransport(answers)
+    monkeypatch.setattr(connections, "connection", lambda *_: httpx.Client(transport=transport))
+    client = tenfold.Client(URL, "t")
+    for pieces in (client.events(after=0), client.logs("a-1", follow=True)):
+        written.is_closed = False
+        next(pieces)
+        assert not written.is_closed
+        pieces.close()
+        assert written.is_closed
+
+
+def test_the_plain_client_may_be_used_in_an_event_loop(monkeypatch: pytest.MonkeyPatch):
+    transport = httpx.MockTransport(Stub(job("running")))
+    monkeypatch.setattr(connections, "connection", lambda *_: httpx.Client(transport=transport))
+
+    async def in_a_notebook() -> str:
+        with tenfold.Client(URL, "t") as client:
+            return client.job("a-1").state
+
+    assert asyncio.run(in_a_notebook()) == "running"
+
+
 def test_both_clients_have_the_same_calls():
     def calls(kind: type) -> dict[str, list[str]]:
         members = inspect.getmembers(kind, inspect.isfunction)

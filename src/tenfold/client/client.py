@@ -1,47 +1,81 @@
-"""`tenfold.Client`: hand in jobs, look at them and wait for them, from Python."""
+"""`tenfold.Client`: submit jobs, look at them and wait for them, from Python.
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from math import inf
-from pathlib import Path
-from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+Every call is that of the async client, run to its end at once: over a transport that blocks, a
+coroutine never suspends, and needs no event loop.
+"""
 
-from tenfold.client import calls
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, overload
+
+from tenfold.client.operations import Operations
 from tenfold.client.place import find_place
-from tenfold.client.problems import problem_of, silent
-from tenfold.client.streams import EventReader, LogFollower
-from tenfold.client.tries import Patience, Seat, Tries, looks
-from tenfold.client.words import log_broke_off, not_over
-from tenfold.model.api.fleet import FleetNow, Idle, JournalEvent
-from tenfold.model.api.jobs import PAGE_MOST, DryRun, Job, JobPage, Submitted, Taken, Why
-from tenfold.model.api.nodes import Marked, Node, NodeVerb
-from tenfold.model.api.tokens import NewToken, RoleName, Token
-from tenfold.model.errors import TenfoldError, Unreachable
-from tenfold.model.job import JobState
+from tenfold.client.tries import TIMEOUT_S, Seat
 
-if TYPE_CHECKING:
-    import httpx
-
-TIMEOUT_S = 60.0
-"""How long an answer may take; the control plane itself gives up after half of it."""
+Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
 
 
-class Client:
+class _Connection:
+    """What the calls below are run over."""
+
+    def __init__(
+        self, url: str | None = None, token: str | None = None, *, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        from tenfold.client.connections import BlockingTransport  # noqa: PLC0415
+
+        seat = Seat(find_place(url, token))
+        self.operations = Operations(seat, BlockingTransport(seat.place, timeout_s))
+
+
+def _run(work: Awaitable[Answer]) -> Answer:
+    """Return what a coroutine returns that never suspends."""
+    try:
+        next(work.__await__())
+    except StopIteration as end:
+        answer: Answer = end.value
+        return answer
+    raise AssertionError("a call over a transport that blocks waits for an event loop")
+
+
+def _run_each(values: AsyncGenerator[Answer, None]) -> Iterator[Answer]:
+    try:
+        while True:
+            try:
+                value = _run(anext(values))
+            except StopAsyncIteration:
+                return
+            yield value
+    finally:
+        _run(values.aclose())
+
+
+def _blocking(
+    call: Callable[Concatenate[Operations, Args], Coroutine[Any, Any, Answer]],
+) -> Callable[Concatenate[_Connection, Args], Answer]:
+    @wraps(call)
+    def run(client: _Connection, /, *args: Args.args, **named: Args.kwargs) -> Answer:
+        return _run(call(client.operations, *args, **named))
+
+    return run
+
+
+def _iterating(
+    call: Callable[Concatenate[Operations, Args], AsyncGenerator[Answer, None]],
+) -> Callable[Concatenate[_Connection, Args], Iterator[Answer]]:
+    @wraps(call)
+    def run(client: _Connection, /, *args: Args.args, **named: Args.kwargs) -> Iterator[Answer]:
+        return _run_each(call(client.operations, *args, **named))
+
+    return run
+
+
+class Client(_Connection):
     """A connection to a control plane; use it from one thread, and close it or use `with`.
 
     Without arguments it asks the one that `TENFOLD_URL` and `TENFOLD_TOKEN` name, or the one that
     `tenfold up` started on this machine.
     """
-
-    def __init__(
-        self, url: str | None = None, token: str | None = None, *, timeout_s: float = TIMEOUT_S
-    ) -> None:
-        from tenfold.client.connections import connection  # noqa: PLC0415
-
-        self._seat = Seat(find_place(url, token))
-        self._http = connection(self._seat.place, timeout_s)
 
     def __enter__(self) -> Self:
         return self
@@ -49,189 +83,36 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._http.close()
-
     @property
     def url(self) -> str:
         """Where it asks."""
-        return self._seat.place.url
+        return self.operations.url
 
-    def submit(self, *, key: str | None = None, **job: Unpack[calls.JobKeys]) -> Submitted:
-        """Hand in a job by the keys of a job file; return once it will not be lost.
-
-        It goes out under a key, one of its own if none is given, and is made again under it if
-        the answer is lost: the control plane takes it once.
-        """
-        return self._ask(calls.submit(job, key))
-
-    def submit_file(self, path: str | Path, *, key: str | None = None) -> Submitted:
-        """Hand in a job file; its faults are named with their lines."""
-        from tenfold.files.submission import read_submission  # noqa: PLC0415
-
-        return self._ask(calls.submit(read_submission(Path(path)), key))
-
-    def submit_many(
-        self, jobs: Sequence[Mapping[str, Any]], *, key: str | None = None
-    ) -> tuple[Submitted, ...]:
-        """Hand in several jobs, all of them or none, in one commit."""
-        return self._ask(calls.submit_many(jobs, key)).jobs
-
-    def dry_run(
-        self,
-        *,
-        seek: Literal["none", "cheapest", "every"] = "cheapest",
-        eta: bool = True,
-        **job: Unpack[calls.JobKeys],
-    ) -> DryRun:
-        """Return what would become of a job if it were handed in now; nothing is handed in."""
-        return self._ask(calls.dry_run(job, seek=seek, eta=eta))
-
-    def job(self, job_id: str, *, eta: bool = False) -> Job:
-        """Return a job as it stands; with `eta`, when it will start, which may take seconds."""
-        return self._ask(calls.show(job_id, eta=eta))
-
-    def page(  # noqa: PLR0913 - each is a bound of its own, by name
-        self,
-        *,
-        team: str | None = None,
-        state: JobState | None = None,
-        since: str | None = None,
-        array: str | None = None,
-        before: int | None = None,
-        limit: int = 100,
-        idle: bool = False,
-    ) -> JobPage:
-        """Return a page of jobs, the newest first; `since` is a moment in ISO 8601."""
-        return self._ask(
-            calls.page(
-                team=team,
-                state=state,
-                since=since,
-                array=array,
-                before=before,
-                limit=limit,
-                idle=idle or None,
-            )
-        )
-
-    def jobs(
-        self,
-        *,
-        team: str | None = None,
-        state: JobState | None = None,
-        since: str | None = None,
-        array: str | None = None,
-    ) -> Iterator[Job]:
-        """Yield jobs, the newest first, page by page."""
-        before: int | None = None
-        while True:
-            page = self.page(
-                team=team,
-                state=state,
-                since=since,
-                array=array,
-                before=before,
-                limit=PAGE_MOST,
-            )
-            yield from page.jobs
-            before = page.next
-            if before is None:
-                return
-
-    def cancel(self, job_id: str) -> Taken:
-        """Take back a job that waits, or tell one that runs to end."""
-        return self._ask(calls.cancel(job_id))
-
-    def why(
-        self,
-        job_id: str,
-        *,
-        seek: Literal["none", "cheapest", "every"] = "cheapest",
-        eta: bool = False,
-    ) -> Why:
-        """Return why a job waits and what would let it start."""
-        return self._ask(calls.why(job_id, seek=seek, eta=eta))
-
-    def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes of the fleet."""
-        return self._ask(calls.nodes()).nodes
-
-    def cordon(self, node_id: str) -> Marked:
-        """Let a node take no new work."""
-        return self._ask(calls.mark(node_id, "cordon"))
-
-    def uncordon(self, node_id: str) -> Marked:
-        """Let a node take work again."""
-        return self._ask(calls.mark(node_id, "uncordon"))
-
-    def fail(self, node_id: str, cause: str = "") -> Marked:
-        """Say that a node is gone: what runs there is ended and waits again."""
-        return self._ask(calls.mark(node_id, "fail", cause))
-
-    def test_node(self, node_id: str) -> Marked:
-        """Measure a node again; `nodes` tells what came of it."""
-        return self._ask(calls.mark(node_id, "test"))
-
-    def accept_node(self, node_id: str) -> Marked:
-        """Take a node in spite of its acceptance test."""
-        return self._ask(calls.mark(node_id, "accept"))
-
-    def mark_nodes(
-        self, node_ids: Sequence[str], verb: NodeVerb, cause: str = ""
-    ) -> tuple[Marked, ...]:
-        """Do one thing to several nodes in one request: to all of them, or to none."""
-        return self._ask(calls.mark_nodes(node_ids, verb, cause)).nodes
-
-    def fleet(self) -> FleetNow:
-        """Return the fleet in a few figures."""
-        return self._ask(calls.fleet())
-
-    def idle(self) -> Idle:
-        """Return who holds GPUs and does not use them."""
-        return self._ask(calls.idle())
-
-    def who_am_i(self) -> Token:
-        """Return whose token this is."""
-        return self._ask(calls.who_am_i())
-
-    def tokens(self) -> tuple[Token, ...]:
-        """Return every token, without what makes it one."""
-        return self._ask(calls.tokens()).tokens
-
-    def create_token(
-        self, name: str, *, team: str, role: RoleName = "member", days: float | None = None
-    ) -> NewToken:
-        """Make a token; this is the one time that it is shown."""
-        return self._ask(calls.create_token(name, team, role, days))
-
-    def revoke_token(self, token_id: str) -> Token:
-        """End a token now."""
-        return self._ask(calls.revoke_token(token_id))
-
-    def wait(self, job_id: str, *, timeout_s: float | None = None) -> Job:
-        """Return a job once it is over; raise `NoAnswer` where `timeout_s` passes before.
-
-        A control plane that is started again meanwhile does not end the wait.
-        """
-        ends_s = None if timeout_s is None else monotonic() + timeout_s
-        patience = Patience(self._seat)
-        for pause_s in looks():
-            try:
-                job = self.job(job_id)
-            except Unreachable as wrong:
-                patience.away(wrong, monotonic())
-            else:
-                patience.there()
-                if job.is_over:
-                    return job
-            left_s = inf if ends_s is None else ends_s - monotonic()
-            if left_s <= 0:
-                break
-            # The last look comes when the time is up, and not before.
-            sleep(min(pause_s, left_s))
-        raise not_over(job_id, timeout_s)
+    close = _blocking(Operations.close)
+    submit = _blocking(Operations.submit)
+    submit_file = _blocking(Operations.submit_file)
+    submit_many = _blocking(Operations.submit_many)
+    dry_run = _blocking(Operations.dry_run)
+    job = _blocking(Operations.job)
+    page = _blocking(Operations.page)
+    jobs = _iterating(Operations.jobs)
+    cancel = _blocking(Operations.cancel)
+    why = _blocking(Operations.why)
+    wait = _blocking(Operations.wait)
+    events = _iterating(Operations.events)
+    nodes = _blocking(Operations.nodes)
+    cordon = _blocking(Operations.cordon)
+    uncordon = _blocking(Operations.uncordon)
+    fail = _blocking(Operations.fail)
+    test_node = _blocking(Operations.test_node)
+    accept_node = _blocking(Operations.accept_node)
+    mark_nodes = _blocking(Operations.mark_nodes)
+    fleet = _blocking(Operations.fleet)
+    idle = _blocking(Operations.idle)
+    who_am_i = _blocking(Operations.who_am_i)
+    tokens = _blocking(Operations.tokens)
+    create_token = _blocking(Operations.create_token)
+    revoke_token = _blocking(Operations.revoke_token)
 
     @overload
     def logs(
@@ -268,110 +149,8 @@ class Client:
 
         With `follow`, yield it as it comes, attempt after attempt, until the job is over.
         """
+        logs = self.operations.logs
         if follow:
-            return self._followed(job_id, member, LogFollower(attempt), tail)
-        call = calls.logs(job_id, member=member, attempt=attempt, tail=tail, follow=False)
-        return self._content(call).decode(errors="replace")
-
-    def events(self, *, after: int | None = None, follow: bool = True) -> Iterator[JournalEvent]:
-        """Yield events of the journal after a number; without one, those that come from now on.
-
-        With `follow` it goes on for ever, over a control plane that is started again, too.
-        """
-        reader, patience, pauses = EventReader(after), Patience(self._seat), looks()
-        call = calls.events(follow=follow)
-        while True:
-            reader.begin()
-            try:
-                with self._stream(call, reader.headers) as answer:
-                    pauses = looks()
-                    patience.there()
-                    for line in answer.iter_lines():
-                        event = reader.read(line)
-                        if event is not None:
-                            yield event
-            except TenfoldError as wrong:
-                if not follow:
-                    raise
-                patience.away(wrong, monotonic())
-            if not follow:
-                return
-            sleep(next(pauses))
-
-    def _followed(
-        self, job_id: str, member: int, follower: LogFollower, tail: int | None
-    ) -> Iterator[str]:
-        """Yield what a job writes; a stream that breaks off goes on where it was."""
-        pauses, patience = looks(), Patience(self._seat)
-        while True:
-            try:
-                job = self.job(job_id)
-                if not follower.next_attempt(job):
-                    if follower.is_last(job):
-                        return
-                    sleep(next(pauses))
-                    continue
-                for text in self._read(job_id, member, follower, tail):
-                    patience.there()
-                    yield text
-                job = self.job(job_id)
-                if not follower.has_ended(job):
-                    raise log_broke_off(job_id, self.url)
-            except TenfoldError as wrong:
-                follower.check_resumes(wrong)
-                patience.away(wrong, monotonic())
-                sleep(next(pauses))
-                continue
-            if text := follower.end():
-                yield text
-            if follower.is_last(job):
-                return
-            pauses = looks()
-
-    def _read(
-        self, job_id: str, member: int, follower: LogFollower, tail: int | None
-    ) -> Iterator[str]:
-        call = calls.logs(job_id, member=member, attempt=follower.number, tail=tail, follow=True)
-        call = calls.from_byte(call, follower.offset)
-        with self._stream(call, {}, endless=True) as answer:
-            follower.begin(answer.headers)
-            for chunk in answer.iter_bytes():
-                if text := follower.read(chunk):
-                    yield text
-
-    @contextmanager
-    def _stream(
-        self, call: calls.Call[Any], headers: dict[str, str], *, endless: bool = False
-    ) -> "Generator[httpx.Response, None, None]":
-        """Open a stream; whatever breaks it is told as the errors of this project."""
-        from httpx import HTTPError  # noqa: PLC0415
-
-        more: dict[str, Any] = {"timeout": None} if endless else {}
-        try:
-            with self._http.stream(**self._seat.request(call, headers), **more) as answer:
-                if answer.status_code >= 300:
-                    wrong = problem_of(answer.status_code, answer.read(), self.url)
-                    assert wrong is not None, "a status of 300 or more is a problem"
-                    raise wrong
-                yield answer
-        except HTTPError as error:
-            raise silent(self.url, error, was_sent=False) from None
-
-    def _ask(self, call: calls.Call[Answer]) -> Answer:
-        return call.read(self._content(call), self.url)
-
-    def _content(self, call: calls.Call[Any]) -> bytes:
-        from httpx import ConnectError, ConnectTimeout, HTTPError  # noqa: PLC0415
-
-        tries = Tries(self._seat, call)
-        while True:
-            wrong: TenfoldError | None
-            try:
-                answer = self._http.request(**self._seat.request(call))
-                wrong = problem_of(answer.status_code, answer.content, self.url)
-                if wrong is None:
-                    return answer.content
-            except HTTPError as error:
-                sent = call.changes and not isinstance(error, ConnectError | ConnectTimeout)
-                wrong = silent(self.url, error, was_sent=sent)
-            sleep(tries.pause_after(wrong))
+            texts = logs(job_id, follow=True, member=member, attempt=attempt, tail=tail)
+            return _run_each(texts)
+        return _run(logs(job_id, member=member, attempt=attempt, tail=tail))

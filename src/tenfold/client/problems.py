@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tenfold.model.api.problems import Fault, ProblemBody
-from tenfold.model.errors import InputError, Refused, TenfoldError, Unreachable
+from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
 
 NEVER_SENT = "control-plane-unreachable"
 """The code of a call that nobody was there to take."""
@@ -67,3 +67,21 @@ def silent(url: str, error: Exception, *, was_sent: bool) -> Unreachable:
         hint = "name the authority that signed its certificate: SSL_CERT_FILE=ca.pem"
     said = f"the control plane at `{url}` does not answer: {why}"
     return Unreachable("control-plane-unreachable", said, hint)
+
+
+def not_over(job_id: str, timeout_s: float | None) -> NoAnswer:
+    """Return the error of a wait that was not long enough."""
+    return NoAnswer(
+        "not-over-yet",
+        f"job `{job_id}` is not over after {timeout_s or 0:g} s",
+        "it goes on; wait for it again, or look at it with `tenfold job show`",
+    )
+
+
+def log_broke_off(job_id: str, url: str) -> Unreachable:
+    """Return the error of a log that ended before its attempt did."""
+    return Unreachable(
+        "log-broke-off",
+        f"the control plane at `{url}` ended the log of job `{job_id}` before the job did",
+        "the job goes on; follow it again once the control plane is back",
+    )

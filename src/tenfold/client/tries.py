@@ -13,6 +13,8 @@ from tenfold.client.place import Place
 from tenfold.client.problems import NEVER_SENT, NOBODY
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
 
+TIMEOUT_S = 60.0
+"""How long an answer may take; the control plane itself gives up after half of it."""
 PAUSES_S = (0.1, 0.2, 0.4, 0.8)
 """Before the second try of a safe call, the third, and so on."""
 AWAY_S = 60.0

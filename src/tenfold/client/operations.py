@@ -1,0 +1,398 @@
+"""Every call of the HTTP API, once: `AsyncClient` awaits it and `Client` runs it to its end."""
+
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from math import inf
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
+
+from tenfold.client.calls import Call, JobKeys, delete, get, new_key, post, quoted
+from tenfold.client.problems import log_broke_off, not_over, problem_of, silent
+from tenfold.client.streams import EventReader, LogFollower
+from tenfold.client.tries import Patience, Seat, Tries, looks
+from tenfold.model.api.fleet import FleetNow, Idle, JournalEvent
+from tenfold.model.api.jobs import (
+    PAGE_MOST,
+    Batch,
+    DryRun,
+    Job,
+    JobPage,
+    Submitted,
+    Taken,
+    Why,
+)
+from tenfold.model.api.nodes import Marked, MarkNodes, Node, Nodes, NodesMarked, NodeVerb
+from tenfold.model.api.tokens import DAYS, CreateToken, NewToken, RoleName, Token, Tokens
+from tenfold.model.errors import TenfoldError, Unreachable
+from tenfold.model.job import JobState
+
+if TYPE_CHECKING:
+    from tenfold.client.connections import AsyncStream, BlockingStream, Transport
+
+Answer = TypeVar("Answer")
+
+
+class Operations:
+    """The calls of both clients, over either transport."""
+
+    def __init__(self, seat: Seat, transport: "Transport") -> None:
+        self._seat = seat
+        self._transport = transport
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        await self._transport.close()
+
+    @property
+    def url(self) -> str:
+        """Where it asks."""
+        return self._seat.place.url
+
+    async def submit(self, *, key: str | None = None, **job: Unpack[JobKeys]) -> Submitted:
+        """Hand in a job by the keys of a job file; return once it will not be lost.
+
+        It goes out under a key, one of its own if none is given, and is made again under it if
+        the answer is lost: the control plane takes it once.
+        """
+        return await self._ask(_submission(job, key))
+
+    async def submit_file(self, path: str | Path, *, key: str | None = None) -> Submitted:
+        """Hand in a job file; its faults are named with their lines."""
+        from tenfold.files.submission import read_submission  # noqa: PLC0415
+
+        return await self._ask(_submission(read_submission(Path(path)), key))
+
+    async def submit_many(
+        self, jobs: Sequence[Mapping[str, Any]], *, key: str | None = None
+    ) -> tuple[Submitted, ...]:
+        """Hand in several jobs, all of them or none, in one commit."""
+        batch = post("/jobs", Batch, {"jobs": jobs}, key or new_key())
+        return (await self._ask(batch)).jobs
+
+    async def dry_run(
+        self,
+        *,
+        seek: Literal["none", "cheapest", "every"] = "cheapest",
+        eta: bool = True,
+        **job: Unpack[JobKeys],
+    ) -> DryRun:
+        """Return what would become of a job if it were handed in now; nothing is handed in."""
+        return await self._ask(post("/jobs/dry-run", DryRun, job, seek=seek, eta=eta))
+
+    async def job(self, job_id: str, *, eta: bool = False) -> Job:
+        """Return a job as it stands; with `eta`, when it will start, which may take seconds."""
+        return await self._ask(get(_job(job_id), Job, eta=eta or None))
+
+    async def page(  # noqa: PLR0913 - each is a bound of its own, by name
+        self,
+        *,
+        team: str | None = None,
+        state: JobState | None = None,
+        since: str | None = None,
+        array: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+        idle: bool = False,
+    ) -> JobPage:
+        """Return a page of jobs, the newest first; `since` is a moment in ISO 8601."""
+        return await self._ask(
+            get(
+                "/jobs",
+                JobPage,
+                team=team,
+                state=state,
+                since=since,
+                array=array,
+                before=before,
+                limit=limit,
+                idle=idle or None,
+            )
+        )
+
+    async def jobs(
+        self,
+        *,
+        team: str | None = None,
+        state: JobState | None = None,
+        since: str | None = None,
+        array: str | None = None,
+    ) -> AsyncGenerator[Job, None]:
+        """Yield jobs, the newest first, page by page."""
+        before: int | None = None
+        while True:
+            page = await self.page(
+                team=team,
+                state=state,
+                since=since,
+                array=array,
+                before=before,
+                limit=PAGE_MOST,
+            )
+            for job in page.jobs:
+                yield job
+            before = page.next
+            if before is None:
+                return
+
+    async def cancel(self, job_id: str) -> Taken:
+        """Take back a job that waits, or tell one that runs to end."""
+        return await self._ask(delete(_job(job_id), Taken))
+
+    async def why(
+        self,
+        job_id: str,
+        *,
+        seek: Literal["none", "cheapest", "every"] = "cheapest",
+        eta: bool = False,
+    ) -> Why:
+        """Return why a job waits and what would let it start."""
+        return await self._ask(get(f"{_job(job_id)}/why", Why, seek=seek, eta=eta or None))
+
+    async def nodes(self) -> tuple[Node, ...]:
+        """Return the nodes of the fleet."""
+        return (await self._ask(get("/nodes", Nodes))).nodes
+
+    async def cordon(self, node_id: str) -> Marked:
+        """Let a node take no new work."""
+        return await self._mark(node_id, "cordon")
+
+    async def uncordon(self, node_id: str) -> Marked:
+        """Let a node take work again."""
+        return await self._mark(node_id, "uncordon")
+
+    async def fail(self, node_id: str, cause: str = "") -> Marked:
+        """Say that a node is gone: what runs there is ended and waits again."""
+        return await self._mark(node_id, "fail", cause)
+
+    async def test_node(self, node_id: str) -> Marked:
+        """Measure a node again; `nodes` tells what came of it."""
+        return await self._mark(node_id, "test")
+
+    async def accept_node(self, node_id: str) -> Marked:
+        """Take a node in spite of its acceptance test."""
+        return await self._mark(node_id, "accept")
+
+    async def mark_nodes(
+        self, node_ids: Sequence[str], verb: NodeVerb, cause: str = ""
+    ) -> tuple[Marked, ...]:
+        """Do one thing to several nodes in one request: to all of them, or to none."""
+        body = MarkNodes(nodes=list(node_ids), verb=verb, cause=cause)
+        return (await self._ask(post("/nodes", NodesMarked, body))).nodes
+
+    async def fleet(self) -> FleetNow:
+        """Return the fleet in a few figures."""
+        return await self._ask(get("/fleet", FleetNow))
+
+    async def idle(self) -> Idle:
+        """Return who holds GPUs and does not use them."""
+        return await self._ask(get("/fleet/idle", Idle))
+
+    async def who_am_i(self) -> Token:
+        """Return whose token this is."""
+        return await self._ask(get("/whoami", Token))
+
+    async def tokens(self) -> tuple[Token, ...]:
+        """Return every token, without what makes it one."""
+        return (await self._ask(get("/tokens", Tokens))).tokens
+
+    async def create_token(
+        self, name: str, *, team: str, role: RoleName = "member", days: float | None = None
+    ) -> NewToken:
+        """Make a token; this is the one time that it is shown."""
+        body = CreateToken(name=name, team=team, role=role, days=DAYS if days is None else days)
+        return await self._ask(post("/tokens", NewToken, body))
+
+    async def revoke_token(self, token_id: str) -> Token:
+        """End a token now."""
+        return await self._ask(delete(f"/tokens/{quoted(token_id)}", Token))
+
+    async def wait(self, job_id: str, *, timeout_s: float | None = None) -> Job:
+        """Return a job once it is over; raise `NoAnswer` where `timeout_s` passes before.
+
+        A control plane that is started again meanwhile does not end the wait.
+        """
+        ends_s = None if timeout_s is None else monotonic() + timeout_s
+        patience = Patience(self._seat)
+        for pause_s in looks():
+            try:
+                job = await self.job(job_id)
+            except Unreachable as wrong:
+                patience.away(wrong, monotonic())
+            else:
+                patience.there()
+                if job.is_over:
+                    return job
+            left_s = inf if ends_s is None else ends_s - monotonic()
+            if left_s <= 0:
+                break
+            # The last look comes when the time is up, and not before.
+            await self._transport.pause(min(pause_s, left_s))
+        raise not_over(job_id, timeout_s)
+
+    @overload
+    def logs(
+        self,
+        job_id: str,
+        *,
+        follow: Literal[False] = False,
+        member: int = 0,
+        attempt: int | None = None,
+        tail: int | None = None,
+    ) -> Awaitable[str]: ...
+
+    @overload
+    def logs(
+        self,
+        job_id: str,
+        *,
+        follow: Literal[True],
+        member: int = 0,
+        attempt: int | None = None,
+        tail: int | None = None,
+    ) -> AsyncGenerator[str, None]: ...
+
+    def logs(
+        self,
+        job_id: str,
+        *,
+        follow: bool = False,
+        member: int = 0,
+        attempt: int | None = None,
+        tail: int | None = None,
+    ) -> Awaitable[str] | AsyncGenerator[str, None]:
+        """Return the end of what a job wrote: `tail` bytes of the latest attempt's first member.
+
+        With `follow`, yield it as it comes, attempt after attempt, until the job is over.
+        """
+        if follow:
+            return self._followed(job_id, member, LogFollower(attempt), tail)
+        return self._text(_log(job_id, member, attempt, tail))
+
+    async def events(
+        self, *, after: int | None = None, follow: bool = True
+    ) -> AsyncGenerator[JournalEvent, None]:
+        """Yield events of the journal after a number; without one, those that come from now on.
+
+        With `follow` it goes on for ever, over a control plane that is started again, too.
+        """
+        reader, patience, pauses = EventReader(after), Patience(self._seat), looks()
+        call = get("/events", JournalEvent, follow=follow)
+        while True:
+            reader.begin()
+            try:
+                async with self._stream(call, reader.headers) as answer:
+                    pauses = looks()
+                    patience.there()
+                    async for line in answer.lines():
+                        event = reader.read(line)
+                        if event is not None:
+                            yield event
+            except TenfoldError as wrong:
+                if not follow:
+                    raise
+                patience.away(wrong, monotonic())
+            if not follow:
+                return
+            await self._transport.pause(next(pauses))
+
+    async def _followed(
+        self, job_id: str, member: int, follower: LogFollower, tail: int | None
+    ) -> AsyncGenerator[str, None]:
+        """Yield what a job writes; a stream that breaks off goes on where it was."""
+        pauses, patience = looks(), Patience(self._seat)
+        while True:
+            try:
+                job = await self.job(job_id)
+                if not follower.next_attempt(job):
+                    if follower.is_last(job):
+                        return
+                    await self._transport.pause(next(pauses))
+                    continue
+                async with aclosing(self._read(job_id, member, follower, tail)) as texts:
+                    async for text in texts:
+                        patience.there()
+                        yield text
+                job = await self.job(job_id)
+                if not follower.has_ended(job):
+                    raise log_broke_off(job_id, self.url)
+            except TenfoldError as wrong:
+                follower.check_resumes(wrong)
+                patience.away(wrong, monotonic())
+                await self._transport.pause(next(pauses))
+                continue
+            if text := follower.end():
+                yield text
+            if follower.is_last(job):
+                return
+            pauses = looks()
+
+    async def _read(
+        self, job_id: str, member: int, follower: LogFollower, tail: int | None
+    ) -> AsyncGenerator[str, None]:
+        call = _log(job_id, member, follower.number, tail, follow=True, offset=follower.offset)
+        async with self._stream(call, {}, endless=True) as answer:
+            follower.begin(answer.headers)
+            async for chunk in answer.chunks():
+                if text := follower.read(chunk):
+                    yield text
+
+    @asynccontextmanager
+    async def _stream(
+        self, call: Call[Any], headers: dict[str, str], *, endless: bool = False
+    ) -> "AsyncGenerator[AsyncStream | BlockingStream, None]":
+        """Open a stream; whatever breaks it is told as the errors of this project."""
+        from httpx import HTTPError  # noqa: PLC0415
+
+        more: dict[str, Any] = {"timeout": None} if endless else {}
+        try:
+            asked = {**self._seat.request(call, headers), **more}
+            async with self._transport.stream(asked) as answer:
+                if answer.status >= 300:
+                    wrong = problem_of(answer.status, await answer.read(), self.url)
+                    assert wrong is not None, "a status of 300 or more is a problem"
+                    raise wrong
+                yield answer
+        except HTTPError as error:
+            raise silent(self.url, error, was_sent=False) from None
+
+    async def _mark(self, node_id: str, verb: NodeVerb, cause: str = "") -> Marked:
+        path = f"/nodes/{quoted(node_id)}/{verb}"
+        return await self._ask(post(path, Marked, cause=cause or None))
+
+    async def _text(self, call: Call[Any]) -> str:
+        return (await self._content(call)).decode(errors="replace")
+
+    async def _ask(self, call: Call[Answer]) -> Answer:
+        return call.read(await self._content(call), self.url)
+
+    async def _content(self, call: Call[Any]) -> bytes:
+        from httpx import ConnectError, ConnectTimeout, HTTPError  # noqa: PLC0415
+
+        tries = Tries(self._seat, call)
+        while True:
+            wrong: TenfoldError | None
+            try:
+                status, content = await self._transport.request(self._seat.request(call))
+                wrong = problem_of(status, content, self.url)
+                if wrong is None:
+                    return content
+            except HTTPError as error:
+                sent = call.changes and not isinstance(error, ConnectError | ConnectTimeout)
+                wrong = silent(self.url, error, was_sent=sent)
+            await self._transport.pause(tries.pause_after(wrong))
+
+
+def _submission(job: Mapping[str, Any], key: str | None) -> Call[Submitted]:
+    return post("/jobs", Submitted, job, key or new_key())
+
+
+def _job(job_id: str) -> str:
+    return f"/jobs/{quoted(job_id)}"
+
+
+def _log(
+    job_id: str, member: int, attempt: int | None, tail: int | None, **more: int | None
+) -> Call[bytes]:
+    path = f"{_job(job_id)}/logs"
+    return get(path, bytes, member=member, attempt=attempt, tail=tail, **more)
