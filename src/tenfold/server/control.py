@@ -15,10 +15,9 @@ from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.server.asked import WAIT_S
 from tenfold.server.follower import Follower
-from tenfold.server.gate import Gate
+from tenfold.server.limiter import Gate, Streams
 from tenfold.server.metrics import Meters
 from tenfold.server.newest import Newest
-from tenfold.server.streams import Streams
 from tenfold.server.tokens import Tokens
 from tenfold.server.traces import Traces
 

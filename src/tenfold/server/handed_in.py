@@ -6,13 +6,14 @@ nothing of it runs already.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.decide.place.looked_at import passed_over
+from tenfold.files.rows import read_row
 from tenfold.files.submission import submission_of
 from tenfold.model.api.jobs import Submitted
 from tenfold.model.api.problems import Fault
@@ -30,6 +31,8 @@ ARRAY_BYTES_MOST = 256 << 20
 """What arrays of one request may take up in the journal. An assumption: a body has 4 MiB."""
 MEMBERS_SHOWN_MOST = 1_000
 """Members of an array that are named in the answer; the others follow from `count`."""
+
+Row = TypeVar("Row", bound=Struct)
 
 
 class HandedIn(Struct, frozen=True):
@@ -90,6 +93,15 @@ def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> tuple[S
             )
         )
     return tuple(made)
+
+
+def read_body(row_type: type[Row], body: bytes, what: str) -> Row:
+    """Return a body as a value; raise the problem that names every fault."""
+    findings: list[Finding] = []
+    row = read_row(row_type, decoded(body), (), findings)
+    if row is None or findings:
+        raise faulty(findings, what)
+    return row
 
 
 def decoded(body: bytes) -> dict[str, object]:

@@ -6,6 +6,7 @@ from anyio import to_thread
 
 from tenfold.journal.store import Store, last_seq
 
+SEQ_MOST = 2**63 - 1
 LOOK_S = 0.2
 """From one look at the journal to the next."""
 

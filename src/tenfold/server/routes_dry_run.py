@@ -21,8 +21,8 @@ from tenfold.server.follower import Moment
 from tenfold.server.handed_in import HandedIn
 from tenfold.server.masked import masked_reason
 from tenfold.server.problems import Problem
-from tenfold.server.routes_jobs import read_body
-from tenfold.server.routes_why import Forecast, Seek, plain_why
+from tenfold.server.routes_jobs import Forecast, read_submissions
+from tenfold.server.routes_why import Seek, plain_why
 from tenfold.server.tokens import Role, Token
 from tenfold.server.told import eta_told, iso
 from tenfold.study.why_remedies import Sought
@@ -36,7 +36,7 @@ async def dry_run_job(
     request: Asked, control: Given, seek: Seek = "cheapest", eta: Forecast = True
 ) -> DryRun:
     """Say what would become of a job if it were handed in now; nothing is written."""
-    asked, _ = await read_body(await request.body(), request.user)
+    asked, _ = await read_submissions(await request.body(), request.user)
     if asked.is_batch:
         reason = Reason("not-an-object", "a dry run is of one job, and the body holds several")
         raise Problem(422, reason, "ask for one after the other")

@@ -19,7 +19,7 @@ from tenfold.journal.store import Store
 from tenfold.journal.tables import EVENTS
 from tenfold.server.access import Asked, needs, still_good
 from tenfold.server.control import Control, Given
-from tenfold.server.newest import LOOK_S
+from tenfold.server.newest import LOOK_S, SEQ_MOST
 from tenfold.server.shown import Line, seen_by
 from tenfold.server.tokens import Role, Token
 
@@ -29,7 +29,6 @@ PAGE_CHARACTERS = 1 << 18
 HEARTBEAT_S = 15.0
 LAG_MOST = 100_000
 """Events that a stream may fall behind once it was up to date; then it is closed."""
-SEQ_MOST = 2**63 - 1
 After = Annotated[
     int | None, QueryParameter(ge=0, le=SEQ_MOST, description="Begin after this event; 0 for all.")
 ]

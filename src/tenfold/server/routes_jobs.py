@@ -23,12 +23,12 @@ from tenfold.server.dropped import with_dropped
 from tenfold.server.handed_in import HandedIn, handed_in, submitted
 from tenfold.server.job_traces import traced
 from tenfold.server.keyed import Key, answer_before, key_of
+from tenfold.server.newest import SEQ_MOST
 from tenfold.server.problems import Problem, no_such_job
 from tenfold.server.tokens import Role, Token
 from tenfold.server.told import array_told, job_told
 from tenfold.server.used import with_use
 
-SEQ_MOST = 2**63 - 1
 AT_ONCE_BYTES = 8_192
 """Larger bodies are read in a thread, beside other requests."""
 Text = Annotated[str | None, QueryParameter(max_length=80)]
@@ -53,7 +53,7 @@ async def submit_jobs(
     Sent again under its key, it is answered with status 200 and the same names.
     """
     body = await request.body()
-    asked, key = await read_body(body, request.user, idempotency_key)
+    asked, key = await read_submissions(body, request.user, idempotency_key)
     answer = None
     if key is not None:
         answer = await to_thread.run_sync(answer_before, control.store, key, asked)
@@ -70,7 +70,7 @@ async def submit_jobs(
     return Response(Batch(jobs=made) if asked.is_batch else made[0], status_code=status)
 
 
-async def read_body(
+async def read_submissions(
     body: bytes, token: Token, key: str | None = None
 ) -> tuple[HandedIn, SubmitKey | None]:
     """Return what a body hands in and under which key; a large one is read beside others."""

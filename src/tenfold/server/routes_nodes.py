@@ -9,7 +9,6 @@ from typing import Annotated
 from litestar import Router, get, post
 from litestar.params import FromPath, QueryParameter
 
-from tenfold.files.rows import read_row
 from tenfold.journal import read
 from tenfold.live.inbox import Accept, Examine, Mark, Together
 from tenfold.model.api.nodes import (
@@ -20,14 +19,12 @@ from tenfold.model.api.nodes import (
     NodesMarked,
     NodeVerb,
 )
-from tenfold.model.finding import Finding
 from tenfold.model.ids import NodeId
 from tenfold.server.access import Asked, needs
 from tenfold.server.asked import ask, check_writable
 from tenfold.server.control import Control, Given
-from tenfold.server.handed_in import decoded
+from tenfold.server.handed_in import read_body
 from tenfold.server.nodes_out import plain_node
-from tenfold.server.problems import faulty
 from tenfold.server.tokens import Role
 from tenfold.server.told import node_told
 
@@ -55,10 +52,7 @@ async def mark_nodes(request: Asked, control: Given) -> NodesMarked:
 
     Verbs: `cordon`, `uncordon`, `fail`, `test`, `accept`; the first and third with a `cause`.
     """
-    findings: list[Finding] = []
-    row = read_row(MarkNodes, decoded(await request.body()), (), findings)
-    if row is None or findings:
-        raise faulty(findings, "the request")
+    row = read_body(MarkNodes, await request.body(), "the request")
     names = list(dict.fromkeys(row.nodes))
     made = tuple(wish(row.verb, name, request.user.name, row.cause) for name in names)
     check_writable(control.trouble())

@@ -4,14 +4,12 @@ from anyio import to_thread
 from litestar import Router, delete, get, post
 from litestar.params import FromPath
 
-from tenfold.files.rows import read_row
 from tenfold.model.api.tokens import CreateToken, NewToken, Token, Tokens
-from tenfold.model.finding import Finding
 from tenfold.model.reason import Reason
 from tenfold.server.access import Asked, needs
 from tenfold.server.control import Given
-from tenfold.server.handed_in import decoded
-from tenfold.server.problems import Problem, faulty
+from tenfold.server.handed_in import read_body
+from tenfold.server.problems import Problem
 from tenfold.server.tokens import Role
 from tenfold.server.told import token_told
 
@@ -19,10 +17,7 @@ from tenfold.server.told import token_told
 @post("/tokens", opt=needs(Role.admin), status_code=201, operation_id="createToken")
 async def create_token(request: Asked, control: Given) -> NewToken:
     """Make a token for somebody; it is shown now and never again."""
-    findings: list[Finding] = []
-    row = read_row(CreateToken, decoded(await request.body()), (), findings)
-    if row is None or findings:
-        raise faulty(findings, "the token")
+    row = read_body(CreateToken, await request.body(), "the token")
 
     def create() -> NewToken:
         secret, token = control.tokens.create(

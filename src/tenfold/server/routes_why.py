@@ -12,13 +12,12 @@ from tenfold.server.control import Given
 from tenfold.server.follower import Followed, Moment
 from tenfold.server.masked import masked
 from tenfold.server.nodes_out import nodes_out
-from tenfold.server.routes_jobs import job_of
+from tenfold.server.routes_jobs import Forecast, job_of
 from tenfold.server.tokens import Role, Token
 from tenfold.server.told import eta_told, iso, job_told
 from tenfold.study.why_remedies import Sought
 
 Seek = Annotated[Sought, QueryParameter(description="Which remedies are tried: each takes time.")]
-Forecast = Annotated[bool, QueryParameter(description="Say when it will start; may take seconds.")]
 
 
 @get("/jobs/{job_id:str}/why", opt=needs(Role.viewer), sync_to_thread=True, operation_id="whyJob")

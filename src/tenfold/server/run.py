@@ -33,11 +33,11 @@ from tenfold.model.reason import Reason
 from tenfold.server.app import make_app
 from tenfold.server.connections import IDLE_S, Guarded, GuardedServer, connections_most
 from tenfold.server.home import LocalLogs, StateFolder, saved_in
+from tenfold.server.limiter import Streams, streams_most
 from tenfold.server.logs import log_to
 from tenfold.server.pruning import Pruning
 from tenfold.server.serving import Fittings, Serving
 from tenfold.server.settings import BACKLOG, Settings, check, check_pair, listen, url_of
-from tenfold.server.streams import Streams, streams_most
 from tenfold.server.teams_apart import teams_apart
 from tenfold.server.tokens import Role, Tokens
 from tenfold.server.traces import traces_here

@@ -34,13 +34,13 @@ from tenfold.server.asked import STARTING, WAIT_S
 from tenfold.server.beside import Beside, stop_all
 from tenfold.server.control import Control, JobLogs
 from tenfold.server.follower import Follower
+from tenfold.server.limiter import Streams
 from tenfold.server.metrics import Meters
 from tenfold.server.newest import Newest
 from tenfold.server.problems import without_paths
 from tenfold.server.pruning import Pruning
 from tenfold.server.sampling import Sampling
 from tenfold.server.shadowing import Shadowing, ShadowMeters
-from tenfold.server.streams import Streams
 from tenfold.server.tokens import Tokens
 from tenfold.server.traces import Traces
 from tenfold.server.upkeep import Keeping, Upkeep
