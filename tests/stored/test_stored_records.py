@@ -196,7 +196,17 @@ def test_the_fence_of_a_checkpoint_folder_still_holds(tmp_path: Path):
 def test_every_field_of_every_record_decodes_to_what_was_written(root: str):
     for said, read in expected("specimens")[root]:
         text = msgspec.json.encode(said)
-        assert plain(msgspec.json.decode(text, type=ROOTS[root]), defaults=True) == read
+        found = plain(msgspec.json.decode(text, type=ROOTS[root]), defaults=True)
+        assert without_new(found, read) == read
+
+
+def without_new(found: Any, read: Any) -> Any:
+    """Leave out fields that were added since; whatever was read then must be there as it was."""
+    if isinstance(found, dict) and isinstance(read, dict):
+        return {key: without_new(one, read[key]) for key, one in found.items() if key in read}
+    if isinstance(found, list) and isinstance(read, list) and len(found) == len(read):
+        return [without_new(*pair) for pair in zip(found, read, strict=True)]
+    return found
 
 
 def test_the_records_hold_every_kind_of_event_and_action_that_there_was():

@@ -68,18 +68,20 @@ def test_a_stored_type_takes_no_field_that_it_does_not_know(name: str):
     assert STRUCTS[name].__struct_config__.forbid_unknown_fields
 
 
-def places(value: Any, place: Place = ()) -> Iterator[Place]:
-    """Yield where the fields of structs stand in a record."""
+def places(value: Any, record: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield where the fields of structs stand in a record; those that came later are not there."""
     if isinstance(value, Struct):
         for field in msgspec.structs.fields(value):
-            yield (*place, field.encode_name)
-            yield from places(getattr(value, field.name), (*place, field.encode_name))
+            name = field.encode_name
+            if name in record:
+                yield (*place, name)
+                yield from places(getattr(value, field.name), record[name], (*place, name))
     elif isinstance(value, Mapping):
         for key, one in value.items():
-            yield from places(one, (*place, str(key)))
+            yield from places(one, record[str(key)], (*place, str(key)))
     elif isinstance(value, tuple | list):
         for number, one in enumerate(value):
-            yield from places(one, (*place, number))
+            yield from places(one, record[number], (*place, number))
 
 
 def with_renamed(record: Any, place: Place) -> Any:
@@ -94,13 +96,13 @@ def with_renamed(record: Any, place: Place) -> Any:
 
 @pytest.mark.parametrize("root", [name for name in ROOTS if name not in TOLERANT])
 def test_a_renamed_field_never_comes_back_as_its_default(root: str):
-    count = 0
     for record, _ in expected("specimens")[root][::2]:
-        for place in places(msgspec.convert(record, ROOTS[root])):
+        count = 0
+        for place in places(msgspec.convert(record, ROOTS[root]), record):
             with pytest.raises(msgspec.ValidationError):
                 msgspec.convert(with_renamed(record, place), ROOTS[root])
             count += 1
-    assert count >= len(msgspec.structs.fields(type(msgspec.convert(record, ROOTS[root]))))
+        assert count >= len([name for name in record if name != "type"])
 
 
 def test_a_name_that_is_changed_in_python_alone_is_noticed():
