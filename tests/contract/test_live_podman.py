@@ -33,8 +33,12 @@ ID_SCRIPT = """id; echo saved > own; stat -c %u own; grep CapEff /proc/self/stat
 
 
 @pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
-    with podman_with_image(tmp_path_factory.mktemp("podman") / "own") as podman:
+def podman() -> Iterator[Podman]:
+    # A short path: podman waits for twenty seconds on a socket whose path has over 108 bytes.
+    with (
+        TemporaryDirectory(prefix="pod-") as folder,
+        podman_with_image(Path(folder) / "own") as podman,
+    ):
         yield podman
 
 

@@ -7,6 +7,7 @@ are spelled out.
 
 import ast
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from tenfold.decide.layout.families import FAMILIES
@@ -35,6 +36,7 @@ def sources() -> list[Path]:
     return known or sorted((ROOT / "src").rglob("*.py"))
 
 
+@cache
 def codes() -> dict[str, str]:
     """Return each code with the file that gives it."""
     trees = {path: ast.parse(path.read_text()) for path in sources()}

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from patience import HANG_S
+from warm import folder_with_tenfold
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -105,7 +106,7 @@ def run(command: str, folder: Path, programs: Path = PROGRAMS) -> list[str]:
     """Run a command as a reader would, with `tenfold` from `programs`; return what it prints."""
     environment = {key: value for key, value in os.environ.items() if "TENFOLD" not in key}
     environment |= {
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{folder_with_tenfold(str(programs / 'python'))}{os.pathsep}{os.environ['PATH']}",
         "NO_COLOR": "1",
         "COLUMNS": WIDTH,
     }

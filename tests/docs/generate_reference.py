@@ -8,6 +8,7 @@ Run it after a change of rows, facts or commands:
 import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -45,6 +46,7 @@ REFERENCE = ROOT / "docs" / "reference"
 MADE = "<!-- Written by tests/docs/generate_reference.py; do not edit by hand. -->"
 
 
+@cache
 def pages() -> dict[str, str]:
     """Return the text of every generated page by its file name."""
     return {
