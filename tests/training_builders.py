@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tenfold.facts.loader import load_catalogue
-from tenfold.files.estimate_rows import ShapeRow, TrainRow
+from tenfold.model.estimate import ShapeRow, TrainRow
 from tenfold.physics.training.arrays import PRECISION_CODES, Accelerator, Plans, Shape, decoder
 from tenfold.physics.training.profile import Profile
 from tenfold.physics.training.shapes import training_part

@@ -21,8 +21,8 @@ from tenfold.compose.fleet import OpenFleet
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.compose.grow_observed import ObservedInputs, with_observed
 from tenfold.facts.loader import load_catalogue
-from tenfold.files.estimate_rows import TrainRow
 from tenfold.model.catalogue import Catalogue
+from tenfold.model.estimate import TrainRow
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.law_book import all_laws

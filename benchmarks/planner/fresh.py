@@ -12,6 +12,7 @@ from benchmarks.planner.training_rows import measured_row
 from benchmarks.verdict import Verdict
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
+from tenfold.model.estimate import TrainEstimate
 
 MEASURED = Path(__file__).with_name("h200_fresh.jsonl")
 
@@ -27,10 +28,11 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
     memory: list[float] = []
     wrong_calls = 0
     for one, answer in zip(measured, answers, strict=True):
+        assert isinstance(answer, TrainEstimate), "what was measured can be estimated"
         name = f"h{one['hidden']} l{one['layers']} s{one['seq']} b{one['mbs']} {one['recompute']}"
-        said = float(answer["step_s"]) * 1000  # pyright: ignore[reportArgumentType]
-        gib = float(answer["memory_gib"])  # pyright: ignore[reportArgumentType]
-        wrong_calls += answer["fits"] == ("error" in one)
+        said = answer.step_s * 1000
+        gib = answer.memory_gib
+        wrong_calls += answer.fits == ("error" in one)
         if "error" in one:
             print(f"{name:34} {said:8.1f}ms {'oom':>10} {'':>7} {gib:6.1f}")
             continue

@@ -10,8 +10,8 @@ from benchmarks.planner.training_facts import catalogue_of, corrections_of, prof
 from benchmarks.planner.training_model import Fitted, fit, held_out_log_error
 from benchmarks.planner.training_rows import Rows, pick
 from tenfold.compose.estimate_train import estimate_train
-from tenfold.files.estimate_rows import TrainRow
 from tenfold.model.catalogue import Catalogue
+from tenfold.model.estimate import TrainEstimate, TrainRow
 from tenfold.physics.arrays import Floats
 
 
@@ -56,11 +56,12 @@ class Miss:
 
 def ask(rows: Rows, catalogue: Catalogue, observed: Sequence[TrainRow] = ()) -> Said:
     """Run rows through `estimate train`."""
-    answers = estimate_train(rows.rows.tolist(), catalogue, observed)
-    assert all("error" not in answer for answer in answers), "every row read was filled before"
-    interval = np.array([answer["interval_s"] for answer in answers], float)
+    found = estimate_train(rows.rows.tolist(), catalogue, observed)
+    answers = [answer for answer in found if isinstance(answer, TrainEstimate)]
+    assert len(answers) == len(found), "every row read was filled before"
+    interval = np.array([answer.interval_s for answer in answers], float)
     column = {
-        name: np.array([answer[name] for answer in answers], float)
+        name: np.array([getattr(answer, name) for answer in answers], float)
         for name in ("step_s", "memory_gib", "fits")
     }
     return Said(low_s=interval[:, 0], high_s=interval[:, 1], **column)

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenfold.compose.estimate_fill import Filled, fill
-from tenfold.files.estimate_rows import Precision, Recompute, ShapeRow, Shard, TrainRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import ShapeRow, TrainRow
+from tenfold.model.plan import Precision, Recompute, Shard
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.arrays import Shape, gather, parameters, take
 from tenfold.physics.training.calibration import Runs

@@ -14,9 +14,16 @@ if TYPE_CHECKING:
     from tenfold.compose.fleet import load_facts, load_fleet
     from tenfold.compose.planning import TrainQuestion, plan_training
     from tenfold.compose.planning_serve import ServeQuestion, plan_serving
-    from tenfold.files.estimate_rows import ServeRow, ShapeRow, TrainRow
     from tenfold.files.hf_config import read_hf_config
     from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
+    from tenfold.model.estimate import (
+        NoEstimate,
+        ServeEstimate,
+        ServeRow,
+        ShapeRow,
+        TrainEstimate,
+        TrainRow,
+    )
     from tenfold.model.fleet_spec import FleetSpec
 
 __version__ = "0.1.0"
@@ -26,11 +33,14 @@ __all__ = [
     "FleetSpec",
     "InputError",
     "NoAnswer",
+    "NoEstimate",
     "Refused",
+    "ServeEstimate",
     "ServeQuestion",
     "ServeRow",
     "ShapeRow",
     "TenfoldError",
+    "TrainEstimate",
     "TrainQuestion",
     "TrainRow",
     "Unreachable",
@@ -49,12 +59,15 @@ _HOMES = {
     "FleetSpec": "tenfold.model.fleet_spec",
     "InputError": "tenfold.model.errors",
     "NoAnswer": "tenfold.model.errors",
+    "NoEstimate": "tenfold.model.estimate",
     "Refused": "tenfold.model.errors",
+    "ServeEstimate": "tenfold.model.estimate",
     "ServeQuestion": "tenfold.compose.planning_serve",
-    "ServeRow": "tenfold.files.estimate_rows",
-    "ShapeRow": "tenfold.files.estimate_rows",
+    "ServeRow": "tenfold.model.estimate",
+    "ShapeRow": "tenfold.model.estimate",
+    "TrainEstimate": "tenfold.model.estimate",
     "TrainQuestion": "tenfold.compose.planning",
-    "TrainRow": "tenfold.files.estimate_rows",
+    "TrainRow": "tenfold.model.estimate",
     "Unreachable": "tenfold.model.errors",
     "estimate_serve": "tenfold.compose.estimate_serve",
     "estimate_train": "tenfold.compose.estimate_train",

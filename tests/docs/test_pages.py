@@ -28,9 +28,9 @@ from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
 from tenfold.compose.money import MonthAnswer, OwnAnswer, OwnAt
 from tenfold.facts.kinds import KINDS
-from tenfold.files.estimate_rows import ServeRow, TrainRow
 from tenfold.files.grow_file import MANY, SINGLE
 from tenfold.files.json_lines import read_json_lines
+from tenfold.model.estimate import ServeEstimate, ServeRow, TrainEstimate, TrainRow
 from tenfold.model.fact import Fact
 from tenfold.model.shape import Mla, ModelShape
 
@@ -116,10 +116,12 @@ def test_every_key_of_an_estimate_has_a_meaning():
     catalogue = load_facts()
     trained = estimate_train(read_json_lines(rows / "train.jsonl", TrainRow), catalogue)
     served = estimate_serve(read_json_lines(rows / "serve.jsonl", ServeRow), catalogue)
-    assert list(trained[0]) == list(ANSWER_KEYS["train"])
-    assert list(trained[0]["breakdown_s"]) == list(ANSWER_KEYS["breakdown"])
-    assert list(served[0]) == list(ANSWER_KEYS["serve"])
+    assert isinstance(trained[0], TrainEstimate)
+    assert isinstance(served[0], ServeEstimate)
+    assert list(trained[0].breakdown_s) == list(ANSWER_KEYS["breakdown"])
     structs = {
+        "train": TrainEstimate,
+        "serve": ServeEstimate,
         "cache": CacheAnswer,
         "size": CacheSize,
         "month": MonthAnswer,

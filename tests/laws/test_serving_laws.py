@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tenfold.compose.estimate_serve import Answer, estimate_serve
+from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.facts.loader import load_catalogue
-from tenfold.files.estimate_rows import ServeRow, ShapeRow
 from tenfold.model.catalogue import Catalogue, Shelf
+from tenfold.model.estimate import ServeEstimate, ServeRow, ShapeRow
 
 CATALOGUE = load_catalogue()
 MODELS = (
@@ -83,19 +83,21 @@ any_rows = st.builds(
 )
 
 
-def answer(row: ServeRow, catalogue: Catalogue = CATALOGUE) -> Answer:
+def answer(row: ServeRow, catalogue: Catalogue = CATALOGUE) -> ServeEstimate:
     [found] = estimate_serve([row], catalogue)
+    assert isinstance(found, ServeEstimate)
     return found
 
 
-def answers(*rows: ServeRow) -> list[Answer]:
-    return estimate_serve(rows, CATALOGUE)
+def answers(*rows: ServeRow) -> list[ServeEstimate]:
+    found = estimate_serve(rows, CATALOGUE)
+    return [one for one in found if isinstance(one, ServeEstimate)]
 
 
-def number(found: Answer, name: str) -> float:
+def number(found: ServeEstimate, name: str) -> float:
     """A figure of an answer; an endless wait, which is null, is longer than any."""
-    value = found[name]
-    return math.inf if value is None else float(value)  # pyright: ignore[reportArgumentType]
+    value: float | None = getattr(found, name)
+    return math.inf if value is None else float(value)
 
 
 def changed(row: ServeRow, **fields: object) -> ServeRow:
@@ -177,12 +179,11 @@ def test_many_rows_at_once_are_answered_as_one_by_one(rows: list[ServeRow]):
     together = estimate_serve(rows, CATALOGUE)
     for row, found in zip(rows, together, strict=True):
         alone = answer(row)
-        assert list(alone) == list(found)
-        for name, value in alone.items():
+        for name, value in msgspec.structs.asdict(alone).items():
             if isinstance(value, float):
-                assert np.isclose(value, found[name], rtol=1e-9)
+                assert np.isclose(value, getattr(found, name), rtol=1e-9)
             elif name != "interval_tokens_per_s":
-                assert value == found[name]
+                assert value == getattr(found, name)
 
 
 @settings(max_examples=60, deadline=None)
@@ -191,7 +192,7 @@ def test_every_valid_row_gets_finite_numbers(row: ServeRow):
     found = answer(row)
     for name in ("output_tokens_per_s", "tpot_s", "memory_gib", "ttft_s"):
         value = number(found, name)
-        endless = name == "ttft_s" and found["ttft_s"] is None
+        endless = name == "ttft_s" and found.ttft_s is None
         assert endless or (math.isfinite(value) and value >= 0), (name, value)
-    low, high = found["interval_tokens_per_s"]  # pyright: ignore
+    low, high = found.interval_tokens_per_s
     assert low <= number(found, "output_tokens_per_s") <= high

@@ -186,7 +186,7 @@ import sys
 import msgspec
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.facts.loader import load_catalogue
-from tenfold.files.estimate_rows import TrainRow
+from tenfold.model.estimate import TrainRow
 rows = [
     TrainRow(id=n, model=model, accelerator=part, gpus=64, tp=4, pp=2, global_batch=128, stack=s)
     for n, (model, part, s) in enumerate([

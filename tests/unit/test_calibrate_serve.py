@@ -2,15 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.compose.estimate_serve import Answer, estimate_serve
+from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.facts.loader import load_catalogue
-from tenfold.files.estimate_rows import ServeRow
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import ServeEstimate, ServeRow
 
 CATALOGUE = load_catalogue()
 BASE = {
@@ -28,17 +27,18 @@ def row(**fields: object) -> ServeRow:
     return ServeRow(**{**BASE, **fields})  # pyright: ignore
 
 
-def answer(asked: ServeRow, *observed: ServeRow) -> Answer:
+def answer(asked: ServeRow, *observed: ServeRow) -> ServeEstimate:
     [found] = estimate_serve([asked], CATALOGUE, observed)
+    assert isinstance(found, ServeEstimate)
     return found
 
 
-def figure(found: Answer, name: str) -> float:
-    return cast(float, found[name])
+def figure(found: ServeEstimate, name: str) -> float:
+    return float(getattr(found, name))
 
 
-def width(found: Answer) -> float:
-    low, high = cast(list[float], found["interval_tokens_per_s"])
+def width(found: ServeEstimate) -> float:
+    low, high = found.interval_tokens_per_s
     return high / low
 
 
@@ -56,7 +56,7 @@ def test_observed_runs_move_the_rate_and_narrow_the_interval():
     assert rates[0] / 1.4 < rates[2] < rates[1] < rates[0]
     assert rates[2] == pytest.approx(rates[0] / 1.4, rel=0.05)
     assert width(thrice) <= width(once) < width(before)
-    assert any("3 observed runs" in note for note in cast(list[str], thrice["notes"]))
+    assert any("3 observed runs" in note for note in thrice.notes)
 
 
 def test_a_run_that_is_as_estimated_changes_no_rate():

@@ -8,9 +8,9 @@ from statistics import median
 import msgspec
 import pytest
 
-from tenfold.compose.estimate_serve import Answer, estimate_serve
+from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.facts.loader import load_catalogue
-from tenfold.files.estimate_rows import ServeRow, ShapeRow
+from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow, ShapeRow
 
 CATALOGUE = load_catalogue()
 TABLES = Path(__file__).parents[3] / "shared" / "published" / "published_inference.csv"
@@ -31,22 +31,22 @@ def row(**fields: object) -> ServeRow:
     return ServeRow(**{**base, **fields})  # pyright: ignore
 
 
-def answer(**fields: object) -> Answer:
+def answer(**fields: object) -> ServeEstimate:
     [found] = estimate_serve([row(**fields)], CATALOGUE)
+    assert isinstance(found, ServeEstimate)
     return found
 
 
-def width(found: Answer) -> float:
-    low, high = found["interval_tokens_per_s"]  # pyright: ignore
+def width(found: ServeEstimate) -> float:
+    low, high = found.interval_tokens_per_s
     return high / low
 
 
 def test_an_answer_has_the_keys_of_the_contract():
     found = answer()
-    assert set(found) >= KEYS
-    assert isinstance(found["notes"], list)
-    assert isinstance(found["fits"], bool)
-    assert isinstance(found["batch"], int)
+    assert set(msgspec.to_builtins(found)) >= KEYS
+    assert isinstance(found.fits, bool)
+    assert isinstance(found.batch, int)
 
 
 def test_answers_keep_the_order_of_rows_with_faulty_ones_in_their_place():
@@ -58,8 +58,8 @@ def test_answers_keep_the_order_of_rows_with_faulty_ones_in_their_place():
         row(id=0, mode="online", qps=1.0),
     ]
     found = estimate_serve(rows, CATALOGUE)
-    assert [one["id"] for one in found] == [3, "x", 1.5, "y", 0]
-    assert ["error" in one for one in found] == [False, True, False, True, False]
+    assert [one.id for one in found] == [3, "x", 1.5, "y", 0]
+    assert [isinstance(one, NoEstimate) for one in found] == [False, True, False, True, False]
 
 
 def test_a_faulty_row_changes_no_other():
@@ -70,10 +70,11 @@ def test_a_faulty_row_changes_no_other():
 
 @pytest.mark.parametrize("field", ["model", "accelerator"])
 def test_an_unknown_name_gives_an_id_and_an_error_and_nothing_else(field: str):
-    found = answer(id=7, **{field: "H-thousand"})
-    assert set(found) == {"id", "error"}
-    assert found["id"] == 7
-    assert "`H-thousand`" in str(found["error"])
+    [found] = estimate_serve([row(id=7, **{field: "H-thousand"})], CATALOGUE)
+    assert isinstance(found, NoEstimate)
+    assert list(msgspec.to_builtins(found)) == ["id", "error"]
+    assert found.id == 7
+    assert "`H-thousand`" in found.error
 
 
 def test_no_rows_give_no_answers():
@@ -82,21 +83,20 @@ def test_no_rows_give_no_answers():
 
 def test_an_unknown_engine_is_answered_with_a_note_and_a_wider_interval():
     known, unknown = answer(), answer(engine="brand-new 3")
-    assert known["notes"] == []
-    assert any("brand-new 3" in note for note in unknown["notes"])  # pyright: ignore
+    assert known.notes == ()
+    assert any("brand-new 3" in note for note in unknown.notes)
     assert width(unknown) > width(known)
 
 
 def test_an_engine_that_is_not_said_is_answered():
-    assert answer(engine=None)["notes"]
+    assert answer(engine=None).notes
 
 
 def test_what_is_null_is_chosen():
-    rows = row(tp=None, pp=None, precision=None, mode=None, batch=None, qps=None)
-    [found] = estimate_serve([rows], CATALOGUE)
-    assert found["gpus"] == 2  # 70B in 16 bit, the fewest ranks that hold it
-    assert found["fits"] is True
-    assert found["output_tokens_per_s"] == answer(tp=2, precision="bf16")["output_tokens_per_s"]
+    found = answer(tp=None, pp=None, precision=None, mode=None, batch=None, qps=None)
+    assert found.gpus == 2  # 70B in 16 bit, the fewest ranks that hold it
+    assert found.fits is True
+    assert found.output_tokens_per_s == answer(tp=2, precision="bf16").output_tokens_per_s
 
 
 def test_a_shape_is_answered_as_its_preset():
@@ -111,50 +111,48 @@ def test_names_are_accepted_in_any_spelling():
 
 
 def test_the_rate_is_of_the_whole_replica():
-    assert answer(tp=8)["gpus"] == 8
-    ratio = float(answer(tp=8)["output_tokens_per_s"]) / float(answer()["output_tokens_per_s"])  # pyright: ignore
+    assert answer(tp=8).gpus == 8
+    ratio = answer(tp=8).output_tokens_per_s / answer().output_tokens_per_s
     assert 1.2 < ratio < 4
 
 
 def test_a_load_above_what_a_replica_sustains_is_noted():
     light = answer(mode="online", qps=0.5)
     heavy = answer(mode="online", qps=5000.0)
-    assert light["notes"] == []
-    assert "the load is above what the replica sustains" in heavy["notes"]  # pyright: ignore
+    assert light.notes == ()
+    assert "the load is above what the replica sustains" in heavy.notes
 
 
 def test_an_endless_wait_is_null_and_every_answer_is_json():
     found = answer(mode="online", qps=5000.0, engine="brand-new 3")
-    assert found["ttft_s"] is None
+    assert found.ttft_s is None
     assert msgspec.json.decode(msgspec.json.encode(found))["ttft_s"] is None
 
 
 def test_experts_over_data_parallel_attention_are_noted():
     found = answer(model="Qwen3 235B-A22B", engine="TensorRT-LLM 1.1", tp=8)
-    assert found["notes"] == ["experts over 8 GPUs with data-parallel attention"]
+    assert found.notes == ("experts over 8 GPUs with data-parallel attention",)
 
 
 def test_a_fixed_batch_that_the_cache_does_not_hold_is_noted():
     small = answer(mode="static-batch", batch=8)
     large = answer(mode="static-batch", batch=100_000)
-    assert small["notes"] == []
-    assert large["notes"] == ["the batch is larger than the cache holds at once: it runs in turns"]
-    assert answer(mode="static-batch")["notes"] == []
+    assert small.notes == ()
+    assert large.notes == ("the batch is larger than the cache holds at once: it runs in turns",)
+    assert answer(mode="static-batch").notes == ()
 
 
 def test_what_does_not_fit_says_so():
     found = answer(tp=1, precision="bf16")
-    assert found["fits"] is False
-    assert float(found["memory_gib"]) > 80  # pyright: ignore
+    assert found.fits is False
+    assert found.memory_gib > 80
 
 
 def test_a_request_without_output_still_gets_its_first_token():
     found = answer(output_tokens=0)
-    assert math.isfinite(float(found["output_tokens_per_s"]))  # pyright: ignore
-    assert found.pop("notes") == ["answers of one token supposed"]
-    one = answer(output_tokens=1)
-    assert one.pop("notes") == []
-    assert found == one
+    assert math.isfinite(found.output_tokens_per_s)
+    assert found.notes == ("answers of one token supposed",)
+    assert answer(output_tokens=1) == msgspec.structs.replace(found, notes=())
 
 
 @pytest.mark.skipif(
@@ -169,10 +167,11 @@ def test_published_rows_are_answered_within_a_few_percent(start: str, mode: str,
         cells = [one for one in csv.DictReader(stream) if one["mode"].startswith(start)]
     found = estimate_serve([published(one, mode) for one in cells], CATALOGUE)
     off = [
-        abs(float(answer["ttft_s"]) / float(one["ttft_ms"]) * 1e3 - 1)  # pyright: ignore
+        abs((answer.ttft_s or 0.0) / float(one["ttft_ms"]) * 1e3 - 1)
         if mode == "first-token"
-        else abs(float(answer["output_tokens_per_s"]) / float(one["out_tok_s_total"]) - 1)  # pyright: ignore
+        else abs(answer.output_tokens_per_s / float(one["out_tok_s_total"]) - 1)
         for answer, one in zip(found, cells, strict=True)
+        if isinstance(answer, ServeEstimate)
     ]
     assert median(off) * 100 < percent
 

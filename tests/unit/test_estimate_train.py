@@ -4,9 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from tenfold.compose.estimate_train import Answer, estimate_train
-from tenfold.files.estimate_rows import ShapeRow, TrainRow
+from tenfold.compose.estimate_train import estimate_train
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import NoEstimate, ShapeRow, TrainEstimate, TrainRow
 from training_builders import CATALOGUE, SEVEN_B, row
 
 KEYS = [
@@ -24,15 +24,22 @@ KEYS = [
 ]
 
 
-def answer(*observed: TrainRow, **changes: object) -> Answer:
+def answer(*observed: TrainRow, **changes: object) -> TrainEstimate:
     [only] = estimate_train([row(**changes)], CATALOGUE, observed)
+    assert isinstance(only, TrainEstimate)
     return only
+
+
+def error(**changes: object) -> str:
+    [only] = estimate_train([row(**changes)], CATALOGUE)
+    assert isinstance(only, NoEstimate)
+    return only.error
 
 
 def test_an_answer_has_the_keys_of_the_contract_and_is_plain_json():
     said = answer()
-    assert list(said) == KEYS
-    assert msgspec.json.decode(msgspec.json.encode(said)) == said
+    assert list(msgspec.json.decode(msgspec.json.encode(said))) == KEYS
+    assert msgspec.json.decode(msgspec.json.encode(said), type=TrainEstimate) == said
 
 
 def test_order_is_kept_across_stacks_accelerators_and_errors():
@@ -44,21 +51,20 @@ def test_order_is_kept_across_stacks_accelerators_and_errors():
         row(id=5, stack="megatron-core"),
     ]
     answers = estimate_train(rows, CATALOGUE)
-    assert [said["id"] for said in answers] == [1, "two", 3.5, 4, 5]
-    assert list(answers[1]) == ["id", "error"]
-    assert answers[0]["step_s"] == answers[4]["step_s"]
+    assert [said.id for said in answers] == [1, "two", 3.5, 4, 5]
+    assert [isinstance(said, NoEstimate) for said in answers] == [False, True, False, False, False]
+    assert answers[0] == msgspec.structs.replace(answers[4], id=1)
 
 
 def test_gpus_that_are_not_the_product_of_the_degrees_are_an_error_of_the_row():
-    said = answer(gpus=16, tp=2, pp=2, dp=2)
-    assert set(said) == {"id", "error"}
-    assert "16" in str(said["error"])
-    assert "8" in str(said["error"])
+    said = error(gpus=16, tp=2, pp=2, dp=2)
+    assert "16" in said
+    assert "8" in said
 
 
 def test_an_unknown_model_or_accelerator_is_an_error_of_the_row():
-    assert "no model is called" in str(answer(model="GPT-Nothing 1B")["error"])
-    assert "no accelerator is called" in str(answer(accelerator="H1000")["error"])
+    assert "no model is called" in error(model="GPT-Nothing 1B")
+    assert "no accelerator is called" in error(accelerator="H1000")
 
 
 def test_a_null_dp_is_derived():
@@ -72,7 +78,7 @@ def test_nulls_are_as_good_as_absent_keys():
 
 def test_what_is_supposed_stands_in_the_notes():
     said = answer(seq=None, micro_batch=None, global_batch=None)
-    told = " ".join(said["notes"])  # pyright: ignore
+    told = " ".join(said.notes)
     assert "sequences of" in told
     assert "micro-batches a rank supposed" in told
     assert "a micro-batch of" in told
@@ -80,48 +86,52 @@ def test_what_is_supposed_stands_in_the_notes():
 
 def test_an_unknown_stack_gets_the_default_profile_and_a_note():
     said = answer(stack="our own trainer")
-    assert said["notes"] == ["unknown stack `our own trainer`: default profile"]
-    assert said["step_s"] > 0  # pyright: ignore
-    assert answer(stack=None)["notes"] == ["no stack given: default profile"]
+    assert said.notes == ("unknown stack `our own trainer`: default profile",)
+    assert said.step_s > 0
+    assert answer(stack=None).notes == ("no stack given: default profile",)
 
 
 def test_the_breakdown_sums_to_the_step():
     for changes in ({}, {"gpus": 64, "tp": 8, "pp": 4}, {"stack": "x", "precision": "fp8"}):
         said = answer(**changes)
-        assert sum(said["breakdown_s"].values()) == pytest.approx(said["step_s"])  # pyright: ignore
-        assert f"{said['bottleneck']}_s" in said["breakdown_s"]  # pyright: ignore
+        assert sum(said.breakdown_s.values()) == pytest.approx(said.step_s)
+        assert f"{said.bottleneck}_s" in said.breakdown_s
 
 
 def test_the_interval_brackets_the_step_and_is_wider_for_an_unknown_stack():
     widths: list[float] = []
     for stack in ("NeMo 24.07", "nobody's"):
         said = answer(stack=stack)
-        low, high = said["interval_s"]  # pyright: ignore
-        assert low < said["step_s"] < high
+        low, high = said.interval_s
+        assert low < said.step_s < high
         widths.append(high / low)
     assert widths[1] > widths[0]
 
 
 def test_throughput_and_utilisation_follow_from_the_step():
     said = answer(gpus=8, global_batch=256, seq=4096)
-    tokens = 256 * 4096 / said["step_s"] / 8  # pyright: ignore
-    assert said["tokens_per_s_per_gpu"] == pytest.approx(tokens)
+    tokens = 256 * 4096 / said.step_s / 8
+    assert said.tokens_per_s_per_gpu == pytest.approx(tokens)
     peak = CATALOGUE.accelerators.get("H100").peak_tflops("bf16")
-    assert said["mfu"] == pytest.approx(said["model_tflops_per_gpu"] / peak)  # pyright: ignore
+    assert said.mfu == pytest.approx(said.model_tflops_per_gpu / peak)
 
 
 def test_recompute_lowers_utilisation_since_it_is_not_counted():
-    assert answer(recompute="full")["mfu"] < answer(recompute="none")["mfu"]  # pyright: ignore
+    assert answer(recompute="full").mfu < answer(recompute="none").mfu
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("factor", [0.8, 1.25])
 def test_a_few_observed_runs_move_the_estimate_towards_them(count: int, factor: float):
     seen = [row(id=f"s{at}", stack="ours", global_batch=64 * (at + 1)) for at in range(count)]
-    truth = [float(said["step_s"]) * factor for said in estimate_train(seen, CATALOGUE)]  # pyright: ignore
+    truth = [
+        said.step_s * factor
+        for said in estimate_train(seen, CATALOGUE)
+        if isinstance(said, TrainEstimate)
+    ]
     runs = [msgspec.structs.replace(one, step_s=s) for one, s in zip(seen, truth, strict=True)]
-    before = float(answer(stack="ours")["step_s"])  # pyright: ignore
-    after = float(answer(*runs, stack="ours")["step_s"])  # pyright: ignore
+    before = answer(stack="ours").step_s
+    after = answer(*runs, stack="ours").step_s
     assert abs(np.log(after / (before * factor))) < 0.6 * abs(np.log(factor))
 
 
@@ -152,12 +162,11 @@ def test_shapes_take_every_key_of_the_contract():
         "tied": True,
     }
     said = answer(model=msgspec.convert(shape, ShapeRow), ep=8)
-    assert "error" not in said
-    assert said["breakdown_s"]["moe_s"] > 0  # pyright: ignore
+    assert said.breakdown_s["moe_s"] > 0
 
 
 def test_shapes_of_widths_alone_are_enough():
-    assert "error" not in answer(model=ShapeRow(layers=12, hidden=768, heads=12))
+    assert answer(model=ShapeRow(layers=12, hidden=768, heads=12)).fits
 
 
 @pytest.mark.parametrize(
@@ -165,8 +174,8 @@ def test_shapes_of_widths_alone_are_enough():
     [({"tied": True}, False), ({"head_dim": 256}, True), ({"vocab": 256000}, True)],
 )
 def test_each_width_counts_in_memory(change: dict[str, object], bigger: bool):
-    changed = answer(model=msgspec.structs.replace(SEVEN_B, **change))["memory_gib"]
-    assert (changed > answer()["memory_gib"]) is bigger  # pyright: ignore
+    changed = answer(model=msgspec.structs.replace(SEVEN_B, **change)).memory_gib
+    assert (changed > answer().memory_gib) is bigger
 
 
 def test_presets_and_aliases_are_accepted():
@@ -177,22 +186,20 @@ def test_presets_and_aliases_are_accepted():
 
 def test_a_model_that_cannot_fit_is_answered_and_said_not_to():
     said = answer(model="Llama 3.1 405B")
-    assert said["fits"] is False
-    assert said["memory_gib"] > 80  # pyright: ignore
+    assert said.fits is False
+    assert said.memory_gib > 80
 
 
 def test_fewer_bits_are_faster_where_the_part_has_them():
-    steps = [
-        answer(precision=name, stack=None)["step_s"] for name in ("fp32", "tf32", "bf16", "fp8")
-    ]
-    assert steps == sorted(steps, reverse=True)  # pyright: ignore
+    steps = [answer(precision=name, stack=None).step_s for name in ("fp32", "tf32", "bf16", "fp8")]
+    assert steps == sorted(steps, reverse=True)
 
 
 def test_a_narrow_network_is_slower():
     wide, narrow = (
-        answer(gpus=64, nic_gbps_per_gpu=rate, global_batch=64)["step_s"] for rate in (400.0, 10.0)
+        answer(gpus=64, nic_gbps_per_gpu=rate, global_batch=64).step_s for rate in (400.0, 10.0)
     )
-    assert narrow > wide  # pyright: ignore
+    assert narrow > wide
 
 
 def test_no_rows_are_answered_with_none():

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 import growth_builders as made
 from benchmarks.grow import published
 from tenfold.compose.estimate_train import estimate_train
-from tenfold.files.estimate_rows import TrainRow
+from tenfold.model.estimate import TrainEstimate, TrainRow
 
 SMALL = TrainRow(
     id="small",
@@ -27,11 +27,10 @@ def test_what_is_kept_comes_from_the_law_and_never_from_the_step_at_the_top():
     kept = published.kept_at([SMALL], TOP, made.catalogue())
     asked = [replace(row, step_s=None) for row in (SMALL, TOP)]
     small, top = (
-        answer["tokens_per_s_per_gpu"]
+        answer.tokens_per_s_per_gpu
         for answer in estimate_train(asked, made.catalogue(), [SMALL])
+        if isinstance(answer, TrainEstimate)
     )
-    assert isinstance(small, float)
-    assert isinstance(top, float)
     assert kept.by_law == pytest.approx(top / small)
     assert kept.by_curve == pytest.approx(kept.by_law)
     assert published.kept_at([SMALL], replace(TOP, step_s=50.0), made.catalogue()) == kept

@@ -11,8 +11,8 @@ from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.compose.grow_observed import ObservedInputs, read_observed, with_observed
 from tenfold.compose.step_series import step_series
-from tenfold.files.estimate_rows import ShapeRow, TrainRow
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import ShapeRow, TrainEstimate, TrainRow
 from tenfold.model.growth import GrowSpec, Limits
 from tenfold.model.traffic import WorkProfile
 from tenfold.study.grow.layer import Law, break_of
@@ -48,9 +48,8 @@ def steps(have: GrowInputs) -> list[Law]:
 
 def rate(row: TrainRow, *timed: TrainRow) -> float:
     [answer] = estimate_train([row], made.catalogue(), timed)
-    told = answer["tokens_per_s_per_gpu"]
-    assert isinstance(told, float)
-    return told
+    assert isinstance(answer, TrainEstimate)
+    return answer.tokens_per_s_per_gpu
 
 
 def test_a_planned_layout_keeps_what_the_calibrated_planner_says():

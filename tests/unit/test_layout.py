@@ -140,12 +140,12 @@ def test_oversubscription_slows_a_job_larger_than_a_leaf(plan):
     assert narrow_s > 1.1 * wide_s
 
 
-def test_the_rows_are_what_estimate_would_say(plan):
+def test_plans_are_estimated_as_estimate_would(plan):
     planned = plan("Llama 3.1 8B", 4, gpus=32)
-    row = planned.rows[0]
-    assert row["step_s"] == pytest.approx(answer_of(planned).plans[0].step_s, rel=0.02)
-    assert row["interval_s"][0] < row["step_s"] < row["interval_s"][1]
-    assert row["fits"] is True
+    one = planned.estimates[0]
+    assert one.step_s == pytest.approx(answer_of(planned).plans[0].step_s, rel=0.02)
+    assert one.interval_s[0] < one.step_s < one.interval_s[1]
+    assert one.fits is True
 
 
 def test_a_mixture_of_experts_uses_expert_parallelism(plan):

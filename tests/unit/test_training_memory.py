@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tenfold.compose.estimate_train import estimate_train
-from tenfold.files.estimate_rows import ShapeRow
+from tenfold.model.estimate import ShapeRow, TrainEstimate
 from tenfold.physics.training.arrays import RECOMPUTE_CODES, SHARD_CODES, parameters
 from tenfold.physics.training.memory import fits, memory_of
 from training_builders import CATALOGUE, PROFILE, part, plan, row, shape
@@ -102,10 +102,11 @@ def test_memory_and_refusals_on_the_h200_are_as_measured():
         )
         for place, raw in enumerate(raws)
     ]
-    answers = estimate_train(rows, CATALOGUE)
-    assert [answer["fits"] for answer in answers] == ["error" not in raw for raw in raws]
+    found = estimate_train(rows, CATALOGUE)
+    answers = [answer for answer in found if isinstance(answer, TrainEstimate)]
+    assert [answer.fits for answer in answers] == ["error" not in raw for raw in raws]
     errors = [
-        abs(answer["memory_gib"] / raw["peak_gib"] - 1)  # pyright: ignore
+        abs(answer.memory_gib / raw["peak_gib"] - 1)
         for answer, raw in zip(answers, raws, strict=True)
         if "error" not in raw
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.compose.planning import TrainQuestion, plan_training
-from tenfold.compose.traffic import plan_traffic, train_traffic
+from tenfold.compose.traffic import train_traffic
 from tenfold.files.work_profiles import ProfileRow, read_work_profiles
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.traffic import Traffic, WorkProfile
@@ -179,7 +179,7 @@ def test_a_plan_of_the_planner_has_its_traffic(tmp_path: Path):
     )
     planned = plan_training(TrainQuestion(model="Llama 2 7B", fleet=fleet, gpus=64))
     best = planned.answer.plans[0]  # pyright: ignore
-    traffic = plan_traffic(
+    traffic = train_traffic(
         best.plan, CATALOGUE, tier="hot", checkpoint_every_s=best.checkpoint_interval_s
     )
     assert 0 < traffic.network_share < 0.5

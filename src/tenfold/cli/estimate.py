@@ -16,8 +16,8 @@ from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
 from tenfold.files.document import decode
-from tenfold.files.estimate_rows import ServeRow, TrainRow
 from tenfold.files.json_lines import parse_json_lines, read_json_lines
+from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow, TrainEstimate, TrainRow
 
 app = App(
     name="estimate",
@@ -89,8 +89,8 @@ def _read(path: Path, row_type: type[R]) -> list[R]:
     return read_json_lines(path, row_type)
 
 
-def _write(answers: Sequence[dict[str, object]]) -> None:
+def _write(answers: Sequence[TrainEstimate | ServeEstimate | NoEstimate]) -> None:
     encode = msgspec.json.Encoder().encode
     for answer in answers:
         sys.stdout.write(encode(answer).decode() + "\n")
-    raise Done(1 if any("error" in answer for answer in answers) else 0)
+    raise Done(1 if any(isinstance(answer, NoEstimate) for answer in answers) else 0)

@@ -12,10 +12,10 @@ from tenfold.cli.output import print_json, show, table
 from tenfold.compose.cache_place import CacheQuestion
 from tenfold.compose.cache_traffic import SharedPrefixes, Traffic, traced
 from tenfold.compose.estimate_cache import CacheAnswer, estimate_cache
-from tenfold.files.estimate_rows import Precision
 from tenfold.files.json_lines import read_json_lines
 from tenfold.files.prefix_trace import BLOCK_TOKENS, PrefixRow
 from tenfold.model.errors import InputError
+from tenfold.model.plan import Precision
 from tenfold.model.units import GIB
 from tenfold.report.figures import quantity_bytes, rate_bytes, share
 from tenfold.report.plan_words import seconds

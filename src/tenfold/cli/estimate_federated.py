@@ -13,8 +13,8 @@ from tenfold.cli.output import print_json
 from tenfold.cli.quantities import number, seconds
 from tenfold.compose.federated import FederatedQuestion, estimate_federated
 from tenfold.compose.fleet import open_fleet
-from tenfold.files.estimate_rows import Precision
 from tenfold.model.errors import InputError
+from tenfold.model.plan import Precision
 
 ONE_OR_MORE = validators.Number(gte=1, lte=10**9)
 COMPRESSION = validators.Number(gte=1, lte=10**6)

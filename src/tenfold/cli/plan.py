@@ -23,12 +23,12 @@ from tenfold.clock import Stopwatch
 from tenfold.compose.fleet import load_facts
 from tenfold.compose.planning import TrainQuestion, plan_training
 from tenfold.compose.planning_serve import ServeQuestion, plan_serving
-from tenfold.files.estimate_rows import TrainRow
 from tenfold.files.json_lines import read_json_lines
 from tenfold.files.launch.formats import FORMATS
 from tenfold.files.write import write_new_file
 from tenfold.model.errors import InputError
-from tenfold.model.plan import Recompute, Shard, TrainPrecision
+from tenfold.model.estimate import TrainRow
+from tenfold.model.plan import Precision, Recompute, Shard
 from tenfold.model.reason import Misfit
 from tenfold.report.plan_report import serve_report
 
@@ -73,7 +73,7 @@ class TrainOptions:
     global_batch: Annotated[
         int | None, Parameter(help="Sequences a step.", validator=AT_LEAST_ONE)
     ] = None
-    precision: Annotated[TrainPrecision, Parameter(help="Of matrix products.")] = "bf16"
+    precision: Annotated[Precision, Parameter(help="Of matrix products.")] = "bf16"
     accelerator: Annotated[str | None, Parameter(help="Which of the fleet's accelerators.")] = None
     stack: Annotated[str | None, Parameter(help="Framework and version.")] = None
     failures: Annotated[str | None, Parameter(help="A failure preset of the facts.")] = None
@@ -177,7 +177,7 @@ class ServeOptions:
     ]
     tpot_s: Annotated[float, Parameter(help="Seconds a token, at most.", validator=POSITIVE)]
     precision: Annotated[
-        tuple[TrainPrecision, ...],
+        tuple[Precision, ...],
         Parameter(help="Which to try; may be given several times.", negative=""),
     ] = ("bf16", "fp8")
     engine: Annotated[str | None, Parameter(help="Serving engine and version.")] = None

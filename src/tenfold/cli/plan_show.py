@@ -1,7 +1,6 @@
 """What `tenfold plan` prints."""
 
 from collections.abc import Sequence
-from typing import cast
 
 from rich.text import Text
 
@@ -83,8 +82,7 @@ def show_train(planned: TrainPlanned) -> None:
 
 def _train_row(place: int, one: Outcome, planned: TrainPlanned) -> list[str]:
     plan = one.plan
-    row = planned.rows[place]
-    low, high = cast(list[float], row["interval_s"])
+    low, high = planned.estimates[place].interval_s
     extra = [f"mb {plan.micro_batch}"]
     extra += [f"vp {plan.virtual_stages}"] if plan.virtual_stages > 1 else []
     extra += [f"ep {plan.ep}"] if plan.ep > 1 else []

@@ -5,10 +5,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from tenfold.compose.fleet import open_fleet
-from tenfold.files.estimate_rows import Precision
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.fleet_spec import FleetSpec, Pool, Tier
+from tenfold.model.plan import Precision
 from tenfold.model.units import GIB
 
 GB = 1e9

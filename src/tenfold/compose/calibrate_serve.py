@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenfold.compose.estimate_models import shape_of
-from tenfold.files.estimate_rows import ServeRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import ServeRow
 from tenfold.model.hardware import Accelerator
 from tenfold.model.shape import ModelShape
 from tenfold.physics.arrays import Floats

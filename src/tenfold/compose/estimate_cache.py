@@ -1,7 +1,5 @@
 """Answer `estimate cache`: what a shared tier of KV cache saves, and when it saves nothing."""
 
-from typing import cast
-
 import numpy as np
 from msgspec import Struct
 
@@ -10,8 +8,9 @@ from tenfold.compose.cache_traffic import Traffic
 from tenfold.compose.estimate_models import shape_of
 from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.compose.fleet import load_facts
-from tenfold.files.estimate_rows import ServeRow
 from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
+from tenfold.model.estimate import NoEstimate, ServeRow
 from tenfold.model.units import GIB
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.kv_cache import Layout, kv_bytes_per_token
@@ -168,22 +167,24 @@ def _replica(
         mode="first-token",
     )
     [answer] = estimate_serve([row], catalogue)
-    gpus = cast(int, answer["gpus"])
-    notes = list(cast(list[str], answer["notes"]))
+    if isinstance(answer, NoEstimate):
+        raise InputError("not-whole", answer.error, "name a replica that can be served")
+    assert answer.ttft_s is not None, "a prompt alone waits for nobody"
+    notes = list(answer.notes)
     if question.qps is None:
         notes.append("no load stated: a fetch has the tier to itself")
-    if not answer["fits"]:
-        notes.append(f"the model does not fit on {gpus} GPUs")
+    if not answer.fits:
+        notes.append(f"the model does not fit on {answer.gpus} GPUs")
     shape = serving_shapes([shape_of(question.model, catalogue)])
     one = _array(1.0)
     # The tier keeps each head once, however many ranks repeat it.
     widths = numbers((question.precision,), shape).widths
     token_bytes = kv_bytes_per_token(shape, widths, Layout(one, one, one))
     return _Replica(
-        gpus=gpus,
-        ttft_s=cast(float, answer["ttft_s"]),
+        gpus=answer.gpus,
+        ttft_s=answer.ttft_s,
         prompt_tokens=float(row.input_tokens),
         token_bytes=float(token_bytes[0]),
-        link_bytes_per_s=place.node_bytes_per_s * -(-gpus // place.gpus_per_node),
+        link_bytes_per_s=place.node_bytes_per_s * -(-answer.gpus // place.gpus_per_node),
         notes=tuple(notes),
     )

@@ -1,4 +1,4 @@
-"""Fill in what a training row does not say, and refuse what cannot be."""
+"""Fill in what a training configuration does not say, and refuse what cannot be."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenfold.compose.estimate_models import shape_of
-from tenfold.files.estimate_rows import TrainRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import TrainConfig, TrainRow
 from tenfold.model.hardware import Accelerator
+from tenfold.model.plan import TrainPlan
 from tenfold.model.shape import ModelShape
 from tenfold.physics.training.arrays import (
     PRECISION_CODES,
@@ -22,8 +23,8 @@ from tenfold.physics.training.arrays import (
 from tenfold.physics.training.arrays import (
     Accelerator as PartArrays,
 )
-from tenfold.physics.training.calibration import Runs
-from tenfold.physics.training.catalog import Entry, resolve
+from tenfold.physics.training.calibration import Calibration, Runs, calibrate
+from tenfold.physics.training.catalog import Entry, resolve, uncalibrated
 from tenfold.physics.training.names import stack_key, version_family
 from tenfold.physics.training.shapes import training_part, training_shape
 from tenfold.physics.training.usual import (
@@ -44,9 +45,12 @@ WHOLE_BATCH_FAMILIES = ("maxtext",)
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A row with every field known. `micro_known` is False where the search may choose it."""
+    """A configuration with every field known.
 
-    row: TrainRow
+    `micro_known` is False where the search may choose the micro-batch.
+    """
+
+    config: TrainConfig
     shape: ModelShape
     part: Accelerator
     entry: Entry
@@ -55,9 +59,9 @@ class Filled:
     notes: tuple[str, ...]
 
 
-def fill(row: TrainRow, catalogue: Catalogue) -> Filled:
-    """Return a row with the usual chosen for what it leaves out, or raise `InputError`."""
-    shape = shape_of(row.model, catalogue)
+def fill(row: TrainConfig, catalogue: Catalogue) -> Filled:
+    """Return a configuration with the usual for what it leaves out, or raise `InputError`."""
+    shape = row.shape if isinstance(row, TrainPlan) else shape_of(row.model, catalogue)
     part = catalogue.accelerators.get(row.accelerator)
     entry = resolve(catalogue, row.stack, part.name)
     tp, pp, dp, cp, ep = _degrees(row)
@@ -101,7 +105,7 @@ def fill(row: TrainRow, catalogue: Catalogue) -> Filled:
     return Filled(row, shape, part, entry, plan, micro_known, tuple(notes))
 
 
-def _degrees(row: TrainRow) -> tuple[int, int, int, int, int]:
+def _degrees(row: TrainConfig) -> tuple[int, int, int, int, int]:
     tp, pp, cp, ep = row.tp or 1, row.pp or 1, row.cp or 1, row.ep or 1
     if row.dp is None and row.gpus % (tp * pp * cp):
         raise InputError(
@@ -149,7 +153,7 @@ def _check_shape(shape: ModelShape, tp: int, chunks: int, ep: int) -> None:
             raise InputError("not-whole", message, hint)
 
 
-def _batches(row: TrainRow, dp: int, family: str, notes: list[str]) -> tuple[float, float]:
+def _batches(row: TrainConfig, dp: int, family: str, notes: list[str]) -> tuple[float, float]:
     """Return the micro-batch and the global batch, in sequences."""
     micro = float(row.micro_batch or 1)
     if family in WHOLE_BATCH_FAMILIES and row.global_batch is not None:
@@ -184,5 +188,15 @@ def runs_of(members: Sequence[Filled]) -> Runs:
     if not known.all():
         profile = members[0].entry.start.profile
         plans = usual_micro_batch(shape, plans, part, profile, known)
-    stacks = [version_family(stack_key(one.row.stack or "")) for one in members]
+    stacks = [version_family(stack_key(one.config.stack or "")) for one in members]
     return Runs(shape, plans, part, np.array(stacks), np.array([one.part.name for one in members]))
+
+
+def calibrated(entry: Entry, observed: Sequence[Filled]) -> Calibration:
+    """Return what a stack makes of the hardware, moved by observed runs of its family."""
+    seen = [(one, one.config.step_s) for one in observed if isinstance(one.config, TrainRow)]
+    timed = [(one, step_s) for one, step_s in seen if step_s is not None]
+    if not timed:
+        return uncalibrated(entry)
+    seconds = np.array([step_s for _, step_s in timed])
+    return calibrate(entry.start, runs_of([one for one, _ in timed]), seconds)

@@ -1,7 +1,7 @@
 """From what a row of an estimate says to the records it means."""
 
-from tenfold.files.estimate_rows import ShapeRow
 from tenfold.model.catalogue import Catalogue
+from tenfold.model.estimate import ShapeRow
 from tenfold.model.shape import ModelShape
 
 USUAL_VOCAB = 50_304

@@ -1,4 +1,4 @@
-"""Answer rows of `estimate serve`: names to records, records to arrays, arrays to answers."""
+"""Estimate serving: names to records, records to arrays, arrays to answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ from tenfold.compose.calibrate_serve import (
     resolved,
     speeds_of,
 )
-from tenfold.files.estimate_rows import ServeRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
 from tenfold.physics.serving.batching import Served
 from tenfold.physics.serving.devices import serving_devices
 from tenfold.physics.serving.engines import Profile, catalog_of, interval
@@ -25,22 +25,21 @@ from tenfold.physics.serving.serve import estimate
 from tenfold.physics.serving.shapes import serving_shapes
 
 GIB = float(1 << 30)
-Answer = dict[str, object]
 
 
 def estimate_serve(
     rows: Sequence[ServeRow], catalogue: Catalogue, observed: Sequence[ServeRow] = ()
-) -> list[Answer]:
-    """Return one answer a row, in order; a row that cannot be says why in `error`."""
+) -> list[ServeEstimate | NoEstimate]:
+    """Return one estimate for each row, in order."""
     engines = catalog_of(catalogue.engines)
     speeds = speeds_of(observed, catalogue, engines)
-    answers: list[Answer | None] = [None] * len(rows)
+    answers: list[ServeEstimate | NoEstimate | None] = [None] * len(rows)
     good: list[tuple[int, Resolved]] = []
     for place, row in enumerate(rows):
         try:
             good.append((place, resolved(row, catalogue, engines)))
         except InputError as error:
-            answers[place] = {"id": row.id, "error": f"{error.message}; {error.hint}"}
+            answers[place] = NoEstimate(id=row.id, error=f"{error.message}; {error.hint}")
     if good:
         found = [one for _, one in good]
         profiles = [_as_observed(one, speeds) for one in found]
@@ -48,7 +47,7 @@ def estimate_serve(
         devices = serving_devices([one.part for one in found])
         served, layout = estimate(asked_of([one.row for one in found]), shapes, devices, profiles)
         for at, (place, _) in enumerate(good):
-            answers[place] = _answer(rows[place], profiles[at], served, layout, at)
+            answers[place] = _estimate(rows[place], profiles[at], served, layout, at)
     return [answer for answer in answers if answer is not None]
 
 
@@ -62,7 +61,9 @@ def _as_observed(one: Resolved, speeds: Mapping[Group, Speed]) -> Profile:
     return replace(speed.of(one.profile), notes=(*one.profile.notes, note))
 
 
-def _answer(row: ServeRow, profile: Profile, served: Served, layout: Layout, at: int) -> Answer:
+def _estimate(
+    row: ServeRow, profile: Profile, served: Served, layout: Layout, at: int
+) -> ServeEstimate:
     mode = row.mode or USUAL_MODE
     rate = float(served.output_tokens_per_s[at])
     low, high = interval(np.asarray(rate), profile.sigma[mode])
@@ -76,16 +77,16 @@ def _answer(row: ServeRow, profile: Profile, served: Served, layout: Layout, at:
     if not row.output_tokens and mode != "first-token":
         notes.append("answers of one token supposed")
     ttft_s = float(served.ttft_s[at])
-    return {
-        "id": row.id,
-        "notes": notes,
-        "output_tokens_per_s": rate,
-        "interval_tokens_per_s": [float(low), float(high)],
+    return ServeEstimate(
+        id=row.id,
+        notes=tuple(notes),
+        output_tokens_per_s=rate,
+        interval_tokens_per_s=(float(low), float(high)),
         # An endless stream above saturation waits for ever, which JSON cannot say.
-        "ttft_s": ttft_s if np.isfinite(ttft_s) else None,
-        "tpot_s": float(served.tpot_s[at]),
-        "batch": max(round(float(served.batch[at])), 1),
-        "gpus": int(layout.gpus[at]),
-        "memory_gib": float(served.memory_bytes[at]) / GIB,
-        "fits": bool(served.fits[at] > 0),
-    }
+        ttft_s=ttft_s if np.isfinite(ttft_s) else None,
+        tpot_s=float(served.tpot_s[at]),
+        batch=max(round(float(served.batch[at])), 1),
+        gpus=int(layout.gpus[at]),
+        memory_gib=float(served.memory_bytes[at]) / GIB,
+        fits=bool(served.fits[at] > 0),
+    )

@@ -1,4 +1,4 @@
-"""Answer rows of `estimate train`: fill, gather into arrays, predict, and tell where time goes.
+"""Estimate training steps: fill, gather into arrays, predict, and tell where time goes.
 
 Rows of one family of stacks on one generation of accelerators are predicted together,
 since observed runs of the family refine all of them.
@@ -8,35 +8,34 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenfold.compose.estimate_fill import Filled, fill, runs_of
-from tenfold.files.estimate_rows import TrainRow
+from tenfold.compose.estimate_fill import Filled, calibrated, fill, runs_of
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import NoEstimate, RowId, TrainConfig, TrainEstimate, TrainRow
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.arrays import model_flops_per_token
-from tenfold.physics.training.calibration import Calibration, Runs, calibrate, interval, predict
-from tenfold.physics.training.catalog import uncalibrated
+from tenfold.physics.training.calibration import Calibration, Runs, interval, predict
 from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.names import generation_of
 from tenfold.physics.training.step import StepTimes, time_plans
 
 GIB = float(1 << 30)
 PARTS = tuple(name for name in StepTimes.__slots__ if name != "step_s")
-Answer = dict[str, object]
 Group = tuple[str, str]
 
 
 def estimate_train(
-    rows: Sequence[TrainRow], catalogue: Catalogue, observed: Sequence[TrainRow] = ()
-) -> list[Answer]:
-    """Return one answer a row, in order; a row that cannot be says why in `error`."""
-    answers: list[Answer | None] = [None] * len(rows)
+    configs: Sequence[TrainConfig], catalogue: Catalogue, observed: Sequence[TrainRow] = ()
+) -> list[TrainEstimate | NoEstimate]:
+    """Return one estimate for each configuration, in order; plans are named by their place."""
+    answers: list[TrainEstimate | NoEstimate | None] = [None] * len(configs)
     groups: dict[Group, list[tuple[int, Filled]]] = {}
-    for place, row in enumerate(rows):
+    for place, config in enumerate(configs):
         try:
-            filled = fill(row, catalogue)
+            filled = fill(config, catalogue)
         except InputError as error:
-            answers[place] = {"id": row.id, "error": f"{error.message}; {error.hint}"}
+            text = f"{error.message}; {error.hint}"
+            answers[place] = NoEstimate(id=_id(config, place), error=text)
             continue
         groups.setdefault(_group(filled), []).append((place, filled))
     seen = _observed(observed, catalogue)
@@ -45,6 +44,10 @@ def estimate_train(
         for place, answer in _answers(members, known):
             answers[place] = answer
     return [answer for answer in answers if answer is not None]
+
+
+def _id(config: TrainConfig, place: int) -> RowId:
+    return config.id if isinstance(config, TrainRow) else f"plan-{place + 1}"
 
 
 def _group(filled: Filled) -> Group:
@@ -69,27 +72,21 @@ def _observed(rows: Sequence[TrainRow], catalogue: Catalogue) -> dict[Group, lis
 
 def _answers(
     members: Sequence[tuple[int, Filled]], known: Sequence[Filled]
-) -> list[tuple[int, Answer]]:
+) -> list[tuple[int, TrainEstimate]]:
     filled = [one for _, one in members]
     runs = runs_of(filled)
-    entry = filled[0].entry
-    if known:
-        seconds = np.array([float(one.row.step_s or 0.0) for one in known])
-        own = calibrate(entry.start, runs_of(known), seconds)
-    else:
-        own = uncalibrated(entry)
+    own = calibrated(filled[0].entry, known)
     log_s, sigma = predict(own, runs)
-    return [
-        (place, answer)
-        for (place, _), answer in zip(
-            members, _told(filled, runs, own, np.exp(log_s), sigma), strict=True
-        )
-    ]
+    return _estimates(members, runs, own, np.exp(log_s), sigma)
 
 
-def _told(
-    filled: Sequence[Filled], runs: Runs, own: Calibration, step_s: Floats, sigma: Floats
-) -> list[Answer]:
+def _estimates(
+    members: Sequence[tuple[int, Filled]],
+    runs: Runs,
+    own: Calibration,
+    step_s: Floats,
+    sigma: Floats,
+) -> list[tuple[int, TrainEstimate]]:
     low, high = interval(step_s, sigma)
     times = time_plans(runs.shape, runs.plans, runs.accelerator, own.profile)
     memory = memory_of(runs.shape, runs.plans, own.profile)
@@ -100,9 +97,9 @@ def _told(
     flops = np.asarray(model_flops_per_token(runs.shape, runs.plans.seq))
     # Parts are those of the physics, stretched to what observed and published runs say.
     stretch = step_s / np.asarray(times.step_s)
-    answers: list[Answer] = []
-    for at, one in enumerate(filled):
-        per_gpu = float(tokens[at] / step_s[at] / one.row.gpus)
+    estimates: list[tuple[int, TrainEstimate]] = []
+    for at, (place, one) in enumerate(members):
+        per_gpu = float(tokens[at] / step_s[at] / one.config.gpus)
         tflops = per_gpu * float(flops[at]) / 1e12
         parts = {
             name: float(
@@ -110,33 +107,32 @@ def _told(
             )
             for name in PARTS
         }
-        answers.append(
-            {
-                "id": one.row.id,
-                "notes": _notes(one, runs, at),
-                "step_s": float(step_s[at]),
-                "interval_s": [float(low[at]), float(high[at])],
-                "tokens_per_s_per_gpu": per_gpu,
-                "model_tflops_per_gpu": tflops,
-                "mfu": tflops / _peak_tflops(one),
-                "memory_gib": float(peak[at]) / GIB,
-                "fits": bool(room[at]),
-                "bottleneck": max(parts, key=lambda name: parts[name]).removesuffix("_s"),
-                "breakdown_s": parts,
-            }
+        estimate = TrainEstimate(
+            id=_id(one.config, place),
+            notes=_notes(one, runs, at),
+            step_s=float(step_s[at]),
+            interval_s=(float(low[at]), float(high[at])),
+            tokens_per_s_per_gpu=per_gpu,
+            model_tflops_per_gpu=tflops,
+            mfu=tflops / _peak_tflops(one),
+            memory_gib=float(peak[at]) / GIB,
+            fits=bool(room[at]),
+            bottleneck=max(parts, key=lambda name: parts[name]).removesuffix("_s"),
+            breakdown_s=parts,
         )
-    return answers
+        estimates.append((place, estimate))
+    return estimates
 
 
-def _notes(one: Filled, runs: Runs, at: int) -> list[str]:
+def _notes(one: Filled, runs: Runs, at: int) -> tuple[str, ...]:
     if one.micro_known:
-        return list(one.notes)
+        return one.notes
     micro = float(np.asarray(runs.plans.micro_batch)[at])
-    return [*one.notes, f"a micro-batch of {micro:g} supposed: the fastest of those that fit"]
+    return (*one.notes, f"a micro-batch of {micro:g} supposed: the fastest of those that fit")
 
 
 def _peak_tflops(one: Filled) -> float:
-    part, precision = one.part, one.row.precision or "bf16"
+    part, precision = one.part, one.config.precision or "bf16"
     wider = (part.fp8_tflops,) if precision == "fp4" else ()
     peaks = (part.peak_tflops(precision), *wider, part.training_tflops, 1.0)
     return next(peak for peak in peaks if peak)

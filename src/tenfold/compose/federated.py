@@ -14,10 +14,11 @@ from tenfold.compose.federated_sites import (
     ways,
 )
 from tenfold.compose.fleet import OpenFleet
-from tenfold.files.estimate_rows import Precision, TrainRow
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import TrainRow
 from tenfold.model.federated import FederatedJob, FederatedSite
 from tenfold.model.ids import SiteId
+from tenfold.model.plan import Precision
 from tenfold.model.reason import Misfit, Reason
 from tenfold.physics.federated import Round, Synchronous, federated_round, synchronous
 from tenfold.physics.federated_levers import Levers, levers

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import OpenFleet
-from tenfold.files.estimate_rows import TrainRow
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import NoEstimate, TrainRow
 from tenfold.model.fleet_spec import FleetSpec, Pool
 from tenfold.model.ids import SiteId
 from tenfold.model.units import USD
@@ -100,28 +101,20 @@ def local_work(
 
 
 def _estimated(fleet: OpenFleet, site: SiteId, pool: Pool, row: TrainRow) -> LocalWork:
-    own = TrainRow(
+    own = replace(
+        row,
         id=site,
-        model=row.model,
         accelerator=pool.accelerator or "",
         gpus=pool.gpus,
         gpus_per_node=pool.gpus_per_node,
         nic_gbps_per_gpu=pool.nics_per_node * pool.nic_bandwidth * 8 / 1e9 / pool.gpus_per_node,
-        seq=row.seq,
-        global_batch=row.global_batch,
-        precision=row.precision,
-        stack=row.stack,
     )
     [answer] = estimate_train([own], fleet.catalogue)
-    if "error" in answer:
+    if isinstance(answer, NoEstimate):
         raise InputError(
-            "not-whole", f"site `{site}`: {answer['error']}", "change the batch, or name a model"
+            "not-whole", f"site `{site}`: {answer.error}", "change the batch, or name a model"
         )
-    step_s, notes = answer["step_s"], answer["notes"]
-    assert isinstance(step_s, float), "an answer without an error has a time"
-    assert isinstance(notes, list), "and notes"
-    said = tuple(str(note) for note in notes)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return _work(site, pool, step_s, "estimated", bool(answer["fits"]), said)
+    return _work(site, pool, answer.step_s, "estimated", answer.fits, answer.notes)
 
 
 def _work(

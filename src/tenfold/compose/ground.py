@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 from msgspec import Struct
 
-from tenfold.compose.estimate_fill import fill, runs_of
+from tenfold.compose.estimate_fill import calibrated, fill
 from tenfold.compose.fleet import OpenFleet
 from tenfold.decide.layout.ask import Ground, Power
 from tenfold.decide.layout.serve import ServeGround
-from tenfold.files.estimate_rows import TrainRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import TrainRow
 from tenfold.model.facility import FailurePreset
 from tenfold.model.fleet_spec import Pool
 from tenfold.model.units import usd
@@ -19,8 +19,8 @@ from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.operations.goodput import Reliability
 from tenfold.physics.serving.engines import catalog_of
 from tenfold.physics.serving.engines import resolve as resolve_engine
-from tenfold.physics.training.calibration import Calibration, calibrate
-from tenfold.physics.training.catalog import resolve, uncalibrated
+from tenfold.physics.training.calibration import Calibration
+from tenfold.physics.training.catalog import resolve
 from tenfold.physics.training.names import generation_of
 from tenfold.physics.training.shapes import training_part
 
@@ -140,10 +140,7 @@ def _calibration(
     seen = [fill(row, catalogue) for row in observed if row.step_s is not None]
     group = (entry.family, generation_of(part))
     own = [one for one in seen if (one.entry.family, generation_of(one.part.name)) == group]
-    if not own:
-        return uncalibrated(entry)
-    seconds = np.array([float(one.row.step_s or 0.0) for one in own])
-    return calibrate(entry.start, runs_of(own), seconds)
+    return calibrated(entry, own)
 
 
 def _unused(observed: list[TrainRow], family: str, part: str, catalogue: Catalogue) -> list[str]:
@@ -153,7 +150,7 @@ def _unused(observed: list[TrainRow], family: str, part: str, catalogue: Catalog
     other = [one for one in seen if (one.entry.family, generation_of(one.part.name)) != group]
     if not other:
         return []
-    stacks = ", ".join(dict.fromkeys(one.row.stack or "no stack" for one in other))
+    stacks = ", ".join(dict.fromkeys(one.config.stack or "no stack" for one in other))
     return [f"observed runs not used, being of another stack ({stacks}): {len(other)}"]
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.compose.step_series import Said, StepSeries, retimed, step_series
-from tenfold.files.estimate_rows import TrainRow
 from tenfold.files.json_lines import read_json_lines
+from tenfold.model.estimate import TrainConfig, TrainRow
+from tenfold.model.plan import TrainPlan
 
 
 class ObservedInputs(GrowInputs, frozen=True, kw_only=True, dict=True):
@@ -24,17 +25,17 @@ class ObservedInputs(GrowInputs, frozen=True, kw_only=True, dict=True):
         return step_series(self.observed, self.fleet.catalogue)
 
     @cached_property
-    def _said(self) -> dict[tuple[TrainRow, ...], Mapping[TrainRow, tuple[Said, Said]]]:
+    def _said(self) -> dict[tuple[TrainPlan, ...], Mapping[TrainConfig, tuple[Said, Said]]]:
         return {}
 
-    def said(self, rows: Sequence[TrainRow]) -> Mapping[TrainRow, tuple[Said, Said]]:
-        """Return what the planner says of rows before the timed runs, and after them."""
-        asked = tuple(rows)
+    def said(self, plans: Sequence[TrainPlan]) -> Mapping[TrainConfig, tuple[Said, Said]]:
+        """Return what the planner says of plans before the timed runs, and after them."""
+        asked = tuple(plans)
         if asked not in self._said:
             catalogue = self.fleet.catalogue
             timed = [row for row in self.observed if row.step_s is not None]
             before, after = retimed(asked, catalogue, ()), retimed(asked, catalogue, timed)
-            self._said[asked] = {row: (before[row], after[row]) for row in before}
+            self._said[asked] = {plan: (before[plan], after[plan]) for plan in before}
         return self._said[asked]
 
 

@@ -3,24 +3,23 @@
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import cast
 
 import numpy as np
 from msgspec import Struct, structs
 
 from tenfold.compose.estimate_fill import fill, runs_of
 from tenfold.compose.estimate_train import estimate_train
-from tenfold.compose.fleet import OpenFleet, open_fleet
+from tenfold.compose.fleet import open_fleet
 from tenfold.compose.ground import TrainGround, train_ground
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.train import TrainAnswer, plan_train
-from tenfold.files.estimate_rows import ShapeRow, TrainRow
 from tenfold.files.hf_config import read_hf_config
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import NoEstimate, TrainEstimate, TrainRow
 from tenfold.model.facility import PriceKind
-from tenfold.model.plan import Recompute, Shard, TrainPlan, TrainPrecision
+from tenfold.model.plan import Precision, Recompute, Shard
 from tenfold.model.reason import Misfit
 from tenfold.model.shape import ModelShape
 from tenfold.physics.training.memory import Memory, memory_of
@@ -42,7 +41,7 @@ class TrainQuestion(Struct, frozen=True, kw_only=True):
     gpus: int | None = None
     seq: int | None = None
     global_batch: int | None = None
-    precision: TrainPrecision = "bf16"
+    precision: Precision = "bf16"
     tokens: float | None = None
     deadline_s: float | None = None
     budget_usd: float | None = None
@@ -65,8 +64,8 @@ class TrainPlanned(Struct, frozen=True, kw_only=True):
     ask: TrainAsk
     ground: TrainGround
     answer: TrainAnswer | Misfit
-    rows: tuple[dict[str, object], ...]
-    """The plans as the contract has them: row, estimate and dollars a step."""
+    estimates: tuple[TrainEstimate, ...]
+    """What each plan takes, in their order."""
     usd_by_kind: dict[str, float]
     """What the best plan's run (or step) costs at the median price of each kind."""
     notes: tuple[str, ...]
@@ -119,12 +118,12 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
             file=str(question.fleet),
         )
     answer = plan_train(ask, ground.ground)
-    rows = () if isinstance(answer, Misfit) else _rows(answer, fleet, observed)
+    estimates = () if isinstance(answer, Misfit) else _estimates(answer, fleet.catalogue, observed)
     return TrainPlanned(
         ask=ask,
         ground=ground,
         answer=answer,
-        rows=rows,
+        estimates=estimates,
         usd_by_kind=_usd_by_kind(answer, ground.ground, fleet.catalogue),
         notes=(*ground.notes, *_train_notes(answer, ground.ground)),
     )
@@ -169,8 +168,7 @@ def _usd_by_kind(
 def best_memory(planned: TrainPlanned, catalogue: Catalogue) -> Memory:
     """Return where the memory of the best plan goes."""
     assert not isinstance(planned.answer, Misfit), "only a plan takes memory"
-    row = row_of(planned.answer.plans[0].plan, "best")
-    runs = runs_of([fill(row, catalogue)])
+    runs = runs_of([fill(planned.answer.plans[0].plan, catalogue)])
     return memory_of(runs.shape, runs.plans, planned.ground.ground.profile)
 
 
@@ -180,94 +178,29 @@ def usual_batch(shape: ModelShape, seq: int) -> int:
     return 1 << max(0, round(tokens / seq).bit_length() - 1)
 
 
-def _rows(
-    answer: TrainAnswer, fleet: OpenFleet, observed: Sequence[TrainRow]
-) -> tuple[dict[str, object], ...]:
-    """Estimate the best plans as `estimate train` would, and join both."""
-    asked = [
-        row_of(outcome.plan, f"plan-{place + 1}") for place, outcome in enumerate(answer.plans)
-    ]
-    estimates = estimate_train(asked, fleet.catalogue, observed)
+def _estimates(
+    answer: TrainAnswer, catalogue: Catalogue, observed: Sequence[TrainRow]
+) -> tuple[TrainEstimate, ...]:
+    """Estimate the best plans as `estimate train` would, with the figures of the search."""
+    estimates = estimate_train([outcome.plan for outcome in answer.plans], catalogue, observed)
     return tuple(
-        {
-            **_shown(row),
-            **estimate,
-            **_as_searched(outcome, estimate),
-            "usd_per_step": outcome.usd_per_step or None,
-            "usd_per_million_tokens": outcome.usd_per_million_tokens or None,
-            "effective_share": outcome.effective_share,
-            "checkpoint_interval_s": outcome.checkpoint_interval_s,
-            "failures_per_day": outcome.failures_per_day,
-            "kwh_per_million_tokens": outcome.kwh_per_million_tokens,
-            "run": outcome.run,
-        }
-        for row, estimate, outcome in zip(asked, estimates, answer.plans, strict=True)
+        _as_searched(outcome, estimate)
+        for outcome, estimate in zip(answer.plans, estimates, strict=True)
     )
 
 
-def _as_searched(outcome: Outcome, estimate: dict[str, object]) -> dict[str, object]:
+def _as_searched(outcome: Outcome, estimate: TrainEstimate | NoEstimate) -> TrainEstimate:
     """Return the figures of the search, which knows of compressed gradients and narrow fabrics."""
-    low, high = cast(list[float], estimate["interval_s"])
-    factor = outcome.step_s / cast(float, estimate["step_s"])
-    return {
-        "step_s": outcome.step_s,
-        "interval_s": [low * factor, high * factor],
-        "tokens_per_s_per_gpu": outcome.tokens_per_s_per_gpu,
-        "model_tflops_per_gpu": outcome.model_tflops_per_gpu,
-        "mfu": outcome.mfu,
-        "bottleneck": outcome.bottleneck,
-        "breakdown_s": outcome.breakdown_s,
-    }
-
-
-def _shown(row: TrainRow) -> dict[str, object]:
-    hidden = ("step_s", "memory_gib")
-    return {key: value for key, value in structs.asdict(row).items() if key not in hidden}
-
-
-def row_of(plan: TrainPlan, name: str) -> TrainRow:
-    """Return a plan as a row that `estimate train` reads."""
-    return TrainRow(
-        id=name,
-        model=_model_of(plan),
-        accelerator=plan.accelerator,
-        gpus=plan.gpus,
-        seq=plan.seq,
-        micro_batch=plan.micro_batch,
-        global_batch=plan.global_batch,
-        gpus_per_node=plan.gpus_per_node,
-        tp=plan.tp,
-        pp=plan.pp,
-        dp=plan.dp,
-        cp=plan.cp,
-        ep=plan.ep,
-        virtual_stages=plan.virtual_stages,
-        shard=plan.shard,
-        recompute=plan.recompute,
-        sequence_parallel=plan.sequence_parallel,
-        precision=plan.precision,
-        stack=plan.stack or None,
-        nic_gbps_per_gpu=plan.nic_gbps_per_gpu or None,
-    )
-
-
-def _model_of(plan: TrainPlan) -> str | ShapeRow:
-    """Name presets; spell a model out that only a file knows."""
-    if not plan.model.endswith(".json"):
-        return plan.model
-    shape = plan.shape
-    return ShapeRow(
-        layers=shape.layers,
-        hidden=shape.hidden,
-        heads=shape.heads,
-        kv_heads=shape.kv_heads,
-        ffn=shape.ffn,
-        gated=shape.gated,
-        vocab=shape.vocab,
-        experts=shape.experts,
-        topk=shape.experts_per_token,
-        head_dim=shape.head_dim,
-        shared_experts=shape.shared_experts,
-        dense_layers=shape.dense_layers,
-        tied=shape.tied,
+    assert isinstance(estimate, TrainEstimate), "a layout that was found can be estimated"
+    low, high = estimate.interval_s
+    factor = outcome.step_s / estimate.step_s
+    return structs.replace(
+        estimate,
+        step_s=outcome.step_s,
+        interval_s=(low * factor, high * factor),
+        tokens_per_s_per_gpu=outcome.tokens_per_s_per_gpu,
+        model_tflops_per_gpu=outcome.model_tflops_per_gpu,
+        mfu=outcome.mfu,
+        bottleneck=outcome.bottleneck,
+        breakdown_s=outcome.breakdown_s,
     )

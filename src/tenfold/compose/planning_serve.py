@@ -8,7 +8,7 @@ from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.compose.ground import serve_grounds
 from tenfold.compose.planning import GIB, model_shape, tight_memory
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServeGround, plan_serve
-from tenfold.model.plan import TrainPrecision
+from tenfold.model.plan import Precision
 from tenfold.model.reason import Misfit
 
 
@@ -22,7 +22,7 @@ class ServeQuestion(Struct, frozen=True, kw_only=True):
     output_tokens: int
     ttft_s: float
     tpot_s: float
-    precisions: tuple[TrainPrecision, ...] = ("bf16", "fp8")
+    precisions: tuple[Precision, ...] = ("bf16", "fp8")
     engine: str | None = None
     facts: Path | None = None
 

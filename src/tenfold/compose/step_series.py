@@ -8,15 +8,15 @@ layout goes on by data parallelism, until a batch has no more sequences than rep
 
 from collections.abc import Mapping, Sequence
 from math import expm1, log1p, sqrt
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from tenfold.compose.estimate_fill import fill
 from tenfold.compose.estimate_train import estimate_train
-from tenfold.files.estimate_rows import TrainRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.estimate import TrainConfig, TrainEstimate, TrainRow
 from tenfold.physics.training.names import stack_key, version_family
 
 GROWN_MOST = 64
@@ -63,19 +63,18 @@ def step_series(rows: Sequence[TrainRow], catalogue: Catalogue) -> tuple[StepSer
 
 
 def retimed(
-    rows: Sequence[TrainRow], catalogue: Catalogue, timed: Sequence[TrainRow]
-) -> Mapping[TrainRow, Said]:
-    """Return what the planner says of rows once timed runs have calibrated it.
+    configs: Sequence[TrainConfig], catalogue: Catalogue, timed: Sequence[TrainRow]
+) -> Mapping[TrainConfig, Said]:
+    """Return what the planner says of configurations once timed runs have calibrated it.
 
     A layout that cannot be is left out: a series that was only grown ends there.
     """
-    asked = list(dict.fromkeys(rows))
-    found: dict[TrainRow, Said] = {}
-    for row, answer in zip(asked, estimate_train(asked, catalogue, timed), strict=True):
-        if "error" not in answer:
-            low, high = cast(list[float], answer["interval_s"])
-            rate = cast(float, answer["tokens_per_s_per_gpu"])
-            found[row] = Said(rate, (high / low) ** 0.5 - 1.0)
+    asked = list(dict.fromkeys(configs))
+    found: dict[TrainConfig, Said] = {}
+    for config, answer in zip(asked, estimate_train(asked, catalogue, timed), strict=True):
+        if isinstance(answer, TrainEstimate):
+            low, high = answer.interval_s
+            found[config] = Said(answer.tokens_per_s_per_gpu, (high / low) ** 0.5 - 1.0)
     return found
 
 

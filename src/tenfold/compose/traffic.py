@@ -6,17 +6,14 @@ leaves the node.
 """
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
 from tenfold.compose.estimate_fill import Filled, fill
 from tenfold.compose.estimate_train import estimate_train
-from tenfold.compose.planning import row_of
-from tenfold.files.estimate_rows import TrainRow
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
-from tenfold.model.plan import TrainPlan
+from tenfold.model.estimate import NoEstimate, TrainConfig, TrainRow
 from tenfold.model.traffic import Traffic
 from tenfold.model.units import SECOND, Bytes, Millis
 from tenfold.physics.operations.goodput import checkpoint_bytes
@@ -26,7 +23,7 @@ TOKEN_BYTES = 4.0
 
 
 def train_traffic(
-    row: TrainRow,
+    config: TrainConfig,
     catalogue: Catalogue,
     *,
     observed: Sequence[TrainRow] = (),
@@ -38,33 +35,23 @@ def train_traffic(
 
     Nothing is read or saved unless `tier` names where; `checkpoint_every_s` of 0 saves never.
     """
-    filled = fill(row, catalogue)
-    [answer] = estimate_train([row], catalogue, observed)
-    if "error" in answer:
-        raise InputError("not-whole", str(answer["error"]), "mend the configuration")
-    parts = cast(dict[str, float], answer["breakdown_s"])
-    across_s = sum(parts[name] for name in crossing_parts(filled))
+    filled = fill(config, catalogue)
+    [answer] = estimate_train([config], catalogue, observed)
+    if isinstance(answer, NoEstimate):
+        raise InputError("not-whole", answer.error, "mend the configuration")
+    across_s = sum(answer.breakdown_s[name] for name in crossing_parts(filled))
     saves = bool(tier and checkpoint_every_s)
-    tokens_per_s = cast(float, answer["tokens_per_s_per_gpu"])
     size = round(float(checkpoint_bytes(np.array(float(filled.shape.params)))))
     # The planner times collectives at this part of the line rate, so that is what they send.
     rate = float(filled.plan.nic_bytes_s) * float(filled.entry.start.profile.nic)
     return Traffic(
         network_bytes_per_s_per_gpu=rate if across_s else 0.0,
-        network_share=across_s / cast(float, answer["step_s"]),
-        read_bytes_per_s_per_gpu=tokens_per_s * token_bytes if tier else 0.0,
+        network_share=across_s / answer.step_s,
+        read_bytes_per_s_per_gpu=answer.tokens_per_s_per_gpu * token_bytes if tier else 0.0,
         tier=tier,
         checkpoint_bytes=Bytes(size if saves else 0),
         checkpoint_every_ms=Millis(round(checkpoint_every_s * SECOND) if saves else 0),
     )
-
-
-def plan_traffic(
-    plan: TrainPlan, catalogue: Catalogue, *, tier: str = "", checkpoint_every_s: float = 0.0
-) -> Traffic:
-    """Return the draw of a plan, as `plan train` found it."""
-    row = row_of(plan, "plan")
-    return train_traffic(row, catalogue, tier=tier, checkpoint_every_s=checkpoint_every_s)
 
 
 def crossing_parts(filled: Filled) -> list[str]:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tenfold.model.shape import ModelShape
 
-TrainPrecision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 Shard = Literal["none", "zero1", "zero2", "zero3"]
 Recompute = Literal["none", "selective", "full"]
 
@@ -35,7 +35,7 @@ class TrainPlan(Struct, frozen=True, kw_only=True):
     shard: Shard = "none"
     recompute: Recompute = "none"
     sequence_parallel: bool = False
-    precision: TrainPrecision = "bf16"
+    precision: Precision = "bf16"
     stack: str = ""
     nic_gbps_per_gpu: float = 0.0
 

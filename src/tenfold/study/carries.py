@@ -8,7 +8,7 @@ from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import sizes
 from tenfold.decide.layout.space import candidates
-from tenfold.files.estimate_rows import ServeRow
+from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
 from tenfold.model.shape import ModelPreset
 from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.shapes import training_shape
@@ -89,8 +89,7 @@ def _largest_served(design: Design) -> ModelPreset | None:
     node = min(design.ground.gpus_per_node, design.ground.scaleup_gpus)
     rows = [_row(preset.name, design, node) for preset in presets]
     answers = estimate_serve(rows, design.fleet.catalogue)
-    fitting = [preset for preset, one in zip(presets, answers, strict=True) if one.get("fits")]
-    return fitting[0] if fitting else None
+    return next((preset for preset, one in zip(presets, answers, strict=True) if _holds(one)), None)
 
 
 def gpus_per_replica(design: Design) -> int | None:
@@ -105,7 +104,11 @@ def gpus_per_replica(design: Design) -> int | None:
         for size in degrees
     ]
     answers = estimate_serve(rows, design.fleet.catalogue)
-    return next((size for size, one in zip(degrees, answers, strict=True) if one.get("fits")), None)
+    return next((size for size, one in zip(degrees, answers, strict=True) if _holds(one)), None)
+
+
+def _holds(answer: ServeEstimate | NoEstimate) -> bool:
+    return isinstance(answer, ServeEstimate) and answer.fits
 
 
 def _row(model: str, design: Design, tp: int, pp: int = 1) -> ServeRow:

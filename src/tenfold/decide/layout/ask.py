@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec import Struct
 
-from tenfold.model.plan import Recompute, Shard, TrainPrecision
+from tenfold.model.plan import Precision, Recompute, Shard
 from tenfold.model.shape import ModelShape
 from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.goodput import Reliability
@@ -25,7 +25,7 @@ class TrainAsk(Struct, frozen=True, kw_only=True):
     shape: ModelShape
     seq: int
     global_batch: int
-    precision: TrainPrecision = "bf16"
+    precision: Precision = "bf16"
     gpus: int | None = None
     tokens: float | None = None
     deadline_s: float | None = None

@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.search import Timed, breakdown_at, plan_at
-from tenfold.model.plan import TrainPlan, TrainPrecision
+from tenfold.model.plan import Precision, TrainPlan
 from tenfold.physics.operations.energy import footprint, gpu_power_w
 from tenfold.physics.operations.goodput import (
     best_interval_s,
@@ -84,7 +84,7 @@ def outcome_at(timed: Timed, place: int) -> Outcome:
     )
 
 
-def _peak_tflops(ground: Ground, precision: TrainPrecision) -> float:
+def _peak_tflops(ground: Ground, precision: Precision) -> float:
     part = ground.part
     peaks = {
         "fp32": part.peak_fp32,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tenfold.model.hardware import Accelerator
-from tenfold.model.plan import TrainPrecision
+from tenfold.model.plan import Precision
 from tenfold.model.reason import Misfit, Reason
 from tenfold.model.shape import ModelShape
 from tenfold.physics.arrays import Floats
@@ -47,7 +47,7 @@ class ServeAsk(Struct, frozen=True, kw_only=True):
     output_tokens: int
     ttft_s: float
     tpot_s: float
-    precisions: tuple[TrainPrecision, ...] = ("bf16", "fp8")
+    precisions: tuple[Precision, ...] = ("bf16", "fp8")
 
 
 class ServeGround(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class ServePlan(Struct, frozen=True, kw_only=True):
     pool: str
     accelerator: str
     engine: str
-    precision: TrainPrecision
+    precision: Precision
     tp: int
     pp: int
     gpus_per_replica: int
@@ -100,7 +100,7 @@ class _Candidates(Struct, frozen=True, kw_only=True):
     """All candidates as arrays, with the pool and precision of each."""
 
     grounds: tuple[ServeGround, ...]
-    precision: tuple[TrainPrecision, ...]
+    precision: tuple[Precision, ...]
     replica: Replica
     limits: Limits
 
@@ -134,7 +134,7 @@ def plan_serve(
 
 
 def _candidates(ask: ServeAsk, grounds: Sequence[ServeGround]) -> _Candidates | None:
-    rows: list[tuple[ServeGround, TrainPrecision, int, int]] = []
+    rows: list[tuple[ServeGround, Precision, int, int]] = []
     for ground in grounds:
         most = min(ground.scaleup_gpus, ground.gpus)
         tensor = [1 << bit for bit in range(10) if 1 << bit <= most]
@@ -149,9 +149,7 @@ def _candidates(ask: ServeAsk, grounds: Sequence[ServeGround]) -> _Candidates | 
     return _arrays(ask, rows) if rows else None
 
 
-def _arrays(
-    ask: ServeAsk, rows: Sequence[tuple[ServeGround, TrainPrecision, int, int]]
-) -> _Candidates:
+def _arrays(ask: ServeAsk, rows: Sequence[tuple[ServeGround, Precision, int, int]]) -> _Candidates:
     shape = serving_shapes([ask.shape] * len(rows))
     profiles = [ground.profile for ground, *_ in rows]
     number = numbers([precision for _, precision, _, _ in rows], shape)

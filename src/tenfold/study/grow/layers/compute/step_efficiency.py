@@ -7,7 +7,6 @@ scale have calibrated it, or else the planner's curve of the model expected.
 from collections.abc import Iterable, Sequence
 
 from tenfold.compose.grow_observed import ObservedInputs
-from tenfold.compose.planning import row_of
 from tenfold.compose.step_series import StepSeries
 from tenfold.model.growth import Axis
 from tenfold.physics.growth.law import ASSUMED, Evidence
@@ -95,8 +94,8 @@ def _curve(state: State, design: Design) -> Scaling:
     rates = [(point.gpus, point.tokens_per_s / point.gpus) for point in points]
     if not isinstance(state.inputs, ObservedInputs):
         return rates
-    rows = [row_of(point.plan, str(point.gpus)) for point in points]
-    said = state.inputs.said(rows)
-    # The search knows of narrow fabrics, which a row does not tell: only its move is taken over.
-    moved = [said[row][1].tokens_per_s_per_gpu / said[row][0].tokens_per_s_per_gpu for row in rows]
+    said = state.inputs.said([point.plan for point in points])
+    # The search knows of narrow fabrics, which a plan does not tell: only its move is taken over.
+    rated = [said[point.plan] for point in points]
+    moved = [after.tokens_per_s_per_gpu / before.tokens_per_s_per_gpu for before, after in rated]
     return [(gpus, rate * by) for (gpus, rate), by in zip(rates, moved, strict=True)]

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tenfold.compose.estimate_fill import fill
-from tenfold.compose.planning import row_of
 from tenfold.compose.traffic import crossing_parts
 from tenfold.model.fleet_spec import Fabric
 from tenfold.physics.growth.law import ASSUMED, STATED, Evidence
@@ -115,7 +114,7 @@ def _expected(state: State, fabric: Fabric) -> Senders | None:
         return None
     gpus = usual_size(state, design)
     point = min(design.curve.points, key=lambda one: abs(one.gpus - gpus))
-    filled = fill(row_of(point.plan, "expected"), design.fleet.catalogue)
+    filled = fill(point.plan, design.fleet.catalogue)
     across_s = sum(point.breakdown_s[name] for name in crossing_parts(filled))
     gang = Gang(
         gpus=gpus,

@@ -1,25 +1,23 @@
-"""The rows that `tenfold estimate` reads: one configuration a line.
+"""Estimates of training and serving: the configuration asked about, and the answer to it.
 
-A key that is null or left out is not known, and the usual is chosen for it; what was
-chosen stands in the notes of the answer.
+A field that is None is not known, and the usual is chosen for it; what was chosen stands in
+the notes of the answer. The structs are read from and written to JSON Lines as they are.
 """
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
-from tenfold.files.fleet_rows import Row
+from tenfold.model.plan import Precision, Recompute, Shard, TrainPlan
 
 Whole = Annotated[int, Meta(ge=1, le=10**12)]
 MaybeWhole = Annotated[int, Meta(ge=0, le=10**12)] | None
 """0 says no more than null does: the usual is chosen."""
-Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
-Shard = Literal["none", "zero1", "zero2", "zero3"]
-Recompute = Literal["none", "selective", "full"]
+RowId = str | int | float
 ServeMode = Literal["max-throughput", "static-batch", "first-token", "online"]
 
 
-class ShapeRow(Row, frozen=True, kw_only=True):
+class ShapeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model by its widths. `ffn` is per expert."""
 
     layers: Whole
@@ -37,10 +35,10 @@ class ShapeRow(Row, frozen=True, kw_only=True):
     tied: bool | None = None
 
 
-class TrainRow(Row, frozen=True, kw_only=True):
+class TrainRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One training configuration; `step_s` only where a run was observed."""
 
-    id: str | int | float
+    id: RowId
     model: str | ShapeRow
     accelerator: str
     gpus: Whole
@@ -64,13 +62,13 @@ class TrainRow(Row, frozen=True, kw_only=True):
     memory_gib: Annotated[float, Meta(gt=0)] | None = None
 
 
-class ServeRow(Row, frozen=True, kw_only=True):
+class ServeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One serving configuration of a single replica.
 
     `output_tokens_per_s`, `ttft_s` and `tpot_s` only where a run was observed.
     """
 
-    id: str | int | float
+    id: RowId
     model: str | ShapeRow
     accelerator: str
     tp: MaybeWhole = None
@@ -85,3 +83,46 @@ class ServeRow(Row, frozen=True, kw_only=True):
     output_tokens_per_s: Annotated[float, Meta(gt=0)] | None = None
     ttft_s: Annotated[float, Meta(gt=0)] | None = None
     tpot_s: Annotated[float, Meta(gt=0)] | None = None
+
+
+TrainConfig = TrainRow | TrainPlan
+"""What a step can be estimated of: a configuration as far as it is known, or a whole plan."""
+
+
+class TrainEstimate(Struct, frozen=True, kw_only=True):
+    """What a training step takes; the interval holds in 80% of cases."""
+
+    id: RowId
+    notes: tuple[str, ...]
+    step_s: float
+    interval_s: tuple[float, float]
+    tokens_per_s_per_gpu: float
+    model_tflops_per_gpu: float
+    mfu: float
+    memory_gib: float
+    fits: bool
+    bottleneck: str
+    breakdown_s: dict[str, float]
+
+
+class ServeEstimate(Struct, frozen=True, kw_only=True):
+    """What one replica does; the interval holds in 80% of cases."""
+
+    id: RowId
+    notes: tuple[str, ...]
+    output_tokens_per_s: float
+    interval_tokens_per_s: tuple[float, float]
+    ttft_s: float | None
+    """None where the load is above what the replica sustains: the wait has no end."""
+    tpot_s: float
+    batch: int
+    gpus: int
+    memory_gib: float
+    fits: bool
+
+
+class NoEstimate(Struct, frozen=True, kw_only=True):
+    """Why a configuration has no estimate."""
+
+    id: RowId
+    error: str
