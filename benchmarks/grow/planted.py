@@ -18,6 +18,7 @@ from tenfold.compose.planning import model_shape
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import TenfoldError
+from tenfold.model.plan import ServiceDemand
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.answer import GrowAnswer
 from tenfold.study.grow.ladder import climb
@@ -133,15 +134,15 @@ def replica() -> Replica:
     [ground] = serve_grounds(OpenFleet(spec=spec, layout=lay_out(spec), catalogue=facts))
     assert SERVICE.ttft_s is not None, "a planted service promises something"
     assert SERVICE.tpot_s is not None, "a planted service promises something"
-    ask = ServeAsk(
+    service = ServiceDemand(
         model=SERVICE.model,
-        shape=model_shape(SERVICE.model, facts),
         qps=1e-3,
         input_tokens=SERVICE.input_tokens,
         output_tokens=SERVICE.output_tokens,
         ttft_s=SERVICE.ttft_s,
         tpot_s=SERVICE.tpot_s,
     )
+    ask = ServeAsk(service=service, shape=model_shape(SERVICE.model, facts))
     answer = plan_serve(ask, [ground], keep=PLANS_KEPT)
     assert isinstance(answer, ServeAnswer), "the planted service fits its pool"
     best = max(answer.plans, key=lambda one: one.qps_per_replica_max / one.gpus_per_replica)

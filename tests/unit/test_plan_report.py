@@ -12,6 +12,7 @@ from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import Curve
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServePlan
 from tenfold.decide.layout.train import TrainAnswer, plan_train
+from tenfold.model.plan import ServiceDemand, TrainingJob
 from tenfold.model.reason import Reason
 from tenfold.model.shape import ModelShape
 from tenfold.physics.training.memory import CONTEXT_BYTES, Memory
@@ -25,23 +26,12 @@ FLEET = Path(__file__).parents[2] / "examples" / "research-256" / "fleet.toml"
 SHAPE = ModelShape(
     layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256
 )
-ASK = TrainAsk(
-    model="llama-<8b>",
-    shape=SHAPE,
-    seq=8192,
-    global_batch=256,
-    tokens=1e12,
-    deadline_s=90 * 86_400.0,
+JOB = TrainingJob(model="llama-<8b>", tokens=1e12, deadline_s=90 * 86_400.0)
+ASK = TrainAsk(job=JOB, shape=SHAPE, seq=8192, global_batch=256)
+SERVICE = ServiceDemand(
+    model="llama-<8b>", qps=40, input_tokens=1500, output_tokens=300, ttft_s=1.0, tpot_s=0.05
 )
-SERVE_ASK = ServeAsk(
-    model="llama-<8b>",
-    shape=SHAPE,
-    qps=40,
-    input_tokens=1500,
-    output_tokens=300,
-    ttft_s=1.0,
-    tpot_s=0.05,
-)
+SERVE_ASK = ServeAsk(service=SERVICE, shape=SHAPE)
 PLAN = ServePlan(
     pool="a&b",
     accelerator="h100",
@@ -149,7 +139,7 @@ def test_a_single_size_and_an_open_length_still_make_a_report(answer: TrainAnswe
     best = replace(answer.plans[0], run=None)
     curve = replace(answer.curve, points=answer.curve.points[:1], turns_at=8)
     one = replace(answer, plans=(best,), front=(best,), curve=curve)
-    asked = replace(ASK, tokens=None, deadline_s=None, gpus=64, tp=2)
+    asked = replace(ASK, job=replace(JOB, tokens=None, deadline_s=None, gpus=64, tp=2))
     _, charts, said = read(train_report(one, asked, ground))
     assert "The same, at every size" not in charts
     assert "a million tokens" in said

@@ -7,6 +7,7 @@ from tenfold.compose.fleet import open_fleet
 from tenfold.compose.ground import serve_grounds
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.serve import ServeAsk, ServeGround
+from tenfold.model.plan import ServiceDemand
 from tenfold.study.design import CeilingQuestion, design_of
 from tenfold.study.sensitivity import (
     Driver,
@@ -37,6 +38,10 @@ def demand(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainAsk, Ground, 
     return design.ask, design.ground, serve_grounds(fleet)
 
 
+def limited(ask: TrainAsk, **limits: float) -> TrainAsk:
+    return replace(ask, job=replace(ask.job, **limits))
+
+
 def row(answer: SensitivityAnswer, name: str) -> Driver:
     [found] = [one for one in answer.drivers if one.driver == name]
     return found
@@ -53,7 +58,7 @@ def test_without_limits_only_the_model_can_change_the_plan(demand):
 @pytest.mark.parametrize("driver", ["data", "latency"])
 def test_a_tight_deadline_makes_data_and_latency_ask_for_gpus(demand, driver):
     ask, ground, _ = demand
-    answer = train_sensitivity(replace(ask, tokens=2e11, deadline_s=30 * DAY_S), ground)
+    answer = train_sensitivity(limited(ask, tokens=2e11, deadline_s=30 * DAY_S), ground)
     found = row(answer, driver)
     assert found.factor is not None
     assert found.step in ("gpus-double", "nothing-fits")
@@ -61,7 +66,7 @@ def test_a_tight_deadline_makes_data_and_latency_ask_for_gpus(demand, driver):
 
 def test_concurrent_runs_that_share_the_fleet_trigger_first(demand):
     ask, ground, _ = demand
-    alone = train_sensitivity(replace(ask, tokens=1e12, deadline_s=24 * DAY_S), ground)
+    alone = train_sensitivity(limited(ask, tokens=1e12, deadline_s=24 * DAY_S), ground)
     assert alone.base.gpus == 64
     assert alone.trigger == "concurrency"
     assert row(alone, "concurrency").at_double == "nothing-fits"
@@ -70,7 +75,7 @@ def test_concurrent_runs_that_share_the_fleet_trigger_first(demand):
 
 def test_a_halved_budget_is_named_as_cost(demand):
     ask, ground, _ = demand
-    answer = train_sensitivity(replace(ask, tokens=1e11, budget_usd=8_000.0), ground)
+    answer = train_sensitivity(limited(ask, tokens=1e11, budget_usd=8_000.0), ground)
     cost = row(answer, "cost")
     assert cost.at_double == "nothing-fits"
     assert "budget" in cost.sentence
@@ -78,10 +83,10 @@ def test_a_halved_budget_is_named_as_cost(demand):
 
 def test_both_limits_hold_at_once(demand):
     ask, ground, _ = demand
-    limits = replace(ask, tokens=1e11, budget_usd=8_000.0, deadline_s=300 * DAY_S)
+    limits = limited(ask, tokens=1e11, budget_usd=8_000.0, deadline_s=300 * DAY_S)
     answer = train_sensitivity(limits, ground)
     assert row(answer, "cost").at_double == "nothing-fits"
-    broke = train_sensitivity(replace(limits, budget_usd=10.0), ground)
+    broke = train_sensitivity(limited(limits, budget_usd=10.0), ground)
     assert broke.trigger is None
     assert "nothing fits to begin with" in broke.sentence
 
@@ -89,9 +94,8 @@ def test_both_limits_hold_at_once(demand):
 def test_a_service_names_load_objective_and_budget(demand):
     """One service that is full, prompt and poor: every driver but its own has room."""
     ask, _, grounds = demand
-    service = ServeAsk(
-        model=ask.model,
-        shape=ask.shape,
+    wanted = ServiceDemand(
+        model=ask.job.model,
         qps=100.0,
         input_tokens=1000,
         output_tokens=100,
@@ -99,6 +103,7 @@ def test_a_service_names_load_objective_and_budget(demand):
         tpot_s=0.012,
         precisions=("bf16",),
     )
+    service = ServeAsk(service=wanted, shape=ask.shape)
     answer = serve_sensitivity(service, grounds, usd_per_hour_max=1e6)
     assert row(answer, "concurrency").at_double in ("gpus-double", "nothing-fits")
     assert row(answer, "latency").at_double != "none"
@@ -112,7 +117,7 @@ def test_every_driver_is_announced_and_says_how_far_the_plan_holds(demand):
     ask, ground, _ = demand
     heard: list[str] = []
     answer = train_sensitivity(
-        replace(ask, tokens=1e12, deadline_s=24 * DAY_S), ground, begun=heard.append
+        limited(ask, tokens=1e12, deadline_s=24 * DAY_S), ground, begun=heard.append
     )
     assert heard == ["model", "data", "concurrency", "latency", "cost"]
     for found in answer.drivers:

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from tenfold.cli.output import print_json, show, table
+from tenfold.cli.questions import asks
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.model.errors import InputError
 from tenfold.study.advise import Advice, AdviseQuestion, advise, answers_to
-from tenfold.study.advise_answers import Bandwidth, BoundBy, Kind, ModelSize
+from tenfold.study.advise_answers import Bandwidth, BoundBy, ModelSize
 from tenfold.study.upgrade import ASSUMED_PRICE, FabricPrice
 
 app = App(
@@ -33,18 +34,6 @@ ASKED = {
 
 
 Fleet = Annotated[Path | None, Parameter(help="A fleet file.")]
-Model = Annotated[str | None, Parameter(help="A model preset, or its config.json.")]
-Qps = Annotated[float | None, Parameter(help="Requests a second.", validator=POSITIVE)]
-FirstToken = Annotated[float, Parameter(help="Wait for the first token.", validator=POSITIVE)]
-EachToken = Annotated[float, Parameter(help="Wait for each token.", validator=POSITIVE)]
-Prompt = Annotated[int, Parameter(help="Of a request.", validator=POSITIVE)]
-Answer = Annotated[int, Parameter(help="Of an answer.", validator=POSITIVE)]
-Dataset = Annotated[float | None, Parameter(help="Size of the dataset.", validator=POSITIVE)]
-Bursty = Annotated[bool, Parameter(negative="", help="Load comes in bursts.")]
-Binding = Annotated[BoundBy | None, Parameter(help="What binds the work.")]
-RealTime = Annotated[bool | None, Parameter(help="Someone waits for each answer.")]
-Smallest = Annotated[ModelSize | None, Parameter(help="What the smallest plan of it fills.")]
-Joined = Annotated[Bandwidth | None, Parameter(help="Between the GPUs at work.")]
 FabricShare = Annotated[
     float, Parameter(help="Price of a GPU's fabric over its own.", validator=POSITIVE)
 ]
@@ -53,22 +42,11 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")
 
 
 @app.default
+@asks(AdviseQuestion)
 def advise_command(
+    question: AdviseQuestion,
     *,
-    kind: Annotated[Kind, Parameter(help="What the work is.")] = "training",
     fleet: Fleet = None,
-    model: Model = None,
-    qps: Qps = None,
-    ttft_s: FirstToken = 1.0,
-    tpot_s: EachToken = 0.1,
-    input_tokens: Prompt = 1024,
-    output_tokens: Answer = 256,
-    dataset_tb: Dataset = None,
-    bursty: Bursty = False,
-    bound_by: Binding = None,
-    real_time: RealTime = None,
-    model_size: Smallest = None,
-    bandwidth: Joined = None,
     fabric_share: FabricShare = ASSUMED_PRICE.share_of_gpu_hour,
     facts: Facts = None,
     as_json: Json = False,
@@ -79,21 +57,6 @@ def advise_command(
     model is, and what joins the GPUs. A fleet and a model answer them; what is left open
     is asked at the prompt.
     """
-    question = AdviseQuestion(
-        kind=kind,
-        model=model,
-        qps=qps,
-        ttft_s=ttft_s,
-        tpot_s=tpot_s,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        dataset_tb=dataset_tb,
-        bursty=bursty,
-        bound_by=bound_by,
-        real_time=real_time,
-        model_size=model_size,
-        bandwidth=bandwidth,
-    )
     opened = None if fleet is None else open_fleet(fleet, facts)
     advice = advise(
         _answered(question, opened), opened, FabricPrice(share_of_gpu_hour=fabric_share)

@@ -9,62 +9,25 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from tenfold.cli.output import print_json, show, table
+from tenfold.cli.questions import asks
 from tenfold.compose.cache_place import CacheQuestion
 from tenfold.compose.cache_traffic import SharedPrefixes, Traffic, traced
 from tenfold.compose.estimate_cache import CacheAnswer, estimate_cache
 from tenfold.files.json_lines import read_json_lines
 from tenfold.files.prefix_trace import BLOCK_TOKENS, PrefixRow
 from tenfold.model.errors import InputError
-from tenfold.model.plan import Precision
 from tenfold.model.units import GIB
 from tenfold.report.figures import quantity_bytes, rate_bytes, share
 from tenfold.report.plan_words import seconds
 
-POSITIVE = validators.Number(gt=0, lte=1e12)
 AT_LEAST_ONE = validators.Number(gte=1, lte=10**9)
 PREFIXES = validators.Number(gte=1, lte=1_000_000)
-PERCENT = validators.Number(gt=0, lt=100)
 ZIPF = validators.Number(gte=0, lte=10)
 USUAL_ZIPF = 0.8
 """Breslau et al. (INFOCOM 1999) found 0.64 to 0.83 for pages of the web; of prompts an
 assumption."""
 
-Degree = Annotated[int | None, Parameter(help="Of a replica.", validator=AT_LEAST_ONE)]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CacheOptions:
-    """A replica, the tier, and the load on it."""
-
-    model: Annotated[str, Parameter(help="A model of the facts.")]
-    fleet: Annotated[Path | None, Parameter(help="A fleet file.")] = None
-    tier: Annotated[str | None, Parameter(help="Which tier of the fleet.")] = None
-    tier_gib: Annotated[float | None, Parameter(help="GiB of the tier.", validator=POSITIVE)] = None
-    tier_gb_per_s: Annotated[
-        float | None, Parameter(help="GB/s that the tier reads.", validator=POSITIVE)
-    ] = None
-    accelerator: Annotated[str | None, Parameter(help="What replicas run on.")] = None
-    tp: Degree = None
-    pp: Degree = None
-    precision: Annotated[Precision, Parameter(help="Of the weights.")] = "bf16"
-    engine: Annotated[str | None, Parameter(help="Serving engine and version.")] = None
-    qps: Annotated[
-        float | None, Parameter(help="Requests a second on the tier.", validator=POSITIVE)
-    ] = None
-    target_percent: Annotated[
-        float | None, Parameter(help="Hit ratio to size the tier for.", validator=PERCENT)
-    ] = None
-    facts: Annotated[
-        Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")
-    ] = None
-
-    def question(self) -> CacheQuestion:
-        """Return the question, with the target as a share."""
-        asked = CacheQuestion.__struct_fields__
-        fields = {field: getattr(self, field) for field in asked if hasattr(self, field)}
-        target = None if self.target_percent is None else self.target_percent / 100
-        return CacheQuestion(**fields, target=target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,10 +86,11 @@ class TrafficOptions:
 NO_TRAFFIC = TrafficOptions()
 
 
+@asks(CacheQuestion)
 def cache_command(
-    options: Annotated[CacheOptions, Parameter(name="*")],
-    prompts: Annotated[TrafficOptions, Parameter(name="*")] = NO_TRAFFIC,
+    question: CacheQuestion,
     *,
+    prompts: Annotated[TrafficOptions, Parameter(name="*")] = NO_TRAFFIC,
     as_json: Json = False,
 ) -> None:
     """Estimate the hit ratio of a shared KV-cache tier, and the time that it saves a request.
@@ -134,7 +98,7 @@ def cache_command(
     Prompts share prefixes as stated, or as a trace of their blocks has them. Says what
     size a hit ratio takes, and when computing a prefix again is sooner than fetching it.
     """
-    answer = estimate_cache(options.question(), prompts.traffic())
+    answer = estimate_cache(question, prompts.traffic())
     answer = replace(answer, notes=(*answer.notes, *prompts.notes()))
     if as_json:
         print_json(answer)

@@ -1,6 +1,5 @@
 """`tenfold estimate month` and `own-or-rent`: a bill, and whether to buy."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +8,8 @@ from rich.text import Text
 
 from tenfold.cli.output import print_json, show, table
 from tenfold.cli.quantities import number
+from tenfold.cli.questions import asks
 from tenfold.compose.money import (
-    USUAL_LIFE_YEARS,
     MonthAnswer,
     OwnAnswer,
     OwnQuestion,
@@ -20,10 +19,6 @@ from tenfold.compose.money import (
 from tenfold.model.errors import InputError
 from tenfold.report.figures import share
 
-POSITIVE = validators.Number(gt=0, lte=1e12)
-NOT_NEGATIVE = validators.Number(gte=0, lte=1e12)
-PERCENT = validators.Number(gt=0, lte=100)
-BELOW_ALL = validators.Number(gte=0, lt=100)
 GAIN = validators.Number(gt=0, lte=10_000)
 
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
@@ -98,58 +93,10 @@ def _show_notes(notes: tuple[str, ...]) -> None:
         show(Text(f"note: {note}", style="dim"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnOptions:
-    """What one GPU costs to buy, to run and to rent."""
-
-    accelerator: Annotated[str, Parameter(help="An accelerator of the facts.")]
-    capital_usd: Annotated[
-        float,
-        Parameter(help="Price of one with its share of server and room.", validator=POSITIVE),
-    ]
-    life_years: Annotated[
-        float, Parameter(help="Years until it is written off.", validator=POSITIVE)
-    ] = USUAL_LIFE_YEARS
-    salvage_percent: Annotated[
-        float, Parameter(help="Of the price, got back in the end.", validator=BELOW_ALL)
-    ] = 0.0
-    interest_percent: Annotated[
-        float, Parameter(help="Yearly cost of money.", validator=BELOW_ALL)
-    ] = 0.0
-    running_usd_per_year: Annotated[
-        float, Parameter(help="Space, staff, support and spares of one.", validator=NOT_NEGATIVE)
-    ] = 0.0
-    power_kw: Annotated[
-        float | None, Parameter(help="Draw of one under load, cooling in.", validator=POSITIVE)
-    ] = None
-    usd_per_kwh: Annotated[
-        float | None, Parameter(help="Price of energy.", validator=NOT_NEGATIVE)
-    ] = None
-    rent_usd_per_hour: Annotated[
-        float | None, Parameter(help="Rent of one, if not the median.", validator=POSITIVE)
-    ] = None
-    busy_percent: Annotated[
-        float, Parameter(help="Share of hours that it works.", validator=PERCENT)
-    ] = 100.0
-    facts: Facts = None
-
-    def question(self) -> OwnQuestion:
-        """Return the question, with per cents as shares."""
-        asked = OwnQuestion.__struct_fields__
-        fields = {field: getattr(self, field) for field in asked if hasattr(self, field)}
-        return OwnQuestion(
-            **fields,
-            salvage=self.salvage_percent / 100,
-            interest=self.interest_percent / 100,
-            busy=self.busy_percent / 100,
-        )
-
-
-def own_command(
-    options: Annotated[OwnOptions, Parameter(name="*")], *, as_json: Json = False
-) -> None:
+@asks(OwnQuestion)
+def own_command(question: OwnQuestion, *, as_json: Json = False) -> None:
     """Say above which busy share, and after how many months, owning beats renting by the hour."""
-    answer = own_or_rent(options.question())
+    answer = own_or_rent(question)
     if as_json:
         print_json(answer)
     else:

@@ -1,9 +1,8 @@
 """`tenfold plan`: lay out a training job, size a service."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
@@ -19,6 +18,7 @@ from tenfold.cli.plan_sensitivity import (
 )
 from tenfold.cli.plan_show import show_misfit, show_serve, show_train
 from tenfold.cli.quantities import number, seconds
+from tenfold.cli.questions import Option, asks
 from tenfold.clock import Stopwatch
 from tenfold.compose.fleet import load_facts
 from tenfold.compose.planning import TrainQuestion, plan_training
@@ -26,9 +26,7 @@ from tenfold.compose.planning_serve import ServeQuestion, plan_serving
 from tenfold.files.json_lines import read_json_lines
 from tenfold.files.launch.formats import FORMATS
 from tenfold.files.write import write_new_file
-from tenfold.model.errors import InputError
 from tenfold.model.estimate import TrainRow
-from tenfold.model.plan import Precision, Recompute, Shard
 from tenfold.model.reason import Misfit
 from tenfold.report.plan_report import serve_report
 
@@ -39,9 +37,6 @@ app = App(
     default_parameter=Parameter(show_default=False),
 )
 
-Model = Annotated[str, Parameter(help="A model of the facts, or its config.json.")]
-Fleet = Annotated[Path, Parameter(help="A fleet file.")]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
 Html = Annotated[Path | None, Parameter(help="Also write a report with charts.")]
 Force = Annotated[bool, Parameter(negative="", help="Write over existing files.")]
 Sensitivity = Annotated[
@@ -51,69 +46,19 @@ Sensitivity = Annotated[
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 AT_LEAST_ONE = validators.Number(gte=1)
 POSITIVE = validators.Number(gt=0, lte=1e9)
-Degree = Annotated[
-    int | None,
-    Parameter(help="Fix this degree instead of searching it.", validator=AT_LEAST_ONE),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainOptions:
-    """What a training job is, and which of its degrees are fixed."""
-
-    model: Model
-    fleet: Fleet
-    gpus: Annotated[
-        int | None, Parameter(help="How many GPUs; else the best number.", validator=AT_LEAST_ONE)
-    ] = None
-    tokens: Annotated[str | None, Parameter(help="Length of the run in tokens: 1e12, 15T.")] = None
-    deadline: Annotated[str | None, Parameter(help="The run must end within: 30d.")] = None
-    budget: Annotated[str | None, Parameter(help="The run may cost, in dollars: 2e6.")] = None
-    seq: Annotated[int | None, Parameter(help="Tokens a sequence.", validator=AT_LEAST_ONE)] = None
-    global_batch: Annotated[
-        int | None, Parameter(help="Sequences a step.", validator=AT_LEAST_ONE)
-    ] = None
-    precision: Annotated[Precision, Parameter(help="Of matrix products.")] = "bf16"
-    accelerator: Annotated[str | None, Parameter(help="Which of the fleet's accelerators.")] = None
-    stack: Annotated[str | None, Parameter(help="Framework and version.")] = None
-    failures: Annotated[str | None, Parameter(help="A failure preset of the facts.")] = None
-    tp: Degree = None
-    pp: Degree = None
-    cp: Degree = None
-    ep: Degree = None
-    micro_batch: Degree = None
-    shard: Annotated[Shard | None, Parameter(help="Fix the sharding.")] = None
-    recompute: Annotated[Recompute | None, Parameter(help="Fix the recomputation.")] = None
-    gradient_bits: Annotated[
-        Literal[8, 16, 32] | None, Parameter(help="Bits of gradients on the wire.")
-    ] = None
-    facts: Facts = None
-
-    def question(self) -> TrainQuestion:
-        """Return the question, with durations and amounts read."""
-        if self.tokens is None and (self.deadline or self.budget):
-            raise InputError(
-                "missing-tokens",
-                "a deadline or a budget is for a whole run, and its length is not known",
-                "add the length of the run in tokens: `--tokens 1e12`",
-                field="--tokens",
-            )
-        fields = {
-            field: getattr(self, field)
-            for field in TrainQuestion.__struct_fields__
-            if hasattr(self, field)
-        }
-        fields["tokens"] = None if self.tokens is None else number(self.tokens, "--tokens")
-        return TrainQuestion(
-            **fields,
-            deadline_s=None if self.deadline is None else seconds(self.deadline, "--deadline"),
-            budget_usd=None if self.budget is None else number(self.budget, "--budget"),
-        )
 
 
 @app.command
+@asks(
+    TrainQuestion,
+    {
+        "tokens": Option(name="--tokens", typed=str | None, read=number),
+        "deadline_s": Option(name="--deadline", typed=str | None, read=seconds),
+        "budget_usd": Option(name="--budget", typed=str | None, read=number),
+    },
+)
 def train(
-    options: Annotated[TrainOptions, Parameter(name="*")],
+    question: TrainQuestion,
     *,
     calibrate: Annotated[Path | None, Parameter(help="Observed runs as JSON Lines.")] = None,
     export: Annotated[
@@ -137,14 +82,14 @@ def train(
     """
     watch = Stopwatch()
     observed = [] if calibrate is None else read_json_lines(calibrate, TrainRow)
-    planned = plan_training(options.question(), observed)
+    planned = plan_training(question, observed)
     if isinstance(planned.answer, Misfit):
         show_misfit(planned.answer, as_json)
         raise Done(1)
     moves = ask_train(planned, concurrent_runs) if sensitivity else None
     if html is not None:
         more = [] if moves is None else [sensitivity_section(moves)]
-        _write_page(html, train_page(planned, load_facts(options.facts), more), force)
+        _write_page(html, train_page(planned, load_facts(question.facts), more), force)
     if export is not None:
         export_plan(planned.answer.plans[0].plan, export, out, image=image, force=force)
     if as_json:
@@ -163,36 +108,10 @@ def _write_page(path: Path, page: str, force: bool) -> None:
     sys.stderr.write(f"note: the report is written to {path}\n")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServeOptions:
-    """What a service carries, and what its users may wait."""
-
-    model: Model
-    fleet: Fleet
-    qps: Annotated[float, Parameter(help="Requests a second.", validator=POSITIVE)]
-    input_tokens: Annotated[int, Parameter(help="Tokens of a prompt.", validator=AT_LEAST_ONE)]
-    output_tokens: Annotated[int, Parameter(help="Tokens of an answer.", validator=AT_LEAST_ONE)]
-    ttft_s: Annotated[
-        float, Parameter(help="Seconds to the first token, at most.", validator=POSITIVE)
-    ]
-    tpot_s: Annotated[float, Parameter(help="Seconds a token, at most.", validator=POSITIVE)]
-    precision: Annotated[
-        tuple[Precision, ...],
-        Parameter(help="Which to try; may be given several times.", negative=""),
-    ] = ("bf16", "fp8")
-    engine: Annotated[str | None, Parameter(help="Serving engine and version.")] = None
-    facts: Facts = None
-
-    def question(self) -> ServeQuestion:
-        """Return the question."""
-        asked = ServeQuestion.__struct_fields__
-        fields = {field: getattr(self, field) for field in asked if hasattr(self, field)}
-        return ServeQuestion(**fields, precisions=self.precision)
-
-
 @app.command
+@asks(ServeQuestion, {"precisions": Option(name="--precision")})
 def serve(
-    options: Annotated[ServeOptions, Parameter(name="*")],
+    question: ServeQuestion,
     *,
     sensitivity: Sensitivity = False,
     usd_per_hour_max: Annotated[
@@ -208,7 +127,7 @@ def serve(
     Ends with status 1 where nothing meets them.
     """
     watch = Stopwatch()
-    planned = plan_serving(options.question())
+    planned = plan_serving(question)
     answer = planned.answer
     if isinstance(answer, Misfit):
         show_misfit(answer, as_json)
@@ -224,6 +143,6 @@ def serve(
         found |= {"plans": answer.plans, "why": answer.why, "notes": planned.notes}
         print_json(found if moves is None else {**found, "sensitivity": moves.drivers})
     else:
-        show_serve(planned.ask, answer, planned.notes)
+        show_serve(question, answer, planned.notes)
         if moves is not None:
             show_sensitivity(moves)

@@ -7,7 +7,8 @@ from rich.text import Text
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.planning import TrainPlanned
 from tenfold.decide.layout.outcome import Outcome
-from tenfold.decide.layout.serve import ServeAnswer, ServeAsk
+from tenfold.decide.layout.serve import ServeAnswer
+from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
 from tenfold.report.axes import short
 from tenfold.report.plan_words import part_name, seconds
@@ -45,8 +46,8 @@ def show_train(planned: TrainPlanned) -> None:
     best = answer.plans[0]
     knee = None if answer.curve.still_pays else answer.curve.knee
     show(
-        f"{ask.model} on {best.plan.gpus:,} x {best.plan.accelerator}: sequences of {ask.seq:,}, "
-        f"{ask.global_batch:,} a step, {ask.precision}",
+        f"{ask.job.model} on {best.plan.gpus:,} x {best.plan.accelerator}: "
+        f"sequences of {ask.seq:,}, {ask.global_batch:,} a step, {ask.job.precision}",
         "",
     )
     rows = [_train_row(place, one, planned) for place, one in enumerate(answer.plans[:PLANS_SHOWN])]
@@ -122,11 +123,11 @@ def _show_run(planned: TrainPlanned, best: Outcome) -> None:
     show(f"{'the run' if best.run else 'a step'} by kind of price: {costs or 'none known'}", "")
 
 
-def show_serve(ask: ServeAsk, answer: ServeAnswer, notes: Sequence[str] = ()) -> None:
+def show_serve(asked: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] = ()) -> None:
     """Print the cheapest ways to serve and the reasons."""
     show(
-        f"{ask.model} at {ask.qps:g} requests a second, {ask.input_tokens:,} tokens in and "
-        f"{ask.output_tokens:,} out, TTFT {ask.ttft_s:g} s, TPOT {ask.tpot_s:g} s",
+        f"{asked.model} at {asked.qps:g} requests a second, {asked.input_tokens:,} tokens in and "
+        f"{asked.output_tokens:,} out, TTFT {asked.ttft_s:g} s, TPOT {asked.tpot_s:g} s",
         "",
     )
     rows = [

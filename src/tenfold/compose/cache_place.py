@@ -1,10 +1,11 @@
 """Where a shared cache lies: a tier of a fleet, or one that is stated."""
 
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from tenfold.compose.fleet import open_fleet
+from tenfold.compose.fleet import OwnFacts, open_fleet
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.fleet_spec import FleetSpec, Pool, Tier
@@ -14,22 +15,33 @@ from tenfold.model.units import GIB
 GB = 1e9
 
 
+Positive = Annotated[float, Meta(gt=0, le=1e12)]
+ReplicaDegree = Annotated[int, Meta(ge=1, le=10**9, description="Of a replica.")]
+
+
 class CacheQuestion(Struct, frozen=True, kw_only=True):
     """A replica, and the tier that it may fetch prefixes from."""
 
-    model: str
-    accelerator: str | None = None
-    tp: int | None = None
-    pp: int | None = None
-    precision: Precision = "bf16"
-    engine: str | None = None
-    fleet: Path | None = None
-    tier: str | None = None
-    tier_gib: float | None = None
-    tier_gb_per_s: float | None = None
-    qps: float | None = None
-    target: float | None = None
-    facts: Path | None = None
+    model: Annotated[str, Meta(description="A model of the facts.")]
+    fleet: Annotated[Path | None, Meta(description="A fleet file.")] = None
+    tier: Annotated[str | None, Meta(description="Which tier of the fleet.")] = None
+    tier_gib: Annotated[Positive, Meta(description="GiB of the tier.")] | None = None
+    tier_gb_per_s: Annotated[Positive, Meta(description="GB/s that the tier reads.")] | None = None
+    accelerator: Annotated[str | None, Meta(description="What replicas run on.")] = None
+    tp: ReplicaDegree | None = None
+    pp: ReplicaDegree | None = None
+    precision: Annotated[Precision, Meta(description="Of the weights.")] = "bf16"
+    engine: Annotated[str | None, Meta(description="Serving engine and version.")] = None
+    qps: Annotated[Positive, Meta(description="Requests a second on the tier.")] | None = None
+    target_percent: (
+        Annotated[float, Meta(gt=0, lt=100, description="Hit ratio to size the tier for.")] | None
+    ) = None
+    facts: OwnFacts = None
+
+    @property
+    def target(self) -> float | None:
+        """Hit ratio to size the tier for, as a share."""
+        return None if self.target_percent is None else self.target_percent / 100
 
 
 class CachePlace(Struct, frozen=True, kw_only=True):

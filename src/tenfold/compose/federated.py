@@ -1,8 +1,9 @@
 """Answer what a federated job takes on a fleet: from a question to a round and its levers."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from tenfold.compose.federated_sites import (
@@ -26,30 +27,62 @@ from tenfold.physics.federated_levers import Levers, levers
 USUAL_WEIGHT_BITS = 16
 
 
+Count = Annotated[int, Meta(ge=1, le=10**9)]
+Delay = Annotated[float, Meta(ge=0, le=10**6)]
+
+
 class FederatedQuestion(Struct, frozen=True, kw_only=True):
     """What is asked; None is not known, and is supposed or estimated."""
 
-    local_steps: int
-    model: str | None = None
-    params: float | None = None
-    sites: tuple[str, ...] = ()
-    coordinator: str | None = None
-    seq: int | None = None
-    batch: int | None = None
-    precision: Precision | None = None
-    stack: str | None = None
-    weight_bits: int | None = None
-    compression: float = 1.0
-    per_round: int | None = None
-    quorum: int | None = None
-    deadline_s: float | None = None
-    average_s: float | None = None
-    step_s: Mapping[str, float] = {}
-    samples: Mapping[str, float] = {}
-    slowdown: Mapping[str, float] = {}
-    wan_gbps: float | None = None
-    wan_latency_ms: float | None = None
-    link_share: float | None = None
+    local_steps: Annotated[Count, Meta(description="Steps a site takes in a round.")]
+    model: Annotated[str | None, Meta(description="A model of the facts.")] = None
+    params: Annotated[
+        float | None,
+        Meta(description="Number of weights, as 11M; needs --step-s without a model."),
+    ] = None
+    sites: Annotated[
+        tuple[str, ...],
+        Meta(description="A site that takes part; all with accelerators unless given."),
+    ] = ()
+    coordinator: Annotated[str | None, Meta(description="The site that averages.")] = None
+    seq: Annotated[Count, Meta(description="Tokens a sequence.")] | None = None
+    batch: Annotated[Count, Meta(description="Sequences of a local step of a site.")] | None = None
+    precision: Annotated[Precision | None, Meta(description="Arithmetic of local steps.")] = None
+    stack: Annotated[str | None, Meta(description="Framework and version of local steps.")] = None
+    step_s: Annotated[
+        Mapping[str, float],
+        Meta(description="SITE=SECONDS of a local step, measured; not estimated then."),
+    ] = {}
+    samples: Annotated[
+        Mapping[str, float], Meta(description="SITE=NUMBER of samples: weights of the mean.")
+    ] = {}
+    slowdown: Annotated[
+        Mapping[str, float], Meta(description="SITE=FACTOR: a straggler, so much slower.")
+    ] = {}
+    compression: Annotated[
+        float, Meta(ge=1, le=10**6, description="By how much uploads are smaller.")
+    ] = 1.0
+    weight_bits: Annotated[Count, Meta(description="Bits of a weight on the way.")] | None = None
+    per_round: Annotated[Count, Meta(description="Sites drawn for a round.")] | None = None
+    quorum: Annotated[Count, Meta(description="Answers that close a round.")] | None = None
+    deadline_s: Annotated[
+        float | None, Meta(description="When a round without quorum is given up, as 30m.")
+    ] = None
+    average_s: (
+        Annotated[Delay, Meta(description="Seconds in which models are averaged.")] | None
+    ) = None
+    wan_gbps: (
+        Annotated[
+            float,
+            Meta(gt=0, le=100_000, description="Rate to suppose for sites without a link."),
+        ]
+        | None
+    ) = None
+    wan_latency_ms: Annotated[Delay, Meta(description="Delay to suppose with it.")] | None = None
+    link_share: (
+        Annotated[float, Meta(gt=0, le=1, description="Part of each link that the job gets.")]
+        | None
+    ) = None
 
 
 class FederatedAnswer(Struct, frozen=True, kw_only=True):

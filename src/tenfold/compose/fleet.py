@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tenfold.compose.settings import facts_folder
 from tenfold.facts.loader import load_catalogue
@@ -18,6 +19,10 @@ from tenfold.physics.limits import lint
 
 UNREAD_FACTS = ("stacks", "corrections", "engines", "workloads")
 """What neither a simulation nor a control plane looks up."""
+OwnFacts = Annotated[
+    Path | None, Meta(description="Folder of your own facts, over the shipped ones.")
+]
+"""Which facts a question is answered with."""
 
 
 class FleetCheck(Struct, frozen=True, kw_only=True):

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from tenfold.compose.fleet import load_facts, open_fleet
+from tenfold.compose.fleet import OwnFacts, load_facts, open_fleet
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.fleet_spec import FleetSpec, Pool
@@ -126,20 +126,54 @@ def _energy_usd(pool: Pool, pue: float, usd_per_kwh: float) -> float:
     return pool.nodes * pool.power_w_per_node / 1000 * pue * HOURS_PER_MONTH * usd_per_kwh
 
 
+Positive = Annotated[float, Meta(gt=0, le=1e12)]
+NotNegative = Annotated[float, Meta(ge=0, le=1e12)]
+BelowAll = Annotated[float, Meta(ge=0, lt=100)]
+
+
 class OwnQuestion(Struct, frozen=True, kw_only=True):
     """An accelerator to buy or to rent; what is None is taken from the facts."""
 
-    accelerator: str
-    capital_usd: float
-    life_years: float = USUAL_LIFE_YEARS
-    salvage: float = 0.0
-    interest: float = 0.0
-    running_usd_per_year: float = 0.0
-    power_kw: float | None = None
-    usd_per_kwh: float | None = None
-    rent_usd_per_hour: float | None = None
-    busy: float = 1.0
-    facts: Path | None = None
+    accelerator: Annotated[str, Meta(description="An accelerator of the facts.")]
+    capital_usd: Annotated[
+        Positive, Meta(description="Price of one with its share of server and room.")
+    ]
+    life_years: Annotated[Positive, Meta(description="Years until it is written off.")] = (
+        USUAL_LIFE_YEARS
+    )
+    salvage_percent: Annotated[BelowAll, Meta(description="Of the price, got back in the end.")] = (
+        0.0
+    )
+    interest_percent: Annotated[BelowAll, Meta(description="Yearly cost of money.")] = 0.0
+    running_usd_per_year: Annotated[
+        NotNegative, Meta(description="Space, staff, support and spares of one.")
+    ] = 0.0
+    power_kw: (
+        Annotated[Positive, Meta(description="Draw of one under load, cooling in.")] | None
+    ) = None
+    usd_per_kwh: Annotated[NotNegative, Meta(description="Price of energy.")] | None = None
+    rent_usd_per_hour: (
+        Annotated[Positive, Meta(description="Rent of one, if not the median.")] | None
+    ) = None
+    busy_percent: Annotated[
+        float, Meta(gt=0, le=100, description="Share of hours that it works.")
+    ] = 100.0
+    facts: OwnFacts = None
+
+    @property
+    def busy(self) -> float:
+        """Share of hours that it works."""
+        return self.busy_percent / 100
+
+    @property
+    def salvage(self) -> float:
+        """Share of the price that is got back in the end."""
+        return self.salvage_percent / 100
+
+    @property
+    def interest(self) -> float:
+        """Yearly cost of money, as a share."""
+        return self.interest_percent / 100
 
 
 class OwnAt(Struct, frozen=True, kw_only=True):

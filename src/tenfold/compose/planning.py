@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import Annotated, Literal
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
 
 from tenfold.compose.estimate_fill import fill, runs_of
 from tenfold.compose.estimate_train import estimate_train
-from tenfold.compose.fleet import open_fleet
+from tenfold.compose.fleet import OwnFacts, open_fleet
 from tenfold.compose.ground import TrainGround, train_ground
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.outcome import Outcome
@@ -19,7 +20,7 @@ from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, TrainEstimate, TrainRow
 from tenfold.model.facility import PriceKind
-from tenfold.model.plan import Precision, Recompute, Shard
+from tenfold.model.plan import TrainingJob
 from tenfold.model.reason import Misfit
 from tenfold.model.shape import ModelShape
 from tenfold.physics.training.memory import Memory, memory_of
@@ -32,30 +33,19 @@ TIGHT_SHARE = 0.95
 USUAL_STEP_TOKENS = ((3e9, 0.5e6), (20e9, 4e6), (100e9, 4e6), (float("inf"), 16e6))
 
 
-class TrainQuestion(Struct, frozen=True, kw_only=True):
-    """What a user asks of `plan train`."""
+class TrainQuestion(TrainingJob, frozen=True, kw_only=True):
+    """What a user asks of `plan train`: a job, and where it is to run."""
 
-    model: str
-    fleet: Path
-    facts: Path | None = None
-    gpus: int | None = None
-    seq: int | None = None
-    global_batch: int | None = None
-    precision: Precision = "bf16"
-    tokens: float | None = None
-    deadline_s: float | None = None
-    budget_usd: float | None = None
-    accelerator: str | None = None
-    stack: str | None = None
-    failures: str | None = None
-    tp: int | None = None
-    pp: int | None = None
-    cp: int | None = None
-    ep: int | None = None
-    micro_batch: int | None = None
-    shard: Shard | None = None
-    recompute: Recompute | None = None
-    gradient_bits: int | None = None
+    fleet: Annotated[Path, Meta(description="A fleet file.")]
+    accelerator: Annotated[str | None, Meta(description="Which of the fleet's accelerators.")] = (
+        None
+    )
+    stack: Annotated[str | None, Meta(description="Framework and version.")] = None
+    failures: Annotated[str | None, Meta(description="A failure preset of the facts.")] = None
+    gradient_bits: Annotated[
+        Literal[8, 16, 32] | None, Meta(description="Bits of gradients on the wire.")
+    ] = None
+    facts: OwnFacts = None
 
 
 class TrainPlanned(Struct, frozen=True, kw_only=True):
@@ -79,10 +69,24 @@ def model_shape(model: str, catalogue: Catalogue) -> ModelShape:
     return catalogue.models.get(model).shape
 
 
+def train_ask(job: TrainingJob, catalogue: Catalogue) -> TrainAsk:
+    """Return a job with its model looked up, and the usual batch where none is given."""
+    shape = model_shape(job.model, catalogue)
+    seq = job.seq or min(USUAL_SEQ, shape.context or USUAL_SEQ)
+    batch = job.global_batch or usual_batch(shape, seq)
+    return TrainAsk(job=job, shape=shape, seq=seq, global_batch=batch)
+
+
 def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) -> TrainPlanned:
     """Lay a training job out on a fleet."""
+    if question.tokens is None and (question.deadline_s or question.budget_usd):
+        raise InputError(
+            "missing-tokens",
+            "a deadline or a budget is for a whole run, and its length is not known",
+            "add the length of the run in tokens: `--tokens 1e12`",
+            field="--tokens",
+        )
     fleet = open_fleet(question.fleet, question.facts)
-    shape = model_shape(question.model, fleet.catalogue)
     ground = train_ground(
         fleet,
         accelerator=question.accelerator,
@@ -91,25 +95,7 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
         gradient_bits=question.gradient_bits,
         observed=list(observed),
     )
-    seq = question.seq or min(USUAL_SEQ, shape.context or USUAL_SEQ)
-    ask = TrainAsk(
-        model=question.model,
-        shape=shape,
-        seq=seq,
-        global_batch=question.global_batch or usual_batch(shape, seq),
-        precision=question.precision,
-        gpus=question.gpus,
-        tokens=question.tokens,
-        deadline_s=question.deadline_s,
-        budget_usd=question.budget_usd,
-        tp=question.tp,
-        pp=question.pp,
-        cp=question.cp,
-        ep=question.ep,
-        micro_batch=question.micro_batch,
-        shard=question.shard,
-        recompute=question.recompute,
-    )
+    ask = train_ask(question, fleet.catalogue)
     if question.budget_usd is not None and not ground.ground.usd_per_gpu_hour:
         raise InputError(
             "no-price",

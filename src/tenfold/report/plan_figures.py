@@ -249,7 +249,7 @@ def serve_front_figure(plans: Sequence[ServePlan], ask: ServeAsk, *, priced: boo
     return scatter_chart(
         Card(
             title="Pace of answers against " + ("cost" if priced else "GPUs"),
-            subtitle=f"a token may take {seconds(ask.tpot_s)}; larger dots use more GPUs",
+            subtitle=f"a token may take {seconds(ask.service.tpot_s)}; larger dots use more GPUs",
             width=WHOLE,
             height=380,
         ),

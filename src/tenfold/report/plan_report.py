@@ -65,7 +65,7 @@ def train_report(
     are further rows, such as the basis of the price and the failure preset, and `more` further
     sections.
     """
-    title = f"Training plan: {ask.model}"
+    title = f"Training plan: {ask.job.model}"
     if not answer.plans:
         return page(title, [_why(answer.why)], lead="No plan was found.", foot=FOOT)
     best, priced = answer.plans[0], ground.usd_per_gpu_hour > 0
@@ -215,7 +215,7 @@ def serve_report(
     more: Sequence[Section] = (),
 ) -> str:
     """Return the page of a serving plan; `assumptions` are rows on top of the engine."""
-    title = f"Serving plan: {ask.model}"
+    title = f"Serving plan: {ask.service.model}"
     if not answer.plans:
         return page(title, [_why(answer.why)], lead="No plan was found.", foot=FOOT)
     best = answer.plans[0]
@@ -253,8 +253,8 @@ def _serve_pairs(best: ServePlan, ask: ServeAsk, *, priced: bool) -> list[tuple[
             f"each carries up to {best.qps_per_replica_max:.3g} requests a second within the "
             f"objectives; {best.concurrent:,.0f} requests run at once",
         ),
-        ("First token", f"after {seconds(best.ttft_s)}, of {seconds(ask.ttft_s)} allowed"),
-        ("Each further token", f"{seconds(best.tpot_s)}, of {seconds(ask.tpot_s)} allowed"),
+        ("First token", f"after {seconds(best.ttft_s)}, of {seconds(ask.service.ttft_s)} allowed"),
+        ("Each further token", f"{seconds(best.tpot_s)}, of {seconds(ask.service.tpot_s)} allowed"),
         ("Memory", f"{best.memory_gib:.1f} GiB a GPU"),
         *([("Cost", cost)] if priced else []),
     ]

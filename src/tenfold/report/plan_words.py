@@ -114,7 +114,7 @@ def train_sentence(ask: TrainAsk, best: Outcome, *, priced: bool) -> str:
     """Return the recommendation in a sentence."""
     plan = best.plan
     start = (
-        f"Train {ask.model} on {count(plan.gpus, 'GPU')} ({plan.accelerator}, {_nodes(plan)}) "
+        f"Train {ask.job.model} on {count(plan.gpus, 'GPU')} ({plan.accelerator}, {_nodes(plan)}) "
         f"as {layout_words(plan)}: "
     )
     if best.run is None:
@@ -132,16 +132,16 @@ def train_sentence(ask: TrainAsk, best: Outcome, *, priced: bool) -> str:
 def train_asked(ask: TrainAsk, ground: Ground) -> Pairs:
     """Return what was asked, leaving out what was left open."""
     limits = (
-        ("Length", f"{short(ask.tokens)} tokens" if ask.tokens else ""),
-        ("Deadline", seconds(ask.deadline_s) if ask.deadline_s else ""),
-        ("Budget", usd(ask.budget_usd) if ask.budget_usd else ""),
-        ("GPUs", f"exactly {ask.gpus:,}" if ask.gpus else ""),
+        ("Length", f"{short(ask.job.tokens)} tokens" if ask.job.tokens else ""),
+        ("Deadline", seconds(ask.job.deadline_s) if ask.job.deadline_s else ""),
+        ("Budget", usd(ask.job.budget_usd) if ask.job.budget_usd else ""),
+        ("GPUs", f"exactly {ask.job.gpus:,}" if ask.job.gpus else ""),
         ("Fixed layout", _fixed(ask)),
     )
     return [
-        ("Model", f"{ask.model}, {short(float(ask.shape.params))} parameters"),
+        ("Model", f"{ask.job.model}, {short(float(ask.shape.params))} parameters"),
         ("Batch", f"{ask.global_batch:,} sequences of {ask.seq:,} tokens a step"),
-        ("Precision", ask.precision),
+        ("Precision", ask.job.precision),
         *((name, value) for name, value in limits if value),
         ("Fleet", f"{ground.gpus:,} x {ground.accelerator}, {ground.gpus_per_node} a node"),
     ]
@@ -149,7 +149,7 @@ def train_asked(ask: TrainAsk, ground: Ground) -> Pairs:
 
 def _fixed(ask: TrainAsk) -> str:
     names = ("tp", "pp", "cp", "ep", "micro_batch", "shard", "recompute")
-    given = [(name, getattr(ask, name)) for name in names]
+    given = [(name, getattr(ask.job, name)) for name in names]
     return ", ".join(f"{name} {value}" for name, value in given if value is not None)
 
 
@@ -172,12 +172,15 @@ def train_tiles(best: Outcome, *, priced: bool) -> Pairs:
 def serve_asked(ask: ServeAsk) -> Pairs:
     """Return what was asked of a service."""
     return [
-        ("Model", f"{ask.model}, {short(float(ask.shape.params))} parameters"),
-        ("Load", f"{_rounded(ask.qps)} requests a second"),
-        ("Request", f"{ask.input_tokens:,} tokens in, {ask.output_tokens:,} tokens out"),
-        ("First token within", seconds(ask.ttft_s)),
-        ("Each further token within", seconds(ask.tpot_s)),
-        ("Precisions allowed", ", ".join(ask.precisions)),
+        ("Model", f"{ask.service.model}, {short(float(ask.shape.params))} parameters"),
+        ("Load", f"{_rounded(ask.service.qps)} requests a second"),
+        (
+            "Request",
+            f"{ask.service.input_tokens:,} tokens in, {ask.service.output_tokens:,} tokens out",
+        ),
+        ("First token within", seconds(ask.service.ttft_s)),
+        ("Each further token within", seconds(ask.service.tpot_s)),
+        ("Precisions allowed", ", ".join(ask.service.precisions)),
     ]
 
 
@@ -198,7 +201,7 @@ def serve_sentence(ask: ServeAsk, best: ServePlan, *, priced: bool) -> str:
         else ""
     )
     return (
-        f"Serve {ask.model} with {count(best.replicas, 'replica')} of {serve_layout(best)} in pool "
-        f"`{best.pool}` ({count(best.gpus, 'GPU')}): first token after {seconds(best.ttft_s)}, "
-        f"then one every {seconds(best.tpot_s)}{cost}."
+        f"Serve {ask.service.model} with {count(best.replicas, 'replica')} of "
+        f"{serve_layout(best)} in pool `{best.pool}` ({count(best.gpus, 'GPU')}): "
+        f"first token after {seconds(best.ttft_s)}, then one every {seconds(best.tpot_s)}{cost}."
     )

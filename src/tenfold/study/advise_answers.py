@@ -4,15 +4,16 @@ Bound by what, in real time or not, how large a model, how much bandwidth: what 
 given outright always wins over what is worked out.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tenfold.compose.fleet import OpenFleet
 from tenfold.compose.ground import serve_grounds
 from tenfold.compose.planning import model_shape
 from tenfold.decide.layout.scaling import ScalePoint
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
+from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
 from tenfold.study.carries import gpus_per_replica
 from tenfold.study.design import Design
@@ -32,22 +33,28 @@ SPREAD_SHARE = 0.2
 """GPUs outside the largest site from which on a fleet counts as spread over sites."""
 
 
+Positive = Annotated[float, Meta(gt=0, le=1e9)]
+Tokens = Annotated[int, Meta(gt=0, le=10**9)]
+
+
 class AdviseQuestion(Struct, frozen=True, kw_only=True):
     """A job or service to advise on; what is None is worked out, or left open."""
 
-    kind: Kind
-    model: str | None = None
-    qps: float | None = None
-    ttft_s: float = 1.0
-    tpot_s: float = 0.1
-    input_tokens: int = 1024
-    output_tokens: int = 256
-    dataset_tb: float | None = None
-    bursty: bool = False
-    bound_by: BoundBy | None = None
-    real_time: bool | None = None
-    model_size: ModelSize | None = None
-    bandwidth: Bandwidth | None = None
+    kind: Annotated[Kind, Meta(description="What the work is.")] = "training"
+    model: Annotated[str | None, Meta(description="A model preset, or its config.json.")] = None
+    qps: Annotated[Positive, Meta(description="Requests a second.")] | None = None
+    ttft_s: Annotated[Positive, Meta(description="Wait for the first token.")] = 1.0
+    tpot_s: Annotated[Positive, Meta(description="Wait for each token.")] = 0.1
+    input_tokens: Annotated[Tokens, Meta(description="Of a request.")] = 1024
+    output_tokens: Annotated[Tokens, Meta(description="Of an answer.")] = 256
+    dataset_tb: Annotated[Positive, Meta(description="Size of the dataset.")] | None = None
+    bursty: Annotated[bool, Meta(description="Load comes in bursts.")] = False
+    bound_by: Annotated[BoundBy | None, Meta(description="What binds the work.")] = None
+    real_time: Annotated[bool | None, Meta(description="Someone waits for each answer.")] = None
+    model_size: Annotated[
+        ModelSize | None, Meta(description="What the smallest plan of it fills.")
+    ] = None
+    bandwidth: Annotated[Bandwidth | None, Meta(description="Between the GPUs at work.")] = None
 
 
 class FourAnswers(Struct, frozen=True, kw_only=True):
@@ -137,9 +144,8 @@ def served(question: AdviseQuestion, fleet: OpenFleet) -> ServeAnswer | Misfit |
     """Return how the service would be served, or None where its load is not stated."""
     if question.kind != "inference" or question.model is None or question.qps is None:
         return None
-    ask = ServeAsk(
+    service = ServiceDemand(
         model=question.model,
-        shape=model_shape(question.model, fleet.catalogue),
         qps=question.qps,
         input_tokens=question.input_tokens,
         output_tokens=question.output_tokens,
@@ -147,4 +153,5 @@ def served(question: AdviseQuestion, fleet: OpenFleet) -> ServeAnswer | Misfit |
         tpot_s=question.tpot_s,
         precisions=("bf16",),
     )
+    ask = ServeAsk(service=service, shape=model_shape(question.model, fleet.catalogue))
     return plan_serve(ask, serve_grounds(fleet), keep=1)

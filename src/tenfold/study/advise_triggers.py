@@ -42,7 +42,7 @@ def _model_over_node(
     if design is not None:
         wide = max(design.ground.gpus_per_node, design.ground.scaleup_gpus)
         gpu, node = design.ground.accelerator, f"node of {wide} x {design.ground.accelerator}"
-        name = design.ask.model if design.ask else name
+        name = design.ask.job.model if design.ask else name
     where = {
         "gpu": f"fits one {gpu}",
         "node": f"fits one {node}",

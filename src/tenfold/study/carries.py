@@ -5,15 +5,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.estimate_serve import estimate_serve
+from tenfold.compose.planning import train_ask
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import sizes
 from tenfold.decide.layout.space import candidates
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
+from tenfold.model.plan import TrainingJob
 from tenfold.model.shape import ModelPreset
 from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.shapes import training_shape
 from tenfold.study.ceiling_storage import feed_rate, feeding_tier, supplied_bytes_per_s
-from tenfold.study.design import Design, usual_ask
+from tenfold.study.design import Design
 
 SIZES_TRIED = 3
 """The largest sizes: the very largest is often no power of two and divides into little."""
@@ -63,7 +65,7 @@ def _by_size(design: Design) -> list[ModelPreset]:
 
 def _largest_trained(design: Design) -> ModelPreset | None:
     for preset in _by_size(design):
-        ask = usual_ask(design.fleet, preset.name)
+        ask = train_ask(TrainingJob(model=preset.name), design.fleet.catalogue)
         if trains(ask, design.ground):
             return preset
     return None
@@ -72,7 +74,7 @@ def _largest_trained(design: Design) -> ModelPreset | None:
 def trains(ask: TrainAsk, ground: Ground) -> bool:
     """Return whether some layout of a job fits in memory on most of a ground."""
     # Only memory is asked about, and the frugal end of the grid decides it.
-    frugal = replace(ask, recompute="full", micro_batch=1)
+    frugal = replace(ask, job=replace(ask.job, recompute="full", micro_batch=1))
     return any(_fits(frugal, ground, gpus) for gpus in sizes(ground)[-SIZES_TRIED:])
 
 
@@ -94,13 +96,13 @@ def _largest_served(design: Design) -> ModelPreset | None:
 
 def gpus_per_replica(design: Design) -> int | None:
     """Return the fewest GPUs that hold a replica of the model."""
-    if design.ask is None or design.ask.model.endswith(".json"):
+    if design.ask is None or design.ask.job.model.endswith(".json"):
         return None
     most = min(design.gpus_today, 64)
     degrees = [1 << bit for bit in range(7) if 1 << bit <= most]
     domain = design.ground.scaleup_gpus
     rows = [
-        _row(design.ask.model, design, min(size, domain), max(1, size // domain))
+        _row(design.ask.job.model, design, min(size, domain), max(1, size // domain))
         for size in degrees
     ]
     answers = estimate_serve(rows, design.fleet.catalogue)

@@ -16,13 +16,13 @@ NO_MODEL = "no model is named; say which with `--model`, or `model` in `[expects
 def efficiency(design: Design) -> Layer:
     """Return the last size whose doubling up to it still paid."""
     ask, made = design.ask, design.curve
-    name = Named("efficiency", ask.model if ask else "", design.gpus_today)
+    name = Named("efficiency", ask.job.model if ask else "", design.gpus_today)
     if ask is None or made is None:
         return name.unknown(NO_MODEL)
     if made.knee is None:
-        return name.unknown(f"`{ask.model}` fits at no size, so it has no scaling curve")
+        return name.unknown(f"`{ask.job.model}` fits at no size, so it has no scaling curve")
     if made.knee == made.points[-1].gpus:
-        text = f"{ask.model} still scales at {made.knee:,} GPUs, the most that was looked at"
+        text = f"{ask.job.model} still scales at {made.knee:,} GPUs, the most that was looked at"
         return name.free(_grade(design), text)
     why = next((one.sentence for one in made.reasons if one.code == "knee"), "")
     lost = _lost_at_double(design, made.knee)
@@ -66,14 +66,15 @@ def scale_up(design: Design) -> Layer:
     gain = {point.gpus: rates[point.gpus] / point.tokens_per_s - 1 for point in ours.points}
     good = [gpus for gpus in gain if gain[gpus] <= DOMAIN_LOSS_MAX]
     if not good:
-        text = f"{ask.model} gains more than {DOMAIN_LOSS_MAX:.0%} from a wide domain at every size"
+        least = f"{DOMAIN_LOSS_MAX:.0%}"
+        text = f"{ask.job.model} gains more than {least} from a wide domain at every size"
         return name.binds(domain, _grade(design), text)
     ceiling = max(good)
     if ceiling == max(gain):
-        return name.free(_grade(design), f"a wider domain would not speed {ask.model} up")
+        return name.free(_grade(design), f"a wider domain would not speed {ask.job.model} up")
     beyond = min(gpus for gpus in gain if gpus > ceiling)
     text = (
-        f"at {beyond:,} GPUs {ask.model} would be {gain[beyond]:.0%} faster in domains of "
+        f"at {beyond:,} GPUs {ask.job.model} would be {gain[beyond]:.0%} faster in domains of "
         f"{WIDE_DOMAIN_GPUS} than in those of {domain}"
     )
     return name.binds(ceiling, _grade(design), text, gain[beyond] / (1 + gain[beyond]))
@@ -90,10 +91,10 @@ def gpu_memory(design: Design) -> Layer:
     if ask is None or made is None:
         return name.unknown(NO_MODEL)
     if not made.points:
-        return name.binds(0, _grade(design), f"{ask.model} fits at no size that was looked at")
+        return name.binds(0, _grade(design), f"{ask.job.model} fits at no size that was looked at")
     least = made.points[0].gpus
     if least > design.gpus_today:
-        text = f"{ask.model} needs {least:,} GPUs at least, and there are {design.gpus_today:,}"
+        text = f"{ask.job.model} needs {least:,} GPUs at least, and there are {design.gpus_today:,}"
         return name.binds(0, _grade(design), text)
-    text = f"{ask.model} trains on {least:,} GPUs and more; larger jobs hold less a GPU"
+    text = f"{ask.job.model} trains on {least:,} GPUs and more; larger jobs hold less a GPU"
     return name.free(_grade(design), text)

@@ -53,7 +53,9 @@ def _narrow(design: Design, name: Named, ceiling: int, below: str, ratio: float)
     assert fabric is not None, "narrow uplinks belong to a fabric"
     rate = design.ground.nic_bytes_per_s / 1e9
     loss = _loss(design, 2 * ceiling)
-    slower = "" if loss is None or design.ask is None else f", {design.ask.model} {loss:.0%} slower"
+    slower = (
+        "" if loss is None or design.ask is None else f", {design.ask.job.model} {loss:.0%} slower"
+    )
     text = (
         f"one {below} holds {ceiling:,} GPUs at {rate:.1f} GB/s each; a larger job crosses "
         f"uplinks of {ratio:g}:1 and gets {rate / ratio:.1f}{slower} at {2 * ceiling:,}"

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from tenfold.compose.fleet import OpenFleet
 from tenfold.compose.ground import TrainGround, train_ground
-from tenfold.compose.planning import USUAL_SEQ, model_shape, usual_batch
+from tenfold.compose.planning import train_ask
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import Curve, curve, sizes
 from tenfold.model.fleet_spec import Fabric, Pool, Tier
+from tenfold.model.plan import TrainingJob
 from tenfold.physics.fabric import FabricPlan, leaf_size
 
 GROWTH_MAX = 64
@@ -93,21 +94,10 @@ def design_of(fleet: OpenFleet, question: CeilingQuestion) -> Design:
 
 def _ask(fleet: OpenFleet, question: CeilingQuestion) -> TrainAsk | None:
     model = question.model or fleet.spec.expects.model
-    return None if model is None else usual_ask(fleet, model, question.seq, question.global_batch)
-
-
-def usual_ask(
-    fleet: OpenFleet, model: str, seq: int | None = None, global_batch: int | None = None
-) -> TrainAsk:
-    """Return a training job for a model, with the usual sequence and batch where none is given."""
-    shape = model_shape(model, fleet.catalogue)
-    length = seq or min(USUAL_SEQ, shape.context or USUAL_SEQ)
-    return TrainAsk(
-        model=model,
-        shape=shape,
-        seq=length,
-        global_batch=global_batch or usual_batch(shape, length),
-    )
+    if model is None:
+        return None
+    job = TrainingJob(model=model, seq=question.seq, global_batch=question.global_batch)
+    return train_ask(job, fleet.catalogue)
 
 
 def gpus_looked_at(ground: Ground) -> int:

@@ -79,23 +79,26 @@ def train_sensitivity(
     `begun` hears of each driver as its turn comes, since all of them take a while.
     """
 
-    def foot(changed: TrainAsk, runs: float = float(concurrent_runs)) -> Footing:
-        return _train_footing(changed, _run_ground(ground, runs))
+    def foot(asked: TrainAsk, runs: float = float(concurrent_runs)) -> Footing:
+        return _train_footing(asked, _run_ground(ground, runs))
 
-    tokens, deadline, budget = ask.tokens, ask.deadline_s, ask.budget_usd
+    job = ask.job
+    tokens, deadline, budget = job.tokens, job.deadline_s, job.budget_usd
+
+    def changed(**limits: float) -> Footing:
+        return foot(replace(ask, job=replace(job, **limits)))
+
     drivers: dict[DriverName, Raised | None] = {
         "model": lambda factor: foot(replace(ask, shape=deeper(ask.shape, factor))),
         # Without a deadline or a budget no amount of data asks for more GPUs.
         "data": None
         if tokens is None or not (deadline or budget)
-        else lambda factor: foot(replace(ask, tokens=tokens * factor)),
+        else lambda factor: changed(tokens=tokens * factor),
         "concurrency": lambda factor: foot(ask, concurrent_runs * factor),
         "latency": None
         if deadline is None
-        else lambda factor: foot(replace(ask, deadline_s=deadline / factor)),
-        "cost": None
-        if budget is None
-        else lambda factor: foot(replace(ask, budget_usd=budget / factor)),
+        else lambda factor: changed(deadline_s=deadline / factor),
+        "cost": None if budget is None else lambda factor: changed(budget_usd=budget / factor),
     }
     return _answer(foot(ask), drivers, begun)
 
@@ -109,21 +112,26 @@ def serve_sensitivity(
 ) -> SensitivityAnswer:
     """Return which driver of a service triggers the next step first; data are its tokens."""
 
-    def foot(changed: ServeAsk, budget: float | None = usd_per_hour_max) -> Footing:
-        return _serve_footing(changed, grounds, budget)
+    def foot(asked: ServeAsk, budget: float | None = usd_per_hour_max) -> Footing:
+        return _serve_footing(asked, grounds, budget)
+
+    service = ask.service
+
+    def changed(**demand: float) -> Footing:
+        return foot(replace(ask, service=replace(service, **demand)))
 
     def longer(factor: float) -> Footing:
-        prompt, answer = round(ask.input_tokens * factor), round(ask.output_tokens * factor)
-        return foot(replace(ask, input_tokens=prompt, output_tokens=answer))
+        prompt, answer = round(service.input_tokens * factor), round(service.output_tokens * factor)
+        return changed(input_tokens=prompt, output_tokens=answer)
 
     def sooner(factor: float) -> Footing:
-        return foot(replace(ask, ttft_s=ask.ttft_s / factor, tpot_s=ask.tpot_s / factor))
+        return changed(ttft_s=service.ttft_s / factor, tpot_s=service.tpot_s / factor)
 
     budget = usd_per_hour_max
     drivers: dict[DriverName, Raised | None] = {
         "model": lambda factor: foot(replace(ask, shape=deeper(ask.shape, factor))),
         "data": longer,
-        "concurrency": lambda factor: foot(replace(ask, qps=ask.qps * factor)),
+        "concurrency": lambda factor: changed(qps=service.qps * factor),
         "latency": sooner,
         "cost": None if budget is None else lambda factor: foot(ask, budget / factor),
     }
@@ -164,8 +172,9 @@ def _best(ask: TrainAsk, ground: Ground) -> Outcome | str:
     if missed is not None:
         return missed.sentence
     best = answer.plans[0]
-    if best.run and ask.budget_usd is not None and best.run.usd > ask.budget_usd:
-        return f"the run costs ${best.run.usd:,.0f}, above ${ask.budget_usd:,.0f}"
+    budget = ask.job.budget_usd
+    if best.run and budget is not None and best.run.usd > budget:
+        return f"the run costs ${best.run.usd:,.0f}, above ${budget:,.0f}"
     return best
 
 

@@ -82,7 +82,7 @@ def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAns
         return Misfit((Reason("no-model", NO_MODEL),))
     base = _base(design)
     if base is None:
-        text = f"{ask.model} fits on no number of GPUs up to {design.gpus_today:,}"
+        text = f"{ask.job.model} fits on no number of GPUs up to {design.gpus_today:,}"
         return Misfit((Reason("memory-exceeded", text),))
     ground = replace(design.ground, gpus=base.gpus)
     today = search(ask, ground, base.gpus)
@@ -93,7 +93,7 @@ def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAns
     best = options[0]
     verdict: Verdict = best.verdict if best.gain_share > LEAST_GAIN else "neither"
     return UpgradeAnswer(
-        model=ask.model,
+        model=ask.job.model,
         accelerator=ground.accelerator,
         gpus=base.gpus,
         tokens_per_s=rate,
@@ -180,7 +180,7 @@ def _option(
 def _sentence(ask: TrainAsk, verdict: Verdict, options: list[Option]) -> str:
     best = options[0]
     if verdict == "neither":
-        return f"neither fabric nor GPUs speed {ask.model} up at this size"
+        return f"neither fabric nor GPUs speed {ask.job.model} up at this size"
     other = next((one for one in options if one.verdict != best.verdict), None)
     more = "fabric" if verdict == "fabric" else "GPUs"
     against = "" if other is None else f", on `{other.name}` {other.gain_per_cost:.2f}%"

@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec import Struct
 
-from tenfold.model.plan import Precision, Recompute, Shard
+from tenfold.model.plan import TrainingJob
 from tenfold.model.shape import ModelShape
 from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.goodput import Reliability
@@ -16,27 +16,12 @@ SECONDS_PER_HOUR = 3600.0
 
 
 class TrainAsk(Struct, frozen=True, kw_only=True):
-    """A training job to lay out. What is None is free to be chosen.
+    """A training job with its model looked up and its batch known."""
 
-    `tokens` is the length of the run; deadline and budget are for the whole of it.
-    """
-
-    model: str
+    job: TrainingJob
     shape: ModelShape
     seq: int
     global_batch: int
-    precision: Precision = "bf16"
-    gpus: int | None = None
-    tokens: float | None = None
-    deadline_s: float | None = None
-    budget_usd: float | None = None
-    tp: int | None = None
-    pp: int | None = None
-    cp: int | None = None
-    ep: int | None = None
-    micro_batch: int | None = None
-    shard: Shard | None = None
-    recompute: Recompute | None = None
 
 
 class Power(Struct, frozen=True, kw_only=True):

@@ -72,7 +72,7 @@ def why(timed: Timed) -> list[Reason]:
             reasons.append(_slower(timed, family, int(own[0])))
         elif (all_codes == place).any():
             reasons.append(_too_large(timed, family, everything, all_codes == place))
-        elif family.code == "data" and timed.ask.tp is None and timed.ask.pp is None:
+        elif family.code == "data" and timed.ask.job.tp is None and timed.ask.job.pp is None:
             text = (
                 f"{family.name} does not divide: {timed.ask.global_batch:,} sequences a step "
                 f"over {timed.gpus:,} ranks"
@@ -143,7 +143,8 @@ def least_memory(ask: TrainAsk, ground: Ground, plans: Plans, mine: NDArray[np.b
 
 def _fixed(ask: TrainAsk) -> str:
     names = ("tp", "pp", "cp", "ep", "micro_batch", "shard")
-    stated = [f"{name} {getattr(ask, name)}" for name in names if getattr(ask, name) is not None]
+    given = [(name, getattr(ask.job, name)) for name in names]
+    stated = [f"{name} {value}" for name, value in given if value is not None]
     return f", with {', '.join(stated)} fixed" if stated else ""
 
 
@@ -152,12 +153,12 @@ def _nothing_fits(timed: Timed) -> Reason:
     if timed.searched == 0:
         return Reason(
             "no-whole-layout",
-            f"no layout of {timed.ask.model} divides evenly over {timed.gpus:,} GPUs: "
+            f"no layout of {timed.ask.job.model} divides evenly over {timed.gpus:,} GPUs: "
             f"{timed.ask.global_batch:,} sequences of {timed.ask.seq:,} tokens a step"
             f"{_fixed(timed.ask)}",
         )
     return Reason(
         "memory-exceeded",
-        f"{timed.ask.model} does not fit on {timed.gpus:,} GPUs: its most frugal layout takes "
+        f"{timed.ask.job.model} does not fit on {timed.gpus:,} GPUs: its most frugal layout takes "
         f"{timed.least_memory_bytes / GIB:.0f} GiB of {room:.0f} a GPU",
     )

@@ -61,7 +61,7 @@ def outcome_at(timed: Timed, place: int) -> Outcome:
     tokens_per_s = ask.global_batch * ask.seq / step_s
     flops = float(np.asarray(model_flops_per_token(training_shape(ask.shape), float(ask.seq))))
     tflops = tokens_per_s * flops / plan.gpus / 1e12
-    peak = _peak_tflops(ground, ask.precision)
+    peak = _peak_tflops(ground, ask.job.precision)
     usd_per_step = ground.usd(plan.gpus, step_s / share)
     energy = _energy(ground, plan.gpus, step_s / share, tflops / peak)
     step_tokens = ask.global_batch * ask.seq
@@ -133,14 +133,14 @@ def _energy(ground: Ground, gpus: int, seconds: float, mfu: float) -> tuple[floa
 def _run(
     ask: TrainAsk, ground: Ground, gpus: int, tokens_per_s: float, step_energy: tuple[float, float]
 ) -> Run | None:
-    if ask.tokens is None:
+    if ask.job.tokens is None:
         return None
-    seconds = ask.tokens / tokens_per_s
-    steps = ask.tokens / (ask.global_batch * ask.seq)
+    seconds = ask.job.tokens / tokens_per_s
+    steps = ask.job.tokens / (ask.global_batch * ask.seq)
     return Run(
         days=seconds / 86_400,
         usd=ground.usd(gpus, seconds),
-        tokens=ask.tokens,
+        tokens=ask.job.tokens,
         kwh=step_energy[0] * steps,
         co2e_kg=step_energy[1] * steps,
     )

@@ -98,7 +98,7 @@ def plan_at(timed: Timed, place: int) -> TrainPlan:
         return int(numbers[place] if numbers.ndim else numbers)
 
     return TrainPlan(
-        model=ask.model,
+        model=ask.job.model,
         shape=ask.shape,
         seq=ask.seq,
         micro_batch=whole(plans.micro_batch),
@@ -115,7 +115,7 @@ def plan_at(timed: Timed, place: int) -> TrainPlan:
         shard=_SHARDS[whole(plans.shard)],
         recompute=_RECOMPUTES[whole(plans.recompute)],
         sequence_parallel=bool(whole(plans.sequence_parallel)),
-        precision=ask.precision,
+        precision=ask.job.precision,
         stack=ground.stack,
         nic_gbps_per_gpu=ground.nic_bytes_per_s * 8 / 1e9,
     )

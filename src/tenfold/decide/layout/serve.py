@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tenfold.model.hardware import Accelerator
-from tenfold.model.plan import Precision
+from tenfold.model.plan import Precision, ServiceDemand
 from tenfold.model.reason import Misfit, Reason
 from tenfold.model.shape import ModelShape
 from tenfold.physics.arrays import Floats
@@ -38,16 +38,10 @@ REPLICA_GPUS_MAX = 64
 
 
 class ServeAsk(Struct, frozen=True, kw_only=True):
-    """A service: its load, the lengths of its requests, and what its users may wait."""
+    """A service with its model looked up."""
 
-    model: str
+    service: ServiceDemand
     shape: ModelShape
-    qps: float
-    input_tokens: int
-    output_tokens: int
-    ttft_s: float
-    tpot_s: float
-    precisions: tuple[Precision, ...] = ("bf16", "fp8")
 
 
 class ServeGround(Struct, frozen=True, kw_only=True):
@@ -118,8 +112,8 @@ def plan_serve(
         return Misfit((Reason("no-accelerators", "the fleet has no accelerators to serve on"),))
     idle = _served(ask, found, np.full(found.count, QPS_LEAST))
     qps_max = _qps_max(ask, found)
-    replicas = np.ceil(ask.qps / np.maximum(qps_max, QPS_LEAST) - 1e-9)
-    share = np.minimum(ask.qps / np.maximum(replicas, 1.0), qps_max)
+    replicas = np.ceil(ask.service.qps / np.maximum(qps_max, QPS_LEAST) - 1e-9)
+    share = np.minimum(ask.service.qps / np.maximum(replicas, 1.0), qps_max)
     loaded = _served(ask, found, np.maximum(share, QPS_LEAST))
     plans = [
         _plan(ask, found, place, qps_max, replicas, loaded)
@@ -140,7 +134,7 @@ def _candidates(ask: ServeAsk, grounds: Sequence[ServeGround]) -> _Candidates | 
         tensor = [1 << bit for bit in range(10) if 1 << bit <= most]
         rows.extend(
             (ground, precision, tp, pp)
-            for precision in ask.precisions
+            for precision in ask.service.precisions
             for tp in tensor
             if ask.shape.heads % tp == 0
             for pp in PIPELINES
@@ -182,8 +176,8 @@ def _served(ask: ServeAsk, found: _Candidates, qps: Floats) -> Served:
     size = found.count
     families = [ground.profile.family for ground in found.grounds]
     stream = Stream(
-        input_tokens=np.full(size, float(ask.input_tokens)),
-        output_tokens=np.full(size, float(max(1, ask.output_tokens))),
+        input_tokens=np.full(size, float(ask.service.input_tokens)),
+        output_tokens=np.full(size, float(max(1, ask.service.output_tokens))),
         qps=qps,
         clients=np.full(size, np.nan),
         requests=np.full(size, np.inf),
@@ -193,7 +187,7 @@ def _served(ask: ServeAsk, found: _Candidates, qps: Floats) -> Served:
 
 
 def _meets(ask: ServeAsk, served: Served) -> Floats:
-    good = (served.ttft_s <= ask.ttft_s) & (served.tpot_s <= ask.tpot_s)
+    good = (served.ttft_s <= ask.service.ttft_s) & (served.tpot_s <= ask.service.tpot_s)
     return (good & (served.fits > 0) & (served.saturated == 0)).astype(np.float64)
 
 
@@ -222,7 +216,7 @@ def _plan(
     each = int(layout.gpus[place])
     count = int(replicas[place])
     hourly = count * each * ground.usd_per_gpu_hour
-    tokens_per_s = ask.qps * ask.output_tokens
+    tokens_per_s = ask.service.qps * ask.service.output_tokens
     return ServePlan(
         pool=ground.pool,
         accelerator=ground.part.name,
@@ -273,8 +267,8 @@ def _why(
     if large:
         text = f"too large for memory: {large} of {found.count} candidates"
         reasons.append(Reason("weights-too-large", text))
-    reasons.extend(_too_slow("ttft", idle.ttft_s, ask.ttft_s, idle.fits > 0))
-    reasons.extend(_too_slow("tpot", idle.tpot_s, ask.tpot_s, idle.fits > 0))
+    reasons.extend(_too_slow("ttft", idle.ttft_s, ask.service.ttft_s, idle.fits > 0))
+    reasons.extend(_too_slow("tpot", idle.tpot_s, ask.service.tpot_s, idle.fits > 0))
     crowded = int(((qps_max == 0) & (idle.fits > 0)).sum())
     if crowded and not plans:
         text = f"{crowded} candidates carry no load within the objectives"

@@ -50,7 +50,7 @@ def candidates(ask: TrainAsk, ground: Ground, gpus: int) -> Plans:
         _micro(ask),
         _virtual(ask.shape),
         _recompute(ask, ground),
-        [SHARD_CODES[ask.shard]] if ask.shard else [0, 1, 2, 3],
+        [SHARD_CODES[ask.job.shard]] if ask.job.shard else [0, 1, 2, 3],
     ]
     grid = np.meshgrid(*(np.asarray(axis, dtype=np.float64) for axis in axes), indexing="ij")
     made = _Grid(*(one.ravel() for one in grid))
@@ -72,7 +72,7 @@ def candidates(ask: TrainAsk, ground: Ground, gpus: int) -> Plans:
         shard=made.shard,
         recompute=made.recompute,
         sequence_parallel=(made.tp > 1).astype(np.float64),
-        precision=float(PRECISION_CODES[ask.precision]),
+        precision=float(PRECISION_CODES[ask.job.precision]),
         scaleup_ranks=float(min(ground.scaleup_gpus, gpus)),
         nic_bytes_s=ground.nic_bytes_per_s,
         oversubscription=ground.oversubscription(gpus),
@@ -99,23 +99,23 @@ def _whole(ask: TrainAsk, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
 
 
 def _recompute(ask: TrainAsk, ground: Ground) -> list[int]:
-    if ask.recompute:
-        return [RECOMPUTE_CODES[ask.recompute]]
+    if ask.job.recompute:
+        return [RECOMPUTE_CODES[ask.job.recompute]]
     # Fused attention keeps no scores, so there is nothing selective to recompute.
     fused = float(ground.profile.flash) >= 1.0
     return [RECOMPUTE_CODES[kind] for kind in ("none", "full") if fused] or [0, 1, 2]
 
 
 def _tensor(ask: TrainAsk, ground: Ground, gpus: int) -> list[int]:
-    if ask.tp is not None:
-        return [ask.tp] if ask.shape.heads % ask.tp == 0 else []
+    if ask.job.tp is not None:
+        return [ask.job.tp] if ask.shape.heads % ask.job.tp == 0 else []
     most = min(ground.scaleup_gpus, gpus, ask.shape.heads)
     return [degree for degree in _powers(most) if ask.shape.heads % degree == 0]
 
 
 def _pipeline(ask: TrainAsk, gpus: int) -> list[int]:
-    if ask.pp is not None:
-        return [ask.pp]
+    if ask.job.pp is not None:
+        return [ask.job.pp]
     layers = ask.shape.layers
     most = min(layers, gpus, PIPELINE_MAX)
     divisors = [degree for degree in range(1, most + 1) if layers % degree == 0]
@@ -123,23 +123,23 @@ def _pipeline(ask: TrainAsk, gpus: int) -> list[int]:
 
 
 def _context(ask: TrainAsk, gpus: int) -> list[int]:
-    if ask.cp is not None:
-        return [ask.cp]
+    if ask.job.cp is not None:
+        return [ask.job.cp]
     return _powers(min(gpus, max(1, ask.seq // CONTEXT_SEQ) * 2)) if ask.seq > CONTEXT_SEQ else [1]
 
 
 def _expert(ask: TrainAsk, gpus: int) -> list[int]:
     experts = ask.shape.experts
-    if ask.ep is not None:
-        return [ask.ep] if max(experts, 1) % ask.ep == 0 else []
+    if ask.job.ep is not None:
+        return [ask.job.ep] if max(experts, 1) % ask.job.ep == 0 else []
     if experts < 2:
         return [1]
     return [degree for degree in _powers(min(experts, gpus)) if experts % degree == 0]
 
 
 def _micro(ask: TrainAsk) -> list[int]:
-    if ask.micro_batch is not None:
-        return [ask.micro_batch]
+    if ask.job.micro_batch is not None:
+        return [ask.job.micro_batch]
     return _powers(min(MICRO_BATCHES_MAX, ask.global_batch))
 
 

@@ -32,16 +32,16 @@ class TrainAnswer(Struct, frozen=True, kw_only=True):
 
 def plan_train(ask: TrainAsk, ground: Ground, *, keep: int = 10) -> TrainAnswer | Misfit:
     """Return the best layouts of a job on a ground, or why there are none."""
-    if ask.gpus is not None and ask.gpus > ground.gpus:
-        text = f"{ask.gpus:,} GPUs were asked for, and the fleet has {ground.gpus:,} alike"
+    if ask.job.gpus is not None and ask.job.gpus > ground.gpus:
+        text = f"{ask.job.gpus:,} GPUs were asked for, and the fleet has {ground.gpus:,} alike"
         return Misfit((Reason("not-enough-gpus", text),))
     made, found = curve(ask, ground, _counts(ask, ground))
     if not found:
-        largest = search(ask, ground, ask.gpus or ground.gpus)
+        largest = search(ask, ground, ask.job.gpus or ground.gpus)
         return Misfit(tuple(why(largest)))
     chosen, choice = _choose(ask, found, made)
-    if ask.gpus is not None and chosen.gpus != ask.gpus:
-        return Misfit(tuple(why(search(ask, ground, ask.gpus))))
+    if ask.job.gpus is not None and chosen.gpus != ask.job.gpus:
+        return Misfit(tuple(why(search(ask, ground, ask.job.gpus))))
     plans = tuple(outcome_at(chosen, place) for place in range(min(keep, chosen.found)))
     return TrainAnswer(
         searched=made.searched,
@@ -54,14 +54,15 @@ def plan_train(ask: TrainAsk, ground: Ground, *, keep: int = 10) -> TrainAnswer 
 
 def _crossing(ask: TrainAsk, ground: Ground, chosen: Timed) -> list[Reason]:
     """Say what it costs to force tensor parallelism out of the scale-up domain."""
-    if ask.tp is None or ask.tp <= ground.scaleup_gpus:
+    if ask.job.tp is None or ask.job.tp <= ground.scaleup_gpus:
         return []
-    inside = search(replace(ask, tp=ground.scaleup_gpus), ground, chosen.gpus)
+    within = replace(ask, job=replace(ask.job, tp=ground.scaleup_gpus))
+    inside = search(within, ground, chosen.gpus)
     if not inside.found:
         return []
     slower = float(chosen.step_s[0] / inside.step_s[0] - 1)
     text = (
-        f"tp {ask.tp} leaves the scale-up domain of {ground.scaleup_gpus}: a step takes "
+        f"tp {ask.job.tp} leaves the scale-up domain of {ground.scaleup_gpus}: a step takes "
         f"{chosen.step_s[0]:.3g} s instead of {inside.step_s[0]:.3g} with tp "
         f"{ground.scaleup_gpus} ({slower:+.0%})"
     )
@@ -69,31 +70,31 @@ def _crossing(ask: TrainAsk, ground: Ground, chosen: Timed) -> list[Reason]:
 
 
 def _counts(ask: TrainAsk, ground: Ground) -> list[int]:
-    if ask.gpus is None:
+    if ask.job.gpus is None:
         return sizes(ground)
-    return sorted(dict.fromkeys([*sizes(replace(ground, gpus=ask.gpus)), ask.gpus]))
+    return sorted(dict.fromkeys([*sizes(replace(ground, gpus=ask.job.gpus)), ask.job.gpus]))
 
 
 def _choose(ask: TrainAsk, found: list[Timed], made: Curve) -> tuple[Timed, list[Reason]]:
     """Return the size to recommend, and why that one."""
-    if ask.gpus is not None:
-        exact = [timed for timed in found if timed.gpus == ask.gpus]
+    if ask.job.gpus is not None:
+        exact = [timed for timed in found if timed.gpus == ask.job.gpus]
         return (exact or found)[-1], []
     heads = [(timed, outcome_at(timed, 0)) for timed in found]
-    if ask.tokens is not None and ask.deadline_s is not None:
-        days = ask.deadline_s / SECONDS_PER_DAY
+    if ask.job.tokens is not None and ask.job.deadline_s is not None:
+        days = ask.job.deadline_s / SECONDS_PER_DAY
         in_time = [pair for pair in heads if pair[1].run and pair[1].run.days <= days]
-        if in_time and ask.budget_usd is not None and _least(in_time) > ask.budget_usd:
+        if in_time and ask.job.budget_usd is not None and _least(in_time) > ask.job.budget_usd:
             best = min(in_time, key=lambda pair: _usd(pair[1]))
-            return best[0], [_missed("budget", f"${ask.budget_usd:,.0f}", best[1])]
+            return best[0], [_missed("budget", f"${ask.job.budget_usd:,.0f}", best[1])]
         if in_time:
             best = min(in_time, key=lambda pair: (_usd(pair[1]), pair[0].gpus))
             return best[0], [_met("deadline", f"{days:g} days", best[1])]
         best = min(heads, key=lambda pair: _days(pair[1]))
         return best[0], [_missed("deadline", f"{days:g} days", best[1])]
-    if ask.tokens is not None and ask.budget_usd is not None:
-        within = [pair for pair in heads if _usd(pair[1]) <= ask.budget_usd]
-        limit = f"${ask.budget_usd:,.0f}"
+    if ask.job.tokens is not None and ask.job.budget_usd is not None:
+        within = [pair for pair in heads if _usd(pair[1]) <= ask.job.budget_usd]
+        limit = f"${ask.job.budget_usd:,.0f}"
         if within:
             best = min(within, key=lambda pair: _days(pair[1]))
             return best[0], [_met("budget", limit, best[1])]

@@ -17,6 +17,7 @@ from tenfold.compose.ground import serve_grounds
 from tenfold.compose.planning import model_shape
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServeGround, ServePlan, plan_serve
 from tenfold.model.growth import Axis, ServiceLoad, grown_by
+from tenfold.model.plan import ServiceDemand
 from tenfold.physics.growth.law import SUPPOSED
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.layers.compute.nodes import nodes_more
@@ -82,9 +83,8 @@ class Serving(FiguredLayer):
         if not fit:
             return self.unknown(resource, f"a `pool` with known GPUs for service `{load.name}`")
         ground = max(fit, key=lambda one: one.gpus)
-        ask = ServeAsk(
+        service = ServiceDemand(
             model=load.model,
-            shape=model_shape(load.model, state.inputs.fleet.catalogue),
             # The least load: what one replica answers does not depend on it, and all plans fit.
             qps=1e-3,
             input_tokens=load.input_tokens,
@@ -92,6 +92,8 @@ class Serving(FiguredLayer):
             ttft_s=load.ttft_s,
             tpot_s=load.tpot_s,
         )
+        shape = model_shape(load.model, state.inputs.fleet.catalogue)
+        ask = ServeAsk(service=service, shape=shape)
         best = _best(encode((ask, ground)))
         if best is None:
             said = f"no replica on pool {ground.pool} keeps the promise of {load.name}"

@@ -1,0 +1,105 @@
+"""Options of a command, made from the question that it answers.
+
+A question is a struct: its fields name the options, and their `Meta` says what each one means
+and which values it may have. Options that people type otherwise than the question holds them
+(`30d` for seconds) are stated with the command.
+"""
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter as Argument
+from inspect import Signature, signature
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, get_args, get_type_hints
+
+from cyclopts import Parameter, validators
+from msgspec import NODEFAULT, Meta, Struct, structs
+
+Q = TypeVar("Q", bound=Struct)
+P = ParamSpec("P")
+
+
+class Option(Struct, frozen=True, kw_only=True):
+    """How an option is typed: its name, and the words that a value is read from."""
+
+    name: str
+    typed: object = None
+    """The type of what is typed, where it is not that of the field."""
+    read: Callable[[Any, str], object] | None = None
+    """Makes the value of the field from what was typed, given the option's name for errors."""
+
+
+def asks(
+    question: type[Q], options: Mapping[str, Option] | None = None
+) -> Callable[[Callable[Concatenate[Q, P], None]], Callable[..., None]]:
+    """Return a decorator that fills the first argument of a command from options."""
+    known = options or {}
+    read = {name: one.read for name, one in known.items() if one.read is not None}
+    fields = structs.fields(question)
+    names = [field.name for field in fields]
+    hints = get_type_hints(question, include_extras=True)
+    own = [_argument(field, hints[field.name], known.get(field.name)) for field in fields]
+
+    def decorate(command: Callable[Concatenate[Q, P], None]) -> Callable[..., None]:
+        def run(**given: object) -> None:
+            # What was not typed keeps the default of the field.
+            asked = {name: given.pop(name) for name in names if name in given}
+            for name in read.keys() & asked.keys():
+                asked[name] = read[name](asked[name], known[name].name)
+            command(question(**asked), **given)  # pyright: ignore[reportCallIssue]
+
+        hinted = get_type_hints(command, include_extras=True)
+        rest = [
+            argument.replace(annotation=hinted[argument.name])
+            for argument in list(signature(command).parameters.values())[1:]
+        ]
+        arguments = sorted([*own, *rest], key=lambda one: one.default is not Argument.empty)
+        run.__signature__ = Signature(arguments)  # pyright: ignore[reportFunctionMemberAccess]
+        run.__annotations__ = {one.name: one.annotation for one in arguments}
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        return run
+
+    return decorate
+
+
+def _argument(field: structs.FieldInfo, hint: object, option: Option | None) -> Argument:
+    metas = _metas(hint)
+    plain = _plain(hint)
+    default = Argument.empty if field.default is NODEFAULT else field.default
+    name = None if option is None else option.name
+    if option is not None and option.typed is not None:
+        plain = option.typed
+        default = () if _is_tuple(plain) else None
+    parameter = Parameter(
+        name=name,
+        help=next((meta.description for meta in metas if meta.description), None),
+        validator=_bounds(metas),
+        negative="" if plain is bool or _is_tuple(plain) else None,
+    )
+    annotation = Annotated[plain, parameter]
+    return Argument(field.name, Argument.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _metas(hint: object) -> list[Meta]:
+    """Return what is said of a field or of any part of its type, the outermost first."""
+    said = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta)]
+    return [*reversed(said), *(meta for part in get_args(hint) for meta in _metas(part))]
+
+
+def _plain(hint: object) -> object:
+    """Return a type without what is said of it."""
+    holder = type("holder", (), {"__annotations__": {"field": hint}})
+    return get_type_hints(holder)["field"]
+
+
+def _is_tuple(hint: object) -> bool:
+    return getattr(hint, "__origin__", None) is tuple
+
+
+def _bounds(metas: list[Meta]) -> validators.Number | None:
+    names = {"ge": "gte", "gt": "gt", "le": "lte", "lt": "lt"}
+    bounds: dict[str, float] = {}
+    for meta in metas:
+        for ours, theirs in names.items():
+            bound: float | None = getattr(meta, ours)
+            if bound is not None:
+                bounds.setdefault(theirs, bound)
+    return validators.Number(**bounds) if bounds else None
