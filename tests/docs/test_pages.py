@@ -30,6 +30,7 @@ from tenfold.compose.money import MonthAnswer, OwnAnswer, OwnAt
 from tenfold.facts.kinds import KINDS
 from tenfold.files.grow_file import MANY, SINGLE
 from tenfold.files.json_lines import read_json_lines
+from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS
 from tenfold.model.estimate import ServeEstimate, ServeRow, TrainEstimate, TrainRow
 from tenfold.model.fact import Fact
 from tenfold.model.shape import Mla, ModelShape
@@ -130,6 +131,14 @@ def test_every_key_of_an_estimate_has_a_meaning():
     }
     for name, struct in structs.items():
         assert list(struct.__struct_fields__) == list(ANSWER_KEYS[name])
+
+
+def test_every_column_of_a_job_table_is_documented_and_no_other():
+    page = (DOCS / "reference" / "job-traces.md").read_text().split("\n## Rows that cannot be")[0]
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", page, re.MULTILINE)
+    documented = [name for row in rows for name in re.findall(r"`([a-z_]+)`", row)]
+    declared = [*JOB_COLUMNS.values(), *TERM_COLUMNS.values()]
+    assert sorted(documented) == sorted(column.name for column in declared)
 
 
 def test_every_reason_of_the_planner_is_documented():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
-from tenfold.files.traces.term_columns import TermColumns
+from tenfold.files.traces.columns import TermColumns
 from tenfold.files.traces.terms import NO, YES, array_sizes, cell, members, names
 from tenfold.model.job import WHOLE
 from tenfold.model.terms import JobKind

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 from msgspec.structs import replace
 
 from tenfold.files.traces.cells import Cells
-from tenfold.files.traces.term_columns import TermColumns
+from tenfold.files.traces.columns import PRODUCTION, TermColumns
 from tenfold.model.ids import JobId
 from tenfold.model.job import WHOLE, Job, Shape
 from tenfold.model.terms import JobKind, Terms
@@ -17,8 +17,6 @@ from tenfold.model.units import Millis
 from tenfold.model.where import Level, Togetherness, Where
 
 YES, NO = ("yes", "true", "1"), ("no", "false", "0")
-PRODUCTION = "production"
-"""The tag of nodes that experiments keep away from."""
 
 V = TypeVar("V")
 

@@ -3,24 +3,21 @@
 import csv
 import gzip
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tenfold.files.parquet import arrow_for
-from tenfold.files.traces.columns import COLUMNS, OPTIONAL
+from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS, Column, Value, Written
 from tenfold.files.traces.tables import SUFFIXES
-from tenfold.files.traces.term_cells import Value, folded, term_cells
-from tenfold.files.traces.term_columns import TERMS
 from tenfold.files.traces.trace import JobTrace
 from tenfold.files.write import open_new_file
 from tenfold.model.errors import InputError
-from tenfold.model.job import WHOLE, Job
-from tenfold.model.units import SECOND
+from tenfold.model.job import Job
 
-_TERM_TEXTS = ("kind", "preemptible", "after", "off_peak", "within", "how", "needs", "avoids")
-_TEXTS = ("job_id", "team", "user", "gpu_type", "status", "qos", "profile", *_TERM_TEXTS)
-_WHOLE_NUMBERS = ("gpus_per_node", "priority", "least_gpus", "most_gpus", "array", "array_most")
-_ZERO_COUNTS = (*TERMS, "start_s")
-"""Columns in which a zero says something; a zero of the others is as good as empty."""
+Cells = dict[Column, list[Value]]
+_STORED = {"text": "string", "whole": "int64", "thousandths": "float64", "number": "float64"}
 
 
 def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
@@ -42,57 +39,61 @@ def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
     _write(path, content, force=force)
 
 
-def _columns(trace: JobTrace) -> dict[str, list[Value]]:
-    named = (*COLUMNS, *OPTIONAL)
-    rows = [_row(job, trace) for job in trace.jobs]
+def _columns(trace: JobTrace) -> Cells:
+    columns = tuple(JOB_COLUMNS.values())
+    rows = [_written(job, job.id, None, trace) for job in trace.jobs]
     if any(job.terms is not None or job.shape.where is not None for job in trace.jobs):
-        named = (*named, *TERMS)
-        rows = [
-            (name, *_row(job, trace)[1:], *term_cells(job, size))
-            for job, name, size in folded(trace)
-        ]
-    columns: dict[str, list[Value]] = {
-        name: [row[at] for row in rows] for at, name in enumerate(named)
-    }
+        columns = (*columns, *TERM_COLUMNS.values())
+        rows = list(_folded(trace))
+    cells = {column: [column.cell(row) for row in rows] for column in columns}
     return {
-        name: values
-        for name, values in columns.items()
-        if name in COLUMNS
-        or any(value is not None if name in _ZERO_COUNTS else value for value in values)
+        column: values
+        for column, values in cells.items()
+        if column.always or column.is_known(values)
     }
 
 
-def _row(job: Job, trace: JobTrace) -> tuple[Value, ...]:
-    shape = job.shape
-    return (
-        job.id,
-        job.team or None,
-        job.user or None,
-        _seconds(job.submitted_ms),
-        _seconds(job.duration_ms),
-        shape.gpus + shape.milli / WHOLE,
-        shape.gpus_per_node,
-        "|".join(shape.accelerators) or None,
-        trace.statuses.get(job.id),
-        job.qos or None,
-        shape.cpus_milli / 1_000 or None,
-        shape.memory_mib / 1_024 or None,
-        _seconds(job.limit_ms),
-        job.priority,
-        _seconds(job.deadline_ms),
-        job.profile or None,
-        _seconds(trace.starts_ms.get(job.id)),
-    )
+def _folded(trace: JobTrace) -> Iterator[Written]:
+    """Yield a row for each job, the members of an array folded into one.
+
+    Members that do not stand together, or differ, become rows of their own.
+    """
+    jobs, at = trace.jobs, 0
+    while at < len(jobs):
+        job = jobs[at]
+        size = _members_at(trace, at)
+        name = job.terms.array if size is not None and job.terms is not None else job.id
+        yield _written(job, name, size, trace)
+        at += size or 1
 
 
-def _seconds(millis: int | None) -> float | None:
-    return None if millis is None else millis / SECOND
+def _members_at(trace: JobTrace, at: int) -> int | None:
+    """Return how many members of an array stand here, one like the other, from the first on."""
+    jobs, first = trace.jobs, trace.jobs[at]
+    array = first.terms.array if first.terms is not None else ""
+    if not array or first.id != f"{array}[0]":
+        return None
+    status, start_ms = trace.statuses.get(first.id), trace.starts_ms.get(first.id)
+    size = 1
+    while at + size < len(jobs):
+        job = jobs[at + size]
+        is_next = job.id == f"{array}[{size}]" and trace.statuses.get(job.id) == status
+        if trace.starts_ms.get(job.id) != start_ms:
+            break
+        if not is_next or replace(job, id=first.id, seq=first.seq) != first:
+            break
+        size += 1
+    return size
 
 
-def _csv(columns: dict[str, list[Value]]) -> bytes:
+def _written(job: Job, name: str, size: int | None, trace: JobTrace) -> Written:
+    return Written(name, job, size, trace.statuses.get(job.id), trace.starts_ms.get(job.id))
+
+
+def _csv(columns: Cells) -> bytes:
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(column.name for column in columns)
     writer.writerows(
         zip(*([_cell(one) for one in column] for column in columns.values()), strict=True)
     )
@@ -105,16 +106,12 @@ def _cell(value: Value) -> str:
     return "" if value is None else str(value)
 
 
-def _parquet(columns: dict[str, list[Value]], path: Path) -> bytes:
+def _parquet(columns: Cells, path: Path) -> bytes:
     arrow, parquet = arrow_for(path)
-    kinds = {
-        **dict.fromkeys(_TEXTS, arrow.string()),
-        **dict.fromkeys(_WHOLE_NUMBERS, arrow.int64()),
-    }
     table = arrow.table(
         {
-            name: arrow.array(values, type=kinds.get(name, arrow.float64()))
-            for name, values in columns.items()
+            column.name: arrow.array(values, type=_STORED[column.kind])
+            for column, values in columns.items()
         }
     )
     stream = io.BytesIO()
