@@ -5,8 +5,11 @@ printing it is left to the command that calls them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from msgspec import Struct
 
 from tenfold.compose.fleet import load_facts
@@ -68,50 +71,63 @@ class Imported(Struct, frozen=True, kw_only=True):
     summary: ImportSummary | CapacityView
 
 
-class Target(Struct, frozen=True, kw_only=True):
-    """How the fleet is called and where it is written; nowhere without `out`."""
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What the fleet is called and where it is written; nowhere without `out`."""
 
-    name: str = ""
-    out: Path | None = None
-    force: bool = False
-    facts: Path | None = None
-    keep_unusable: bool = False
+    out: Annotated[Path | None, Parameter(help="Write the fleet file here.")] = None
+    name: Annotated[str, Parameter(help="What the fleet is called.")] = ""
+    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False
+    facts: Annotated[
+        Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")
+    ] = None
 
 
-def import_slurm(source: Path | None, target: Target | None = None) -> Imported:
+@dataclass(frozen=True, kw_only=True)
+class ImportTarget(Target):
+    """The same, and which nodes of a cluster are in it."""
+
+    keep_unusable: Annotated[
+        bool, Parameter(negative="", help="Keep nodes that are down or drained.")
+    ] = False
+
+
+NO_TARGET = Target()
+
+
+def import_slurm(source: Path | None, target: Target = NO_TARGET) -> Imported:
     """Import a Slurm cluster from a saved answer, or from the one that is running here."""
     if source is None:
         inventory = read_slurm_nodes(fetch_slurm_nodes(), "scontrol show nodes")
     else:
         inventory = read_slurm_nodes(read_text(source, EXPORT_MAX_BYTES), str(source))
-    return _import(inventory, target or Target())
+    return _import(inventory, target)
 
 
-def import_kubernetes(source: Path, target: Target | None = None) -> Imported:
+def import_kubernetes(source: Path, target: Target = NO_TARGET) -> Imported:
     """Import a Kubernetes cluster from a saved `kubectl get nodes -o json`."""
     text = read_text(source, EXPORT_MAX_BYTES)
-    return _import(read_kubernetes_nodes(text, str(source)), target or Target())
+    return _import(read_kubernetes_nodes(text, str(source)), target)
 
 
-def import_csv(source: Path, target: Target | None = None) -> Imported:
+def import_csv(source: Path, target: Target = NO_TARGET) -> Imported:
     """Import nodes from a table with a row a node."""
     text = read_text(source, EXPORT_MAX_BYTES)
-    return _import(read_nodes_csv(text, str(source)), target or Target())
+    return _import(read_nodes_csv(text, str(source)), target)
 
 
-def discover(target: Target | None = None) -> Imported:
+def discover(target: Target = NO_TARGET) -> Imported:
     """Describe this machine as a fleet of one node."""
     # psutil and NVML are only needed here, and slow to load.
     from tenfold.live.this_machine import discover_this_machine  # noqa: PLC0415
 
-    return _import(discover_this_machine(), target or Target())
+    return _import(discover_this_machine(), target)
 
 
 def merge(
-    files: Sequence[Path], target: Target | None = None, *, prefix_nodes: bool = False
+    files: Sequence[Path], target: Target = NO_TARGET, *, prefix_nodes: bool = False
 ) -> Imported:
     """Fold several fleet files into one, and compare capacity before and after."""
-    target = target or Target()
     catalogue = load_facts(target.facts)
     sources = [read_source(path, catalogue) for path in files]
     draft = merge_fleets(sources, target.name or "merged", prefix_nodes=prefix_nodes)
@@ -125,7 +141,7 @@ def _import(inventory: Inventory, target: Target) -> Imported:
         inventory,
         load_facts(target.facts),
         name=target.name,
-        keep_unusable=target.keep_unusable,
+        keep_unusable=isinstance(target, ImportTarget) and target.keep_unusable,
     )
     origin = f"Imported from `{Path(inventory.source).name}`."
     return Imported(

@@ -5,14 +5,13 @@ should know goes to standard error, so that `> fleet.toml` stays clean.
 """
 
 import sys
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from tenfold.cli import fleet_import
-from tenfold.cli.fleet_import import Imported, ImportSummary, Target
+from tenfold.cli.fleet_import import NO_TARGET, Imported, ImportSummary, ImportTarget, Target
 from tenfold.cli.output import print_json, show, table
 from tenfold.files.merge import Capacity, CapacityView
 from tenfold.report.figures import count
@@ -22,31 +21,12 @@ import_app = App(
     help="Write a fleet file from a cluster that exists already.",
     help_format="plaintext",
 )
-Out = Annotated[Path | None, Parameter(help="Write the fleet file here.")]
-Force = Annotated[bool, Parameter(negative="", help="Write over an existing file.")]
-FleetName = Annotated[str, Parameter(help="What the fleet is called.")]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
-Keep = Annotated[bool, Parameter(negative="", help="Keep nodes that are down or drained.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportOptions:
-    """What the fleet is called and where it goes."""
-
-    out: Out = None
-    name: FleetName = ""
-    force: Force = False
-    keep_unusable: Keep = False
-    facts: Facts = None
-
-    def target(self) -> Target:
-        """Return the options as the importers take them."""
-        return Target(**asdict(self))
-
-
-NO_OPTIONS = ImportOptions()
-Options = Annotated[ImportOptions, Parameter(name="*")]
+NO_IMPORT = ImportTarget()
+Importing = Annotated[ImportTarget, Parameter(name="*")]
+Writing = Annotated[Target, Parameter(name="*")]
 
 
 @import_app.command(name="slurm")
@@ -56,11 +36,11 @@ def slurm_command(
     ] = None,
     /,
     *,
-    options: Options = NO_OPTIONS,
+    target: Importing = NO_IMPORT,
     as_json: Json = False,
 ) -> None:
     """Import a Slurm cluster: the one running here, or `scontrol show nodes --json` saved."""
-    _print(fleet_import.import_slurm(source, options.target()), options.out, as_json)
+    _print(fleet_import.import_slurm(source, target), target.out, as_json)
 
 
 @import_app.command(name="kubernetes")
@@ -68,11 +48,11 @@ def kubernetes_command(
     source: Annotated[Path, Parameter(help="What `kubectl get nodes -o json` printed.")],
     /,
     *,
-    options: Options = NO_OPTIONS,
+    target: Importing = NO_IMPORT,
     as_json: Json = False,
 ) -> None:
     """Import a Kubernetes cluster from a saved list of its nodes."""
-    _print(fleet_import.import_kubernetes(source, options.target()), options.out, as_json)
+    _print(fleet_import.import_kubernetes(source, target), target.out, as_json)
 
 
 @import_app.command(name="csv")
@@ -80,40 +60,28 @@ def csv_command(
     source: Annotated[Path, Parameter(help="A table with a row a node.")],
     /,
     *,
-    options: Options = NO_OPTIONS,
+    target: Importing = NO_IMPORT,
     as_json: Json = False,
 ) -> None:
     """Import nodes from a CSV file: name, accelerator, gpus, cpus, memory_gib, rack, site."""
-    _print(fleet_import.import_csv(source, options.target()), options.out, as_json)
+    _print(fleet_import.import_csv(source, target), target.out, as_json)
 
 
-def discover_command(
-    *,
-    out: Out = None,
-    name: FleetName = "",
-    force: Force = False,
-    facts: Facts = None,
-    as_json: Json = False,
-) -> None:
+def discover_command(*, target: Writing = NO_TARGET, as_json: Json = False) -> None:
     """Describe this machine as a fleet of one node, with the software it runs."""
-    target = Target(name=name, out=out, force=force, facts=facts)
-    _print(fleet_import.discover(target), out, as_json)
+    _print(fleet_import.discover(target), target.out, as_json)
 
 
 def merge_command(
     *files: Annotated[Path, Parameter(help="Fleet files to fold into one.")],
-    out: Out = None,
-    name: FleetName = "",
-    force: Force = False,
+    target: Writing = NO_TARGET,
     prefix_nodes: Annotated[
         bool, Parameter(negative="", help="Tell nodes of one name apart by their fleet's name.")
     ] = False,
-    facts: Facts = None,
     as_json: Json = False,
 ) -> None:
     """Fold several fleets into one, with capacity before and after."""
-    target = Target(name=name, out=out, force=force, facts=facts)
-    _print(fleet_import.merge(files, target, prefix_nodes=prefix_nodes), out, as_json)
+    _print(fleet_import.merge(files, target, prefix_nodes=prefix_nodes), target.out, as_json)
 
 
 def _print(done: Imported, out: Path | None, as_json: bool) -> None:

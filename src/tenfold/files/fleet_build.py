@@ -13,7 +13,6 @@ from tenfold.model.fleet_spec import (
     Expectation,
     Fabric,
     FleetSpec,
-    LintPolicy,
     Pool,
     Rack,
     Site,
@@ -66,13 +65,7 @@ def build(
         ),
         teams=_teams(rows, catalogue),
         expects=_expectation(rows, catalogue),
-        lint=LintPolicy(
-            ignore=tuple(rows.lint.ignore),
-            host_memory_ratio=rows.lint.host_memory_ratio,
-            host_memory_gib=rows.lint.host_memory_gib,
-            nvme_gb_per_s_per_drive=rows.lint.nvme_gb_per_s_per_drive,
-            domain_share=rows.lint.domain_share,
-        ),
+        lint=rows.lint,
     )
 
 
@@ -291,4 +284,4 @@ def _teams(rows: FleetRows, catalogue: Catalogue) -> tuple[Team, ...]:
 
 def _expectation(rows: FleetRows, catalogue: Catalogue) -> Expectation:
     model = None if rows.expects.model is None else catalogue.models.get(rows.expects.model).name
-    return Expectation(model=model, gpus=rows.expects.gpus, nodes=rows.expects.nodes)
+    return replace(rows.expects, model=model)

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from tenfold.model.facility import PriceKind
-from tenfold.model.fleet_spec import DomainKind, FabricKind, PoolUse
+from tenfold.model.fleet_spec import DomainKind, Expectation, FabricKind, LintPolicy, PoolUse
 from tenfold.model.ids import Name
 
 PlainName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\[\],]+$")]
@@ -171,24 +171,6 @@ class TeamRow(Row, frozen=True, kw_only=True):
     residency: list[Name] = []
 
 
-class ExpectsRow(Row, frozen=True, kw_only=True):
-    """`[expects]`: the largest work the fleet is meant to carry."""
-
-    model: Name | None = None
-    gpus: Annotated[int, Meta(ge=1, le=100_000_000)] | None = None
-    nodes: Nodes | None = None
-
-
-class LintRow(Row, frozen=True, kw_only=True):
-    """`[lint]`: warnings to leave out, and thresholds of one's own."""
-
-    ignore: list[Name] = []
-    host_memory_ratio: Annotated[float, Meta(gt=0, le=100)] = 2.0
-    host_memory_gib: Gib = 256.0
-    nvme_gb_per_s_per_drive: Annotated[float, Meta(gt=0, le=1_000)] = 3.0
-    domain_share: Annotated[float, Meta(gt=0, le=1)] = 0.5
-
-
 class FleetRows(Struct, frozen=True, kw_only=True):
     """All tables of a file that could be read, by their position in it."""
 
@@ -202,11 +184,11 @@ class FleetRows(Struct, frozen=True, kw_only=True):
     domain: dict[int, DomainRow] = {}
     tier: dict[int, TierRow] = {}
     team: dict[int, TeamRow] = {}
-    expects: ExpectsRow = ExpectsRow()
-    lint: LintRow = LintRow()
+    expects: Expectation = Expectation()
+    lint: LintPolicy = LintPolicy()
 
 
-SINGLE_TABLES: dict[str, type[Row]] = {"expects": ExpectsRow, "lint": LintRow}
+SINGLE_TABLES: dict[str, type[Struct]] = {"expects": Expectation, "lint": LintPolicy}
 TABLES: dict[str, type[Row]] = {
     "site": SiteRow,
     "link": LinkRow,

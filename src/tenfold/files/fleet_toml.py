@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
 from tenfold.files.fleet_rows import TABLES, FleetRows, Row
@@ -30,7 +31,7 @@ def render_fleet_toml(rows: FleetRows, comments: Sequence[str] = ()) -> str:
         for row in listed.values():
             parts.extend(("", f"[[{table}]]", *_pairs(row)))
     for table in ("expects", "lint"):
-        pairs = list(_pairs(cast(Row, getattr(rows, table))))
+        pairs = list(_pairs(cast(Struct, getattr(rows, table))))
         if pairs:
             parts.extend(("", f"[{table}]", *pairs))
     return "\n".join(parts).lstrip("\n") + "\n"
@@ -41,7 +42,7 @@ def _one_line(comment: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in comment)
 
 
-def _pairs(row: Row) -> Iterable[str]:
+def _pairs(row: Struct) -> Iterable[str]:
     for field in fields(row):
         value: object = getattr(row, field.name)
         if value != _default(field):
@@ -60,8 +61,8 @@ def _value(value: object) -> str:
     if isinstance(value, dict):
         pairs = cast(dict[str, object], value).items()
         return f"{{ {', '.join(f'{_key(key)} = {_value(item)}' for key, item in pairs)} }}"
-    if isinstance(value, list):
-        items = [_value(item) for item in cast(list[object], value)]
+    if isinstance(value, list | tuple):
+        items = [_value(item) for item in cast(Sequence[object], value)]
         flat = f"[{', '.join(items)}]"
         return (
             flat if len(flat) <= _WIDTH else "[\n" + "".join(f"  {one},\n" for one in items) + "]"

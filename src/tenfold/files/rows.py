@@ -136,8 +136,8 @@ def _wrong_inside(hint: object, item: object, path: Path) -> list[Finding]:
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     entries: list[tuple[Path, object, object]] = []
-    if get_origin(hint) is list and isinstance(item, list):
-        [kind] = get_args(hint)
+    if get_origin(hint) in (list, tuple) and isinstance(item, list):
+        kind, *_ = get_args(hint)
         entries = [((*path, at), kind, one) for at, one in enumerate(cast(list[object], item))]
     elif get_origin(hint) is dict and isinstance(item, dict):
         key_kind, kind = get_args(hint)

@@ -5,14 +5,15 @@ another thing (`Fleet`). Nodes are not listed one by one: a pool names them as a
 host list (`n[1-4]`), so a hundred thousand nodes are a few records.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tenfold.model.facility import PriceKind
 from tenfold.model.ids import (
     DomainId,
     FabricId,
+    Name,
     PoolId,
     RackId,
     SiteId,
@@ -184,22 +185,22 @@ class Team(Struct, frozen=True, kw_only=True):
     residency: tuple[str, ...] = ()
 
 
-class Expectation(Struct, frozen=True, kw_only=True):
+class Expectation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the fleet is meant to carry; checks that need a workload use it."""
 
-    model: str | None = None
-    gpus: int | None = None
-    nodes: int | None = None
+    model: Name | None = None
+    gpus: Annotated[int, Meta(ge=1, le=100_000_000)] | None = None
+    nodes: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
 
 
-class LintPolicy(Struct, frozen=True, kw_only=True):
+class LintPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which warnings to leave out, and the house's own thresholds."""
 
-    ignore: tuple[str, ...] = ()
-    host_memory_ratio: float = 2.0
-    host_memory_gib: float = 256.0
-    nvme_gb_per_s_per_drive: float = 3.0
-    domain_share: float = 0.5
+    ignore: tuple[Name, ...] = ()
+    host_memory_ratio: Annotated[float, Meta(gt=0, le=100)] = 2.0
+    host_memory_gib: Annotated[float, Meta(gt=0, le=1_000_000)] = 256.0
+    nvme_gb_per_s_per_drive: Annotated[float, Meta(gt=0, le=1_000)] = 3.0
+    domain_share: Annotated[float, Meta(gt=0, le=1)] = 0.5
 
 
 class FleetSpec(Struct, frozen=True, kw_only=True):
