@@ -27,7 +27,6 @@ from tenfold.files.baseline_store import BaselineStore
 from tenfold.files.replay_bundle import BundleEnd, BundleHeader
 from tenfold.files.shadow_log import ShadowEntry
 from tenfold.fleet.image import FleetImage
-from tenfold.journal.rows import OVER, STATES
 from tenfold.live.local import wire
 from tenfold.model import (
     acceptance,
@@ -156,8 +155,8 @@ LINES: dict[str, type] = {
 """What attempt folders hold and what spawner and supervisors say, as plain dictionaries."""
 
 VALUES: dict[str, Sequence[str]] = {
-    "state of a job": STATES,
-    "state of a job that is over": OVER,
+    "state of a job": job.JOB_STATES,
+    "state of a job that is over": job.ENDED,
     "state of a node": get_args(NodeState),
     "role of a token": [role.name for role in Role],
 }
