@@ -24,8 +24,10 @@ class Planted(NamedTuple):
     bug: str
     policy: PolicyName
     patch: Patch
-    laws: tuple[str, ...]
-    """Any of these must be what finds it; a crash is named by its exception."""
+    law: str
+    """What finds it first; a crash is named by its exception."""
+    beside: tuple[str, ...] = ()
+    """Laws that would find it sooner, and are overlooked to see that this one does."""
 
 
 def give_forgets_a_node(patch: pytest.MonkeyPatch) -> None:
@@ -153,30 +155,28 @@ def the_world_wakes_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimWorld, "wait", lambda self, until_ms: wait(self, None))
 
 
-FRESH, SOUND = "fresh-decides-as-warm", "the-state-is-sound"
+FRESH = "fresh-decides-as-warm"
 INDEX, ONCE = "kept-index-is-the-built-one", "an-order-is-not-repeated"
-LATE, LOST = "work-takes-its-time", "no-job-is-lost"
+LOST = "no-job-is-lost"
 ASSERTED, MISSING = "AssertionError", "KeyError"
 STAYS = "who-may-not-be-stopped-is-not"
 
 BUGS = (
-    Planted("give forgets a node", "edf", give_forgets_a_node, (INDEX, FRESH)),
-    Planted("claim ignores CPUs", "slurm", claim_ignores_cpus, (ASSERTED, SOUND, INDEX)),
-    Planted("CPUs are not taken", "fair", cpus_are_not_taken, (INDEX, FRESH, ASSERTED)),
-    Planted("parked never woken", "edf", parked_shapes_are_never_woken, (FRESH, "room-is-used")),
-    Planted("old end counts", "las", an_old_end_counts_for_a_new_run, (LATE, LOST)),
-    Planted("stops ordered twice", "srtf", stops_are_ordered_twice, (ONCE, FRESH)),
-    Planted("terms forbid no stop", "las", terms_forbid_no_stop, (STAYS,)),
-    Planted("terms forbid no move", "srsf", terms_forbid_no_move, (STAYS,)),
-    Planted("lost nodes stay open", "sjf", lost_nodes_stay_open, ("no-start-on-a-lost-node",)),
-    Planted("gang loses a member", "fair", a_gang_loses_a_member, ("gangs-are-whole",)),
-    Planted("stop loses the work", "las", a_stop_loses_the_work, ("saved-work-is-kept",)),
-    Planted(
-        "version skips a fact", "fifo", the_version_skips_a_fact, ("the-version-counts-facts",)
-    ),
-    Planted("failed start forgotten", "edf", a_failed_start_is_forgotten, (LOST,)),
-    Planted("ties go to the last", "fair", ties_go_to_the_last, ("alike-jobs-keep-their-order",)),
-    Planted("refused too soon", "fifo", what_does_not_fit_now_is_refused, ("a-refusal-is-true",)),
-    Planted("fork shares the queue", "edf", a_fork_shares_the_queue, (MISSING,)),
-    Planted("nobody is woken", "slurm", the_world_wakes_nobody, (LOST,)),
+    Planted("give forgets a node", "edf", give_forgets_a_node, INDEX),
+    Planted("claim ignores CPUs", "slurm", claim_ignores_cpus, ASSERTED),
+    Planted("CPUs are not taken", "fair", cpus_are_not_taken, INDEX),
+    Planted("parked never woken", "edf", parked_shapes_are_never_woken, FRESH),
+    Planted("old end counts", "las", an_old_end_counts_for_a_new_run, LOST),
+    Planted("stops ordered twice", "srtf", stops_are_ordered_twice, ONCE),
+    Planted("terms forbid no stop", "las", terms_forbid_no_stop, STAYS),
+    Planted("terms forbid no move", "srsf", terms_forbid_no_move, STAYS),
+    Planted("lost nodes stay open", "sjf", lost_nodes_stay_open, "no-start-on-a-lost-node"),
+    Planted("gang loses a member", "fair", a_gang_loses_a_member, "gangs-are-whole"),
+    Planted("stop loses the work", "las", a_stop_loses_the_work, "saved-work-is-kept"),
+    Planted("version skips a fact", "fifo", the_version_skips_a_fact, "the-version-counts-facts"),
+    Planted("failed start forgotten", "edf", a_failed_start_is_forgotten, LOST),
+    Planted("ties go to the last", "fair", ties_go_to_the_last, "alike-jobs-keep-their-order"),
+    Planted("refused too soon", "fifo", what_does_not_fit_now_is_refused, "a-refusal-is-true"),
+    Planted("fork shares the queue", "edf", a_fork_shares_the_queue, MISSING),
+    Planted("nobody is woken", "slurm", the_world_wakes_nobody, LOST),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from planted_bugs import ASSERTED, FRESH, MISSING, Planted
+from planted_bugs import FRESH, INDEX, Planted
 from tenfold.decide.place.govern import admission, reclaim, reservations, scheduling_pass
 from tenfold.decide.place.govern.admission import Admission
 from tenfold.decide.place.govern.holdings import Holding, Holdings
@@ -16,6 +16,7 @@ from tenfold.decide.place.govern.scheduling_pass import SchedulingPass
 from tenfold.decide.place.govern.scratch import QuotaScratch
 from tenfold.decide.place.govern.tree import Tree
 from tenfold.fleet import topology
+from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.model.actions import ResizeJob
 from tenfold.model.job import Slot
@@ -137,26 +138,54 @@ def a_rollback_forgets_evictions(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QuotaScratch, "_reinstate", lambda *_: None)
 
 
+def cpus_given_back_are_rounded_up(patch: pytest.MonkeyPatch) -> None:
+    """Jobs ask for whole CPUs: thousandths too many let nobody in for a long time."""
+    hold = Capacity._hold
+
+    def wrong(self: Any, slots: Any, shape: Any, sign: int) -> None:
+        hold(self, slots, shape, sign)
+        for slot in slots if sign > 0 else ():
+            bank, number = self.place[slot.node]
+            bank.cpus[number] += int(bank.counts_cpus)
+
+    patch.setattr(Capacity, "_hold", wrong)
+
+
+INDEX_BUGS = (
+    Planted("CPUs rounded up", "governed", cpus_given_back_are_rounded_up, INDEX),
+    *(
+        Planted(f"CPUs rounded up, {name}", name, cpus_given_back_are_rounded_up, INDEX)
+        for name in ("fifo", "slurm", "srtf", "tenfold")
+    ),
+)
+"""Bugs that spoil what is kept and no decision, or none for long."""
+
+TWICE = "deciding-twice-is-the-same"
 VAIN, QUOTA, OWED = "nobody-is-stopped-in-vain", "quotas-are-kept", "who-is-owed-room-gets-it"
 
 GOVERNED_BUGS = tuple(
-    Planted(bug, "governed", patch, laws)
-    for bug, patch, laws in (
-        ("lending is ignored", lending_is_ignored, (QUOTA,)),
-        ("borrowing not limited", borrowing_is_not_limited, (QUOTA,)),
-        ("anybody may be stopped", anybody_may_be_stopped, ("who-may-not-be-stopped-is-not",)),
-        ("one too many stopped", one_too_many_is_stopped, (VAIN,)),
-        ("holes open to all", holes_are_open_to_all, ("who-fills-a-hole-is-gone-in-time",)),
-        ("broken gangs queue", broken_gangs_queue, ("broken-gangs-go-first", FRESH)),
-        ("quota not given back", quota_is_not_given_back, (FRESH,)),
-        ("gangs stand anywhere", gangs_stand_anywhere, ("gangs-stand-where-they-may",)),
-        ("shrunk too far", runs_are_shrunk_too_far, ("a-resize-keeps-its-bounds",)),
-        ("always off-peak", it_is_always_off_peak, ("off-peak-jobs-wait-for-it",)),
-        ("ripe at once", runs_are_ripe_at_once, ("runs-have-their-least-time",)),
-        ("racks feed anything", racks_feed_anything, ("racks-keep-to-their-power", ASSERTED)),
-        ("nobody is at home", nobody_is_at_home, ("only-who-owes-room-is-stopped",)),
-        ("arrays have no most", arrays_have_no_most, ("arrays-keep-to-their-most", MISSING)),
-        ("nobody gives way", nobody_gives_way, (OWED, FRESH)),
-        ("rollback forgets evictions", a_rollback_forgets_evictions, (FRESH,)),
+    Planted(bug, "governed", patch, law)
+    for bug, patch, law in (
+        ("lending is ignored", lending_is_ignored, QUOTA),
+        ("borrowing not limited", borrowing_is_not_limited, QUOTA),
+        ("anybody may be stopped", anybody_may_be_stopped, "who-may-not-be-stopped-is-not"),
+        ("one too many stopped", one_too_many_is_stopped, VAIN),
+        ("holes open to all", holes_are_open_to_all, "who-fills-a-hole-is-gone-in-time"),
+        ("broken gangs queue", broken_gangs_queue, "broken-gangs-go-first"),
+        ("quota not given back", quota_is_not_given_back, FRESH),
+        ("gangs stand anywhere", gangs_stand_anywhere, "gangs-stand-where-they-may"),
+        ("shrunk too far", runs_are_shrunk_too_far, "a-resize-keeps-its-bounds"),
+        ("always off-peak", it_is_always_off_peak, "off-peak-jobs-wait-for-it"),
+        ("ripe at once", runs_are_ripe_at_once, "runs-have-their-least-time"),
+        ("racks feed anything", racks_feed_anything, INDEX),
+        ("nobody is at home", nobody_is_at_home, "only-who-owes-room-is-stopped"),
+        ("arrays have no most", arrays_have_no_most, "arrays-keep-to-their-most"),
+        ("nobody gives way", nobody_gives_way, FRESH),
+        ("rollback forgets evictions", a_rollback_forgets_evictions, FRESH),
     )
 )
+
+SECOND_LOOKS = (
+    Planted("nobody gives way, by law", "governed", nobody_gives_way, OWED, (FRESH, TWICE)),
+)
+"""Bugs that two laws find: the one that is slower is asked alone."""

@@ -5,6 +5,7 @@ not at all, the clock jumps, and the rules change under running jobs. After ever
 state must be sound, a fresh decider must decide as the warm one, and every law must hold.
 """
 
+from functools import partial
 from random import Random
 
 from hypothesis import HealthCheck, settings
@@ -42,7 +43,7 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
-from tests.rigs.governed.laws import Governing
+from tests.rigs.governed.laws import Governing, index_of
 from tests.rigs.governed.worlds import governance
 from tests.rigs.laws import Watched
 from tests.rigs.ledger import Ledger
@@ -71,7 +72,8 @@ class GovernedFleet(RuleBasedStateMachine):
         self.happen(*(NodeJoined(self.now_ms, node) for node in drawn.nodes))
 
     def govern_by(self, govern: Govern) -> None:
-        self.decider = Governing(Watched(lambda: GovernedPlacer(govern)), govern)
+        watched = Watched(lambda: GovernedPlacer(govern), build=partial(index_of, govern))
+        self.decider = Governing(watched, govern)
         self.news: list[Event] = []
         self.at_once = True
 

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from planted_bugs import BUGS, Planted
-from planted_governed import GOVERNED_BUGS
+from planted_bugs import BUGS, INDEX, Planted
+from planted_governed import GOVERNED_BUGS, INDEX_BUGS, SECOND_LOOKS
+from tests.rigs.broken import overlooked
 from tests.rigs.soak import soak_one
 
 WORLDS_MOST = 100
@@ -27,30 +28,35 @@ print([soak_one(seed, "slurm", every=1_000_000).digest for seed in range(3)])
 """
 
 
-def first_found(bug: Planted) -> tuple[int, str]:
+def first_found(bug: Planted, worlds: int = WORLDS_MOST) -> tuple[int, str]:
     """Return the seed of the first world that finds a bug, and the law that it breaks."""
-    for seed in range(WORLDS_MOST):
+    for seed in range(worlds):
         try:
             soak_one(seed, bug.policy)
         except Exception as error:
             return seed, getattr(error, "law", type(error).__name__)
-    return WORLDS_MOST, "nothing"
+    return worlds, "nothing"
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.bug.replace(" ", "-"))
-def test_a_planted_bug_is_found(bug: Planted, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "bug",
+    [*BUGS, *GOVERNED_BUGS, *INDEX_BUGS, *SECOND_LOOKS],
+    ids=lambda bug: bug.bug.replace(" ", "-"),
+)
+def test_a_planted_bug_is_found_by_its_law(bug: Planted, monkeypatch: pytest.MonkeyPatch):
     bug.patch(monkeypatch)
-    seed, law = first_found(bug)
-    assert law in bug.laws, f"in world {seed} under `{bug.policy}`"
+    with overlooked(bug.beside):
+        seed, law = first_found(bug)
+    assert law == bug.law, f"in world {seed} under `{bug.policy}`"
 
 
-@pytest.mark.parametrize("bug", GOVERNED_BUGS, ids=lambda bug: bug.bug.replace(" ", "-"))
-def test_a_bug_planted_in_governed_placement_is_found(
+@pytest.mark.parametrize("bug", INDEX_BUGS, ids=lambda bug: bug.bug.replace(" ", "-"))
+def test_a_wrong_index_that_changes_no_decision_is_found_by_no_other_law(
     bug: Planted, monkeypatch: pytest.MonkeyPatch
 ):
     bug.patch(monkeypatch)
-    seed, law = first_found(bug)
-    assert law in bug.laws, f"in world {seed} under `{bug.policy}`"
+    with overlooked([INDEX]):
+        assert first_found(bug, worlds=5) == (5, "nothing")
 
 
 def test_a_loop_over_a_set_is_found_by_two_hash_seeds():

@@ -1,11 +1,13 @@
 """Run a random small world under a policy with every law watched: what soaks are made of."""
 
+from functools import partial
 from random import Random
 
 from msgspec import Struct
 
 from tenfold.compose.policies import placing_decider
-from tenfold.engine.loop import Decider, run
+from tenfold.decide.place.indexed import IndexedDecider
+from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.govern import Govern
@@ -14,7 +16,7 @@ from tenfold.model.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings, SimWorld
 from tests.rigs.broken import hold
-from tests.rigs.governed.laws import Governing
+from tests.rigs.governed.laws import Governing, index_of
 from tests.rigs.laws import Leaves, Sound, Watched
 from tests.rigs.ledger import Hands, Ledger
 from tests.rigs.worlds import SmallWorld, drawn_world
@@ -96,11 +98,15 @@ def watched_decider(world: SmallWorld, name: PolicyName, *, every: int = 1) -> W
         govern=world.govern,
     )
 
-    def make() -> Decider:
+    def make() -> IndexedDecider:
         return placing_decider(policy, world.restart_cost_ms)
 
     key = _length if name == "sjf" else None
-    return Watched(make, leaves=LEAVES.get(name, "all"), key=key, every=every)
+    leaves = LEAVES.get(name, "all")
+    if name != "governed":
+        return Watched(make, leaves=leaves, key=key, every=every)
+    build = partial(index_of, world.govern or Govern())
+    return Watched(make, leaves=leaves, key=key, every=every, build=build)
 
 
 def state(fleet: Fleet) -> dict[str, object]:

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.topology import Nearest, TopologyCapacity
+from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Shape, Slot, shape_of
 from tenfold.model.node import Node
@@ -250,3 +251,14 @@ def test_the_nearest_domain_is_the_one_with_most_room():
     fill(capacity, 0, 1, 4)
     assert capacity.best_domain(gang(4, "required")) == Nearest("rack-1", 3, 4, 4)
     assert capacity.best_domain(gang(5, "required")) is None
+
+
+def test_a_node_that_is_hidden_counts_for_no_member_not_even_one_without_gpus():
+    capacity = room(racks_of(4))
+    [bank] = capacity.banks.values()
+    assert isinstance(bank, TopologyBank)
+    before = {gpus: list(bank.tally("rack", gpus).counts) for gpus in (0, 1, 8)}
+    capacity.set_open(NodeId("n1"), False)
+    assert {gpus: bank.tally("rack", gpus).counts for gpus in before} == {0: [3], 1: [3], 8: [3]}
+    capacity.set_open(NodeId("n1"), True)
+    assert {gpus: bank.tally("rack", gpus).counts for gpus in before} == before

@@ -7,7 +7,7 @@ cost a short command as much time as its own work.
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from tenfold.engine.loop import Decider
+from tenfold.decide.place.indexed import IndexedDecider
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.job import Job, Shape
@@ -24,7 +24,7 @@ def placing_decider(
     *,
     shapes: Iterable[Shape] | None = None,
     with_after: bool = True,
-) -> Decider:
+) -> IndexedDecider:
     """Return a fresh decider for a policy.
 
     Where all `shapes` that will ever come are known to ask for whole GPUs alone, places are
@@ -51,7 +51,9 @@ def _nodes_are_alike(policy: Policy) -> bool:
     return policy.name != "slurm" and not has_windows
 
 
-def _placing(policy: Policy, restart_cost_ms: int, shapes: Iterable[Shape] | None) -> Decider:
+def _placing(
+    policy: Policy, restart_cost_ms: int, shapes: Iterable[Shape] | None
+) -> IndexedDecider:
     room = capacity_of(policy.placement, shapes)
     match policy.name:
         case "fifo" | "sjf":
@@ -75,14 +77,14 @@ def capacity_of(placement: Placement, shapes: Iterable[Shape] | None) -> Room:
     return partial(make_capacity, placement=placement)
 
 
-def _line(policy: Policy, room: Room) -> Decider:
+def _line(policy: Policy, room: Room) -> IndexedDecider:
     from tenfold.decide.place.line import LinePlacer  # noqa: PLC0415
 
     key = _duration if policy.name == "sjf" else _arrival
     return LinePlacer(policy.name, key, capacity_of=room)
 
 
-def _repack(policy: Policy, restart_cost_ms: int, room: Room) -> Decider:
+def _repack(policy: Policy, restart_cost_ms: int, room: Room) -> IndexedDecider:
     from tenfold.decide.place.rankings import ShortestRemaining  # noqa: PLC0415
     from tenfold.decide.place.repack import RepackPlacer  # noqa: PLC0415
 
@@ -91,21 +93,21 @@ def _repack(policy: Policy, restart_cost_ms: int, room: Room) -> Decider:
     return RepackPlacer(policy.name, order, capacity_of=room)
 
 
-def _slurm(policy: Policy) -> Decider:
+def _slurm(policy: Policy) -> IndexedDecider:
     from tenfold.decide.place.slurm import SlurmPlacer  # noqa: PLC0415
     from tenfold.model.slurm_policy import SlurmPolicy  # noqa: PLC0415
 
     return SlurmPlacer(policy.slurm or SlurmPolicy())
 
 
-def _governed(policy: Policy) -> Decider:
+def _governed(policy: Policy) -> IndexedDecider:
     from tenfold.decide.place.govern.placer import GovernedPlacer  # noqa: PLC0415
     from tenfold.model.govern import Govern  # noqa: PLC0415
 
     return GovernedPlacer(policy.govern or Govern())
 
 
-def _ranked(policy: Policy, room: Room) -> Decider:
+def _ranked(policy: Policy, room: Room) -> IndexedDecider:
     from tenfold.decide.place.learned import Learned  # noqa: PLC0415
     from tenfold.decide.place.ranked import REVIEW_MS, RankedPlacer  # noqa: PLC0415
     from tenfold.decide.place.rankings import (  # noqa: PLC0415

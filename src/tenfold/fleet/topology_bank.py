@@ -16,6 +16,9 @@ from tenfold.model.ids import NodeId
 from tenfold.model.node import Node
 from tenfold.model.where import Level
 
+_HIDDEN = -1
+"""Stands for the free GPUs of a node that is not open: members without any may not use it."""
+
 
 class Rack:
     """What a rack may still draw, where its limit binds."""
@@ -109,10 +112,10 @@ class TopologyBank(Bank):
             free = self.shown.get(number, self.free[number])
             if is_open:
                 self._show(number, free)
-                self._tell(number, 0, free)
+                self._tell(number, _HIDDEN, free)
             else:
                 self._hide(number, free)
-                self._tell(number, free, 0)
+                self._tell(number, free, _HIDDEN)
 
     def move(self, number: int, free: int) -> None:
         """Set the number of free GPUs of a node."""

@@ -117,12 +117,12 @@ class StopLaws:
             for kind, amounts in standing.asks(job):
                 going = [one.job.id for one in ripe if standing.may_displace(job, amounts, one)]
                 is_home = standing.is_home(job, amounts, without=going)
-                if going and is_home and standing.fits(job, without=going, of=kind):
-                    hold(
-                        "who-is-owed-room-gets-it",
-                        False,
-                        f"`{job.id}` waits at {now_ms} ms, {going} could give way",
-                    )
+                is_owed = going and is_home and standing.fits(job, without=going, of=kind)
+                hold(
+                    "who-is-owed-room-gets-it",
+                    not is_owed,
+                    f"`{job.id}` waits at {now_ms} ms, {going} could give way",
+                )
 
     def _may_be_stopped(
         self, standing: Standing, stop: StopJob, asker: JobId, decision: Decision

@@ -18,6 +18,16 @@ def barred_now(govern: Govern, view: FleetView, job: Job, now_ms: Millis) -> dic
     return _of(govern, view, job, (now_ms, now_ms + 1))
 
 
+def closed_now(govern: Govern, view: FleetView, now_ms: Millis) -> dict[NodeId, None]:
+    """Return the nodes of windows that are open now, whoever they are kept for."""
+    return {
+        node: None
+        for window in govern.windows
+        if any(_spans(window, (now_ms, now_ms + 1)))
+        for node in _named(window, view.nodes.values())
+    }
+
+
 def barred_soon(govern: Govern, view: FleetView, job: Job, now_ms: Millis) -> dict[NodeId, None]:
     """Return the nodes with such windows in all the time for which a job may run.
 

@@ -6,8 +6,10 @@ of them has completed, as if it were handed in then, and refused when one of the
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
+from tenfold.decide.place.indexed import IndexedDecider
+from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, RefuseJob
 from tenfold.model.decision import Decision
@@ -20,23 +22,10 @@ from tenfold.model.units import Millis
 _ENDS = (JobEnded, JobCancelled, JobRefused)
 
 
-class Placer(Protocol):
-    """A decider that is asked in the end."""
-
-    @property
-    def name(self) -> str:
-        """What the decision log calls it."""
-        ...
-
-    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return what should be done at `now_ms`."""
-        ...
-
-
 class AfterOthers:
     """Shows jobs to another decider once those that they come after have completed."""
 
-    def __init__(self, inner: Placer) -> None:
+    def __init__(self, inner: IndexedDecider) -> None:
         self._inner = inner
         self._held: dict[JobId, Job] = {}
         self._version = -1
@@ -47,6 +36,11 @@ class AfterOthers:
     def name(self) -> str:
         """What the decision log calls it: the policy that decides."""
         return self._inner.name
+
+    @property
+    def index(self) -> Capacity | None:
+        """That of the policy: jobs that are not shown yet hold no room."""
+        return self._inner.index
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return what the other decider wants, and refusals of jobs that can never start."""

@@ -7,10 +7,11 @@ facts of a live world tell of failures, so a simulation is never changed by this
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from msgspec.structs import replace
 
+from tenfold.decide.place.indexed import IndexedDecider
+from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, ResizeJob, StartJob
 from tenfold.model.decision import Decision
@@ -24,23 +25,10 @@ Taken = tuple[int, int, int]
 """GPUs, CPU thousandths and MiB."""
 
 
-class Placer(Protocol):
-    """A decider that is asked first."""
-
-    @property
-    def name(self) -> str:
-        """What the decision log calls it."""
-        ...
-
-    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return what should be done at `now_ms`."""
-        ...
-
-
 class Elsewhere:
     """Moves starts of another decider away from nodes on which their jobs failed."""
 
-    def __init__(self, inner: Placer) -> None:
+    def __init__(self, inner: IndexedDecider) -> None:
         self._inner = inner
         self._has_moved = False
 
@@ -48,6 +36,11 @@ class Elsewhere:
     def name(self) -> str:
         """What the decision log calls it: the policy that decides."""
         return self._inner.name
+
+    @property
+    def index(self) -> Capacity | None:
+        """That of the policy, unless one of its starts was moved: then it looks at the view."""
+        return None if self._has_moved else self._inner.index
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return what the other decider wants, with some nodes exchanged."""

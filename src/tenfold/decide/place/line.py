@@ -52,6 +52,11 @@ class LinePlacer:
         self._resizes = False
         """Whether a resize is under way, whose room only the view knows."""
 
+    @property
+    def index(self) -> Capacity | None:
+        """Free room as it is kept; a resize gives back what only the view knows."""
+        return None if self._resizes else self._capacity
+
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return the starts that are possible now, in order."""
         version = view.version

@@ -62,6 +62,11 @@ class RankedPlacer:
         self._resizes = False
         """Whether a resize is under way, whose room only the view knows."""
 
+    @property
+    def index(self) -> Capacity | None:
+        """Free room as it is kept; a resize gives back what only the view knows."""
+        return None if self._resizes else self._capacity
+
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return starts, and stops of what must give way, in order of turn."""
         fresh: list[Job] = []

@@ -60,6 +60,11 @@ class SlurmPlacer:
         self._resizes = False
         """Whether a resize is under way, whose room only the view knows."""
 
+    @property
+    def index(self) -> Capacity | None:
+        """Free room as it is kept; a resize gives back what only the view knows."""
+        return None if self._resizes else self._capacity
+
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return what the passes due now start, and when the next may be worth making."""
         bridged = news is not None and self._version + len(news) == view.version

@@ -14,6 +14,7 @@ from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.scheduling_pass import SchedulingPass
 from tenfold.decide.place.govern.tree import next_hours_ms
 from tenfold.decide.place.learned import epoch
+from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob
 from tenfold.model.decision import Decision
@@ -46,6 +47,12 @@ class GovernedPlacer:
         self._is_decayed = govern.fair_share == "decayed"
         self._epoch = 0
         """The count of finished jobs at which the use of late was taken."""
+
+    @property
+    def index(self) -> Capacity | None:
+        """Free room as it is kept, less nodes of windows and promises; None during a resize."""
+        books = self._books
+        return None if books is None or books.resizing else books.capacity
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return starts, stops, promises and resizes, and when to be asked again."""
