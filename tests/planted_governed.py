@@ -100,7 +100,7 @@ def runs_are_shrunk_too_far(patch: pytest.MonkeyPatch) -> None:
             least = run.job.terms.least_gpus if run.job.terms else 0
             if least > 1 and not run.stopping and run.becoming is None and job_id not in acted:
                 fewer = (Slot(run.slots[0].node, 1),)
-                shrunk = ResizeJob(job_id, fewer, Reason("shrunk", "others want its room"))
+                shrunk = ResizeJob(job_id, fewer, Reason("shrunk", sentence="others want its room"))
                 return replace(decision, actions=[*decision.actions, shrunk])
         return decision
 

@@ -17,7 +17,7 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, Millis
 from tests.rigs.room import admits, bound_to
 
-WHY = Reason("restless", "for no reason at all")
+WHY = Reason("restless", sentence="for no reason at all")
 
 
 class Restless:

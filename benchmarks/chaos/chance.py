@@ -177,7 +177,9 @@ class Hands:
         self, job_id: JobId, number: int, one: _Attempt, now: Millis
     ) -> AttemptEnded | AttemptLost:
         if self._chance.happens(0.03):
-            return AttemptLost(now, job_id, number, Reason("supervisor-lost", "it was killed"))
+            return AttemptLost(
+                now, job_id, number, Reason("supervisor-lost", sentence="it was killed")
+            )
         code = one.exit_code if one.how == "exited" else None
         return AttemptEnded(at_ms=now, job_id=job_id, attempt=number, how=one.how, exit_code=code)
 
@@ -189,7 +191,9 @@ class Hands:
         for (job_id, number), one in self.attempts.items():
             lies = any(member.node == node for member in one.launch.members)
             if lies and one.end is None:
-                one.end = AttemptLost(now, job_id, number, Reason("node-lost", "its node went"))
+                one.end = AttemptLost(
+                    now, job_id, number, Reason("node-lost", sentence="its node went")
+                )
                 seen.append(one.end)
         return seen
 
@@ -241,7 +245,7 @@ class ChanceExecutor:
         if key in self._hands.attempts:
             return
         if newer and max(newer) > launch.attempt:
-            said = Reason("stale-order", "a newer attempt is known")
+            said = Reason("stale-order", sentence="a newer attempt is known")
             self._unseen.append(OrderRefused(Millis(now), *key, said))
             return
         starts = now + self._chance.pick(0, 2_000)

@@ -35,6 +35,7 @@ from tenfold.live.executor import (
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
+from tenfold.report.reasons.render import render
 
 
 class ExecutorContract:
@@ -86,7 +87,7 @@ class ExecutorContract:
         seen = wait_until_over(executor)
         assert kinds_of(seen) == [AttemptEnded]
         assert seen[0].how == "start-failed"
-        assert "no-such-command-here" in seen[0].reason.sentence
+        assert "no-such-command-here" in render(seen[0].reason)
 
     def test_an_attempt_that_is_ordered_twice_starts_once(self, executor: Executor, ear: Ear):
         for _ in range(2):

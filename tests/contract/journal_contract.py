@@ -38,7 +38,7 @@ from tenfold.model.work import Work
 from tests.rigs.journal import rebuild_read_tables
 
 A = JobId("job-1")
-WHY = Reason("for-others", "another team is owed these gpus")
+WHY = Reason("for-others", sentence="another team is owed these gpus")
 SLOTS = (Slot(NodeId("n0"), 8), Slot(NodeId("n1"), 8))
 
 

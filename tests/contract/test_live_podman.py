@@ -27,6 +27,7 @@ from tenfold.live.local.team_users import FIRST
 from tenfold.model.ids import NodeId, TeamId
 from tenfold.model.units import Millis
 from tenfold.model.work import Saves, Work
+from tenfold.report.reasons.render import render
 
 PODMAN = shutil.which("podman") or ""
 ID_SCRIPT = """id; echo saved > own; stat -c %u own; grep CapEff /proc/self/status"""
@@ -145,7 +146,7 @@ def test_memory_is_limited_inside_too(rig: LocalRig):
     executor.start(Launch(job_id=JOB, attempt=1, team=TeamId("t"), work=greedy, members=(member,)))
     end = wait_until_over(executor)[-1]
     assert end.how == "out-of-memory", (end, executor.logs(JOB, 1, 0).tail)
-    assert "128 MiB" in end.reason.sentence
+    assert "128 MiB" in render(end.reason)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_what_cannot_be_run_fails_the_start_with_the_reason(
     end = wait_until_over(executor)[-1]
     assert end.how == "start-failed", executor.logs(JOB, 1, 0).tail
     assert end.reason.code == "image-not-run"
-    assert why in end.reason.sentence
+    assert why in render(end.reason)
 
 
 def test_a_container_lives_on_without_controller_and_spawner(rig: LocalRig, ear: Ear, work: Path):

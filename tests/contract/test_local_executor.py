@@ -39,6 +39,7 @@ from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.units import Millis
 from tenfold.model.work import Saves, Work
+from tenfold.report.reasons.render import render
 
 LOG_BYTES_MOST = 1024 * 1024
 
@@ -272,7 +273,7 @@ def test_a_folder_that_is_not_there_fails_the_start_with_the_reason(rig: LocalRi
     executor.start(launch("true", folder="/no/such/folder"))
     end = wait_until_over(executor)[-1]
     assert end.how == "start-failed"
-    assert "/no/such/folder" in end.reason.sentence
+    assert "/no/such/folder" in render(end.reason)
 
 
 def test_memory_is_limited_where_the_machine_can(rig: LocalRig):
@@ -284,7 +285,7 @@ def test_memory_is_limited_where_the_machine_can(rig: LocalRig):
     executor.start(Launch(job_id=JOB, attempt=1, team=TeamId("t"), work=greedy, members=(member,)))
     end = wait_until_over(executor)[-1]
     assert (end.how, end.signal) == ("out-of-memory", 9)
-    assert "32 MiB" in end.reason.sentence
+    assert "32 MiB" in render(end.reason)
 
 
 def test_an_end_is_written_once_there_is_room_again(small: LocalRig):
@@ -292,7 +293,7 @@ def test_an_end_is_written_once_there_is_room_again(small: LocalRig):
     executor.start(launch("cat /dev/zero > full; exit 3"))
     [trouble] = [one for one in wait_for_a(executor, Trouble) if isinstance(one, Trouble)]
     assert trouble.reason.code == "end-not-written"
-    assert "No space left" in trouble.reason.sentence
+    assert "No space left" in render(trouble.reason)
     assert [state.phase for state in executor.attempts()] in (["running"], ["starting"])
     (small.home / "teams" / "team" / "job%2F1" / "full").unlink()
     end = wait_until_over(executor)[-1]

@@ -18,6 +18,7 @@ from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.team_users import Span, TeamUsers, why_shared
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.work import Saves, Work
+from tenfold.report.reasons.render import render
 
 SPAN = Span()
 WHY = why_shared(tempfile.gettempdir(), SPAN)
@@ -146,7 +147,7 @@ def test_a_link_that_a_job_planted_leads_nowhere_it_could_not_go(rig: UsersRig, 
     end = ended(executor, 2)
     assert end.how == "start-failed"
     assert end.reason is not None
-    assert "Permission denied" in end.reason.sentence
+    assert "Permission denied" in render(end.reason)
     assert list(closed.iterdir()) == []
 
 
@@ -169,7 +170,7 @@ def test_a_folder_that_a_team_cannot_enter_is_named(rig: UsersRig, tmp_path: Pat
     executor.start(of_team("a", "pwd", folder=str(closed)))
     end = ended(executor)
     assert end.reason is not None
-    assert str(closed) in end.reason.sentence
+    assert str(closed) in render(end.reason)
     assert closed.stat().st_uid == 0
 
 
@@ -194,7 +195,7 @@ def test_a_command_that_a_team_cannot_reach_says_what_is_closed(
     )
     end = ended(executor)
     assert end.reason is not None
-    assert f"may not enter `{closed}`" in end.reason.sentence
+    assert f"may not enter `{closed}`" in render(end.reason)
 
 
 def test_a_command_that_is_closed_on_the_path_is_passed_over(rig: UsersRig, tmp_path: Path):

@@ -10,17 +10,13 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from tenfold.decide.layout.families import FAMILIES
 from tenfold.facts.kinds import KINDS
+from tenfold.report.reasons.plans import PLANS
 
 ROOT = Path(__file__).parents[2]
+NOT_OF_PLANS = ("no-model", "deadline-before-quorum", "does-not-fit")
+"""Codes of other answers that are told in the same words as plans."""
 MADE_OF_TABLES = ("site", "fabric", "team")
-HEADS_OF_REASONS = {
-    "winner.code": tuple(family.code for family in FAMILIES),
-    "family.code": tuple(family.code for family in FAMILIES),
-    "what": ("deadline", "budget"),
-    "name": ("ttft", "tpot"),
-}
 
 
 def sources() -> list[Path]:
@@ -53,25 +49,8 @@ def codes() -> dict[str, str]:
 
 
 def reasons() -> list[str]:
-    """Return the codes of the reasons that a plan gives, families spelled out."""
-    found: set[str] = set()
-    for path in (ROOT / "src" / "tenfold" / "decide" / "layout").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reason":
-                found.update(_spelled(node.args[0]))
-    return sorted(found)
-
-
-def _spelled(code: ast.expr) -> list[str]:
-    """Return a code as it stands, or with every name that may stand at its head."""
-    if isinstance(code, ast.Constant):
-        return [str(code.value)]
-    assert isinstance(code, ast.JoinedStr), "a reason's code is a text"
-    head, tail = code.values
-    assert isinstance(head, ast.FormattedValue), "the name comes first"
-    assert isinstance(tail, ast.Constant), "and what befell it after"
-    names = HEADS_OF_REASONS[ast.unparse(head.value)]
-    return [f"{name}{tail.value}" for name in names]
+    """Return the codes of the reasons that a plan gives."""
+    return sorted(code for code in PLANS if code not in NOT_OF_PLANS)
 
 
 def _takers(tree: ast.Module) -> set[str]:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tenfold.decide.detect.acceptance import AcceptanceRule, judge_node
 from tenfold.model.acceptance import Figure, NodeTest, NodeVerdict, Peer
 from tenfold.model.ids import NodeId
+from tenfold.report.reasons.render import render
 
 NAMES = ("core-float", "memory-copy", "disk-write")
 RATES = st.floats(min_value=1e-3, max_value=1e9)
@@ -54,4 +55,4 @@ def test_a_node_far_below_the_pool_in_one_figure_is_refused_and_told_which(
     middle[place] *= 0.05
     verdict = judged(tuple(middle), pool, band)
     assert [one.name for one in verdict.compared if one.judged == "slow"] == [NAMES[place]]
-    assert NAMES[place] in verdict.reason.sentence
+    assert NAMES[place] in render(verdict.reason)

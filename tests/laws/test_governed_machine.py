@@ -51,7 +51,7 @@ from tests.rigs.worlds import drawn_world
 
 ROUNDS_MOST = 12
 """Cycles of one step: stops make room, which is used, and then all is quiet."""
-REFUSED = Reason("refused-by-chance", "the world would not have it")
+REFUSED = Reason("refused-by-chance", sentence="the world would not have it")
 picks = st.integers(0, 1 << 16)
 
 

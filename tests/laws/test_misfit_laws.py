@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenfold.decide.place.misfit import CODES, never_fits
-from tenfold.decide.place.wishes import anywhere, untagged
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.wishes import anywhere, untagged
 from tenfold.model.events import NodeJoined
 from tenfold.model.units import Millis
 from tests.rigs.room import fits_ever

@@ -25,6 +25,7 @@ from tenfold.model.events import (
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
 from tenfold.model.units import MINUTE, Millis
+from tenfold.report.reasons.render import render
 from tenfold.study.why import Asker
 from tenfold.study.why_changes import apply_change
 from tests.rigs.worlds import drawn_world
@@ -95,7 +96,7 @@ def test_the_cheapest_change_really_schedules_the_job(seed: int):
         if cheapest is not None:
             fork, rules = apply_change(fleet, govern, job.id, cheapest.change, now_ms)
             check(fork)
-            assert is_started(fork, rules, job.id, now_ms), cheapest.sentence
+            assert is_started(fork, rules, job.id, now_ms), cheapest.advice
 
 
 @settings(max_examples=60, deadline=None)
@@ -111,7 +112,7 @@ def test_a_job_is_said_to_start_if_and_only_if_the_decider_starts_it(seed: int):
         assert answer.slots == started.get(job.id, ())
         assert (answer.state == "never") == (job.id in refused)
         assert answer.reason.code
-        assert answer.reason.sentence
+        assert render(answer.reason)
 
 
 @settings(max_examples=40, deadline=None)

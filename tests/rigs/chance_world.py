@@ -38,7 +38,7 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
 
 GAPS_MS = (0, 1, SECOND, 30 * SECOND, MINUTE, 7 * MINUTE)
-REFUSED = Reason("refused-by-chance", "the world would not have it")
+REFUSED = Reason("refused-by-chance", sentence="the world would not have it")
 
 
 class ChanceWorld:

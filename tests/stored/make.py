@@ -126,7 +126,7 @@ class Script:
                 self._refused.remove(action.job_id)
                 node = action.slots[0].node
                 mishap = Mishap(1, "refused", now_ms, node, said="no room on the disk")
-                reason = Reason("cannot-write", "the folder of the attempt cannot be made")
+                reason = Reason("cannot-write", sentence="the folder of the attempt cannot be made")
                 made.append(ActionRefused(now_ms, action, reason, mishap))
             elif isinstance(action, StartJob):
                 made.append(JobStarted(now_ms, action.job_id))
@@ -184,8 +184,8 @@ def live_turns(nodes: Sequence[NodeId]) -> list[tuple[int, Sequence[Event]]]:
     """Return facts of every kind that only a live world tells of."""
     first, second, third = nodes[:3]
     figures = (Figure("gemm_bf16", 412.5, "TFLOP/s"), Figure("copy", 1.9, "TB/s"))
-    refusal = Reason(REFUSED, "gemm_bf16 is 31% below the middle of its pool")
-    test = NodeTest(figures=figures, unmeasured=(Reason("no-nccl", "it has one GPU"),))
+    refusal = Reason(REFUSED, sentence="gemm_bf16 is 31% below the middle of its pool")
+    test = NodeTest(figures=figures, unmeasured=(Reason("no-nccl", sentence="it has one GPU"),))
     compared = Compared(
         name="gemm_bf16",
         unit="TFLOP/s",
@@ -220,10 +220,19 @@ def live_turns(nodes: Sequence[NodeId]) -> list[tuple[int, Sequence[Event]]]:
         (3, [handed_in(3, "after-102", 102, terms=waits)]),
         (4, [*members]),
         (5, [JobIdled(at(5), JobId("half-100"), at(4))]),
-        (6, [JobBusy(at(6), JobId("half-100"), Reason("use-unknown", "its GPUs do not answer"))]),
+        (
+            6,
+            [
+                JobBusy(
+                    at(6),
+                    JobId("half-100"),
+                    Reason("use-unknown", sentence="its GPUs do not answer"),
+                )
+            ],
+        ),
         (7, [JobIdled(at(7), JobId("half-100"), at(6.5))]),
         (10, [JobStopped(at(10), JobId("rich-101"), "crashed", at(0), 134, crashed, at(9))]),
-        (11, [NodeCordoned(at(11), second, Reason(KEEPS_FAILING, "3 jobs failed here"))]),
+        (11, [NodeCordoned(at(11), second, Reason(KEEPS_FAILING, sentence="3 jobs failed here"))]),
         (12, [JobEnded(at(12), JobId("sweep-110[0]"), "completed", 0)]),
         (
             13,

@@ -55,7 +55,7 @@ def test_a_job_is_followed_to_its_end(tmp_path: Path, capsys: Printed):
 def test_a_job_that_fails_gives_its_own_status_and_says_how(tmp_path: Path, capsys: Printed):
     file = job_file(tmp_path, 'command = ["sh", "-c", "exit 7"]\n')
     text = said(capsys, "job", "submit", file, "--wait", status=7)
-    assert "failed: its command ended with exit code 7" in text
+    assert "failed: the command failed with exit code 7" in text
     ended = json.loads(said(capsys, "job", "submit", file, "--wait", "--json", status=7))
     assert (ended["state"], ended["attempts"][0]["exit_code"]) == ("failed", 7)
 
@@ -69,7 +69,7 @@ def test_a_job_is_shown_with_the_keys_of_the_contract(tmp_path: Path, capsys: Pr
     assert (shown["id"], shown["state"], shown["eta"]) == (job_id, "succeeded", None)
     keys = ["number", "started_at", "ended_at", "nodes", "exit_code", "reason"]
     assert list(shown["attempts"][0]) == keys
-    assert shown["reason"] == {"code": "completed", "sentence": "it ran to its end"}
+    assert shown["reason"] == {"code": "completed", "sentence": "completed"}
     listed = json.loads(said(capsys, "job", "list", "--state", "succeeded", "--json"))
     assert shown in listed
     assert f"`{job_id}` of team `admin`: succeeded" in said(capsys, "job", "show", job_id)
@@ -89,7 +89,7 @@ def test_a_job_that_waits_says_why_and_can_be_taken_back(tmp_path: Path, capsys:
     with tenfold.Client() as client:
         assert client.wait(first, timeout_s=HANG_S).state == "cancelled"
     assert main(["job", "cancel", first]) == 3
-    assert "neither waits nor runs" in capsys.readouterr().err
+    assert "is neither pending nor running" in capsys.readouterr().err
 
 
 def test_logs_are_printed_as_they_were_written(tmp_path: Path, capsys: Printed):

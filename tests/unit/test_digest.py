@@ -50,7 +50,7 @@ def idled(since_ms: int) -> Change:
 
 
 def stopped(at_ms: int) -> Change:
-    order = StopJob(JobId("runs"), "preempted", Reason("outranked", ""))
+    order = StopJob(JobId("runs"), "preempted", Reason("outranked", sentence=""))
     return lambda fleet: fleet.apply(ActionOrdered(Millis(at_ms), order))
 
 

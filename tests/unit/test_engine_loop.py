@@ -41,7 +41,7 @@ class ListWorld:
             assert isinstance(action, StartJob)
             if self.refuses:
                 self.refuses -= 1
-                outcomes.append(ActionRefused(now_ms, action, Reason("busy", "not now")))
+                outcomes.append(ActionRefused(now_ms, action, Reason("busy", sentence="not now")))
             else:
                 outcomes.append(JobStarted(now_ms, action.job_id))
         return outcomes

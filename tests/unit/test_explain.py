@@ -29,6 +29,7 @@ from tenfold.model.policy import POLICIES, Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
 from tenfold.model.where import Where
+from tenfold.report.reasons.render import render
 from tenfold.sim.world import SimSettings
 
 
@@ -68,8 +69,10 @@ def test_a_job_says_what_it_waited_for_and_who_made_room():
     jobs = [job("first", 32), job("second", 8, at_s=10, seq=1)]
     told = story(ask("fifo", jobs=jobs, faults=[]), "second")
     assert codes(told) == ["submitted", "waited", "start-ordered", "started", "ended"]
-    assert "needs a node with 8 GPUs free: 0 of 4 nodes had room" in told.stages[1].sentence
-    assert told.stages[2].sentence == "there was room once `first` ended"
+    assert "needs 8 GPUs on 1 node; 0 GPUs free, 0 of 4 nodes with room" in render(
+        told.stages[1].why
+    )
+    assert render(told.stages[2].why) == "room was freed when job `first` ended"
     assert told.waited_ms == 590 * SECOND
 
 
@@ -84,9 +87,9 @@ def test_a_preempted_job_says_by_whom_and_what_was_saved():
         "started",
         "ended",
     ]
-    assert "`short` goes first under `las`" in told.stages[3].sentence
-    assert "2.0 h of its work is saved" in told.stages[4].sentence
-    assert told.stages[7].sentence.endswith("run 2 from 2.0 h of saved work")
+    assert "preempted under policy `las` for job `short`" in render(told.stages[3].why)
+    assert "2.0 h of work saved" in render(told.stages[4].why)
+    assert render(told.stages[7].why).endswith("run 2, from 2.0 h of saved work")
     assert told.waited_ms == 60 * SECOND
 
 
@@ -95,9 +98,9 @@ def test_a_job_that_lost_its_node_says_which_and_why():
     settings = SimSettings(start_delay_ms=Millis(SECOND))
     told = story(ask("fifo", jobs=[job("a", 32)], faults=[gone], settings=settings), "a")
     assert codes(told)[3:7] == ["stopped", "waited", "start-ordered", "started"]
-    assert told.stages[3].sentence.startswith("node `n0` was lost (xid-79)")
-    assert "(1 away)" in told.stages[4].sentence
-    assert told.stages[5].sentence == "there was room once node `n0` returned"
+    assert render(told.stages[3].why).startswith("node `n0` was lost (xid-79)")
+    assert "(1 unavailable)" in render(told.stages[4].why)
+    assert render(told.stages[5].why) == "room was freed when node `n0` returned"
     assert told.stages[6].at_ms == told.stages[5].at_ms + SECOND
 
 
@@ -105,7 +108,7 @@ def test_a_refused_job_says_why():
     told = story(ask("fifo", jobs=[job("huge", 64)], faults=[]), "huge")
     assert codes(told) == ["submitted", "refused"]
     assert told.state == "refused"
-    assert "needs 8 nodes" in told.stages[1].sentence
+    assert "needs 8 nodes" in render(told.stages[1].why)
 
 
 def test_a_job_that_nobody_knows_has_no_story():
@@ -123,7 +126,8 @@ def test_a_waiting_job_is_told_what_stands_in_its_way_where_the_record_ends():
     assert told is not None
     assert told.state == "pending"
     assert told.obstacle is not None
-    assert (told.obstacle.nodes_away, told.obstacle.nodes_with_room) == (1, 0)
+    assert told.obstacle.room is not None
+    assert (told.obstacle.room.nodes_away, told.obstacle.room.nodes_with_room) == (1, 0)
     taken_back = explain([*lines, JobCancelled(Millis(12), JobId("b"))], JobId("b"))
     assert taken_back is not None
     assert taken_back.state == "cancelled"
@@ -133,8 +137,9 @@ def test_an_obstacle_counts_what_is_free_and_what_is_needed():
     gang = job("gang", 16)
     found = obstacle_of(fleet_with(gang, runs=job("r", 4)), gang, Millis(0))
     assert found.reason.code == "too-few-free"
-    assert (found.nodes_needed, found.gpus_per_node, found.nodes_with_room) == (2, 8, 1)
-    assert (found.gpus_free, found.gpus_needed) == (12, 16)
+    assert (room := found.room) is not None
+    assert (room.nodes_needed, room.gpus_per_node, room.nodes_with_room) == (2, 8, 1)
+    assert (room.gpus_free, room.gpus_needed) == (12, 16)
 
 
 def test_free_gpus_that_lie_apart_are_called_scattered():
@@ -175,8 +180,8 @@ def test_a_gang_that_must_share_a_rack_is_told_so_by_the_policy_that_heeds_it():
     fleet.apply(ActionOrdered(Millis(0), StartJob(JobId("far"), (Slot(NodeId("n3"), 8),))))
     governed = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="governed")))
     assert governed.reason.code == "wrong-domain"
-    said = "it needs 2 nodes in one rack: the best, `n0`, had 1 of 1"
-    assert governed.reason.sentence == said
+    said = "needs 16 GPUs on 2 nodes in one rack; the best, `r`, has room on 1 of 2 nodes"
+    assert render(governed.reason) == said
     plain = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="fifo")))
     assert plain.reason.code == "others-first"
 
@@ -192,7 +197,10 @@ def test_racks_that_cannot_feed_a_job_are_told_from_nodes_that_are_full():
     fleet.apply(JobSubmitted(Millis(0), second))
     found = obstacle_of(fleet, second, Millis(0), placing_decider(Policy(name="governed")))
     assert found.reason.code == "rack-power"
-    assert found.reason.sentence == "1 of 2 nodes had room, but racks could not feed 1 more"
+    assert (
+        render(found.reason)
+        == "needs 8 GPUs on 1 node; rack power does not allow it: 0 of 2 nodes with room"
+    )
 
 
 def test_jobs_ahead_are_counted_as_the_policy_would_start_them():
@@ -211,7 +219,7 @@ def test_jobs_ahead_are_counted_as_the_policy_would_start_them():
 def test_displaced_jobs_that_wait_do_not_hide_why_another_does():
     late = job("late", 16)
     fleet = fleet_with(late, runs=job("first", 4))
-    why = Reason("outranked", "another goes first")
+    why = Reason("outranked", sentence="another goes first")
     fleet.apply(ActionOrdered(Millis(1), StopJob(JobId("first"), "preempted", why)))
     fleet.apply(JobStopped(Millis(1), JobId("first"), "preempted", Millis(0)))
     fleet.apply(NodeLost(Millis(2), NodeId("n0")))

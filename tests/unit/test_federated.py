@@ -14,6 +14,7 @@ from tenfold.model.units import BytesPerSecond, UsdMicros
 from tenfold.physics.federated import Round, RoundTime, federated_round, synchronous
 from tenfold.physics.federated_levers import levers
 from tenfold.physics.site_routes import quickest_route, shared_rates
+from tenfold.report.reasons.render import render
 
 MB = 1e6
 
@@ -93,7 +94,7 @@ def test_a_deadline_gives_up_rounds_that_lack_their_quorum():
     never = federated_round(job(*THREE, deadline_s=60.0))
     assert isinstance(never, Misfit)
     assert never.reasons[0].code == "deadline-before-quorum"
-    assert "`c`" in never.reasons[0].sentence
+    assert "`c`" in render(never.reasons[0])
 
 
 def test_a_site_beside_the_coordinator_sends_nothing_far():

@@ -24,7 +24,7 @@ from tenfold.model.units import Millis
 from tenfold.testing.builders import fleet, job, nodes
 
 J0, N0 = JobId("job-0"), NodeId("n0")
-WHY = Reason("gave-way", "somebody goes first")
+WHY = Reason("gave-way", sentence="somebody goes first")
 
 
 def started(gpus: float = 4) -> Fleet:
@@ -77,7 +77,7 @@ def test_a_refused_start_puts_the_job_back():
     made = fleet(nodes(2), job(0, 4))
     start = StartJob(J0, (Slot(N0, 4),))
     made.apply(ActionOrdered(Millis(5), start))
-    made.apply(ActionRefused(Millis(5), start, Reason("node-down", "node `n0` is down")))
+    made.apply(ActionRefused(Millis(5), start, Reason("node-down", sentence="node `n0` is down")))
     assert made.gpus_free[N0] == 8
     assert J0 in made.pending
     check(made)

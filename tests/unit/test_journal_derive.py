@@ -27,7 +27,7 @@ from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
 
 A = JobId("job-1")
-WHY = Reason("stale", "the node is gone")
+WHY = Reason("stale", sentence="the node is gone")
 ON_ONE, ON_TWO = (Slot(NodeId("n0"), 1),), (Slot(NodeId("n0"), 1), Slot(NodeId("n1"), 1))
 START, STOP = StartJob(A, ON_ONE), StopJob(A, "preempted", WHY)
 GROW = ResizeJob(A, ON_TWO, WHY)

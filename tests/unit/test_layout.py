@@ -9,6 +9,7 @@ from tenfold.compose.planning_serve import ServeQuestion, plan_serving
 from tenfold.decide.layout.families import family_of
 from tenfold.decide.layout.train import TrainAnswer
 from tenfold.model.reason import Misfit
+from tenfold.report.reasons.render import render
 
 FLEET = '[[pool]]\nname = "h100"\naccelerator = "{part}"\nnodes = {nodes}\ngpus_per_node = 8\n'
 
@@ -39,7 +40,7 @@ def test_seven_billion_on_80_gb_is_plain_data_parallelism_and_says_why(plan):
     assert "data-wins" in codes(planned)
     assert "tensor-slower" in codes(planned)
     won = next(one for one in answer_of(planned).why if one.code == "data-wins")
-    assert "fits whole on a GPU" in won.sentence
+    assert "the whole model fits on one GPU" in render(won)
 
 
 def test_175_billion_takes_tensor_and_pipeline_parallelism(plan):
@@ -113,7 +114,7 @@ def test_a_model_that_does_not_fit_says_how_much_is_missing(plan):
     assert isinstance(planned.answer, Misfit)
     [reason] = planned.answer.reasons
     assert reason.code == "memory-exceeded"
-    assert "GiB" in reason.sentence
+    assert "GiB" in render(reason)
 
 
 def test_more_gpus_than_there_are_is_a_misfit(plan):

@@ -16,6 +16,7 @@ from tenfold.model.events import (
 from tenfold.model.ids import NodeId
 from tenfold.model.mishap import Mishap
 from tenfold.model.units import HOUR, Millis
+from tenfold.report.reasons.render import render
 from troubled import RULE, Story
 
 BAD, GOOD = NodeId("n1"), NodeId("n2")
@@ -36,7 +37,9 @@ def test_a_node_is_blamed_when_jobs_that_crashed_there_run_to_their_ends_elsewhe
     story = lemon()
     assert story.blamed() == [BAD]
     assert story.reason().code == "keeps-failing-jobs"
-    assert "`job-1` attempt 1 (exited), `job-2` attempt 1 (exited)" in story.reason().sentence
+    assert "job `job-1`, attempt 1 (exited); job `job-2`, attempt 1 (exited)" in render(
+        story.reason()
+    )
 
 
 def test_a_job_that_crashes_on_every_node_takes_none_out():

@@ -32,6 +32,7 @@ from tenfold.model.events import (
 from tenfold.model.ids import JobId
 from tenfold.model.policy import Policy
 from tenfold.model.units import Millis
+from tenfold.report.reasons.render import render
 from tenfold.testing.builders import job, nodes
 from tests.rigs.journal import export_older
 
@@ -241,7 +242,7 @@ def test_a_job_that_was_there_before_the_record_has_a_story(path: Path):
     exported(path, path.parent)
     live(path, "fifo", [(1_000, [ended(1_000, 2)])])
     story = story_of(told(path), "job-3")
-    assert story.stages[0].sentence.endswith("before the record begins")
+    assert render(story.stages[0].why).endswith("before the record begins")
     assert [stage.code for stage in story.stages] == ["submitted", "start-ordered", "started"]
 
 

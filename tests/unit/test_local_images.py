@@ -23,6 +23,7 @@ from tenfold.live.local.places import Places
 from tenfold.live.local.wire import LaunchLine, UserLine
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.work import Work
+from tenfold.report.reasons.render import render
 
 TEAMS_USER: UserLine = {"uid": 5, "gid": 6, "groups": [44], "name": "team"}
 MARK = {"TENFOLD_HEARTBEAT": "/a/0.beat"}
@@ -199,7 +200,7 @@ def test_gpus_that_nobody_described_are_a_reason_to_refuse(
     _, reason = refusal(order(image="alpine"), str(tmp_path))
     assert reason is not None
     assert reason.code == "gpus-not-described"
-    assert "nvidia-ctk" in reason.sentence
+    assert "nvidia-ctk" in render(reason)
 
 
 @pytest.mark.parametrize(

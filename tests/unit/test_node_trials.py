@@ -36,6 +36,7 @@ from tenfold.model.events import (
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
+from tenfold.report.reasons.render import render
 from tenfold.testing.builders import nodes
 
 A, B, C = nodes(3)
@@ -190,7 +191,7 @@ def test_a_slow_node_takes_no_work_with_the_reason_after_three_tests():
     assert rig.fleet.states[B.id] == "cordoned"
     (cordon,) = [fact for fact in rig.facts[6:] if isinstance(fact, NodeCordoned)]
     assert isinstance(cordon.cause, Reason)
-    assert "core-float is 60 GFLOP/s, the median 100" in cordon.cause.sentence
+    assert "core-float 60 GFLOP/s, median 100" in render(cordon.cause)
     assert [launch.members[0].node for launch in rig.executor.launches].count(B.id) == 3
     numbers = [launch.attempt for launch in rig.executor.launches]
     assert numbers == sorted(set(numbers))
@@ -206,7 +207,7 @@ def test_a_test_that_fails_refuses_the_node():
     rig = joined(n1=None)
     tests = {fact.node_id: fact for fact in rig.facts if isinstance(fact, NodeTested)}
     assert tests[B.id].verdict.reason.code == "acceptance-failed"
-    assert "exit 3" in tests[B.id].verdict.reason.sentence
+    assert "exit code 3" in render(tests[B.id].verdict.reason)
     assert rig.fleet.states[B.id] == "cordoned"
 
 
@@ -214,7 +215,7 @@ def test_an_order_that_the_executor_refuses_or_loses_is_a_test_without_figures()
     for made in (OrderRefused, AttemptLost):
         rig = Rig(Scripted()).know()
         rig.executor.start = lambda launch, made=made, rig=rig: rig.executor.seen.append(  # type: ignore[method-assign]
-            made(Millis(0), launch.job_id, launch.attempt, Reason("gone", "it is gone"))
+            made(Millis(0), launch.job_id, launch.attempt, Reason("gone", sentence="it is gone"))
         )
         rig.ask(Join((A,), is_tested=True))
         assert kinds(rig.facts) == [NodeJoined, NodeCordoned, NodeTested, NodeCordoned]
@@ -310,7 +311,7 @@ def test_a_controller_that_comes_back_knows_who_was_refused():
 
 def test_a_test_that_was_cut_off_is_ended_and_done_again():
     rig = joined()
-    cause = Reason("under-test", "it is being measured")
+    cause = Reason("under-test", sentence="it is being measured")
     rig.fleet.apply(NodeCordoned(Millis(9), B.id, cause))
     executor, left = Scripted(), JobId(f"{PREFIX}n1")
     executor.found = [

@@ -19,6 +19,7 @@ from tenfold.physics.training.memory import CONTEXT_BYTES, Memory
 from tenfold.report.plan_figures import memory_parts
 from tenfold.report.plan_report import serve_report, train_report
 from tenfold.report.plan_words import seconds
+from tenfold.report.reasons.render import render
 from tenfold.report.terminal import scaling_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -54,7 +55,9 @@ PLAN = ServePlan(
     enough_gpus=True,
 )
 SERVE = ServeAnswer(
-    searched=64, plans=(PLAN, replace(PLAN, replicas=12)), why=(Reason("cheapest", "it is cheap"),)
+    searched=64,
+    plans=(PLAN, replace(PLAN, replicas=12)),
+    why=(Reason("cheapest", sentence="it is cheap"),),
 )
 
 
@@ -117,7 +120,7 @@ def test_a_training_report_has_every_part(answer: TrainAnswer, ground: Ground):
     ):
         assert words in said, words
     for reason in answer.why:
-        assert reason.sentence[1:].replace("`", "") in said
+        assert render(reason)[1:].replace("`", "") in said
 
 
 def test_a_report_repeats_itself(answer: TrainAnswer, ground: Ground):
@@ -153,7 +156,7 @@ def test_an_answer_without_plans_says_why(ground: Ground):
         plans=(),
         front=(),
         curve=Curve(points=(), searched=0, knee=None, turns_at=None, reasons=()),
-        why=(Reason("memory-exceeded", "it does not fit"),),
+        why=(Reason("memory-exceeded", sentence="it does not fit"),),
     )
     assert "It does not fit." in read(train_report(bare, ASK, ground))[2]
     assert "No plan was found." in read(serve_report(replace(SERVE, plans=()), SERVE_ASK))[2]

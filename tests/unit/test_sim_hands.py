@@ -31,7 +31,7 @@ def test_a_stop_that_a_lost_node_forestalled_does_not_hit_the_next_run():
     )
     world.wait(None)
     world.carry_out([START], Millis(0))
-    world.carry_out([StopJob(JOB, "preempted", Reason("gave-way", ""))], Millis(0))
+    world.carry_out([StopJob(JOB, "preempted", Reason("gave-way", sentence=""))], Millis(0))
     turn = world.wait(None)
     assert turn is not None
     assert [type(fact) for fact in turn[1]] == [NodeLost, JobStopped]

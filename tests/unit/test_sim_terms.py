@@ -32,7 +32,7 @@ from tenfold.testing.builders import job
 
 JOB = JobId("job-0")
 N0, N1 = NodeId("n0"), NodeId("n1")
-WHY = Reason("room", "others need the room")
+WHY = Reason("room", sentence="others need the room")
 ELASTIC = Terms(least_gpus=2, most_gpus=16)
 
 

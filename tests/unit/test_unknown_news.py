@@ -28,9 +28,11 @@ from tenfold.testing.builders import fleet, job, nodes
 ELASTIC = replace(job(0, 8, runs_s=600), terms=Terms(least_gpus=2, most_gpus=16))
 LARGE = job(1, 16, at_s=1, runs_s=60)
 SMALL = job(2, 4, at_s=2, runs_s=60)
-SHRINK = ResizeJob(ELASTIC.id, (Slot(NodeId("n0"), 4),), Reason("shrunk", "for others"))
+SHRINK = ResizeJob(ELASTIC.id, (Slot(NodeId("n0"), 4),), Reason("shrunk", sentence="for others"))
 GROW = ResizeJob(
-    ELASTIC.id, (Slot(NodeId("n0"), 8), Slot(NodeId("n1"), 8)), Reason("grown", "there is room")
+    ELASTIC.id,
+    (Slot(NodeId("n0"), 8), Slot(NodeId("n1"), 8)),
+    Reason("grown", sentence="there is room"),
 )
 OLD = [name for name in POLICIES if name != "governed"]
 

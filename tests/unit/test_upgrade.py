@@ -6,6 +6,7 @@ import pytest
 
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.model.reason import Misfit
+from tenfold.report.reasons.render import render
 from tenfold.study.design import CeilingQuestion
 from tenfold.study.upgrade import FabricPrice, UpgradeAnswer, upgrade
 
@@ -86,4 +87,4 @@ def test_what_cannot_be_answered_is_a_misfit(fleet):
     assert isinstance(upgrade(fleet(400)), Misfit)
     large = upgrade(fleet(400), CeilingQuestion(model="Megatron 1008B"))
     assert isinstance(large, Misfit)
-    assert "fits on no number of GPUs" in large.reasons[0].sentence
+    assert "does not fit on up to" in render(large.reasons[0])

@@ -14,6 +14,7 @@ from tenfold.model.node import Node
 from tenfold.model.terms import Hours, Terms
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 from tenfold.model.where import Level, Togetherness, Where
+from tenfold.report.reasons.render import render
 from tenfold.study.why import Why, why
 from tenfold.study.why_changes import AskFor, Grant, MoveJobs, Raise, RentNodes, ShrinkJobs
 from tenfold.study.why_remedies import Sought
@@ -81,9 +82,7 @@ def test_too_few_free_gpus_are_counted_and_their_holders_named():
     fleet = held(nodes(2), (asked("a", 8), "n0", 8), (asked("bb", 5, team="blue"), "n1", 5))
     found = answer(fleet, asked("wide", 8))
     assert found.reason.code == "too-few-free"
-    assert found.reason.sentence == (
-        "it needs a node with 8 free GPUs: 0 of 2 nodes have room, 3 GPUs are free"
-    )
+    assert render(found.reason) == ("needs 8 GPUs on 1 node; 3 GPUs free, 0 of 2 nodes with room")
     assert [(one.team, one.gpus_milli) for one in found.holders.teams] == [
         ("red", 8_000),
         ("blue", 5_000),
@@ -108,8 +107,8 @@ def test_the_best_rack_is_named_where_all_must_stand_in_one():
     fleet = held(members, *taken)
     found = answer(fleet, asked("gang", 24, per_node=8, where=together("rack")))
     assert found.reason.code == "wrong-domain"
-    assert found.reason.sentence == (
-        "it needs 3 nodes with 8 free GPUs in one rack: best rack `rack-1` has 2 of 3"
+    assert render(found.reason) == (
+        "needs 24 GPUs on 3 nodes in one rack; the best, `rack-1`, has room on 2 of 3 nodes"
     )
     assert found.cheapest is not None
     assert found.cheapest.change == AskFor(how="preferred")
@@ -120,8 +119,8 @@ def test_a_limit_on_borrowing_is_told_with_its_numbers_and_how_far_to_move_it():
     fleet = held(members, (asked("a", 8), "n0", 8))
     found = answer(fleet, asked("more", 4), bound(6, 4))
     assert found.reason.code == "borrow-limit"
-    assert found.reason.sentence == (
-        "it asks for 4 A: team `red` holds 8 A, its quota is 6 A and it may borrow 4 A"
+    assert render(found.reason) == (
+        "asks for 4 A; team `red` holds 8 A against a quota of 6 A and may borrow 4 A"
     )
     own = found.standing[0]
     assert (own.held, own.quota, own.borrowed, own.limit) == (8_000, 6_000, 2_000, 10_000)
@@ -137,7 +136,7 @@ def test_what_others_do_not_lend_is_told_and_they_are_asked_to():
     fleet = held(nodes(2, accelerator="A"), (asked("a", 8), "n0", 8))
     found = answer(fleet, asked("more", 4), replace(PLAIN, teams=teams))
     assert found.reason.code == "not-lent"
-    assert "6 A more are not lent" in found.reason.sentence
+    assert "6 A of idle quota is not lent" in render(found.reason)
     assert found.cheapest is not None
     assert found.cheapest.change == Grant((Raise(TeamId("blue"), "lend", "A", 2_000),))
 
@@ -157,7 +156,7 @@ def test_an_elastic_job_is_asked_to_shrink_by_no_more_than_is_needed():
     assert found.cheapest.kind == "shrink"
     assert isinstance(found.cheapest.change, ShrinkJobs)
     assert found.cheapest.change.jobs[0].slots == (Slot(NodeId("n0"), 5),)
-    assert found.cheapest.sentence == "let `grown` (8 to 5 GPUs) go on with fewer GPUs"
+    assert render(found.cheapest.advice) == "shrink job `grown` from 8 to 5 GPUs"
 
 
 def test_rent_is_priced_as_the_policy_says():
@@ -191,7 +190,7 @@ def test_a_job_that_comes_after_another_waits_for_it():
     fleet = held(nodes(2), (asked("first", 8), "n0", 8))
     found = answer(fleet, asked("then", 8, terms=Terms(after=(JobId("first"),))))
     assert found.reason.code == "dependency"
-    assert found.reason.sentence == "it comes after job `first`, which is not over"
+    assert render(found.reason) == "waits for job `first` to complete"
     assert found.cheapest is not None
     assert found.cheapest.change == AskFor(after=())
 

@@ -11,6 +11,7 @@ from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.terms import Hours, Terms, Window
 from tenfold.model.units import HOUR, Millis
+from tenfold.report.reasons.render import render
 from tenfold.study.why import Asker, Why, eta_for, why
 from tenfold.study.why_changes import AskFor
 from tenfold.testing.builders import nodes
@@ -57,9 +58,8 @@ def answer(fleet: Fleet, *windows: Window) -> Why:
 def test_an_open_window_is_named_with_its_nodes_and_its_end():
     found = answer(fleet_of(2, asked(8), "n0"), window(0, 3, "n1"))
     assert found.reason.code == "window"
-    assert found.reason.sentence == (
-        "it needs a node with 8 free GPUs: there would be room, but "
-        "window `upkeep` keeps node `n1` from all jobs for another 2.0 h"
+    assert render(found.reason) == (
+        "needs 8 GPUs on 1 node; window `upkeep` has node `n1` for another 2.0 h"
     )
     assert found.room is not None
     assert (found.room.nodes_in_window, found.room.nodes_away) == (1, 0)
@@ -77,8 +77,8 @@ def test_a_window_to_come_holds_back_who_would_run_into_it_and_a_shorter_limit_h
     fleet = fleet_of(2, asked(8, limit_h=9), "n0")
     found = answer(fleet, window(4, 6))
     assert found.reason.code == "window"
-    assert found.reason.sentence == (
-        "it needs a node with 8 free GPUs and may run for 9.0 h: there is room, but "
+    assert render(found.reason) == (
+        "needs 8 GPUs on 1 node for up to 9.0 h; "
         "window `upkeep` takes 2 nodes in 3.0 h and ends in 5.0 h"
     )
     assert found.not_before_ms == 6 * HOUR
@@ -98,7 +98,7 @@ def test_a_window_of_its_own_team_is_open_to_a_job():
 def test_a_window_that_is_not_in_the_way_is_not_blamed():
     found = answer(fleet_of(2, asked(16), "n0"), window(0, 3, "n1"))
     assert found.reason.code == "too-few-free"
-    assert "(1 in a window)" in found.reason.sentence
+    assert "(1 in a window)" in render(found.reason)
 
 
 def test_jobs_alike_but_for_their_limits_have_reasons_of_their_own():
@@ -116,8 +116,8 @@ def test_off_peak_hours_say_when_they_begin():
     hours = (Hours(Millis(22 * HOUR), Millis(24 * HOUR)), Hours(Millis(6 * HOUR), Millis(7 * HOUR)))
     fleet = fleet_of(1, asked(8, terms=Terms(off_peak=True)))
     found = why(fleet, replace(PLAIN, off_peak=hours), fleet.pending[JobId("asked")], NOW)
-    said = "it starts in off-peak hours alone, which begin in 5.0 h"
-    assert (found.reason.code, found.reason.sentence) == ("off-peak", said)
+    said = "starts only off-peak, which begins in 5.0 h"
+    assert (found.reason.code, render(found.reason)) == ("off-peak", said)
     assert found.not_before_ms == 6 * HOUR
 
 
@@ -127,9 +127,9 @@ def test_quotas_of_the_day_say_when_they_would_let_a_job_in():
     fleet = fleet_of(2, asked(8), "n0")
     found = why(fleet, replace(PLAIN, teams=teams), fleet.pending[JobId("asked")], NOW)
     assert found.reason.code == "quota-hours"
-    assert found.reason.sentence == (
-        "it asks for 8 A: team `red` holds 8 A, its quota is 8 A and it may not borrow; "
-        "in 19.0 h that is 16 A, which would let it in"
+    assert render(found.reason) == (
+        "asks for 8 A; team `red` holds 8 A against a quota of 8 A and may not borrow; "
+        "quota rises to 16 A in 19.0 h"
     )
     # Others may give back what they hold before that.
     assert found.not_before_ms is None

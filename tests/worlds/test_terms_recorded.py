@@ -29,6 +29,7 @@ from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.reason import Reason
 from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
+from tenfold.report.reasons.render import render
 from tenfold.sim.world import SimSettings
 from tenfold.study.replay_diff import figures_of, runs_of
 
@@ -97,7 +98,9 @@ def story(*lines: Line, terms: Terms) -> Story:
 
 def test_a_story_tells_of_promises_and_resizes():
     both = (Slot(N0, 8), Slot(N1, 8))
-    resize = ResizeJob(ONE, (Slot(N0, 4),), Reason("shrunk", "job `two` is within its quota"))
+    resize = ResizeJob(
+        ONE, (Slot(N0, 4),), Reason("shrunk", sentence="job `two` is within its quota")
+    )
     told = story(
         ActionOrdered(Millis(0), PromiseStart(ONE, both, Millis(3 * HOUR), Millis(0))),
         ActionOrdered(Millis(HOUR), StartJob(ONE, both)),
@@ -114,9 +117,9 @@ def test_a_story_tells_of_promises_and_resizes():
         "started",
         "resized",
     ]
-    assert told.stages[1].sentence == "it is to start within 3.0 h on nodes `n0`, `n1`"
-    assert told.stages[5].sentence == (
-        "from 16 to 4 GPUs on node `n0`: job `two` is within its quota"
+    assert render(told.stages[1].why) == "to start within 3.0 h on `n0`, `n1`"
+    assert render(told.stages[5].why) == (
+        "from 16 to 4 GPUs on `n0`: job `two` is within its quota"
     )
     assert told.stages[5].nodes == (N0,)
 
@@ -126,7 +129,9 @@ def test_a_story_tells_of_a_session_that_idled_and_was_reclaimed():
         ActionOrdered(Millis(0), StartJob(ONE, (Slot(N0, 8),))),
         JobStarted(Millis(0), ONE),
         JobIdled(Millis(HOUR), ONE, Millis(HOUR)),
-        ActionOrdered(Millis(2 * HOUR), StopJob(ONE, "idle", Reason("idle", "idle for 60 min"))),
+        ActionOrdered(
+            Millis(2 * HOUR), StopJob(ONE, "idle", Reason("idle", sentence="idle for 60 min"))
+        ),
         JobEnded(Millis(2 * HOUR), ONE, "cancelled"),
         terms=Terms(kind="interactive"),
     )
@@ -136,14 +141,14 @@ def test_a_story_tells_of_a_session_that_idled_and_was_reclaimed():
         "idle-reclaimed",
         "ended",
     ]
-    assert told.stages[3].sentence == "it holds 8 GPUs and does nothing with them"
-    assert told.stages[5].sentence == "it had idled for 60.0 min, and gave back its GPUs"
+    assert render(told.stages[3].why) == "8 GPUs idle"
+    assert render(told.stages[5].why) == "idle for 60.0 min; its GPUs were reclaimed"
     assert told.state == "ended"
 
 
 def test_room_is_told_to_come_from_a_job_that_shrank():
     two = Job(id=JobId("two"), shape=shape_of(4), submitted_ms=Millis(5), seq=1)
-    resize = ResizeJob(ONE, (Slot(N0, 4),), Reason("shrunk", ""))
+    resize = ResizeJob(ONE, (Slot(N0, 4),), Reason("shrunk", sentence=""))
     lines: list[Line] = [
         NodeJoined(Millis(0), node("n0")),
         JobSubmitted(
@@ -164,11 +169,11 @@ def test_room_is_told_to_come_from_a_job_that_shrank():
     ]
     told = explain(lines, two.id)
     assert told is not None
-    assert told.stages[-1].sentence == "there was room once `one` shrank"
+    assert render(told.stages[-1].why) == "room was freed when job `one` shrank"
 
 
 def test_new_orders_are_said_in_words():
-    resize = ResizeJob(ONE, (Slot(N0, 4),), Reason("shrunk", "for `two`"))
-    assert say(resize) == "resize `one` to `n0` (for `two`)"
+    resize = ResizeJob(ONE, (Slot(N0, 4),), Reason("shrunk", sentence="for `two`"))
+    assert say(resize) == "resize `one` to `n0` (shrunk)"
     promise = PromiseStart(ONE, (Slot(N0, 4), Slot(N1, 4)), Millis(5_000), Millis(0))
     assert say(promise) == "promise `one` a start at 5,000 ms on `n0`, `n1`"

@@ -8,6 +8,7 @@ from tenfold.compose.federated import FederatedAnswer
 from tenfold.physics.federated import Round, RoundTime
 from tenfold.physics.federated_levers import Lever, Levers
 from tenfold.report.figures import rate_bytes, share
+from tenfold.report.reasons.render import render
 
 
 def federated_json(answer: FederatedAnswer) -> dict[str, object]:
@@ -64,7 +65,7 @@ def show_federated(answer: FederatedAnswer) -> None:
     )
     if answer.round is None:
         for reason in answer.reasons:
-            show(Text(f"no: {reason.sentence} [{reason.code}]", style="bold red"))
+            show(Text(f"no: {render(reason)} [{reason.code}]", style="bold red"))
     else:
         _show_round(answer, answer.round)
         assert answer.levers is not None, "a round has levers"

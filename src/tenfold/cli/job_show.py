@@ -8,11 +8,11 @@ from tenfold.cli.output import show, table
 from tenfold.cli.replay_show import show_story
 from tenfold.cli.sim_show import hours
 from tenfold.decide.place.govern.why_held import Holders, Standing
-from tenfold.decide.place.govern.why_quota import amount_of
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.figures import count, dollars
+from tenfold.report.reasons.render import amount_of, counted, render
 from tenfold.study.why import Asker, Why
 from tenfold.study.why_remedies import Remedy
 from tenfold.study.why_saved import Answer, Saved
@@ -82,7 +82,7 @@ def show_answer(answer: Answer) -> None:
     show(f"`{answer.job_id}`{team} waits{waited}")
     stops = [one for one in (story.stages if story else ()) if one.code == "stop-ordered"]
     if stops:
-        show(f"it was stopped before: {stops[-1].sentence}")
+        show(f"it was stopped before: {render(stops[-1].why)}")
     show_waiting(answer.why)
 
 
@@ -98,7 +98,7 @@ def show_dry_run(found: Why) -> None:
 
 def show_waiting(found: Why) -> None:
     """Print what a job waits for, what is promised to it, and what would let it start."""
-    show(f"because: {found.reason.sentence} [{found.reason.code}]")
+    show(f"because: {render(found.reason)} [{found.reason.code}]")
     if found.ahead:
         show(f"ahead of it: {count(found.ahead, 'job')}")
     if found.promise is not None:
@@ -120,6 +120,8 @@ def show_waiting(found: Why) -> None:
 
 
 def _show_holders(holders: Holders) -> None:
+    if holders.others_gpus_milli:
+        show(f"{counted(holders.others_gpus_milli / WHOLE, 'GPU')} held by other teams")
     if not holders.jobs:
         return
     teams = ", ".join(
@@ -128,8 +130,8 @@ def _show_holders(holders: Holders) -> None:
     )
     more = len(holders.teams) - SHOWN
     jobs = ", ".join(f"`{each.job_id}` {each.gpus_milli / WHOLE:,g}" for each in holders.jobs)
-    others = f" and {count(more, 'team')} more" if more > 0 else ""
-    show(f"held by: {teams}{others} GPUs; the largest: {jobs}")
+    rest = f" and {count(more, 'team')} more" if more > 0 else ""
+    show(f"held by: {teams}{rest} GPUs; the largest: {jobs}")
 
 
 def _standing(each: Standing) -> str:
@@ -144,12 +146,13 @@ def _standing(each: Standing) -> str:
 
 
 def _remedy(remedy: Remedy) -> str:
+    said = remedy.sentence or render(remedy.advice)
     gpu_h = (remedy.lost_gpu_ms + remedy.rented_gpu_ms) / (3_600 * SECOND)
     if not gpu_h:
-        return remedy.sentence
+        return said
     noun = "rented" if remedy.rented_gpu_ms else "lost"
     price = "" if remedy.usd_micros is None else f", {dollars(remedy.usd_micros)}"
-    return f"{remedy.sentence} ({gpu_h:,.1f} GPU-hours {noun}{price})"
+    return f"{said} ({gpu_h:,.1f} GPU-hours {noun}{price})"
 
 
 def _on(slots: Sequence[Slot]) -> str:

@@ -42,7 +42,10 @@ def show(*things: "RenderableType") -> None:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON document, indented."""
+    """Print one JSON document, indented; reasons in it have their sentences."""
+    from tenfold.report.reasons.render import with_sentences  # noqa: PLC0415
+
+    value = with_sentences(value)
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(text + "\n")
 

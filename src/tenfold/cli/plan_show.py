@@ -12,6 +12,7 @@ from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
 from tenfold.report.axes import short
 from tenfold.report.plan_words import part_name, seconds
+from tenfold.report.reasons.render import render
 from tenfold.report.terminal import bars, scaling_chart
 
 PLANS_SHOWN = 6
@@ -23,9 +24,7 @@ def show_misfit(answer: Misfit, as_json: bool) -> None:
         print_json({"plans": [], "why": answer.reasons})
         return
     for reason in answer.reasons:
-        show(
-            Text.assemble(("no plan: ", "bold red"), reason.sentence, (f" [{reason.code}]", "dim"))
-        )
+        show(Text.assemble(("no plan: ", "bold red"), render(reason), (f" [{reason.code}]", "dim")))
 
 
 def assumed(planned: TrainPlanned) -> list[tuple[str, str]]:
@@ -75,7 +74,7 @@ def show_train(planned: TrainPlanned) -> None:
         "",
     )
     for reason in answer.why:
-        show(Text.assemble("- ", reason.sentence, (f" [{reason.code}]", "dim")))
+        show(Text.assemble("- ", render(reason), (f" [{reason.code}]", "dim")))
     for note in planned.notes:
         show(Text(f"note: {note}", style="dim"))
     show(Text(f"{answer.searched:,} layouts searched", style="dim"))
@@ -159,7 +158,7 @@ def show_serve(asked: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] =
     ]
     show(table("", columns, rows), "")
     for reason in answer.why:
-        show(Text.assemble("- ", reason.sentence, (f" [{reason.code}]", "dim")))
+        show(Text.assemble("- ", render(reason), (f" [{reason.code}]", "dim")))
     for note in notes:
         show(Text(f"note: {note}", style="dim"))
     show(Text(f"{answer.searched:,} candidates searched", style="dim"))

@@ -16,6 +16,7 @@ from tenfold.model.actions import Action
 from tenfold.model.ids import JobId
 from tenfold.model.units import DAY, SECOND
 from tenfold.report.figures import count, share
+from tenfold.report.reasons.render import render
 from tenfold.study.replay_diff import Figures, JobDiff, ReplayDiff, Shift
 
 DATES_MS = 30 * 365 * DAY
@@ -152,7 +153,7 @@ def show_story(story: Story) -> None:
         [
             hours((stage.at_ms - job.submitted_ms) / SECOND),
             stage.code,
-            stage.sentence,
+            render(stage.why),
         ]
         for stage in story.stages
     ]
@@ -162,7 +163,7 @@ def show_story(story: Story) -> None:
         table("", [">after", "what", "why"], rows),
     )
     if story.obstacle is not None:
-        show("", f"where the record ends: {story.obstacle.reason.sentence}")
+        show("", f"where the record ends: {render(story.obstacle.reason)}")
 
 
 def shadow_json(shadow: Shadowed) -> dict[str, object]:

@@ -13,6 +13,7 @@ from tenfold.cli.up_home import check_nodes, first_job, held, keep_nodes, known_
 from tenfold.cli.up_teams import TOGETHER_OR_APART, Teams
 from tenfold.client.place import HOME, home_folder
 from tenfold.model.errors import InputError
+from tenfold.report.reasons.render import render
 
 if TYPE_CHECKING:
     from tenfold.cli.demo import Player
@@ -181,7 +182,7 @@ def _demo_lines(home: Path, found: "Ground") -> list[str]:
 
 def _greet(it: "Started", says: str, home: Path, more: Sequence[str]) -> None:
     if it.trouble is not None:
-        sys.stderr.write(f"warning: no work is taken yet: {it.trouble.sentence}\n")
+        sys.stderr.write(f"warning: no work is taken yet: {render(it.trouble)}\n")
         sys.stderr.write(f"hint: {it.url}/readyz tells when it is; questions are answered\n")
         sys.stderr.flush()
     _say(f"tenfold runs at {it.url}")

@@ -20,9 +20,10 @@ from tenfold.live.executor import Executor
 from tenfold.live.inbox import Inbox
 from tenfold.live.world import Clock, LiveWorld
 from tenfold.model.decision import Decision
+from tenfold.model.errors import TenfoldError
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Reason, Text, Value
 from tenfold.model.submission import SubmitKey
 from tenfold.model.units import SECOND, Millis
 
@@ -125,7 +126,7 @@ class ControlPlane:
             try:
                 self.run_once()
             except Exception as trouble:
-                self.trouble = Reason("loop-failed", f"{type(trouble).__name__}: {trouble}")
+                self.trouble = Reason("loop-failed", _failure(trouble))
                 pause(AGAIN_MS)
 
     def run_once(self) -> None:
@@ -160,6 +161,15 @@ class ControlPlane:
                         witnesses=[recorded, *parts.witnesses(store)],
                     )
                 except BaseException as trouble:
-                    said = f"the journal did not answer: {trouble}"
-                    world.failed(Reason("not-known", said))
+                    world.failed(Reason("not-known", _failure(trouble)))
                     raise
+
+
+def _failure(error: BaseException) -> dict[str, Value]:
+    """Return what failed: its kind for everybody, its message for those who may know paths."""
+    fields: dict[str, Value] = {"error": type(error).__name__}
+    if isinstance(error, OSError) and error.strerror:
+        fields["detail"] = error.strerror
+    elif isinstance(error, TenfoldError):
+        fields["detail"] = error.code
+    return {**fields, "said": Text(str(error))}

@@ -229,8 +229,8 @@ def _job(
 
 
 def _unfit(one: LocalWork, model: str) -> Reason:
-    sentence = f"{model} does not fit the {one.accelerator} of `{one.site}` at this batch"
-    return Reason("does-not-fit", sentence)
+    fields = {"model": model, "accelerator": one.accelerator, "site": one.site}
+    return Reason("does-not-fit", fields)
 
 
 def _assumptions(

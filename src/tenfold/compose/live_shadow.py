@@ -29,6 +29,7 @@ from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.ids import JobId
 from tenfold.model.policy import Policy
 from tenfold.model.units import Millis
+from tenfold.report.reasons.render import render
 
 BEHIND_MOST = 50_000
 """Events that a shadow may be behind; beyond that it passes over them and goes on from now."""
@@ -221,8 +222,8 @@ class LiveShadow:
                 job = self._fleet.pending.get(name)
                 if job is not None:
                     decider = shadow_decider(policy, 0)
-                    why = obstacle_of(self._fleet, job, now_ms, decider).reason.sentence
-                    said.append(f"`{name}` waits under `{policy.name}`: {why}")
+                    why = obstacle_of(self._fleet, job, now_ms, decider).reason
+                    said.append(f"`{name}` waits under `{policy.name}`: {render(why)}")
         except Exception as error:
             # A reason that cannot be found is no reason to end.
             said.append(f"why one of them waits could not be told: {type(error).__name__}")

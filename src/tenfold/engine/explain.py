@@ -15,6 +15,7 @@ from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import Obstacle, obstacle_of
 from tenfold.engine.recording import Line
 from tenfold.fleet.fleet import NEVER_RAN, Fleet, more_than
+from tenfold.fleet.view import job_ref
 from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -33,9 +34,10 @@ from tenfold.model.events import (
     NodeReturned,
     job_of,
 )
-from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot
-from tenfold.model.units import SECOND, Millis
+from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job import WHOLE, Job, Slot
+from tenfold.model.reason import Causes, NodeRef, Reason, TeamRef, Text, UserRef, Value, joined
+from tenfold.model.units import Millis
 
 State = Literal["pending", "starting", "running", "ended", "refused", "cancelled"]
 Code = Literal[
@@ -62,7 +64,7 @@ class Stage(Struct, frozen=True, kw_only=True):
 
     at_ms: Millis
     code: Code
-    sentence: str
+    why: Reason
     nodes: tuple[NodeId, ...] = ()
 
 
@@ -119,11 +121,11 @@ class _Teller:
         self._ran_ms = 0
         self._waits = False
         """Whether a wait began whose reason is not told yet."""
-        self._freed: dict[NodeId, str] = {}
+        self._freed: dict[NodeId, Reason] = {}
         """What gave room at this moment, by node."""
         self._lost: dict[NodeId, str] = {}
         """Nodes lost at this moment, with the cause."""
-        self._why_resized = ""
+        self._why_resized: Reason | None = None
         """The reason of a resize that was ordered."""
         self._begin(fleet)
 
@@ -137,7 +139,8 @@ class _Teller:
         self._submitted_ms, self._waits = self.job.submitted_ms, held is None
         if held is not None:
             self._state = "running" if name in fleet.running else "starting"
-        self._add(self._submitted_ms, "submitted", f"{_asked(self.job)}, before the record begins")
+        asked = {**_asked(self.job), "earlier": "yes"}
+        self._add(self._submitted_ms, "submitted", Reason("submitted", asked))
 
     def tell(self, event: Event) -> None:
         """Apply a fact, and note it if it is about the job."""
@@ -152,7 +155,7 @@ class _Teller:
         self._lost.clear()
         if self._waits and self.job is not None and self._job_id in self._fleet.pending:
             self._waits = False
-            self._add(at_ms, "waited", self._obstacle(at_ms).reason.sentence)
+            self._add(at_ms, "waited", self._obstacle(at_ms).reason)
 
     def story(self, at_ms: Millis) -> Story:
         """Return everything noted."""
@@ -174,23 +177,23 @@ class _Teller:
         decider = None if self._decider_of is None else self._decider_of()
         return obstacle_of(self._fleet, self.job, at_ms, decider)
 
-    def _add(self, at_ms: Millis, code: Code, sentence: str, slots: tuple[Slot, ...] = ()) -> None:
+    def _add(self, at_ms: Millis, code: Code, why: Reason, slots: tuple[Slot, ...] = ()) -> None:
         nodes = tuple(slot.node for slot in slots)
-        self._stages.append(Stage(at_ms=at_ms, code=code, sentence=sentence, nodes=nodes))
+        self._stages.append(Stage(at_ms=at_ms, code=code, why=why, nodes=nodes))
 
     def _notice_room(self, event: Event) -> None:
         """Remember what an event frees; it may be why the job starts at this moment."""
         if isinstance(event, JobEnded | JobStopped):
             run = self._fleet.running.get(event.job_id)
-            verb = "ended" if isinstance(event, JobEnded) else "gave way"
+            how = "ended" if isinstance(event, JobEnded) else "stopped"
             for slot in run.slots if run else ():
-                self._freed[slot.node] = f"`{event.job_id}` {verb}"
+                self._freed[slot.node] = self._room_after(event.job_id, how)
         elif isinstance(event, JobResized):
             run = self._fleet.running[event.job_id]
             for slot in more_than(run.slots, run.becoming or ()):
-                self._freed[slot.node] = f"`{event.job_id}` shrank"
+                self._freed[slot.node] = self._room_after(event.job_id, "shrank")
         elif isinstance(event, NodeReturned):
-            self._freed[event.node_id] = f"node `{event.node_id}` returned"
+            self._freed[event.node_id] = Reason("start-ordered", {"node": NodeRef(event.node_id)})
         elif isinstance(event, NodeLost):
             self._lost[event.node_id] = event.cause
 
@@ -199,7 +202,7 @@ class _Teller:
         match event:
             case JobSubmitted():
                 self.job, self._submitted_ms, self._waits = event.job, at_ms, True
-                self._add(at_ms, "submitted", _asked(event.job))
+                self._add(at_ms, "submitted", Reason("submitted", _asked(event.job)))
             case ActionOrdered() | ActionRefused():
                 self._note_order(event)
             case JobStarted():
@@ -211,10 +214,11 @@ class _Teller:
             case JobResized() | JobIdled() | JobBusy():
                 self._note_change(event)
             case JobRefused():
-                why = "; ".join(reason.sentence for reason in event.reasons)
-                self._finish(at_ms, "refused", why or "the fleet can never hold it")
+                why = joined(event.reasons) if event.reasons else Reason("refused")
+                self._finish(at_ms, "refused", why)
             case JobCancelled():
-                self._finish(at_ms, "cancelled", "its submitter took it back")
+                by = {} if event.by is UNSET else {"by": UserRef(event.by, self._team)}
+                self._finish(at_ms, "cancelled", Reason("cancelled", by))
             case _:
                 pass
 
@@ -224,47 +228,50 @@ class _Teller:
             # A refused start leaves the job where it was: waiting.
             self._waits = isinstance(action, StartJob)
             self._state = "pending" if self._waits else self._state
-            self._add(at_ms, "order-refused", event.reason.sentence)
+            self._add(at_ms, "order-refused", event.reason)
         elif isinstance(action, StartJob):
             self._waits, self._state = False, "starting"
             self._add(at_ms, "start-ordered", self._why_now(action.slots), action.slots)
         elif isinstance(action, StopJob):
-            self._add(at_ms, "stop-ordered", action.reason.sentence)
+            self._add(at_ms, "stop-ordered", action.reason)
         elif isinstance(action, ResizeJob):
-            self._why_resized = action.reason.sentence
+            self._why_resized = action.reason
         elif isinstance(action, PromiseStart):
-            within = f"it is to start within {_span(action.start_ms - at_ms)}"
-            self._add(at_ms, "promised", f"{within} on {_on(action.slots)}", action.slots)
+            fields = {"in_ms": action.start_ms - at_ms, "on": _on(action.slots)}
+            self._add(at_ms, "promised", Reason("promised", fields), action.slots)
 
     def _note_change(self, event: JobResized | JobIdled | JobBusy) -> None:
         run, at_ms = self._fleet.running[self._job_id], event.at_ms
         if isinstance(event, JobResized):
             slots = run.becoming or run.slots
-            sizes = f"from {_gpus(run.slots)} to {_gpus(slots)} GPUs on {_on(slots)}"
-            why = f": {self._why_resized}" if self._why_resized else ""
-            self._add(at_ms, "resized", sizes + why, slots)
+            fields: dict[str, Value] = {"before": _gpus(run.slots), "gpus": _gpus(slots)}
+            fields["on"] = _on(slots)
+            if self._why_resized is not None:
+                fields["cause"] = Causes((self._why_resized,))
+            self._add(at_ms, "resized", Reason("resized", fields), slots)
         elif isinstance(event, JobIdled):
-            held = f"{_gpus(run.slots)} GPUs" if _gpus(run.slots) != 1 else "1 GPU"
-            self._add(at_ms, "idled", f"it holds {held} and does nothing with them")
+            self._add(at_ms, "idled", Reason("idled", {"gpus": _gpus(run.slots)}))
         elif event.cause is not UNSET:
-            self._add(at_ms, "busy", event.cause.sentence)
+            self._add(at_ms, "busy", event.cause)
 
     def _note_end(self, event: JobEnded) -> None:
         run, at_ms = self._fleet.running[self._job_id], event.at_ms
         self._ran_ms += at_ms - run.started_ms
         since_ms = self._fleet.idle.get(self._job_id)
         if run.stopping and since_ms is not None and event.status == "cancelled":
-            idle = f"it had idled for {_span(at_ms - since_ms)}, and gave back its GPUs"
+            idle = Reason("idle-reclaimed", {"idle_ms": at_ms - since_ms})
             self._add(at_ms, "idle-reclaimed", idle, run.slots)
-        self._finish(at_ms, "ended", f"{event.status} after {_span(self._ran_ms)} of run")
+        fields = {"status": event.status, "ran_ms": self._ran_ms}
+        self._finish(at_ms, "ended", Reason("ended", fields))
 
     def _note_start(self, at_ms: Millis) -> None:
         order = self._fleet.orders[self._job_id]
         self._state = "running"
         since = self._fleet.past.get(self._job_id, NEVER_RAN)
-        again = f", run {since.runs + 1}" if since.runs else ""
-        saved = f" from {_span(since.progress_ms)} of saved work" if since.progress_ms else ""
-        self._add(at_ms, "started", f"on {_on(order.slots)}{again}{saved}", order.slots)
+        fields: dict[str, Value] = {"on": _on(order.slots), "saved_ms": since.progress_ms}
+        if since.runs:
+            fields["run"] = since.runs + 1
+        self._add(at_ms, "started", Reason("started", fields), order.slots)
 
     def _note_stop(self, event: JobStopped) -> None:
         run = self._fleet.running.get(self._job_id)
@@ -272,44 +279,39 @@ class _Teller:
         self._ran_ms += event.at_ms - run.started_ms if run else 0
         self._state, self._waits = "pending", True
         lost = [slot.node for slot in held.slots if slot.node in self._lost]
-        why = event.cause
+        fields: dict[str, Value] = {"cause": event.cause, "saved_ms": event.progress_ms}
         if event.cause == "node-lost" and lost:
-            cause = self._lost[lost[0]]
-            why = f"node `{lost[0]}` was lost" + (f" ({cause})" if cause else "")
-        saved = f"{why}; {_span(event.progress_ms)} of its work is saved"
-        self._add(event.at_ms, "stopped", saved, held.slots)
+            fields["node"], fields["note"] = NodeRef(lost[0]), Text(self._lost[lost[0]])
+        self._add(event.at_ms, "stopped", Reason("stopped", fields), held.slots)
 
-    def _why_now(self, slots: tuple[Slot, ...]) -> str:
-        for slot in slots:
-            if slot.node in self._freed:
-                return f"there was room once {self._freed[slot.node]}"
-        return "there was room"
+    @property
+    def _team(self) -> TeamId | None:
+        return None if self.job is None else self.job.team
+
+    def _room_after(self, job_id: JobId, how: str) -> Reason:
+        return Reason("start-ordered", {"job": job_ref(self._fleet, job_id), "how": how})
+
+    def _why_now(self, slots: tuple[Slot, ...]) -> Reason:
+        freed = (self._freed.get(slot.node) for slot in slots)
+        return next((why for why in freed if why is not None), Reason("start-ordered"))
 
     def _finish(
-        self, at_ms: Millis, state: Literal["ended", "refused", "cancelled"], sentence: str
+        self, at_ms: Millis, state: Literal["ended", "refused", "cancelled"], why: Reason
     ) -> None:
         self._state, self._over_ms, self._waits = state, at_ms, False
-        self._add(at_ms, state, sentence)
+        self._add(at_ms, state, why)
 
 
-def _on(slots: tuple[Slot, ...]) -> str:
-    names = ", ".join(f"`{slot.node}`" for slot in slots)
-    return f"nodes {names}" if len(slots) > 1 else f"node {names}"
+def _on(slots: tuple[Slot, ...]) -> tuple[NodeRef, ...]:
+    return tuple(NodeRef(slot.node) for slot in slots)
 
 
 def _gpus(slots: tuple[Slot, ...]) -> float:
-    return sum(slot.gpus or slot.milli / 1_000 for slot in slots)
+    return sum(slot.gpus or slot.milli / WHOLE for slot in slots)
 
 
-def _asked(job: Job) -> str:
-    by = f" by team `{job.team}`" if job.team else ""
-    gpus = job.shape.milli / 1_000 or job.shape.gpus
-    noun = "GPU" if gpus == 1 else "GPUs"
-    return f"asks for {gpus:g} {noun}{by}" if gpus else f"asks for CPUs{by}"
-
-
-def _span(ms: float) -> str:
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if ms >= 2 * size * SECOND:
-            return f"{ms / SECOND / size:,.1f} {unit}"
-    return f"{ms / SECOND:,.1f} s"
+def _asked(job: Job) -> dict[str, Value]:
+    fields: dict[str, Value] = {"gpus": job.shape.milli / WHOLE or job.shape.gpus}
+    if job.team:
+        fields["team"] = TeamRef(job.team)
+    return fields

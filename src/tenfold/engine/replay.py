@@ -236,11 +236,11 @@ def say(action: Action) -> str:
     if isinstance(action, RefuseJob):
         return f"refuse `{action.job_id}`"
     if isinstance(action, ResizeJob):
-        return f"resize `{action.job_id}` to {_nodes(action.slots)} ({action.reason.sentence})"
+        return f"resize `{action.job_id}` to {_nodes(action.slots)} ({action.reason.code})"
     if isinstance(action, PromiseStart):
         when = f"{_when(action.start_ms)} on {_nodes(action.slots)}"
         return f"promise `{action.job_id}` a start {when}"
-    return f"stop `{action.job_id}` ({action.reason.sentence})"
+    return f"stop `{action.job_id}` ({action.reason.code})"
 
 
 def _nodes(slots: Sequence[Slot]) -> str:

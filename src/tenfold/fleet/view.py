@@ -7,7 +7,15 @@ from tenfold.fleet.trouble import Trouble
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Ended, Job, JobStatus, Order, Past, Promise, Run
 from tenfold.model.node import Node, NodeState
+from tenfold.model.reason import JobRef
 from tenfold.model.units import Millis
+
+
+def job_ref(view: "FleetView", job_id: JobId) -> JobRef:
+    """Return a job as a reason names it; whose a job is that is over, the fleet has forgotten."""
+    held = view.running.get(job_id) or view.orders.get(job_id)
+    job = view.pending.get(job_id) if held is None else held.job
+    return JobRef(job_id, None if job is None else job.team)
 
 
 class FleetView(Protocol):

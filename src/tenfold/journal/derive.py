@@ -5,7 +5,7 @@ facts changes the rows, and what changed is written back. It knows no database. 
 job or node that has no row changes nothing: that job was over before the events begin.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -32,10 +32,13 @@ from tenfold.model.events import (
     NodeReturned,
     NodeTested,
 )
-from tenfold.model.ids import JobId, NodeId
+from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job import WHOLE, JobState, Slot
 from tenfold.model.node import NodeState
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Causes, Reason, UserRef, Value
+
+Fields = Mapping[str, Value]
+NO_REASON = Reason("")
 
 
 class Draft:
@@ -120,8 +123,7 @@ class Draft:
                     )
                 )
         elif isinstance(action, StopJob):
-            why = action.reason
-            self._stands(action.job_id, event.at_ms, "stopping", why.code, why.sentence)
+            self._stands(action.job_id, event.at_ms, "stopping", action.reason)
         elif isinstance(action, ResizeJob):
             self._counted(action.job_id)
             self._changes(action.job_id, nodes_next=_nodes(action.slots))
@@ -132,7 +134,7 @@ class Draft:
         state = row.state if row is not None else ""
         # A refusal that comes when the order is past already changes nothing.
         if isinstance(action, StartJob) and state == "starting":
-            self._stands(action.job_id, event.at_ms, "pending", why.code, why.sentence)
+            self._stands(action.job_id, event.at_ms, "pending", why)
             self._changes(action.job_id, ended_ms=event.at_ms, reason=why.code)
         elif isinstance(action, StopJob) and state == "stopping":
             self._stands(action.job_id, event.at_ms, "running")
@@ -159,27 +161,31 @@ class Draft:
         )
 
     def _job_stopped(self, event: JobStopped) -> None:
-        self._stands(event.job_id, event.at_ms, "pending", event.cause)
+        self._stands(event.job_id, event.at_ms, "pending", Reason(event.cause))
         self._ends(event.job_id, _over_at(event), event.cause, event.exit_code)
 
     def _job_ended(self, event: JobEnded) -> None:
-        said = "" if event.mishap is UNSET else event.mishap.said or ""
-        said = said or _taken_back(event.by)
-        reason, row = str(event.status), self.jobs.get(event.job_id)
-        if reason == "cancelled" and event.by is UNSET and row is not None and _is_reclaimed(row):
-            reason, said = row.reason, row.sentence
-        self._stands(event.job_id, event.at_ms, STATE_OF[event.status], reason, said)
-        self._ends(event.job_id, _over_at(event), reason, event.exit_code)
+        row = self.jobs.get(event.job_id)
+        if (
+            event.status == "cancelled"
+            and event.by is UNSET
+            and row is not None
+            and _is_reclaimed(row)
+        ):
+            why = Reason(row.reason, row.fields, row.sentence)
+        else:
+            why = Reason(event.status, *_ending(event, row))
+        self._stands(event.job_id, event.at_ms, STATE_OF[event.status], why)
+        self._ends(event.job_id, _over_at(event), why.code, event.exit_code)
 
     def _job_refused(self, event: JobRefused) -> None:
-        code, sentence = "refused", ""
-        if event.reasons:
-            code, sentence = event.reasons[0].code, event.reasons[0].sentence
-        self._stands(event.job_id, event.at_ms, "failed", code, sentence)
+        why = event.reasons[0] if event.reasons else Reason("refused")
+        self._stands(event.job_id, event.at_ms, "failed", why)
 
     def _job_cancelled(self, event: JobCancelled) -> None:
-        said = _taken_back(event.by)
-        self._stands(event.job_id, event.at_ms, "cancelled", "cancelled", said)
+        row = self.jobs.get(event.job_id)
+        why = Reason("cancelled", _cancelled(event.by, row))
+        self._stands(event.job_id, event.at_ms, "cancelled", why)
 
     def _node_joined(self, event: NodeJoined) -> None:
         node = event.node
@@ -196,14 +202,14 @@ class Draft:
         self.changed_nodes[node.id] = None
 
     def _node_lost(self, event: NodeLost) -> None:
-        self._node(event.node_id, event.at_ms, "down", event.cause)
+        self._node(event.node_id, event.at_ms, "down", Reason(event.cause))
 
     def _node_returned(self, event: NodeReturned) -> None:
         self._node(event.node_id, event.at_ms, "up")
 
     def _node_cordoned(self, event: NodeCordoned) -> None:
-        why = Reason("", "") if event.cause is UNSET else event.cause
-        self._node(event.node_id, event.at_ms, "cordoned", why.code, why.sentence)
+        cause = NO_REASON if event.cause is UNSET else event.cause
+        self._node(event.node_id, event.at_ms, "cordoned", cause)
 
     def _node_tested(self, event: NodeTested) -> None:
         row = self.nodes.get(event.node_id)
@@ -220,15 +226,16 @@ class Draft:
             self.changed_nodes[row.id] = None
 
     def _stands(
-        self, job_id: JobId, at_ms: int, state: JobState, reason: str = "", sentence: str = ""
+        self, job_id: JobId, at_ms: int, state: JobState, why: Reason = NO_REASON
     ) -> JobRow | None:
         row = self.jobs.get(job_id)
         if row is not None:
             row = self.jobs[job_id] = replace(
                 row,
                 state=state,
-                reason=reason,
-                sentence=sentence,
+                reason=why.code,
+                fields=why.fields,
+                sentence=why.sentence,
                 changed_ms=at_ms,
                 changed_seq=self._seq,
             )
@@ -257,12 +264,17 @@ class Draft:
         self.changed_attempts[attempt.job_id, attempt.number] = attempt
 
     def _node(
-        self, node_id: NodeId, at_ms: int, state: NodeState, cause: str = "", sentence: str = ""
+        self, node_id: NodeId, at_ms: int, state: NodeState, cause: Reason = NO_REASON
     ) -> None:
         row = self.nodes.get(node_id)
         if row is not None:
             self.nodes[node_id] = replace(
-                row, state=state, cause=cause, sentence=sentence, changed_ms=at_ms
+                row,
+                state=state,
+                cause=cause.code,
+                fields=cause.fields,
+                sentence=cause.sentence,
+                changed_ms=at_ms,
             )
             self.changed_nodes[node_id] = None
 
@@ -272,8 +284,21 @@ def _is_reclaimed(row: JobRow) -> bool:
     return row.state == "stopping" and row.reason == "idle"
 
 
-def _taken_back(by: str | UnsetType) -> str:
-    return "" if by is UNSET else f"{by} took it back"
+def _ending(event: JobEnded, row: JobRow | None) -> tuple[Fields, str]:
+    """Return what is known of an end; events from before reasons had fields say it in prose."""
+    if event.mishap is not UNSET:
+        if event.mishap.why is not UNSET:
+            return {"cause": Causes((event.mishap.why,))}, ""
+        if event.mishap.said:
+            return {}, event.mishap.said
+    if event.exit_code is not UNSET and event.status == "failed":
+        return {"exit_code": event.exit_code}, ""
+    return _cancelled(event.by, row), ""
+
+
+def _cancelled(by: str | UnsetType, row: JobRow | None) -> Fields:
+    """Return who cancelled a job: its team may know, whoever it was."""
+    return {} if by is UNSET or row is None else {"by": UserRef(by, TeamId(row.team))}
 
 
 def _over_at(event: JobStopped | JobEnded) -> int:

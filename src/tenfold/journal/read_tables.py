@@ -1,6 +1,6 @@
 """Keep the read tables in step with the events: load the rows they are about, change, save."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from tenfold.journal.rows import AttemptRow, JobRow, KeyRow, NodeRow
 from tenfold.journal.tables import ATTEMPTS, JOBS, NODES, SUBMIT_KEYS
 from tenfold.model.acceptance import Acceptance
 from tenfold.model.events import Event, job_of, node_of
+from tenfold.model.reason import Value
 from tenfold.model.units import HOUR
 
 AT_ONCE = 500
@@ -34,6 +35,7 @@ KEY_KEPT_MS = 25 * HOUR
 """Keys of requests are kept for a day, and an hour for clocks that differ."""
 
 NAMES = "names"
+_FIELDS = msgspec.json.Decoder(dict[str, Value])
 
 Numbered = tuple[int, Event]
 """An event with its `seq`."""
@@ -67,7 +69,7 @@ def load_draft(connection: Connection, events: Iterable[Event]) -> Draft:
 
 def save_draft(connection: Connection, draft: Draft) -> None:
     """Write the rows that changed."""
-    jobs = [asdict(draft.jobs[job_id]) for job_id in draft.changed_jobs]
+    jobs = [_job_values(draft.jobs[job_id]) for job_id in draft.changed_jobs]
     attempts = [_attempt_values(row) for row in draft.changed_attempts.values()]
     nodes = [_node_values(draft.nodes[node_id]) for node_id in draft.changed_nodes]
     for table, rows in ((JOBS, jobs), (ATTEMPTS, attempts), (NODES, nodes)):
@@ -86,7 +88,9 @@ def keep_keys(connection: Connection, rows: Sequence[KeyRow]) -> None:
 
 def job_row(row: RowMapping) -> JobRow:
     """Return a job as it stands in its table."""
-    return JobRow(**row)
+    values: dict[str, Any] = dict(row)
+    values["fields"] = _fields(row["fields"])
+    return JobRow(**values)
 
 
 def attempt_row(row: RowMapping) -> AttemptRow:
@@ -103,13 +107,29 @@ def node_row(row: RowMapping) -> NodeRow:
     values: dict[str, Any] = dict(row)
     if row["acceptance"] is not None:
         values["acceptance"] = msgspec.json.decode(row["acceptance"], type=Acceptance)
+    values["fields"] = _fields(row["fields"])
     return NodeRow(**values)
+
+
+def _fields(text: str | None) -> dict[str, Value]:
+    return {} if text is None else _FIELDS.decode(text)
+
+
+def _fields_text(fields: Mapping[str, Value]) -> str | None:
+    return msgspec.json.encode(fields).decode() if fields else None
+
+
+def _job_values(row: JobRow) -> dict[str, Any]:
+    values = asdict(row)
+    values["fields"] = _fields_text(row.fields)
+    return values
 
 
 def _node_values(row: NodeRow) -> dict[str, Any]:
     values = asdict(row)
     if row.acceptance is not None:
         values["acceptance"] = msgspec.json.encode(row.acceptance).decode()
+    values["fields"] = _fields_text(row.fields)
     return values
 
 

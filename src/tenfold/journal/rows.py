@@ -1,11 +1,14 @@
 """What read tables tell: jobs, their attempts and nodes, as they stand."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from tenfold.model.acceptance import Acceptance
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import JobState, JobStatus
 from tenfold.model.node import NodeState
+from tenfold.model.reason import Value
 
 _FOREMOST: tuple[JobState, ...] = (
     *("running", "starting", "stopping", "pending"),
@@ -35,7 +38,10 @@ class JobRow(Struct, frozen=True, kw_only=True):
     state: JobState
     reason: str = ""
     """Why it stands where it stands, as a code; empty where there is nothing to say."""
+    fields: Mapping[str, Value] = {}
+    """What the reason is about."""
     sentence: str = ""
+    """The reason as prose, where it was written before reasons had fields."""
     gpus_milli: int
     submitted_ms: int
     changed_ms: int
@@ -75,8 +81,10 @@ class NodeRow(Struct, frozen=True, kw_only=True):
     cause: str = ""
     """Why it was lost or takes no work, where that was said; a code where there is one."""
     changed_ms: int
+    fields: Mapping[str, Value] = {}
+    """What the cause is about, where it is a code."""
     sentence: str = ""
-    """The cause in words, where it is a code."""
+    """The cause as prose, where it was written before reasons had fields."""
     acceptance: Acceptance | None = None
     """How it did in its acceptance test; None where it had none."""
 

@@ -95,6 +95,7 @@ JOBS = Table(
     Column("state", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("sentence", Text, nullable=False),
+    Column("fields", Text),
     Column("gpus_milli", LONG, nullable=False),
     Column("submitted_ms", LONG, nullable=False),
     Column("changed_ms", LONG, nullable=False),
@@ -136,6 +137,7 @@ NODES = Table(
     Column("changed_ms", LONG, nullable=False),
     Column("sentence", Text, nullable=False, server_default=""),
     Column("acceptance", Text),
+    Column("fields", Text),
 )
 """Read table: every node that ever joined, as it stands."""
 

@@ -194,7 +194,7 @@ def _compare(
 
 def _without_words(row: Struct | None) -> Struct | None:
     """Leave out what an older version may have said in other words; the code beside it counts."""
-    return replace(row, sentence="") if isinstance(row, JobRow | NodeRow) else row
+    return replace(row, fields={}, sentence="") if isinstance(row, JobRow | NodeRow) else row
 
 
 def _bundle_holds(export: tuple[int, int, str, str], findings: list[Finding]) -> bool:

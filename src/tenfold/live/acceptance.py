@@ -42,14 +42,14 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.node import Node
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Causes, NodeRef, Reason, Value
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
 
 PREFIX = "acceptance/"
 """How the attempts of tests are named. No job can be called so: names of jobs have no slash."""
-_FIRST = Reason(UNDER_TEST, "it is being measured before it takes work")
-_AGAIN = Reason(UNDER_TEST, "it is being measured again, and takes no work meanwhile")
+_FIRST = Reason(UNDER_TEST)
+_AGAIN = Reason(UNDER_TEST, {"again": "yes"})
 ANSWER_BYTES_MOST = 16 * 1024
 TRIES_MOST = 3
 """Tests before a node is refused: whatever else runs there can only make it seem slower."""
@@ -128,11 +128,11 @@ class Trials:
     def hindrance(self, node: NodeId) -> Reason | None:
         """Return why a node cannot simply be taken back into use."""
         if self._is_wanted(node):
-            return Reason("node-under-test", f"node `{node}` is being tested")
+            return Reason("node-under-test", {"node": NodeRef(node)})
         reason = self.refusal(node)
         if reason is None:
             return None
-        return Reason("node-refused", f"node `{node}` did not pass its test: {reason.sentence}")
+        return Reason("node-refused", {"node": NodeRef(node), "cause": Causes((reason,))})
 
     def join(self, node: Node, now_ms: Millis, *, is_tested: bool) -> list[Event]:
         """Return the facts of a new node; one that is to be tested takes no work before.
@@ -174,11 +174,11 @@ class Trials:
         """Return why there is nothing to be taken in spite of a test."""
         known = self._known.get(node)
         if node not in self._view.nodes:
-            return Reason("no-such-node", f"there is no node `{node}`")
+            return Reason("no-such-node", {"nodes": (NodeRef(node),)})
         if known is None or not known.is_refused:
-            return Reason("node-not-refused", f"no test has refused node `{node}`")
+            return Reason("node-not-refused", {"node": NodeRef(node)})
         if self._is_wanted(node):
-            return Reason("node-under-test", f"node `{node}` is being tested")
+            return Reason("node-under-test", {"node": NodeRef(node)})
         return None
 
     def back(self, node: NodeId, now_ms: Millis) -> list[Event]:
@@ -244,11 +244,14 @@ class Trials:
             try:
                 return msgspec.json.decode(said.strip().splitlines()[-1], type=NodeTest)
             except (IndexError, msgspec.DecodeError):
-                return _without("its answer cannot be read")
+                return _without({"garbled": "yes"})
         if isinstance(seen, AttemptEnded):
-            code = f"signal {seen.signal}" if seen.exit_code is None else f"exit {seen.exit_code}"
-            return _without(seen.reason.sentence if seen.reason is not None else code)
-        return _without(seen.reason.sentence)
+            if seen.reason is not None:
+                return _without({"cause": Causes((seen.reason,))})
+            if seen.exit_code is None:
+                return _without({"signal": seen.signal or 0})
+            return _without({"exit_code": seen.exit_code})
+        return _without({"cause": Causes((seen.reason,))})
 
     def _peers(self, node: Node) -> list[Peer]:
         """Return the figures to be met: of others of its pool, or, alone there, its own."""
@@ -265,18 +268,17 @@ class Trials:
     def untestable(self, node: NodeId) -> Reason | None:
         """Return why a node cannot be tested again now."""
         if node not in self._view.nodes:
-            return Reason("no-such-node", f"there is no node `{node}`")
+            return Reason("no-such-node", {"nodes": (NodeRef(node),)})
         if self._judge is None:
-            return Reason("no-acceptance-test", "this control plane tests no nodes")
+            return Reason("no-acceptance-test")
         if self._view.states[node] == "down":
-            return Reason("node-lost", f"node `{node}` is lost; nothing can be run there")
+            return Reason("node-lost", {"node": NodeRef(node)})
         if self._is_wanted(node):
-            return Reason("node-under-test", f"node `{node}` is being tested already")
+            return Reason("node-under-test", {"node": NodeRef(node)})
         held = [run.slots for run in self._view.running.values()]
         held += [order.slots for order in self._view.orders.values()]
         if any(slot.node == node for slots in held for slot in slots):
-            said = f"jobs run on node `{node}`, and would be measured with it"
-            return Reason("node-busy", said)
+            return Reason("node-busy", {"node": NodeRef(node)})
         return None
 
     def _is_wanted(self, node: NodeId) -> bool:
@@ -295,5 +297,5 @@ def trial_of(sighting: Sighting) -> JobId | None:
     return job_id if job_id is not None and is_trial(job_id) else None
 
 
-def _without(why: str) -> NodeTest:
+def _without(why: Mapping[str, Value]) -> NodeTest:
     return NodeTest(unmeasured=(Reason("not-measured", why),))

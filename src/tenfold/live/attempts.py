@@ -38,7 +38,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, JobStatus, Slot, StopCause, per_member
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Reason, UserRef
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
 
@@ -131,7 +131,7 @@ class Attempts:
 
     def withdraw(self, live: Live, by: str, now_ms: Millis) -> list[Event]:
         """Take back an order that was put off, and its job with it."""
-        reason = Reason("cancelled", f"job `{live.job.id}` was cancelled before it started")
+        reason = Reason("cancelled", {"by": UserRef(by, live.job.team)} if by else {})
         self._let_go(live)
         self._book.close(live.job.id)
         return [
@@ -233,7 +233,7 @@ class Attempts:
             if live.started_ms is None:
                 self.launch(live)
                 return []
-            reason = Reason("attempt-unknown", "its executor knows nothing of it any more")
+            reason = Reason("attempt-unknown")
             return self.lost(AttemptLost(now_ms, job_id, live.attempt, reason), now_ms)
         if isinstance(state.end, AttemptEnded):
             return self.ended(state.end, now_ms)

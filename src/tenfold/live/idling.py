@@ -14,9 +14,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
-NOT_MEASURED = Reason(
-    "not-measured", "nobody measured it while the control plane was away, so it is watched anew"
-)
+NOT_MEASURED = Reason("not-measured")
 
 
 def turns(

@@ -127,10 +127,9 @@ class Inbox:
         refused = None
         with self._lock:
             if self.is_closed:
-                refused = Reason("shutting-down", "the control plane is shutting down")
+                refused = Reason("shutting-down")
             elif len(self._waiting) >= self._most:
-                said = f"{self._most:,} requests wait already"
-                refused = Reason("too-many-requests", said)
+                refused = Reason("too-many-requests", {"most": self._most})
             else:
                 self._waiting.append(Ticket(request, tell))
         if refused is not None:
@@ -156,7 +155,5 @@ class Inbox:
         with self._lock:
             self.is_closed = True
         for ticket in self.take():
-            ticket.tell(
-                Answer(refused=Reason("shutting-down", "the control plane is shutting down"))
-            )
+            ticket.tell(Answer(refused=Reason("shutting-down")))
         self.ring()

@@ -51,4 +51,4 @@ def matched(key: SubmitKey, digest: str, number: int) -> int | Reason:
     """Return the number of what was admitted under a key, if it is what is asked for now."""
     if digest == key.digest:
         return number
-    return Reason("key-taken", f"something else was handed in under the key `{key.key}`")
+    return Reason("key-taken", {"key": key.key})

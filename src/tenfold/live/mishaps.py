@@ -29,7 +29,7 @@ def crash_of(seen: AttemptEnded, slots: Sequence[Slot], saved_ms: Millis | None)
         seen.at_ms if seen.died_ms is None else seen.died_ms,
         _node(slots, seen.member),
         UNSET if saved_ms is None else saved_ms,
-        UNSET if seen.reason is None else seen.reason.sentence,
+        why=UNSET if seen.reason is None else seen.reason,
     )
 
 

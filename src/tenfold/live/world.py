@@ -54,7 +54,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.node import Node
-from tenfold.model.reason import Reason
+from tenfold.model.reason import JobRef, NodeRef, Reason, Text
 from tenfold.model.submission import admitted, names_of
 from tenfold.model.units import Millis
 
@@ -251,19 +251,16 @@ class LiveWorld:
                 continue
             taken.append(job_id)
         if not taken:
-            said = f"job `{job_ids[0]}` neither waits nor runs"
-            return Answer(refused=Reason("job-not-active", said))
+            return Answer(refused=Reason("job-not-active", {"name": job_ids[0]}))
         return Answer(tuple(taken))
 
     def _for_nodes(
         self, requests: Sequence[Mark | Examine | Accept], now_ms: Millis, facts: list[Event]
     ) -> Answer:
         """Do what is asked of each node; nothing is done where one of them cannot be."""
-        unknown = [f"`{one.node}`" for one in requests if one.node not in self._view.nodes]
+        unknown = tuple(NodeRef(one.node) for one in requests if one.node not in self._view.nodes)
         if unknown:
-            more = f", nor {', '.join(unknown[1:NAMED_MOST])}" if len(unknown) > 1 else ""
-            more += f" and {len(unknown) - NAMED_MOST:,} more" if len(unknown) > NAMED_MOST else ""
-            return Answer(refused=Reason("no-such-node", f"there is no node {unknown[0]}{more}"))
+            return Answer(refused=Reason("no-such-node", {"nodes": unknown}))
         for one in requests:
             if (reason := self._why_not(one)) is not None:
                 return Answer(refused=reason)
@@ -287,7 +284,9 @@ class LiveWorld:
         self, node: NodeId, state: str, cause: str, now_ms: Millis, facts: list[Event]
     ) -> None:
         made: dict[str, Event] = {
-            "cordoned": NodeCordoned(now_ms, node, Reason(BY_HAND, cause) if cause else UNSET),
+            "cordoned": NodeCordoned(
+                now_ms, node, Reason(BY_HAND, {"note": Text(cause)}) if cause else UNSET
+            ),
             "down": NodeLost(now_ms, node, cause),
             "up": NodeReturned(now_ms, node),
         }
@@ -363,4 +362,4 @@ class LiveWorld:
 
 
 def _not_running(job_id: JobId, what: str) -> Reason:
-    return Reason("job-not-running", f"job `{job_id}` was over before its {what}")
+    return Reason("job-not-running", {"job": JobRef(job_id), "order": what})

@@ -64,7 +64,8 @@ class NodeVerdict(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """How many it was held against."""
     compared: tuple[Compared, ...] = ()
     reason: Reason
-    notes: tuple[str, ...] = ()
+    notes: tuple[Reason | str, ...] = ()
+    """Beside the verdict; a text in records from before reasons had fields."""
 
 
 class Peer(Struct, frozen=True):

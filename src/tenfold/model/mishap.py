@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.ids import JobId, NodeId
+from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 MishapKind = Literal["exited", "silent", "out-of-memory", "start-failed", "lost", "refused"]
@@ -29,6 +30,8 @@ class Mishap(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     saved_ms: Millis | UnsetType = UNSET
     """When the newest checkpoint was made that the job could go on from."""
     said: str | UnsetType = UNSET
+    """The same as `why` in prose, in records from before reasons had fields."""
+    why: Reason | UnsetType = UNSET
     """What whoever ran it said of it; nothing where a command merely failed."""
 
 

@@ -7,12 +7,12 @@ fabrics link by link, and the two are tested against each other.
 """
 
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from tenfold.model.fleet_spec import Fabric, FabricKind
-from tenfold.model.reason import Reason
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -184,24 +184,23 @@ def pair_bandwidth(plan: FabricPlan) -> float:
     return plan.pod_up / max(1, plan.pods - 1)
 
 
-def binding_layers(plan: FabricPlan) -> list[Reason]:
+class BindingLayer(NamedTuple):
+    """A layer of a fabric that carries less than what enters it."""
+
+    code: str
+    below: str
+    above: str
+    ratio: float
+
+
+def binding_layers(plan: FabricPlan) -> list[BindingLayer]:
     """Return the layers that carry less than what enters them, lowest first."""
-    layers: list[Reason] = []
+    layers: list[BindingLayer] = []
     below = "group" if plan.kind == "dragonfly" else "leaf"
     above = "global links" if plan.kind == "dragonfly" else "spine"
     several = plan.pods > 1 if plan.kind == "dragonfly" else plan.leaves > 1
     if several and plan.oversubscription > 1:
-        layers.append(
-            Reason(
-                f"{below}-uplinks",
-                f"{below} to {above} of fabric `{plan.name}` is {plan.oversubscription:g}:1",
-            )
-        )
+        layers.append(BindingLayer(f"{below}-uplinks", below, above, plan.oversubscription))
     if plan.kind != "dragonfly" and plan.pods > 1 and plan.core_oversubscription > 1:
-        layers.append(
-            Reason(
-                "pod-uplinks",
-                f"spine to core of fabric `{plan.name}` is {plan.core_oversubscription:g}:1",
-            )
-        )
+        layers.append(BindingLayer("pod-uplinks", "spine", "core", plan.core_oversubscription))
     return layers

@@ -183,8 +183,11 @@ def _named(
 
 def _never(job: FederatedJob, times: Sequence[SiteTime], deadline: float) -> Misfit:
     needed = times[job.quorum - 1]
-    sentence = (
-        f"{job.quorum} of {job.per_round} sites must answer within {deadline:,.0f} s, but "
-        f"`{needed.site}`, the next that is needed, takes {needed.total_s + job.average_s:,.0f} s"
-    )
-    return Misfit((Reason("deadline-before-quorum", sentence),))
+    fields = {
+        "quorum": job.quorum,
+        "per_round": job.per_round,
+        "deadline_s": float(deadline),
+        "site": needed.site,
+        "needed_s": float(needed.total_s + job.average_s),
+    }
+    return Misfit((Reason("deadline-before-quorum", fields),))

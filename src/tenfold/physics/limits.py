@@ -221,7 +221,8 @@ def _uplinks(layout: Layout) -> Iterator[Finding]:
         for layer in binding_layers(plan):
             yield _warning(
                 "uplinks-bind",
-                f"{layer.sentence}: jobs larger than one {layer.code.split('-')[0]} "
+                f"{layer.below} to {layer.above} of fabric `{plan.name}` is {layer.ratio:g}:1: "
+                f"jobs larger than one {layer.code.split('-')[0]} "
                 "share what is left",
                 "make it non-blocking, or keep large jobs inside one",
                 path if layer.code != "pod-uplinks" else ("fabric", place, "core_oversubscription"),

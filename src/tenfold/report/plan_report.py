@@ -45,6 +45,7 @@ from tenfold.report.plan_words import (
     train_sentence,
     train_tiles,
 )
+from tenfold.report.reasons.render import render
 
 FOOT = "Estimates of Tenfold from published and measured runs; a plan is not a quote."
 Pairs = Sequence[tuple[str, str]]
@@ -108,7 +109,7 @@ def _expected(best: Outcome) -> list[tuple[str, str]]:
 
 
 def _why(reasons: Sequence[Reason]) -> Section:
-    return Section("Why", list_html([_sentence(reason.sentence) for reason in reasons]))
+    return Section("Why", list_html([_sentence(render(reason)) for reason in reasons]))
 
 
 def _sentence(text: str) -> str:

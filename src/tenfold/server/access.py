@@ -47,11 +47,13 @@ def guard_with(tokens: Tokens) -> Guard:
         token = await _token_of(connection, tokens)
         if not isinstance(least, Role):
             said = f"`{connection.scope['path']}` has no such method"
-            reason = Reason("method-not-allowed", said)
+            reason = Reason("method-not-allowed", sentence=said)
             raise Problem(405, reason, "look at the reference of the HTTP API")
         if token.role < least:
             said = f"this takes the role `{least.name}`, and the token has `{token.role.name}`"
-            raise Problem(403, Reason("role-too-low", said), "ask an admin for another token")
+            raise Problem(
+                403, Reason("role-too-low", sentence=said), "ask an admin for another token"
+            )
         connection.scope["user"] = token
 
     return guard
@@ -99,20 +101,24 @@ async def _token_of(connection: Connection, tokens: Tokens) -> Token:
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret:
         raise _nobody(
-            Reason("no-token", "no token was shown"), "send `Authorization: Bearer tf_...`"
+            Reason("no-token", sentence="no token was shown"), "send `Authorization: Bearer tf_...`"
         )
     token = None
     if secret.startswith(PREFIX) and len(secret) <= SECRET_CHARACTERS_MOST:
         token = tokens.known(secret) or await to_thread.run_sync(tokens.find, secret)
     if token is None:
-        raise _nobody(Reason("unknown-token", "this token is nobody's"), "check that it is whole")
+        raise _nobody(
+            Reason("unknown-token", sentence="this token is nobody's"), "check that it is whole"
+        )
     if token.revoked_ms is not None:
         raise _nobody(
-            Reason("token-revoked", "this token was revoked"), "ask an admin for another one"
+            Reason("token-revoked", sentence="this token was revoked"),
+            "ask an admin for another one",
         )
     if token.expires_ms <= tokens.now_ms():
         raise _nobody(
-            Reason("token-expired", "this token has expired"), "ask an admin for another one"
+            Reason("token-expired", sentence="this token has expired"),
+            "ask an admin for another one",
         )
     return token
 

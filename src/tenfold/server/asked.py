@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from tenfold.live.inbox import Answer, Inbox, Request
 from tenfold.model.reason import Reason
+from tenfold.report.reasons.render import Reader, render
 from tenfold.server.problems import Problem, refusal
 
 WAIT_S = 30.0
@@ -36,7 +37,7 @@ async def ask(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> Answer:
         answer = await asyncio.wait_for(told, wait_s)
     except TimeoutError:
         said = f"the control plane did not answer within {wait_s:g} s"
-        raise refusal(Reason("not-known", said)) from None
+        raise refusal(Reason("not-known", sentence=said)) from None
     if answer.refused is not None:
         raise refusal(answer.refused)
     return answer
@@ -45,5 +46,7 @@ async def ask(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> Answer:
 def check_writable(trouble: Reason | None) -> None:
     """Raise where the loop does not run: nothing can be promised then."""
     if trouble is not None and trouble.code != STARTING:
-        said = f"nothing can be taken now: {trouble.sentence}"
-        raise Problem(503, Reason(trouble.code, said), "ask again; `/readyz` tells when it is over")
+        said = f"nothing can be taken now: {render(trouble, Reader())}"
+        raise Problem(
+            503, Reason(trouble.code, sentence=said), "ask again; `/readyz` tells when it is over"
+        )

@@ -12,7 +12,7 @@ SIGNALLED = 128
 def failed_words(attempts: Sequence[AttemptRow]) -> str:
     """Return how the last attempt of a job that failed by itself ended."""
     code = attempts[-1].exit_code if attempts else None
-    return "its command failed" if code is None else f"its command ended with {exit_words(code)}"
+    return "the command failed" if code is None else f"the command failed with {exit_words(code)}"
 
 
 def exit_words(code: int) -> str:

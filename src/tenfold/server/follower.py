@@ -16,6 +16,7 @@ from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import obstacle_of
 from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.view import job_ref
 from tenfold.journal.read import event_pages
 from tenfold.journal.snapshots import EVERY, restore
 from tenfold.journal.store import Store, last_seq
@@ -202,5 +203,4 @@ def _comes_after(fleet: Fleet, job: Job) -> Reason | None:
     left = [name for name in after if any(name in jobs for jobs in lives)]
     if not left:
         return None
-    more = f" and {len(left) - 1:,} more" if len(left) > 1 else ""
-    return Reason("after-others", f"it comes after job `{left[0]}`{more}, which is not over")
+    return Reason("after-others", {"job": job_ref(fleet, left[0]), "more": len(left) - 1})

@@ -110,10 +110,10 @@ def decoded(body: bytes) -> dict[str, object]:
         values: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         said = str(error) or "it is nested too deeply"
-        reason = Reason("not-json", f"the body is not JSON: {said}")
+        reason = Reason("not-json", sentence=f"the body is not JSON: {said}")
         raise Problem(400, reason, "send an object as JSON") from None
     if not isinstance(values, dict):
-        reason = Reason("not-an-object", "the body is JSON, and not an object")
+        reason = Reason("not-an-object", sentence="the body is JSON, and not an object")
         raise Problem(422, reason, 'send an object: `{"command": ["true"]}`')
     return cast("dict[str, object]", values)
 
@@ -138,7 +138,7 @@ def _batch(values: dict[str, object], batch: object) -> list[dict[str, object]]:
             if not isinstance(row, dict)
         ]
     if faults or rows is None:
-        reason = Reason(faults[0].code, faults[0].message)
+        reason = Reason(faults[0].code, sentence=faults[0].message)
         raise Problem(422, reason, 'send `{"jobs": [{"command": [...]}, ...]}`', faults=faults)
     return cast("list[dict[str, object]]", rows)
 
@@ -147,7 +147,7 @@ def _check_team(one: Submission, token: Token) -> None:
     if token.sees_all_teams or one.team == token.team:
         return
     said = f"the token is of team `{token.team}`, and the job names team `{one.team}`"
-    reason = Reason("other-team", said)
+    reason = Reason("other-team", sentence=said)
     fault = Fault(field="team", code=reason.code, message=said)
     raise Problem(403, reason, "leave `team` out", faults=[fault])
 
@@ -156,9 +156,11 @@ def _check_size(found: Sequence[Submission]) -> None:
     count = sum(one.array or 1 for one in found)
     if count > ARRAY_MOST:
         said = f"these are {count:,} jobs; one request may hand in {ARRAY_MOST:,}"
-        raise Problem(422, Reason("too-many-jobs", said), "hand them in by several requests")
+        raise Problem(
+            422, Reason("too-many-jobs", sentence=said), "hand them in by several requests"
+        )
     written = sum(one.array * len(msgspec.json.encode(one.work)) for one in found if one.array)
     if written > ARRAY_BYTES_MOST:
         said = f"members of an array are kept one by one: these would take {written >> 20:,} MiB"
         hint = f"{ARRAY_BYTES_MOST >> 20} MiB may be: put what they share into a file, and name it"
-        raise Problem(422, Reason("too-many-jobs", said), hint)
+        raise Problem(422, Reason("too-many-jobs", sentence=said), hint)

@@ -42,7 +42,7 @@ async def ready(control: Given) -> Health:
                 _unreadable, control, abandon_on_cancel=True, limiter=_asking()
             )
         if waited.cancelled_caught:
-            trouble = Reason("journal-waits", f"the journal has not answered for {ANSWER_S:g} s")
+            trouble = Reason("journal-waits", {"waited_s": ANSWER_S})
     if trouble is not None:
         raise Problem(503, trouble, "the log of the server tells more")
     ahead_s = control.clock_ahead_ms() / SECOND
@@ -63,7 +63,7 @@ def _unreadable(control: Control) -> Reason | None:
             last_seq(connection)
     except TenfoldError as error:
         # Anybody may ask this: where the journal lies is not for everybody.
-        return Reason(error.code, "the journal does not answer")
+        return Reason(error.code, sentence="the journal does not answer")
     return None
 
 

@@ -33,7 +33,9 @@ class Gate:
         with self._counting:
             if self._count >= self._most:
                 said = f"{self._count} questions of this kind wait already"
-                raise Problem(503, Reason("too-many-questions", said), "ask again in some seconds")
+                raise Problem(
+                    503, Reason("too-many-questions", sentence=said), "ask again in some seconds"
+                )
             self._count += 1
         try:
             with self._inside:
@@ -54,7 +56,9 @@ class Streams:
         """Raise where no other may begin."""
         if self.open >= self.most:
             said = f"{self.most} streams are open already"
-            raise Problem(503, Reason("too-many-streams", said), "close one, or ask again later")
+            raise Problem(
+                503, Reason("too-many-streams", sentence=said), "close one, or ask again later"
+            )
 
     @contextmanager
     def one(self) -> Generator[None, None, None]:

@@ -5,7 +5,6 @@ its trace, and the answer says only that it happened.
 """
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ from tenfold.model.api.problems import Fault, ProblemBody
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
 from tenfold.model.finding import Finding
 from tenfold.model.reason import Reason
+from tenfold.report.reasons.render import Reader, render
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MOST = 100
@@ -71,7 +71,6 @@ _HINTS = {
     "node-busy": "cordon it, and ask again when its jobs are over",
     "node-under-test": "ask again when the test is over",
 }
-_PATH = re.compile(r"[`'\"][^`'\"]*/[^`'\"]*[`'\"]")
 _LOG = logging.getLogger("tenfold.server")
 
 
@@ -87,7 +86,9 @@ class Problem(Exception):
         faults: Sequence[Fault] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(reason.sentence)
+        # What the server says itself is a sentence already; whoever asked may read it.
+        self.detail = reason.sentence or render(reason, Reader())
+        super().__init__(self.detail)
         self.status = status
         self.reason = reason
         self.hint = hint
@@ -102,7 +103,7 @@ class Problem(Exception):
             title=_TITLES.get(self.status, "Error"),
             status=self.status,
             code=self.reason.code,
-            detail=self.reason.sentence,
+            detail=self.detail,
             hint=self.hint,
             field=shown[0].field if len(shown) == 1 else "",
             errors=shown,
@@ -115,7 +116,7 @@ def faulty(findings: Sequence[Finding], what: str) -> Problem:
     faults = [_fault(one) for one in findings]
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     said = f"{what} cannot be used: {faults[0].message}{more}"
-    return Problem(422, Reason(faults[0].code, said), faults[0].hint, faults=faults)
+    return Problem(422, Reason(faults[0].code, sentence=said), faults[0].hint, faults=faults)
 
 
 def refusal(reason: Reason) -> Problem:
@@ -124,17 +125,14 @@ def refusal(reason: Reason) -> Problem:
     hint = (
         "ask again, or look whether it was done" if status == 503 else _HINTS.get(reason.code, "")
     )
-    return Problem(status, without_paths(reason), hint)
-
-
-def without_paths(reason: Reason) -> Reason:
-    """Return a reason that does not say where files lie; the log of the server does."""
-    return Reason(reason.code, _PATH.sub("`...`", reason.sentence))
+    return Problem(status, reason, hint)
 
 
 def no_such_job(job_id: str) -> Problem:
     """Return the problem of a job that is not there, or is another team's."""
-    return Problem(404, Reason("no-such-job", f"there is no job `{job_id}`"), "list your jobs")
+    return Problem(
+        404, Reason("no-such-job", sentence=f"there is no job `{job_id}`"), "list your jobs"
+    )
 
 
 def answered(problem: Problem) -> Response[ProblemBody]:
@@ -161,7 +159,9 @@ def _from_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Prob
         code, hint, faults = "wrong-value", "mend the fields that are named", _faults(error.extra)
     said = f"{faults[0].field}: {faults[0].message}" if faults else error.detail
     headers = {key: value for key, value in (error.headers or {}).items() if key.lower() == "allow"}
-    return answered(Problem(status, Reason(code, said), hint, faults=faults, headers=headers))
+    return answered(
+        Problem(status, Reason(code, sentence=said), hint, faults=faults, headers=headers)
+    )
 
 
 def _from_tenfold(_: Request[Any, Any, Any], error: TenfoldError) -> Response[ProblemBody]:
@@ -170,7 +170,7 @@ def _from_tenfold(_: Request[Any, Any, Any], error: TenfoldError) -> Response[Pr
     return answered(
         Problem(
             status,
-            Reason(error.code, error.message),
+            Reason(error.code, sentence=error.message),
             error.hint,
             faults=faults if error.field else (),
         )
@@ -179,7 +179,7 @@ def _from_tenfold(_: Request[Any, Any, Any], error: TenfoldError) -> Response[Pr
 
 def _from_database(_: Request[Any, Any, Any], error: SQLAlchemyError) -> Response[ProblemBody]:
     _LOG.error("the journal does not answer", exc_info=error)
-    reason = Reason("journal-unreachable", "the journal does not answer")
+    reason = Reason("journal-unreachable", sentence="the journal does not answer")
     return answered(Problem(503, reason, "ask again; `/readyz` tells when it is back"))
 
 
@@ -189,7 +189,7 @@ def _from_bug(request: Request[Any, Any, Any], error: Exception) -> Response[Pro
 
 
 def _bug() -> Problem:
-    reason = Reason("bug", "the server met something that it did not expect")
+    reason = Reason("bug", sentence="the server met something that it did not expect")
     return Problem(500, reason, "the log of the server tells more; please report it")
 
 

@@ -67,6 +67,9 @@ def check_kept(log: MemberLog, story: JobStory, number: int) -> None:
     if log.is_gone and ran:
         raise Problem(
             410,
-            Reason("logs-pruned", f"what attempt {number} of `{story.job.id}` wrote was removed"),
+            Reason(
+                "logs-pruned",
+                sentence=f"what attempt {number} of `{story.job.id}` wrote was removed",
+            ),
             "logs are kept for some days, and the newest up to some size: see `tenfold up --help`",
         )

@@ -14,12 +14,12 @@ from tenfold.model.api import jobs
 from tenfold.model.api.jobs import CouldHold, DryRun
 from tenfold.model.job import Shape
 from tenfold.model.reason import Reason
+from tenfold.report.reasons.render import render
 from tenfold.server.access import Asked, needs
 from tenfold.server.comes_after import comes_after, with_after
 from tenfold.server.control import Control, Given
 from tenfold.server.follower import Moment
 from tenfold.server.handed_in import HandedIn
-from tenfold.server.masked import masked_reason
 from tenfold.server.problems import Problem
 from tenfold.server.routes_jobs import Forecast, read_submissions
 from tenfold.server.routes_why import Seek, plain_why
@@ -38,7 +38,9 @@ async def dry_run_job(
     """Say what would become of a job if it were handed in now; nothing is written."""
     asked, _ = await read_submissions(await request.body(), request.user)
     if asked.is_batch:
-        reason = Reason("not-an-object", "a dry run is of one job, and the body holds several")
+        reason = Reason(
+            "not-an-object", sentence="a dry run is of one job, and the body holds several"
+        )
         raise Problem(422, reason, "ask for one after the other")
     return await to_thread.run_sync(_tried, control, request.user, asked, seek, eta)
 
@@ -55,8 +57,6 @@ def _tried(control: Control, token: Token, asked: HandedIn, seek: Sought, eta: b
         never = found.why.state == "never"
         could_hold = CouldHold() if never else _could_hold(moment, one.shape)
     reason = found.why.reason
-    if not token.sees_all_teams:
-        reason = masked_reason(reason, moment.fleet, token.team)
     return DryRun(
         name=one.work.name,
         team=one.team,
@@ -65,7 +65,7 @@ def _tried(control: Control, token: Token, asked: HandedIn, seek: Sought, eta: b
         at=iso(moment.at_ms),
         nodes=tuple(slot.node for slot in found.why.slots),
         could_hold=could_hold,
-        reason=jobs.Reason(code=reason.code, sentence=reason.sentence),
+        reason=jobs.Reason(code=reason.code, sentence=render(reason, token.reader, one.team)),
         why=plain_why(found, moment, token),
         eta=eta_told(found.eta),
         is_brief=found.is_brief,

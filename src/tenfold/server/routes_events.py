@@ -20,7 +20,7 @@ from tenfold.journal.tables import EVENTS
 from tenfold.server.access import Asked, needs, still_good
 from tenfold.server.control import Control, Given
 from tenfold.server.newest import LOOK_S, SEQ_MOST
-from tenfold.server.shown import Line, seen_by
+from tenfold.server.redaction import Line, seen_by
 from tenfold.server.tokens import Role, Token
 
 PAGE = 500

@@ -170,7 +170,7 @@ def _members(control: Control, token: Token, job_id: str) -> tuple[JobId, ...]:
         return ()
     left = arrays.members(control.store, job_id, live=True)
     if not left:
-        reason = Reason("job-not-active", f"no member of `{job_id}` waits or runs")
+        reason = Reason("job-not-active", sentence=f"no member of `{job_id}` waits or runs")
         raise Problem(409, reason)
     return tuple(row.id for row in left)
 

@@ -24,7 +24,6 @@ from tenfold.server.access import Asked, needs
 from tenfold.server.asked import ask, check_writable
 from tenfold.server.control import Control, Given
 from tenfold.server.handed_in import read_body
-from tenfold.server.nodes_out import plain_node
 from tenfold.server.tokens import Role
 from tenfold.server.told import node_told
 
@@ -42,8 +41,8 @@ Cause = Annotated[str, QueryParameter(max_length=CAUSE_MOST, description="Why, f
 @get("/nodes", opt=needs(Role.viewer), sync_to_thread=True, operation_id="listNodes")
 def list_nodes(request: Asked, control: Given) -> Nodes:
     """List the nodes of the fleet."""
-    rows = (plain_node(row, request.user) for row in read.nodes(control.store))
-    return Nodes(nodes=tuple(node_told(row) for row in rows))
+    rows = read.nodes(control.store)
+    return Nodes(nodes=tuple(node_told(row, request.user) for row in rows))
 
 
 @post("/nodes", opt=needs(Role.operator), status_code=200, operation_id="markNodes")

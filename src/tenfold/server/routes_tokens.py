@@ -45,7 +45,9 @@ def revoke_token(control: Given, token_id: FromPath[str]) -> Token:
     """End a token now."""
     token = control.tokens.revoke(token_id) if "\0" not in token_id else None
     if token is None:
-        raise Problem(404, Reason("no-such-token", f"there is no token `{token_id}`"), "list them")
+        raise Problem(
+            404, Reason("no-such-token", sentence=f"there is no token `{token_id}`"), "list them"
+        )
     return token_told(token)
 
 

@@ -10,12 +10,12 @@ from tenfold.model.api.jobs import Why
 from tenfold.server.access import Asked, needs
 from tenfold.server.control import Given
 from tenfold.server.follower import Followed, Moment
-from tenfold.server.masked import masked
 from tenfold.server.nodes_out import nodes_out
 from tenfold.server.routes_jobs import Forecast, job_of
 from tenfold.server.tokens import Role, Token
 from tenfold.server.told import eta_told, iso, job_told
 from tenfold.study.why_remedies import Sought
+from tenfold.study.why_shown import why_shown
 
 Seek = Annotated[Sought, QueryParameter(description="Which remedies are tried: each takes time.")]
 
@@ -49,11 +49,9 @@ def why_job(
 
 
 def plain_why(found: Followed, moment: Moment, token: Token) -> dict[str, Any]:
-    """Return why a job waits as plain data, without the names of other teams' jobs."""
-    plain: object = msgspec.to_builtins(found.why)
-    if not token.sees_all_teams:
-        plain = masked(plain, moment.fleet, token.team)
-    return cast("dict[str, Any]", plain)
+    """Return why a job waits as plain data, as far as it is for the token."""
+    shown = why_shown(found.why, moment.fleet, token.reader)
+    return cast("dict[str, Any]", msgspec.to_builtins(shown))
 
 
 ROUTES = Router("/api/v1", route_handlers=[why_job])

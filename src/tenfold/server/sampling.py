@@ -17,6 +17,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.job import Run
 from tenfold.model.terms import Terms
 from tenfold.model.units import SECOND, Millis
+from tenfold.report.reasons.render import render
 from tenfold.server.beside import Beside
 
 EVERY_S = 15.0
@@ -84,7 +85,7 @@ class Sampling(Beside):
     def _told(self, answer: Answer) -> None:
         """Let listings know at once; what is told here is on the disk."""
         if answer.refused is not None:
-            _LOG.warning("who idles was not taken note of: %s", answer.refused.sentence)
+            _LOG.warning("who idles was not taken note of: %s", render(answer.refused))
         elif (fleet := self._fleet()) is not None:
             self._usage.idle = fleet.idle.copy()
 

@@ -30,6 +30,7 @@ from tenfold.model.node import Node
 from tenfold.model.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
+from tenfold.report.reasons.render import render
 from tenfold.server.asked import STARTING, WAIT_S
 from tenfold.server.beside import Beside, stop_all
 from tenfold.server.control import Control, JobLogs
@@ -37,7 +38,6 @@ from tenfold.server.follower import Follower
 from tenfold.server.limiter import Streams
 from tenfold.server.metrics import Meters
 from tenfold.server.newest import Newest
-from tenfold.server.problems import without_paths
 from tenfold.server.pruning import Pruning
 from tenfold.server.sampling import Sampling
 from tenfold.server.shadowing import Shadowing, ShadowMeters
@@ -172,12 +172,12 @@ class Serving:
     def trouble(self) -> Reason | None:
         """Return what keeps the loop from taking work; None while it does."""
         if self.inbox.is_closed:
-            return Reason("shutting-down", "the control plane is shutting down")
+            return Reason("shutting-down")
         if self._thread.ident is not None and not self._thread.is_alive():
-            return Reason("loop-ended", "the loop is gone; restart the control plane")
+            return Reason("loop-ended")
         if self.plane.trouble is None and self.plane.fleet is None:
-            return Reason(STARTING, "the control plane reads its journal")
-        return None if self.plane.trouble is None else without_paths(self.plane.trouble)
+            return Reason(STARTING)
+        return self.plane.trouble
 
     def late(self) -> Reason | None:
         """Return what is said of a write to the journal that waits; None while none does."""
@@ -186,7 +186,7 @@ class Serving:
         waited_s = max((monotonic() - one for one in since_s if one is not None), default=0.0)
         if waited_s < LATE_S:
             return None
-        return Reason("journal-waits", f"a write to the journal has waited for {waited_s:.0f} s")
+        return Reason("journal-waits", {"waited_s": waited_s})
 
     def clock_ahead_ms(self) -> int:
         """Return how far the loop's clock is ahead of that of the machine; 0 before it begins."""
@@ -233,7 +233,7 @@ class Serving:
 
     def _pause(self, ms: Millis) -> None:
         trouble = self.plane.trouble
-        _LOG.error("the loop failed and begins again: %s", trouble.sentence if trouble else "")
+        _LOG.error("the loop failed and begins again: %s", render(trouble) if trouble else "")
         self._ends.wait(ms / SECOND)
 
     def _parts(self) -> Parts:
@@ -264,4 +264,4 @@ def _witnesses(store: LoopStore) -> Sequence[Witness]:
 
 def _told(answer: Answer) -> None:
     if answer.refused is not None:
-        _LOG.error("nodes did not join: %s", answer.refused.sentence)
+        _LOG.error("nodes did not join: %s", render(answer.refused))

@@ -23,6 +23,7 @@ from tenfold.journal.store import Store
 from tenfold.journal.tables import TOKENS
 from tenfold.model.api.tokens import DAYS
 from tenfold.model.units import DAY, SECOND
+from tenfold.report.reasons.render import Reader
 
 PREFIX = "tf_"
 NOTE_S = 0.25
@@ -57,6 +58,11 @@ class Token(Struct, frozen=True, kw_only=True):
     def sees_all_teams(self) -> bool:
         """Whether jobs of other teams are there for it."""
         return self.role >= Role.operator
+
+    @property
+    def reader(self) -> Reader:
+        """For whom reasons are rendered."""
+        return Reader(self.team, self.sees_all_teams)
 
 
 class Tokens:

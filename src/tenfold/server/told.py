@@ -1,35 +1,23 @@
 """Jobs, attempts and nodes as they are told over HTTP: ISO times in UTC, reasons in sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from tenfold.journal.rows import ArrayStory, AttemptRow, JobRow, NodeRow
-from tenfold.model.acceptance import Acceptance
+from tenfold.model.acceptance import Acceptance, NodeVerdict
 from tenfold.model.api import jobs, nodes, tokens
 from tenfold.model.reason import Reason
+from tenfold.report.reasons.render import Reader, render
 from tenfold.server.endings import failed_words
 from tenfold.server.follower import Moment
-from tenfold.server.masked import masked_reason, masked_sentence
 from tenfold.server.tokens import Token
 from tenfold.study.eta import Eta
 
-_SENTENCES = {
-    "completed": "it ran to its end",
-    "failed": "its command failed",
-    "timeout": "it ran for longer than its time limit",
-    "cancelled": "somebody took it back",
-    "preempted": "it gave its place to another job, and waits again",
-    "node-lost": "a node that it ran on was lost, and it waits again",
-    "start-failed": "its start failed, and it waits again",
-    "moved": "it is to run elsewhere, and waits again",
-    "idle": "it held GPUs and did nothing with them",
-    "crashed": "its command failed; it is tried again from what it saved",
-}
 _STANDS = {
-    "pending": "it waits for its first decision",
-    "starting": "its processes are being started",
-    "running": "it runs",
-    "stopping": "it was told to stop",
+    "pending": "pending: not decided yet",
+    "starting": "starting its processes",
+    "running": "running",
+    "stopping": "stopping",
 }
 
 
@@ -87,7 +75,7 @@ def eta_told(eta: Eta | None) -> jobs.Eta | None:
     )
 
 
-def node_told(row: NodeRow) -> nodes.Node:
+def node_told(row: NodeRow, token: Token) -> nodes.Node:
     """Return a node."""
     return nodes.Node(
         id=row.id,
@@ -98,12 +86,12 @@ def node_told(row: NodeRow) -> nodes.Node:
         state=row.state,
         cause=row.cause,
         changed_at=iso(row.changed_ms),
-        sentence=row.sentence,
-        test=_tested(row.acceptance),
+        sentence=_cause(row, token),
+        test=_tested(row.acceptance, token.reader),
     )
 
 
-def _tested(acceptance: Acceptance | None) -> nodes.NodeTest | None:
+def _tested(acceptance: Acceptance | None, reader: Reader) -> nodes.NodeTest | None:
     if acceptance is None:
         return None
     verdict = acceptance.verdict
@@ -115,11 +103,19 @@ def _tested(acceptance: Acceptance | None) -> nodes.NodeTest | None:
         basis=verdict.basis,
         nodes=verdict.nodes,
         code=verdict.reason.code,
-        sentence=verdict.reason.sentence,
+        sentence=render(verdict.reason, reader),
         figures=_figures(acceptance),
-        unmeasured=tuple(one.sentence for one in acceptance.test.unmeasured),
-        notes=verdict.notes,
+        unmeasured=tuple(render(one, reader) for one in acceptance.test.unmeasured),
+        notes=tuple(_notes(verdict, reader)),
     )
+
+
+def _notes(verdict: NodeVerdict, reader: Reader) -> Iterator[str]:
+    for note in verdict.notes:
+        if isinstance(note, Reason):
+            yield render(note, reader)
+        elif reader.sees_all:
+            yield note
 
 
 def _figures(acceptance: Acceptance) -> tuple[nodes.NodeFigure, ...]:
@@ -177,35 +173,34 @@ def _promised(row: JobRow, moment: Moment | None) -> jobs.Eta | None:
     return jobs.Eta(p50_at=at, p90_at=at, basis="promised by then", calibrated=False)
 
 
+def _cause(row: NodeRow, token: Token) -> str:
+    """Return why a node takes no work, where that is more than a word."""
+    if not row.fields and not row.sentence:
+        return ""
+    return render(Reason(row.cause, row.fields, row.sentence), token.reader)
+
+
 def _reason(
     row: JobRow, attempts: Sequence[AttemptRow], token: Token, moment: Moment | None
 ) -> jobs.Reason:
-    found: Reason | None = None
-    if moment is not None and row.state == "pending":
-        found = moment.reason(row.id)
-    if found is not None and moment is not None:
-        if not token.sees_all_teams:
-            found = masked_reason(found, moment.fleet, token.team)
-        before = ""
-        if row.attempts and row.reason:
-            before = _SENTENCES.get(row.reason) or _own_words(row, token, moment)
-        sentence = f"{before}: {found.sentence}" if before else found.sentence
+    found = moment.reason(row.id) if moment is not None and row.state == "pending" else None
+    before = _recorded(row, attempts, token) if row.reason else ""
+    if found is not None:
+        sentence = render(found, token.reader, row.team)
+        if row.attempts and before:
+            sentence = f"{before}; {sentence}"
         return jobs.Reason(code=found.code, sentence=sentence)
     if row.reason:
-        sentence = _own_words(row, token, moment)
-        if not sentence and row.reason == "failed":
-            sentence = failed_words(attempts)
-        sentence = sentence or _SENTENCES.get(row.reason, "")
-        return jobs.Reason(code=row.reason, sentence=sentence)
+        return jobs.Reason(code=row.reason, sentence=before)
     return jobs.Reason(code=row.state, sentence=_STANDS.get(row.state, ""))
 
 
-def _own_words(row: JobRow, token: Token, moment: Moment | None) -> str:
-    """Return what the journal says of a job, without the names of other teams' jobs."""
-    if token.sees_all_teams:
-        return row.sentence
-    fleet = None if moment is None else moment.fleet
-    return masked_sentence(row.sentence, row.id, fleet, token.team)
+def _recorded(row: JobRow, attempts: Sequence[AttemptRow], token: Token) -> str:
+    """Return what the journal says of a job."""
+    why = Reason(row.reason, row.fields, row.sentence)
+    if why.code == "failed" and "cause" not in why.fields and not why.sentence:
+        return failed_words(attempts)
+    return render(why, token.reader, row.team)
 
 
 def _iso(at_ms: int) -> str:

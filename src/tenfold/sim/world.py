@@ -24,7 +24,7 @@ from tenfold.model.events import (
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job import Job, JobStatus
-from tenfold.model.reason import Reason
+from tenfold.model.reason import JobRef, NodeRef, Reason
 from tenfold.model.units import Millis
 from tenfold.sim.chance import fraction
 from tenfold.sim.running import NEVER, arrivals, uses, work_at
@@ -156,7 +156,7 @@ class SimWorld(Runs):
     def _stop(self, action: StopJob, now: Millis, outcomes: list[Event]) -> None:
         run = self._runs.get(action.job_id)
         if run is None:
-            reason = Reason("job-not-running", f"job `{action.job_id}` was over before its stop")
+            reason = Reason("job-not-running", {"job": JobRef(action.job_id), "order": "stop"})
             outcomes.append(ActionRefused(now, action, reason))
         elif self._settings.stop_delay_ms:
             self._stopping[action.job_id] = action
@@ -167,10 +167,10 @@ class SimWorld(Runs):
     def _resize(self, action: ResizeJob, now: Millis, outcomes: list[Event]) -> None:
         run = self._runs.get(action.job_id)
         if run is None:
-            reason = Reason("job-not-running", f"job `{action.job_id}` was over before its resize")
+            reason = Reason("job-not-running", {"job": JobRef(action.job_id), "order": "resize"})
             outcomes.append(ActionRefused(now, action, reason))
         elif run.job.terms is None:
-            reason = Reason("job-not-elastic", f"job `{action.job_id}` cannot be resized")
+            reason = Reason("job-not-elastic", {"job": JobRef(run.job.id, run.job.team)})
             outcomes.append(ActionRefused(now, action, reason))
         elif self._down and (gone := self._gone(action)):
             outcomes.append(ActionRefused(now, action, gone))
@@ -243,7 +243,7 @@ class SimWorld(Runs):
             events.append(self._halt(run, now, "node-lost", saved=False))
         for action in [a for a in self._resizing.values() if uses(a.slots, node_id)]:
             del self._resizing[action.job_id]
-            reason = Reason("node-down", f"node `{node_id}` was lost before the resize")
+            reason = Reason("node-down", {"node": NodeRef(node_id)})
             events.append(ActionRefused(now, action, reason))
 
     def _queue_outage(self) -> None:
@@ -254,4 +254,4 @@ class SimWorld(Runs):
 
     def _gone(self, action: StartJob | ResizeJob) -> Reason | None:
         lost = [slot.node for slot in action.slots if slot.node in self._down]
-        return Reason("node-down", f"node `{lost[0]}` is down") if lost else None
+        return Reason("node-down", {"node": NodeRef(lost[0])}) if lost else None

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.reason import Misfit
+from tenfold.report.reasons.render import render
 from tenfold.study.advise_answers import AdviseQuestion, FourAnswers, four_answers, served
 from tenfold.study.advise_triggers import Trigger, triggers
 from tenfold.study.design import CeilingQuestion, Design, design_of
@@ -61,7 +62,7 @@ def advise(
         better = upgrade_of(design, price)
     notes = [f"{name.replace('_', ' ')} is not known" for name in answers.missing]
     if isinstance(better, Misfit):
-        notes.extend(one.sentence for one in better.reasons)
+        notes.extend(render(one) for one in better.reasons)
     upgrade = None if isinstance(better, Misfit) else better
     steps = tuple(_steps(question, answers, fired, upgrade))
     return Advice(

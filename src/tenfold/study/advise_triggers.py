@@ -5,6 +5,7 @@ from msgspec import Struct
 from tenfold.decide.layout.serve import ServeAnswer
 from tenfold.model.reason import Misfit
 from tenfold.report.figures import count
+from tenfold.report.reasons.render import render
 from tenfold.study.advise_answers import AdviseQuestion, FourAnswers
 from tenfold.study.design import Design
 
@@ -78,7 +79,7 @@ def _concurrency_over_replica(
         fired = None if question.kind == "inference" else False
         return Trigger(code=code, fired=fired, sentence=text)
     if isinstance(service, Misfit):
-        return Trigger(code=code, fired=True, sentence=service.reasons[0].sentence)
+        return Trigger(code=code, fired=True, sentence=render(service.reasons[0]))
     best = service.plans[0]
     fired = best.replicas > 1
     most = best.qps_per_replica_max

@@ -14,6 +14,7 @@ from tenfold.model.job import Job
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
 from tenfold.model.units import Millis
+from tenfold.report.reasons.render import render
 from tenfold.study.bench_figures import Bench, Figure
 from tenfold.study.bench_kai_loads import (
     GANG_PODS,
@@ -149,7 +150,7 @@ class _Asked:
         warm = Stopwatch()
         reason = reasons.blocked(self._job).reason
         self.reason_s, self.cold_s = warm.cpu_s(), cold.cpu_s()
-        self.code, self.sentence = reason.code, reason.sentence
+        self.code, self.sentence = reason.code, render(reason)
 
 
 def _timed(

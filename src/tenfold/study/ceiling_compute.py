@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from tenfold.decide.layout.scaling import curve, sizes
+from tenfold.report.reasons.render import render
 from tenfold.study.design import Design, gpus_looked_at, grown
 from tenfold.study.layers import Grade, Layer, Named
 
@@ -24,7 +25,7 @@ def efficiency(design: Design) -> Layer:
     if made.knee == made.points[-1].gpus:
         text = f"{ask.job.model} still scales at {made.knee:,} GPUs, the most that was looked at"
         return name.free(_grade(design), text)
-    why = next((one.sentence for one in made.reasons if one.code == "knee"), "")
+    why = next((render(one) for one in made.reasons if one.code == "knee"), "")
     lost = _lost_at_double(design, made.knee)
     return name.binds(made.knee, _grade(design), why, lost)
 

@@ -17,6 +17,8 @@ from tenfold.decide.layout.serve import ServeAsk, ServeGround, plan_serve
 from tenfold.decide.layout.train import plan_train
 from tenfold.model.reason import Misfit
 from tenfold.model.shape import ModelShape
+from tenfold.report.reasons.plans import FAMILIES
+from tenfold.report.reasons.render import render
 
 DriverName = Literal["model", "data", "concurrency", "latency", "cost"]
 StepName = Literal["none", "family-changes", "gpus-double", "nothing-fits"]
@@ -167,10 +169,10 @@ def _run_ground(ground: Ground, runs: float) -> Ground:
 def _best(ask: TrainAsk, ground: Ground) -> Outcome | str:
     answer = plan_train(ask, ground, keep=1)
     if isinstance(answer, Misfit):
-        return answer.reasons[0].sentence
+        return render(answer.reasons[0])
     missed = next((one for one in answer.why if one.code.endswith("-missed")), None)
     if missed is not None:
-        return missed.sentence
+        return render(missed)
     best = answer.plans[0]
     budget = ask.job.budget_usd
     if best.run and budget is not None and best.run.usd > budget:
@@ -182,13 +184,13 @@ def _train_footing(ask: TrainAsk, ground: Ground) -> Footing:
     best = _best(ask, ground)
     if isinstance(best, str):
         return Footing(gpus=0, family="", misfit=best)
-    return Footing(gpus=best.plan.gpus, family=family_of(best.plan).name)
+    return Footing(gpus=best.plan.gpus, family=FAMILIES[family_of(best.plan).code])
 
 
 def _serve_footing(ask: ServeAsk, grounds: Sequence[ServeGround], budget: float | None) -> Footing:
     answer = plan_serve(ask, grounds, keep=1)
     if isinstance(answer, Misfit):
-        text = "; ".join(one.sentence for one in answer.reasons)
+        text = "; ".join(render(one) for one in answer.reasons)
         return Footing(gpus=0, family="", misfit=text)
     best = answer.plans[0]
     if budget is not None and best.usd_per_hour > budget:

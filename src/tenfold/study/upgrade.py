@@ -15,7 +15,6 @@ from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import ScalePoint
 from tenfold.decide.layout.search import breakdown_at, search
 from tenfold.model.reason import Misfit, Reason
-from tenfold.study.ceiling_compute import NO_MODEL
 from tenfold.study.design import CeilingQuestion, Design, design_of, grown
 from tenfold.study.layers import Grade
 
@@ -79,11 +78,11 @@ def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAns
     """Return the same for a design that stands already."""
     ask = design.ask
     if ask is None:
-        return Misfit((Reason("no-model", NO_MODEL),))
+        return Misfit((Reason("no-model"),))
     base = _base(design)
     if base is None:
-        text = f"{ask.job.model} fits on no number of GPUs up to {design.gpus_today:,}"
-        return Misfit((Reason("memory-exceeded", text),))
+        fields = {"model": ask.job.model, "gpus": design.gpus_today}
+        return Misfit((Reason("memory-exceeded", fields),))
     ground = replace(design.ground, gpus=base.gpus)
     today = search(ask, ground, base.gpus)
     rate = ask.global_batch * ask.seq / float(today.step_s[0])

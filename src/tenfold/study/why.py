@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from tenfold.decide.place.govern.why import Blocked, Reasons
 from tenfold.decide.place.govern.why_held import Holders, Standing
-from tenfold.decide.place.govern.why_room import Room
 from tenfold.decide.place.govern.why_settled import Settled
 from tenfold.engine.loop import Decider
-from tenfold.engine.obstacle import Obstacle, obstacle_of
+from tenfold.engine.obstacle import obstacle_of
 from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.obstacle import Room
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import Outcome
 from tenfold.model.govern import Govern
@@ -110,7 +110,7 @@ def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], D
                 team=job.team,
                 at_ms=now_ms,
                 state="starts",
-                reason=Reason("starts-now", "nothing is in its way"),
+                reason=Reason("starts-now"),
                 slots=action.slots,
             )
     found = obstacle_of(fleet, job, now_ms, decider_of())
@@ -121,7 +121,7 @@ def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], D
         state="never" if found.never else "waits",
         reason=found.reason,
         ahead=found.ahead,
-        room=_room(found),
+        room=found.room,
         holders=holders_in(fleet, job.shape),
     )
 
@@ -143,18 +143,3 @@ def _state(blocked: Blocked, settled: Settled, job: Job) -> Outcome:
     if blocked.slots:
         return "starts"
     return "never" if settled.is_refused(job) else "waits"
-
-
-def _room(found: Obstacle) -> Room | None:
-    if not found.nodes_needed:
-        return None
-    return Room(
-        nodes_needed=found.nodes_needed,
-        gpus_per_node=found.gpus_per_node,
-        nodes_with_room=found.nodes_with_room,
-        nodes_alike=found.nodes_alike,
-        nodes_away=found.nodes_away,
-        nodes_kept=0,
-        gpus_needed=found.gpus_needed,
-        gpus_free=found.gpus_free,
-    )

@@ -13,9 +13,9 @@ from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.tree import is_off_peak
 from tenfold.decide.place.govern.why import Blocked
 from tenfold.decide.place.govern.why_quota import open_types
-from tenfold.decide.place.govern.why_room import fits
 from tenfold.decide.place.govern.why_settled import Settled
 from tenfold.decide.place.govern.why_windows import openings
+from tenfold.fleet.obstacle import fits
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.units import Millis
@@ -217,4 +217,4 @@ def _has_room(settled: Settled, job: Job, gpus: int) -> bool:
     if not books.capacity.seats(smaller):
         return False
     types = open_types(books, books.class_of(replace(job, shape=smaller)))
-    return bool(types) and fits(books, smaller, types)
+    return bool(types) and fits(books.capacity, smaller, types)

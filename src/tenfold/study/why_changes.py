@@ -9,8 +9,8 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from tenfold.decide.place.wishes import standing
 from tenfold.fleet.fleet import NEVER_RAN, Fleet
+from tenfold.fleet.wishes import standing
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -27,7 +27,7 @@ from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
 from tenfold.model.where import Togetherness
 
-ADVISED = Reason("advised", "so that another job can start")
+ADVISED = Reason("advised")
 Slots = tuple[Slot, ...]
 
 

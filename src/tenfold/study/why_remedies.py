@@ -14,6 +14,7 @@ from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.why import Blocked
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
+from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, UsdMicros
 from tenfold.study.why_candidates import LESS, Candidate, Kind, lessened, paid, several, unpaid
 from tenfold.study.why_changes import (
@@ -27,7 +28,7 @@ from tenfold.study.why_changes import (
 )
 from tenfold.study.why_search import lost_gpu_ms
 from tenfold.study.why_trial import Started, Trials
-from tenfold.study.why_words import sentence_of
+from tenfold.study.why_words import advice_of
 
 ORDER: tuple[Kind, ...] = get_args(Kind)
 Sought = Literal["none", "cheapest", "every"]
@@ -38,7 +39,8 @@ class Remedy(Struct, frozen=True, kw_only=True):
     """A change after which the decider starts the job."""
 
     kind: Kind
-    sentence: str
+    advice: Reason
+    """What to do, and whom it would cost what they hold."""
     change: Change
     slots: Slots
     """Where it starts then."""
@@ -49,6 +51,8 @@ class Remedy(Struct, frozen=True, kw_only=True):
     rented_gpu_ms: int = 0
     usd_micros: UsdMicros | None = None
     """What both come to, where the policy knows a price."""
+    sentence: str = ""
+    """The advice for its reader, once it is known who reads."""
 
 
 def remedies(
@@ -147,7 +151,7 @@ class _Tries:
         rented = self._rented_gpu_ms(change)
         return Remedy(
             kind=kind,
-            sentence=sentence_of(settled, self._job, change, started),
+            advice=advice_of(settled, self._job, change, started),
             change=change,
             slots=started.slots,
             stopped=started.stopped,

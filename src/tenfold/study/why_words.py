@@ -1,117 +1,97 @@
-"""What a change means, in one sentence that says what to do."""
+"""What a change means, as a reason that says what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
 from msgspec import UNSET
 
-from tenfold.decide.place.govern.why_quota import amount_of
 from tenfold.decide.place.govern.why_settled import Settled
-from tenfold.decide.place.govern.why_windows import span
+from tenfold.fleet.view import job_ref
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
+from tenfold.model.reason import Amount, Causes, JobRef, Reason, TeamRef, Value
 from tenfold.study.why_changes import (
     AskFor,
     Change,
     Grant,
     MoveJobs,
+    NewSlots,
     Nothing,
-    Raise,
     RentNodes,
     Several,
     ShrinkJobs,
+    Step,
     StopJobs,
 )
 from tenfold.study.why_trial import Started
 
-NAMED = 3
-"""Jobs that are named before the rest is counted."""
 
-
-def sentence_of(settled: Settled, job: Job, change: Change, started: Started) -> str:
+def advice_of(settled: Settled, job: Job, change: Change, started: Started) -> Reason:
     """Return a change as advice."""
-    said = _advice(settled, job, change)
-    if started.stopped:
-        return f"{said}; {jobs_of(started.stopped)} would be stopped for it"
-    return said
+    steps = change.steps if isinstance(change, Several) else (change,)
+    advice = Causes(tuple(one for step in steps for one in _advice(settled, job, step)))
+    return Reason("remedy", {"steps": advice, "stopped": _refs(settled, started.stopped)})
 
 
-def _advice(settled: Settled, job: Job, change: Change) -> str:
+def _advice(settled: Settled, job: Job, change: Step) -> Iterator[Reason]:
     match change:
         case Nothing():
-            return "change nothing: it starts in the next cycle"
+            yield Reason("change-nothing")
         case AskFor():
-            return _request(job, change)
+            yield from _request(settled, job, change)
         case Grant():
-            return " and ".join(_raise(each) for each in change.raises)
+            for each in change.raises:
+                fields = {"team": TeamRef(each.team), "what": each.what}
+                yield Reason("raise-limit", {**fields, "by": Amount(each.by, each.resource)})
         case RentNodes():
-            return _rent(settled, change)
+            yield _rent(settled, change)
         case ShrinkJobs():
-            return f"let {_resized(settled, change)} go on with fewer GPUs"
+            yield from (_shrink(settled, each) for each in change.jobs)
         case MoveJobs():
-            return f"move {jobs_of([each.job_id for each in change.jobs])} to other nodes"
+            jobs = _refs(settled, (each.job_id for each in change.jobs))
+            yield Reason("move-jobs", {"jobs": jobs})
         case StopJobs():
-            return f"stop {jobs_of(change.jobs)}, which the rules would not"
-        case Several():
-            return "; and ".join(_advice(settled, job, step) for step in change.steps)
+            yield Reason("stop-jobs", {"jobs": _refs(settled, change.jobs)})
 
 
-def _request(job: Job, change: AskFor) -> str:
+def _shrink(settled: Settled, to: NewSlots) -> Reason:
+    before = sum(slot.gpus for slot in settled.view.running[to.job_id].slots)
+    gpus = sum(slot.gpus for slot in to.slots)
+    job = job_ref(settled.view, to.job_id)
+    return Reason("shrink-job", {"job": job, "before": before, "gpus": gpus})
+
+
+def _request(settled: Settled, job: Job, change: AskFor) -> Iterator[Reason]:
     where, terms = job.shape.where, job.terms
     if change.gpus is not UNSET:
-        return f"ask for {change.gpus:,} GPUs instead of {job.shape.gpus:,}"
+        yield Reason("ask-gpus", {"gpus": change.gpus, "before": job.shape.gpus})
     if change.accelerators is not UNSET:
-        return f"ask for {' or '.join(change.accelerators)}"
+        yield Reason("ask-accelerators", {"accelerators": change.accelerators})
     if change.limit_ms is not UNSET:
-        over = "it would be over before its nodes are needed"
-        return f"set its limit to {span(change.limit_ms)}: {over}"
+        yield Reason("ask-limit", {"limit_ms": change.limit_ms})
     if change.priority is not UNSET:
-        return f"raise its priority from {job.priority} to {change.priority}"
+        yield Reason("ask-priority", {"before": job.priority, "priority": change.priority})
     if change.how is not UNSET and where is not None:
-        return f'let it stand in several {where.within} domains: `how = "{change.how}"`'
+        yield Reason("ask-domain", {"within": where.within, "how": change.how})
     if change.needs is not UNSET and where is not None:
-        tags = ", ".join(f"`{tag}`" for tag in (*where.needs, *where.avoids))
-        return f"drop what it says about the tags {tags}"
-    words: list[str] = []
+        yield Reason("ask-tags", {"tags": (*where.needs, *where.avoids)})
     if change.after is not UNSET and terms is not None:
-        gone = [each for each in terms.after if each not in change.after]
-        words.append(f"do not wait for {jobs_of(gone)}")
+        gone = (each for each in terms.after if each not in change.after)
+        yield Reason("ask-after", {"jobs": _refs(settled, gone)})
     if change.off_peak is not UNSET:
-        words.append("do not wait for off-peak hours")
+        yield Reason("ask-off-peak")
     if change.array_most is not UNSET:
-        words.append(f"let {change.array_most} of its array run at once")
-    return ", and ".join(words)
+        yield Reason("ask-array", {"most": change.array_most})
 
 
-def _raise(each: Raise) -> str:
-    verb = {"quota": "raise the quota", "borrow": "raise what it may borrow", "lend": "lend more"}
-    amount = amount_of(each.by, each.resource)
-    return f"team `{each.team}`: {verb[each.what]} by {amount}"
-
-
-def _rent(settled: Settled, change: RentNodes) -> str:
+def _rent(settled: Settled, change: RentNodes) -> Reason:
     node = settled.view.nodes[change.like]
-    nodes = "1 node" if change.nodes == 1 else f"{change.nodes:,} nodes"
-    gpus = f"{node.gpus * change.nodes:,} {node.accelerator or 'GPUs'}"
+    fields: dict[str, Value] = {"nodes": change.nodes, "gpus": node.gpus * change.nodes}
+    fields["accelerator"] = node.accelerator
     price = settled.govern.usd_micros_per_gpu_hour.get(node.accelerator)
-    if price is None:
-        return f"rent {nodes} ({gpus})"
-    usd = price * node.gpus * change.nodes / 1e6
-    return f"rent {nodes} ({gpus}) at ${usd:,.2f} an hour by the prices of the policy"
+    if price is not None:
+        fields["usd"] = price * node.gpus * change.nodes / 1e6
+    return Reason("rent-nodes", fields)
 
 
-def _resized(settled: Settled, change: ShrinkJobs) -> str:
-    running, words = settled.view.running, list[str]()
-    for each in change.jobs[:NAMED]:
-        before = sum(slot.gpus for slot in running[each.job_id].slots)
-        words.append(f"`{each.job_id}` ({before} to {sum(slot.gpus for slot in each.slots)} GPUs)")
-    more = len(change.jobs) - NAMED
-    return ", ".join(words) + (f" and {more:,} more" if more > 0 else "")
-
-
-def jobs_of(jobs: Sequence[JobId]) -> str:
-    """Return the first few names, and how many more there are."""
-    names = [f"`{each}`" for each in jobs[:NAMED]]
-    more = len(jobs) - NAMED
-    if more > 0:
-        return f"{', '.join(names)} and {more:,} more"
-    return " and ".join(names) if len(names) < 3 else f"{names[0]}, {names[1]} and {names[2]}"
+def _refs(settled: Settled, jobs: Iterable[JobId]) -> tuple[JobRef, ...]:
+    return tuple(job_ref(settled.view, each) for each in jobs)

@@ -3,7 +3,6 @@
 They read from the reason of a stop for whom it is, and so hold the reasons to be true as well.
 """
 
-import re
 from collections.abc import Sequence
 
 from tenfold.fleet.fleet import Fleet
@@ -21,13 +20,13 @@ from tenfold.model.events import (
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
+from tenfold.model.reason import JobRef
 from tenfold.model.units import DAY, HOUR, Millis
 from tests.rigs.broken import hold
 from tests.rigs.governed.quota import is_in
 from tests.rigs.governed.standing import PLAIN, Standing
 
 FOR_OTHERS = ("reclaimed", "outranked", "promise-due")
-_NAMED = re.compile(r"job `([^`]+)`")
 
 
 class _Made:
@@ -224,10 +223,10 @@ def _recent(standing: Standing) -> int:
 
 
 def _asker(stop: StopJob) -> JobId:
-    found = _NAMED.search(stop.reason.sentence)
-    hold("stops-say-for-whom", found is not None, f"{stop}")
-    assert found is not None
-    return JobId(found[1])
+    job = stop.reason.fields.get("job")
+    hold("stops-say-for-whom", isinstance(job, JobRef), f"{stop}")
+    assert isinstance(job, JobRef)
+    return job.id
 
 
 def _disturbs(event: Event) -> bool:

@@ -22,6 +22,7 @@ from tenfold.model.events import NodeCordoned
 from tenfold.model.ids import NodeId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
+from tenfold.report.reasons.render import render
 from tenfold.server.beside import Beside, stop_all
 from tenfold.server.serving import Serving
 
@@ -90,7 +91,7 @@ def test_pages_of_large_events_are_short_and_miss_nothing(
 ):
     store = open_store(tmp_path / "journal.db")
     writer = open_journal(store, "test", 1)
-    said = Reason("large", "x" * 1_000)
+    said = Reason("large", sentence="x" * 1_000)
     facts = [NodeCordoned(Millis(at), NodeId(f"n{at}"), cause=said) for at in range(50)]
     writer.append(facts)
     whole = list(read.event_pages(store))
@@ -128,9 +129,9 @@ def test_readiness_tells_of_a_write_that_waits_and_of_its_end(serving: Serving, 
     serving.store.writes_since_s = monotonic() - 10
     told = serving.late()
     assert told is not None
-    assert (told.code, told.sentence) == (
+    assert (told.code, render(told)) == (
         "journal-waits",
-        "a write to the journal has waited for 10 s",
+        "the journal has not answered for 10 s",
     )
     answer = member.get("/readyz")
     assert (answer.status_code, answer.json()["code"]) == (503, "journal-waits")

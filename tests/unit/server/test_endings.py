@@ -43,7 +43,7 @@ def test_a_job_that_failed_says_with_which_exit_code(
     made = submit(member)
     hands.end(made, exit_code=code)
     told = job_when(member, made, "failed")
-    assert told["reason"] == {"code": "failed", "sentence": f"its command ended with {words}"}
+    assert told["reason"] == {"code": "failed", "sentence": f"the command failed with {words}"}
     (listed,) = member.get("/api/v1/jobs").json()["jobs"]
     assert listed["reason"] == told["reason"]
 
@@ -62,7 +62,7 @@ def test_a_job_that_was_taken_back_says_by_whom(client: Client, token: Callable[
     for made in (runs, waits[1].json()["id"]):
         client.delete(f"/api/v1/jobs/{made}", headers=operator)
         told = job_when(client, made, "cancelled")
-        assert told["reason"]["sentence"] == "operator-of-ops took it back"
+        assert told["reason"]["sentence"] == "cancelled by operator-of-ops"
 
 
 def test_facts_that_do_not_say_who_are_read_as_before():

@@ -21,7 +21,7 @@ from unit.server.test_metrics import scraped
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
-LOST = Reason("supervisor-lost", "it was killed")
+LOST = Reason("supervisor-lost", sentence="it was killed")
 WHOLE = {"command": ["true"], "gpus_per_node": 4}
 
 
@@ -67,7 +67,7 @@ def test_a_node_that_keeps_failing_jobs_is_cordoned_and_says_which(
     bad = fail_twice_on_one_node(member, hands)
     seen = node(member, bad, token("operator"))
     assert (seen["state"], seen["cause"]) == ("cordoned", KEEPS_FAILING)
-    assert "`job-1` attempt 1 (lost)" in str(seen["sentence"])
+    assert "job `job-1`, attempt 1 (lost)" in str(seen["sentence"])
     assert "job-1" not in str(node(member, bad)["sentence"]), "a member sees no names"
     big = member.post("/api/v1/jobs", json={**WHOLE, "nodes": 2}).json()["id"]
     why = member.get(f"/api/v1/jobs/{big}/why?seek=none").json()

@@ -14,12 +14,10 @@ from tenfold.model.govern import Govern, TeamTerms
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.policy import Policy
-from tenfold.model.reason import Reason
 from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
 from tenfold.server import follower as rules
 from tenfold.server.follower import Follower
-from tenfold.server.masked import OTHERS, masked, masked_reason
 from tenfold.testing.builders import nodes
 
 AT = Millis(1_000)
@@ -131,17 +129,3 @@ def test_a_long_queue_is_told_of_in_brief(
     assert shorter.is_brief
     assert shorter.why.ahead is None
     assert [one.team for one in shorter.why.holders.teams] == ["blue"]
-
-
-def test_names_of_other_teams_jobs_are_struck_out(store: Store, writer: JournalWriter):
-    seq = write(writer, [*node_and_holder(), JobSubmitted(AT, job("mine"))])
-    fleet = followed(store).moment(seq).fleet
-    reason = masked_reason(Reason("x", "for job `holder`, not `mine`"), fleet, "red")
-    assert reason.sentence == f"for job `{OTHERS}`, not `mine`"
-    plain = {"stopped": ["holder", "mine"], "n": 1, "said": "`holder` goes"}
-    assert masked(plain, fleet, "red") == {
-        "stopped": [OTHERS, "mine"],
-        "n": 1,
-        "said": f"`{OTHERS}` goes",
-    }
-    assert masked(plain, fleet, "blue")["stopped"] == ["holder", OTHERS]

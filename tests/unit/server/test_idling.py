@@ -170,7 +170,7 @@ def test_governed_ends_a_session_after_its_own_time_and_leaves_other_jobs(
         it.look(2)
         told = job_when(it.client, session, "cancelled")
         assert told["reason"]["code"] == "idle"
-        assert "nothing to do" in told["reason"]["sentence"]
+        assert "idle for" in told["reason"]["sentence"]
         assert told["attempts"][0]["reason"] == "idle"
         until(lambda: it.idles(batch))
         assert it.client.get(f"/api/v1/jobs/{batch}").json()["state"] == "running"

@@ -31,12 +31,12 @@ from tenfold.model.events import (
     NodeLost,
     NodeReturned,
 )
-from tenfold.model.ids import JobId, NodeId
+from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job import Slot
-from tenfold.model.reason import Reason
+from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 from tenfold.model.work import Work
-from tenfold.server.shown import Line, seen_by
+from tenfold.server.redaction import Line, seen_by
 from tenfold.server.tokens import Role, Token
 from tenfold.testing.builders import job, nodes
 from unit.server.waiting import job_when
@@ -47,9 +47,10 @@ RED, BLUE = JobId("job-1"), JobId("job-2")
 SLOTS = (Slot(NodeId("n0"), 8),)
 SECRET = "the-password-of-blue"
 COMMAND = "a-command-of-blue"
-FOR_BLUE = Reason("for-others", f"`{BLUE}` is owed these GPUs, and `n0` has them")
-FOR_RED = Reason("for-others", f"`{RED}` is owed these GPUs, and `n0` has them")
-LONG_GONE = Reason("for-others", "`gone-77` and `gone-78[3]` were owed these GPUs")
+FOR_BLUE = Reason("gave-way", {"policy": "las", "job": JobRef(BLUE, TeamId("blue"))})
+FOR_RED = Reason("gave-way", {"policy": "las", "job": JobRef(RED, TeamId("red"))})
+LONG_GONE = Reason("gave-way", sentence="`gone-77` and `gone-78[3]` were owed these GPUs")
+"""As it was written before reasons had fields."""
 
 
 def token(role: Role, team: str) -> Token:
@@ -124,7 +125,7 @@ def test_a_team_is_shown_nothing_of_another(store: Store, role: Role):
         assert "blue" not in line.body, line
         msgspec.json.decode(line.body, type=Event)
     stops = [line.body for line in shown if line.kind == "ActionOrdered" and "StopJob" in line.body]
-    assert "`another team's` is owed these GPUs, and `n0` has them" in stops[0]
+    assert "preempted under policy `las` for a job of another team" in stops[0]
     assert any(f'"{RED}"' in line.body for line in shown)
 
 
@@ -151,6 +152,7 @@ def test_jobs_that_nobody_knows_any_more_are_not_named(store: Store):
     events: list[Event] = [ActionOrdered(T, StopJob(RED, "preempted", LONG_GONE))]
     (line,) = seen_by(token(Role.member, "red"), lines_of(events), store)
     assert "gone" not in line.body
+    assert "preempted for another job" in line.body
     (line,) = seen_by(token(Role.operator, "red"), lines_of(events), store)
     assert "gone-77" in line.body
 

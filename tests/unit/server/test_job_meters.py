@@ -96,7 +96,9 @@ def test_a_job_that_is_given_up_was_of_no_use_and_is_no_completed_one():
 
 
 def test_a_resize_parts_what_was_held_before_from_what_is_held_after():
-    resize = ActionOrdered(s(60), ResizeJob(JOB, (Slot(N1, 8),), Reason("more", "there is room")))
+    resize = ActionOrdered(
+        s(60), ResizeJob(JOB, (Slot(N1, 8),), Reason("more", sentence="there is room"))
+    )
     found = figures(begun(4), [resize, JobResized(s(70), JOB), JobEnded(s(100), JOB)])
     assert found["allocated_gpu_seconds_totalresized"] == 4 * 60
     assert found["allocated_gpu_seconds_totalcompleted"] == 8 * 30

@@ -44,7 +44,7 @@ def test_jobs_gpus_and_nodes_are_counted_by_state(member: Client):
 def test_detection_and_recovery_are_timed(member: Client, hands: Hands):
     made = member.post("/api/v1/jobs", json={"command": ["true"]}).json()["id"]
     job_when(member, made, "running")
-    lost = Reason("supervisor-lost", "it was killed")
+    lost = Reason("supervisor-lost", sentence="it was killed")
     hands.see(AttemptLost(Millis(now_ms()), JobId(made), 1, lost))
     told = job_when(member, made, "running", attempts=2)
     assert told["attempts"][0]["reason"] == "node-lost"

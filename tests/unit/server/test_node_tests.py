@@ -75,7 +75,7 @@ def test_a_refused_node_is_listed_with_its_figures(operator: Client):
     assert (found["n1"]["state"], found["n1"]["test"]["basis"]) == ("up", "first")
     slow = found["n2"]
     assert (slow["state"], slow["cause"]) == ("cordoned", "acceptance-refused")
-    assert "core-float is 40 GFLOP/s, the median 100" in slow["sentence"]
+    assert "core-float 40 GFLOP/s, median 100" in slow["sentence"]
     assert slow["test"]["outcome"] == "refused"
     assert slow["test"]["figures"] == [
         {
@@ -94,7 +94,7 @@ def test_a_refused_node_is_not_uncordoned_but_accepted_with_who_did(operator: Cl
     joined(operator)
     answer = operator.post("/api/v1/nodes/n2/uncordon")
     assert (answer.status_code, answer.json()["code"]) == (409, "node-refused")
-    assert "the median 100" in answer.json()["detail"]
+    assert "median 100" in answer.json()["detail"]
     assert operator.post("/api/v1/nodes/n2/accept").status_code == 200
     node = nodes(operator)["n2"]
     assert (node["state"], node["test"]["outcome"]) == ("up", "overridden")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from tenfold.decide.detect.ranks import median, noise
-from tenfold.decide.detect.verdict import percent
 from tenfold.model.acceptance import (
     FAILED,
     REFUSED,
@@ -25,7 +24,7 @@ from tenfold.model.acceptance import (
 )
 from tenfold.model.errors import InputError
 from tenfold.model.ids import NodeId
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Causes, Reason, Value
 
 DISK = "disk-"
 """How the names of figures begin that a disk gives."""
@@ -62,30 +61,30 @@ def judge_node(
 ) -> NodeVerdict:
     """Return whether a node is taken; `peers` are those of its pool, or itself before."""
     if not test.figures:
-        why = test.unmeasured[0].sentence if test.unmeasured else "it gave no figures"
-        reason = Reason(FAILED, f"the acceptance test did not run to its end: {why}")
+        reason = Reason(FAILED, {"cause": Causes(test.unmeasured[:1])} if test.unmeasured else {})
         return NodeVerdict(is_accepted=False, basis="none", nodes=0, reason=reason)
     if not peers:
-        said = "it is the first of its pool to be measured: its figures are what others meet"
-        reason = Reason("accepted", said)
+        reason = Reason("accepted")
         return NodeVerdict(is_accepted=True, basis="first", nodes=0, reason=reason)
     is_itself = all(peer.node_id == node_id for peer in peers)
     basis: Basis = "itself" if is_itself else "pool"
-    whom = "itself before" if is_itself else f"{len(peers):,} of its pool"
+    against: dict[str, Value] = {"basis": basis}
+    if not is_itself:
+        against["peers"] = len(peers)
     compared = tuple(_compare(test.figures, peers, rule))
     bad = [one for one in compared if one.judged in ("slow", "missing")]
     fast = [one for one in compared if one.judged == "fast"]
     if bad:
-        reason = Reason(REFUSED, f"held against {whom}: {'; '.join(_said(one) for one in bad)}")
+        reason = Reason(REFUSED, {**against, "causes": Causes(tuple(map(_figure, bad)))})
     else:
-        reason = Reason("accepted", f"it behaves like {whom}")
+        reason = Reason("accepted", against)
     return NodeVerdict(
         is_accepted=not bad,
         basis=basis,
         nodes=len(peers),
         compared=compared,
         reason=reason,
-        notes=tuple(f"far faster than {whom}: {_said(one)}" for one in fast),
+        notes=tuple(map(_figure, fast)),
     )
 
 
@@ -134,10 +133,9 @@ def _allowed(name: str, values: Sequence[float], middle: float, rule: Acceptance
     return max(band, min(ALLOWED_MOST, own))
 
 
-def _said(one: Compared) -> str:
+def _figure(one: Compared) -> Reason:
+    fields: dict[str, Value] = {"figure": one.name, "unit": one.unit, "median": one.median}
     if one.judged == "missing":
-        return f"{one.name} was not measured, and the pool has {one.median:,.4g} {one.unit}"
-    return (
-        f"{one.name} is {one.value:,.4g} {one.unit}, the median {one.median:,.4g} "
-        f"({percent(-one.deviation)}, allowed {one.allowed:.0%})"
-    )
+        return Reason("figure-missing", fields)
+    fields["value"], fields["by"], fields["allowed"] = one.value, -one.deviation, one.allowed
+    return Reason(f"figure-{one.judged}", fields)

@@ -6,10 +6,9 @@ from itertools import pairwise
 from msgspec import Struct
 
 from tenfold.decide.layout.ask import Ground, TrainAsk
-from tenfold.decide.layout.families import SLOWER_WORDS
 from tenfold.decide.layout.search import Timed, breakdown_at, plan_at, search
 from tenfold.model.plan import TrainPlan
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Reason, Value
 
 KNEE_RETURN = 0.7
 """A doubling pays while it returns at least this share of what it costs."""
@@ -81,9 +80,7 @@ def curve(ask: TrainAsk, ground: Ground, counts: Sequence[int]) -> tuple[Curve, 
 def _uneven(sizes: list[int], ask: TrainAsk) -> list[Reason]:
     if not sizes:
         return []
-    named = ", ".join(f"{size:,}" for size in sizes)
-    text = f"no layout divides {ask.global_batch:,} sequences a step over {named} GPUs"
-    return [Reason("size-not-whole", f"{text}: left out of the curve")]
+    return [Reason("size-not-whole", {"sequences": ask.global_batch, "sizes": tuple(sizes)})]
 
 
 def _points(found: list[Timed]) -> list[ScalePoint]:
@@ -132,22 +129,16 @@ def _reasons(points: list[ScalePoint], knee: int | None, turns_at: int | None) -
     for before, after in pairwise(points):
         if before.gpus == knee:
             share = _returned(before, after)
-            text = (
-                f"beyond {before.gpus:,} GPUs a step to {after.gpus:,} returns "
-                f"{max(share, 0):.0%} of what it costs: {_grown(before, after)}"
-            )
-            reasons.append(Reason("knee", text))
+            fields = _grown(before, after)
+            fields["returned"] = max(share, 0)
+            reasons.append(Reason("knee", fields))
         if after.gpus == turns_at:
-            text = (
-                f"at {after.gpus:,} GPUs throughput is below that of {before.gpus:,}: "
-                f"{_grown(before, after)}"
-            )
-            reasons.append(Reason("returns-negative", text))
+            reasons.append(Reason("returns-negative", _grown(before, after)))
     return reasons
 
 
-def _grown(before: ScalePoint, after: ScalePoint) -> str:
-    """Name the part whose share of the step grew most."""
+def _grown(before: ScalePoint, after: ScalePoint) -> dict[str, Value]:
+    """Return two sizes, and the part whose share of the step grew most."""
     parts = after.breakdown_s
     share = {
         name: parts[name] / after.step_s - before.breakdown_s[name] / before.step_s
@@ -157,4 +148,4 @@ def _grown(before: ScalePoint, after: ScalePoint) -> str:
     worst = max(share, key=lambda name: share[name])
     was = before.breakdown_s[worst] / before.step_s
     now = parts[worst] / after.step_s
-    return f"the share of {SLOWER_WORDS[worst]} grows from {was:.0%} to {now:.0%} of a step"
+    return {"gpus": before.gpus, "next": after.gpus, "part": worst, "was": was, "now": now}

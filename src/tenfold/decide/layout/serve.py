@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tenfold.model.hardware import Accelerator
 from tenfold.model.plan import Precision, ServiceDemand
-from tenfold.model.reason import Misfit, Reason
+from tenfold.model.reason import Misfit, Reason, Value
 from tenfold.model.shape import ModelShape
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import Limits, Served
@@ -109,7 +109,7 @@ def plan_serve(
     """Return the cheapest ways to meet a service's objectives, or why there is none."""
     found = _candidates(ask, grounds)
     if found is None:
-        return Misfit((Reason("no-accelerators", "the fleet has no accelerators to serve on"),))
+        return Misfit((Reason("no-accelerators"),))
     idle = _served(ask, found, np.full(found.count, QPS_LEAST))
     qps_max = _qps_max(ask, found)
     replicas = np.ceil(ask.service.qps / np.maximum(qps_max, QPS_LEAST) - 1e-9)
@@ -265,14 +265,12 @@ def _why(
     reasons = _verdict(plans)
     large = int((idle.fits == 0).sum())
     if large:
-        text = f"too large for memory: {large} of {found.count} candidates"
-        reasons.append(Reason("weights-too-large", text))
+        reasons.append(Reason("weights-too-large", {"candidates": large, "of": found.count}))
     reasons.extend(_too_slow("ttft", idle.ttft_s, ask.service.ttft_s, idle.fits > 0))
     reasons.extend(_too_slow("tpot", idle.tpot_s, ask.service.tpot_s, idle.fits > 0))
     crowded = int(((qps_max == 0) & (idle.fits > 0)).sum())
     if crowded and not plans:
-        text = f"{crowded} candidates carry no load within the objectives"
-        reasons.append(Reason("no-load", text))
+        reasons.append(Reason("no-load", {"candidates": crowded}))
     return reasons
 
 
@@ -282,16 +280,16 @@ def _verdict(plans: Sequence[ServePlan]) -> list[Reason]:
     best = plans[0]
     if not best.enough_gpus:
         least = min(plans, key=lambda plan: plan.gpus)
-        text = f"{least.gpus:,} GPUs would be needed at least, in pool `{least.pool}`"
-        return [Reason("not-enough-gpus", text)]
-    replicas = "1 replica" if best.replicas == 1 else f"{best.replicas:,} replicas"
-    cost = f"${best.usd_per_million_tokens:.2f} a million output tokens, "
-    text = (
-        f"{replicas} of {best.gpus_per_replica} x {best.accelerator} in {best.precision}: "
-        f"{cost if best.usd_per_million_tokens else 'no price known, '}"
-        f"{best.qps_per_replica_max:.3g} requests a second each at most"
-    )
-    return [Reason("cheapest", text)]
+        return [Reason("not-enough-gpus", {"least": least.gpus, "pool": least.pool})]
+    fields: dict[str, Value] = {
+        "replicas": best.replicas,
+        "each": best.gpus_per_replica,
+        "accelerator": best.accelerator,
+        "precision": best.precision,
+        "usd": best.usd_per_million_tokens or 0.0,
+        "qps": best.qps_per_replica_max,
+    }
+    return [Reason("cheapest", fields)]
 
 
 def _too_slow(
@@ -299,8 +297,6 @@ def _too_slow(
 ) -> Iterator[Reason]:
     slow = int((fitting & (values > limit)).sum())
     if slow:
-        text = (
-            f"{slow} candidates miss the {name.upper()} of {limit:g} s even without load; "
-            f"the quickest takes {float(values[fitting].min()):.3g} s"
-        )
-        yield Reason(f"{name}-missed", text)
+        best_s = float(values[fitting].min())
+        fields = {"candidates": slow, "limit_s": float(limit), "best_s": best_s}
+        yield Reason(f"{name}-missed", fields)

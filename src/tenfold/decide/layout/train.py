@@ -14,7 +14,7 @@ from tenfold.decide.layout.families import why
 from tenfold.decide.layout.outcome import Outcome, outcome_at
 from tenfold.decide.layout.scaling import Curve, curve, sizes
 from tenfold.decide.layout.search import Timed, search
-from tenfold.model.reason import Misfit, Reason
+from tenfold.model.reason import Misfit, Reason, Value
 
 SECONDS_PER_DAY = 86_400
 FRONT_PER_SIZE = 3
@@ -33,8 +33,7 @@ class TrainAnswer(Struct, frozen=True, kw_only=True):
 def plan_train(ask: TrainAsk, ground: Ground, *, keep: int = 10) -> TrainAnswer | Misfit:
     """Return the best layouts of a job on a ground, or why there are none."""
     if ask.job.gpus is not None and ask.job.gpus > ground.gpus:
-        text = f"{ask.job.gpus:,} GPUs were asked for, and the fleet has {ground.gpus:,} alike"
-        return Misfit((Reason("not-enough-gpus", text),))
+        return Misfit((Reason("not-enough-gpus", {"asked": ask.job.gpus, "alike": ground.gpus}),))
     made, found = curve(ask, ground, _counts(ask, ground))
     if not found:
         largest = search(ask, ground, ask.job.gpus or ground.gpus)
@@ -61,12 +60,14 @@ def _crossing(ask: TrainAsk, ground: Ground, chosen: Timed) -> list[Reason]:
     if not inside.found:
         return []
     slower = float(chosen.step_s[0] / inside.step_s[0] - 1)
-    text = (
-        f"tp {ask.job.tp} leaves the scale-up domain of {ground.scaleup_gpus}: a step takes "
-        f"{chosen.step_s[0]:.3g} s instead of {inside.step_s[0]:.3g} with tp "
-        f"{ground.scaleup_gpus} ({slower:+.0%})"
-    )
-    return [Reason("tensor-crosses-domain", text)]
+    fields = {
+        "tp": ask.job.tp,
+        "domain": ground.scaleup_gpus,
+        "step_s": float(chosen.step_s[0]),
+        "inside_s": float(inside.step_s[0]),
+        "slower": slower,
+    }
+    return [Reason("tensor-crosses-domain", fields)]
 
 
 def _counts(ask: TrainAsk, ground: Ground) -> list[int]:
@@ -86,26 +87,23 @@ def _choose(ask: TrainAsk, found: list[Timed], made: Curve) -> tuple[Timed, list
         in_time = [pair for pair in heads if pair[1].run and pair[1].run.days <= days]
         if in_time and ask.job.budget_usd is not None and _least(in_time) > ask.job.budget_usd:
             best = min(in_time, key=lambda pair: _usd(pair[1]))
-            return best[0], [_missed("budget", f"${ask.job.budget_usd:,.0f}", best[1])]
+            return best[0], [_missed("budget", ask.job.budget_usd, best[1])]
         if in_time:
             best = min(in_time, key=lambda pair: (_usd(pair[1]), pair[0].gpus))
-            return best[0], [_met("deadline", f"{days:g} days", best[1])]
+            return best[0], [_met("deadline", days, best[1])]
         best = min(heads, key=lambda pair: _days(pair[1]))
-        return best[0], [_missed("deadline", f"{days:g} days", best[1])]
+        return best[0], [_missed("deadline", days, best[1])]
     if ask.job.tokens is not None and ask.job.budget_usd is not None:
         within = [pair for pair in heads if _usd(pair[1]) <= ask.job.budget_usd]
-        limit = f"${ask.job.budget_usd:,.0f}"
         if within:
             best = min(within, key=lambda pair: _days(pair[1]))
-            return best[0], [_met("budget", limit, best[1])]
+            return best[0], [_met("budget", ask.job.budget_usd, best[1])]
         best = min(heads, key=lambda pair: _usd(pair[1]))
-        return best[0], [_missed("budget", limit, best[1])]
+        return best[0], [_missed("budget", ask.job.budget_usd, best[1])]
     knee = next(timed for timed in found if timed.gpus == made.knee)
     if made.still_pays:
-        text = f"each step up to {knee.gpus:,} GPUs still pays, and no larger size can be had"
-        return knee, [Reason("at-the-top", text)]
-    text = f"{knee.gpus:,} GPUs are the knee of the scaling curve"
-    return knee, [Reason("at-the-knee", text)]
+        return knee, [Reason("at-the-top", {"gpus": knee.gpus})]
+    return knee, [Reason("at-the-knee", {"gpus": knee.gpus})]
 
 
 def _least(heads: list[tuple[Timed, Outcome]]) -> float:
@@ -120,21 +118,17 @@ def _days(outcome: Outcome) -> float:
     return outcome.run.days if outcome.run else outcome.step_s
 
 
-def _met(what: str, limit: str, outcome: Outcome) -> Reason:
-    kind = "the cheapest size that meets" if what == "deadline" else "the fastest size within"
-    return Reason(
-        f"{what}-met",
-        f"{outcome.plan.gpus:,} GPUs are {kind} the {what} of {limit}: "
-        f"{_days(outcome):.1f} days, ${_usd(outcome):,.0f}",
-    )
+def _met(what: str, limit: float, outcome: Outcome) -> Reason:
+    return Reason(f"{what}-met", _compared(limit, outcome))
 
 
-def _missed(what: str, limit: str, outcome: Outcome) -> Reason:
-    return Reason(
-        f"{what}-missed",
-        f"no size meets the {what} of {limit}; nearest is {outcome.plan.gpus:,} GPUs with "
-        f"{_days(outcome):.1f} days and ${_usd(outcome):,.0f}",
-    )
+def _missed(what: str, limit: float, outcome: Outcome) -> Reason:
+    return Reason(f"{what}-missed", _compared(limit, outcome))
+
+
+def _compared(limit: float, outcome: Outcome) -> dict[str, Value]:
+    days, usd = float(_days(outcome)), float(_usd(outcome))
+    return {"limit": limit, "gpus": outcome.plan.gpus, "days": days, "usd": usd}
 
 
 def _contenders(found: Sequence[Timed]) -> list[Outcome]:

@@ -16,7 +16,7 @@ from tenfold.model.decision import Decision
 from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
-from tenfold.model.reason import Reason
+from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 
 _ENDS = (JobEnded, JobCancelled, JobRefused)
@@ -116,8 +116,7 @@ def failed_before(view: FleetView, job: Job) -> Reason | None:
     for earlier in job.terms.after:
         fate = view.fates.get(earlier)
         if fate is not None and fate != "completed":
-            said = f"it comes after job `{earlier}`, which ended {fate}"
-            return Reason("dependency-failed", said)
+            return Reason("dependency-failed", {"job": JobRef(earlier), "status": fate})
     return None
 
 

@@ -8,13 +8,14 @@ is does its size say no.
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from tenfold.decide.place.wishes import NOUNS, anywhere, is_bound, untagged
 from tenfold.fleet import topology_plans as plans
 from tenfold.fleet.capacity import Capacity, Seat
+from tenfold.fleet.obstacle import members_of
 from tenfold.fleet.topology_bank import Rack, TopologyBank
 from tenfold.fleet.topology_domains import Tally
+from tenfold.fleet.wishes import anywhere, is_bound, untagged
 from tenfold.model.job import Shape
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Reason, Value
 from tenfold.model.where import Where
 
 Cause = Literal["tags", "place", "power"]
@@ -45,8 +46,7 @@ def never_fits(capacity: Capacity, shape: Shape) -> tuple[Reason, ...]:
     """Return what holds even for an empty, whole fleet; several where only together they do."""
     kinds = capacity.banks
     if shape.accelerators and not any(kind[1] in shape.accelerators for kind in kinds):
-        wanted = " or ".join(f"`{name}`" for name in shape.accelerators)
-        return (Reason("no-such-accelerator", f"no node of this fleet has {wanted}"),)
+        return (Reason("no-such-accelerator", {"accelerators": shape.accelerators}),)
     for causes in CAUSES:
         if _fits_without(capacity, shape, causes):
             return tuple(_reason(capacity, shape, causes, cause) for cause in causes)
@@ -88,11 +88,6 @@ def _stands(seat: Seat, where: Where | None) -> bool:
     return False
 
 
-def members_of(seat: Seat) -> int:
-    """Return how many nodes a gang takes in a bank."""
-    return seat.members + (seat.rest > 0)
-
-
 def _reason(capacity: Capacity, shape: Shape, causes: Sequence[Cause], cause: Cause) -> Reason:
     """Return one cause with its counts, the others left out of account."""
     asked = _without(shape, [each for each in causes if each != cause])
@@ -105,19 +100,19 @@ def _reason(capacity: Capacity, shape: Shape, causes: Sequence[Cause], cause: Ca
 
 def _tags_reason(capacity: Capacity, shape: Shape) -> Reason:
     assert shape.where is not None, "tags are in the way of shapes that ask for some"
-    tags = [f"`{tag}`" for tag in shape.where.needs]
-    tags += [f"no `{tag}`" for tag in shape.where.avoids]
-    named, all_of = " and ".join(tags), _nodes_in(capacity.seats(untagged(shape)))
-    seats = capacity.seats(shape)
+    seats, fields = capacity.seats(shape), dict[str, Value]()
+    if shape.where.needs:
+        fields["tags"] = shape.where.needs
+    if shape.where.avoids:
+        fields["avoided"] = shape.where.avoids
+    fields["of"] = _nodes_in(capacity.seats(untagged(shape)))
     if not seats:
-        said = f"none of the {all_of:,} nodes that could hold a member bears {named}"
-        return Reason("no-node-with-tags", said)
-    needed, alike = _nearest(seats)
-    bear = _nodes_in(seats)
-    said = f"it needs {needed:,} nodes that bear {named}: {bear:,} of {all_of:,} do"
+        return Reason("no-node-with-tags", fields)
+    (fields["nodes"], alike), bear = _nearest(seats), _nodes_in(seats)
+    fields["tagged"] = bear
     if bear > alike:
-        said += f", at most {alike:,} of them alike"
-    return Reason("too-few-with-tags", said)
+        fields["alike"] = alike
+    return Reason("too-few-with-tags", fields)
 
 
 def _place_reason(capacity: Capacity, shape: Shape) -> Reason:
@@ -126,10 +121,9 @@ def _place_reason(capacity: Capacity, shape: Shape) -> Reason:
     largest = max(
         seat.bank.groups(level).largest for seat in seats if isinstance(seat.bank, TopologyBank)
     )
-    needed, noun = min(map(members_of, seats)), NOUNS[level]
-    how = f"in one {noun}" if shape.where.how == "required" else f"in equal parts over {noun}s"
-    said = f"it needs {needed:,} nodes {how}, and the largest {noun} has {largest:,} alike"
-    return Reason("larger-than-a-domain", said)
+    needed = min(map(members_of, seats))
+    fields = {"nodes": needed, "how": shape.where.how, "within": level, "largest": largest}
+    return Reason("larger-than-a-domain", fields)
 
 
 def _power_reason(capacity: Capacity, shape: Shape) -> Reason:
@@ -149,14 +143,9 @@ def _power_reason(capacity: Capacity, shape: Shape) -> Reason:
             best = found if best is None or found[:2] > best[:2] else best
     assert best is not None, "power is in the way of shapes that would stand"
     _, most, size, seat = best
-    needed = members_of(seat)
-    nodes = "a node" if needed == 1 else f"{needed:,} nodes"
-    gpus = "1 GPU" if seat.gpus <= 1 else f"{seat.gpus:,} GPUs"
-    there = f"racks feed {most:,} of {size:,}"
-    if level:
-        there = f"the best {NOUNS[level]} feeds {most:,} of its {size:,}"
-    said = f"it needs {nodes} with {gpus}, and {there} at once, even if all were idle"
-    return Reason("more-than-racks-feed", said)
+    fields: dict[str, Value] = {"nodes": members_of(seat), "per_node": max(seat.gpus, 1)}
+    fields["fed"], fields["of"], fields["within"] = most, size, level
+    return Reason("more-than-racks-feed", fields)
 
 
 def _fed(capacity: Capacity, bank: TopologyBank, gpus: int) -> Iterator[int]:
@@ -184,18 +173,15 @@ def _too_large(capacity: Capacity, shape: Shape) -> Reason:
     seats = capacity.seats(shape)
     if seats:
         needed, alike = _nearest(seats)
-        said = f"the gang needs {needed:,} nodes and the largest set of nodes alike has {alike:,}"
-        return Reason("larger-than-the-fleet", said)
+        return Reason("larger-than-the-fleet", {"nodes": needed, "alike": alike})
     kinds = [
         kind for kind in capacity.banks if not shape.accelerators or kind[1] in shape.accelerators
     ]
     each, most = shape.gpus_per_node or 0, max((kind[2] for kind in kinds), default=0)
     each = min(each, shape.gpus) or int(shape.gpus + shape.milli > 0)
     if each > most:
-        gpus = "1 GPU" if each == 1 else f"{each:,} GPUs"
-        said = f"a member asks for {gpus} and the largest node that would do has {most:,}"
-        return Reason("larger-than-a-node", said)
-    return Reason("larger-than-a-node", f"no node can hold a member of shape `{shape.key}`")
+        return Reason("larger-than-a-node", {"per_node": each, "largest": most})
+    return Reason("larger-than-a-node", {"shape": shape.key})
 
 
 def _nearest(seats: Sequence[Seat]) -> tuple[int, int]:

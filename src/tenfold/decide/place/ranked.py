@@ -27,7 +27,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Job
-from tenfold.model.reason import Reason
+from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import MINUTE, Millis
 
 REVIEW_MS = 10 * MINUTE
@@ -307,11 +307,11 @@ class RankedPlacer:
         victims = choose_victims(self._capacity, shape, candidates)
         if not victims:
             return None
+        why = Reason("gave-way", {"policy": self.name, "job": JobRef(job.id, job.team)})
         for holder in victims:
             standing.stop(holder)
             releasing.release(holder)
-            why = f"job `{job.id}` goes first under `{self.name}` and needs its room"
-            actions.append(StopJob(holder.job.id, "preempted", Reason("gave-way", why)))
+            actions.append(StopJob(holder.job.id, "preempted", why))
         return self._capacity.claim(shape)
 
 

@@ -272,8 +272,7 @@ class RepackPlacer:
 
     def _stop(self, holder: Holder, cause: StopCause) -> StopJob:
         holder.stopping = True
-        why = f"shorter jobs go first under `{self.name}`"
-        return StopJob(holder.job.id, cause, Reason("gave-way", why))
+        return StopJob(holder.job.id, cause, Reason("gave-way", {"policy": self.name}))
 
 
 def _gpus(bank: Bank) -> int:

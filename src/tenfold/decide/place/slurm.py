@@ -135,8 +135,8 @@ class SlurmPlacer:
         shape = one.job.shape
         if not self._capacity.could_hold(shape):
             return never_fits(self._capacity, shape)
-        sentence = f"partition `{one.queue.name}` has too few nodes for shape `{shape.key}`"
-        return (Reason("larger-than-the-partition", sentence),)
+        fields = {"partition": one.queue.name, "shape": shape.key}
+        return (Reason("larger-than-the-partition", fields),)
 
     def _main_pass(self, line: list[Waiting], depth: int, actions: list[Action]) -> list[Waiting]:
         """Start jobs in order; a job that cannot start closes its partition's nodes."""

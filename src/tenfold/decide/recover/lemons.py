@@ -14,7 +14,7 @@ from tenfold.fleet.trouble import KEEPS_FAILING, Trouble
 from tenfold.fleet.view import FleetView
 from tenfold.model.ids import NodeId
 from tenfold.model.mishap import HARD, Failure
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Causes, JobRef, NodeRef, Reason
 from tenfold.model.units import HOUR, Millis
 
 NAMED_MOST = 4
@@ -130,8 +130,12 @@ def _stands_out(
 
 
 def _reason(node: NodeId, failures: tuple[Failure, ...]) -> Reason:
-    named = [f"`{one.job_id}` attempt {one.attempt} ({one.kind})" for one in failures]
-    more = len(named) - NAMED_MOST
-    said = ", ".join(named[-NAMED_MOST:]) + (f" and {more} before" if more > 0 else "")
-    sentence = f"jobs keep failing on node `{node}` and not on others of its pool: {said}"
-    return Reason(KEEPS_FAILING, sentence)
+    named = failures[-NAMED_MOST:]
+    causes = Causes(tuple(map(_attempt, named)))
+    fields = {"node": NodeRef(node), "causes": causes, "more": len(failures) - len(named)}
+    return Reason(KEEPS_FAILING, fields)
+
+
+def _attempt(one: Failure) -> Reason:
+    fields = {"job": JobRef(one.job_id), "attempt": one.attempt, "how": one.kind}
+    return Reason("attempt-failed", fields)

@@ -12,6 +12,7 @@ from tenfold.files.launch import (
     torchtitan,
 )
 from tenfold.files.launch.limits import (
+    Unsupported,
     launcher_unsupported,
     own_program_unsupported,
     trainer_unsupported,
@@ -19,7 +20,6 @@ from tenfold.files.launch.limits import (
 from tenfold.model.errors import InputError
 from tenfold.model.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
-from tenfold.model.reason import Reason
 
 Render = Callable[[TrainPlan, LaunchJob], dict[str, str]]
 
@@ -40,7 +40,9 @@ def render_format(plan: TrainPlan, format_name: str, job: LaunchJob) -> dict[str
     return _known(format_name)(plan, job)
 
 
-def unsupported(plan: TrainPlan, format_name: str, job: LaunchJob | None = None) -> list[Reason]:
+def unsupported(
+    plan: TrainPlan, format_name: str, job: LaunchJob | None = None
+) -> list[Unsupported]:
     """Return what of the plan a format cannot express; empty where it can.
 
     A launcher is as able as the program that the job has it start.

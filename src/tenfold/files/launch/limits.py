@@ -6,11 +6,11 @@ not at all. Checked against Megatron-LM core 0.15-0.16, DeepSpeed 0.19 and Torch
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from tenfold.model.errors import InputError
 from tenfold.model.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
-from tenfold.model.reason import Reason
 
 # In order of preference where another format is to be named.
 _ORDER = ("torchrun", "megatron", "torchtitan", "deepspeed")
@@ -22,28 +22,35 @@ _TRAINER_FORMAT = {
 }
 
 
-def trainer_unsupported(plan: TrainPlan, trainer_format: str) -> list[Reason]:
+class Unsupported(NamedTuple):
+    """Something that a format cannot say, in the words of the error that names it."""
+
+    code: str
+    sentence: str
+
+
+def trainer_unsupported(plan: TrainPlan, trainer_format: str) -> list[Unsupported]:
     """Return why a trainer's format cannot say this plan; empty where it can."""
     return [
-        Reason(code, sentence)
+        Unsupported(code, sentence)
         for rules in (_any_trainer, _RULES[trainer_format])
         for code, sentence in rules(plan)
     ]
 
 
-def launcher_unsupported(plan: TrainPlan, job: LaunchJob) -> list[Reason]:
+def launcher_unsupported(plan: TrainPlan, job: LaunchJob) -> list[Unsupported]:
     """Return why a launcher cannot start this plan with the job's program."""
     if job.script and job.trainer == "example":
         return own_program_unsupported(plan)
     return trainer_unsupported(plan, _TRAINER_FORMAT[job.trainer])
 
 
-def own_program_unsupported(plan: TrainPlan) -> list[Reason]:
+def own_program_unsupported(plan: TrainPlan) -> list[Unsupported]:
     """Return why no launcher can start this plan, whatever the program does with it."""
-    return [Reason(code, sentence) for code, sentence in _any_launcher(plan)]
+    return [Unsupported(code, sentence) for code, sentence in _any_launcher(plan)]
 
 
-def refuse_unsupported(reasons: list[Reason], plan: TrainPlan, format_name: str) -> None:
+def refuse_unsupported(reasons: list[Unsupported], plan: TrainPlan, format_name: str) -> None:
     """Raise an input error for these reasons, naming a format that can say the plan."""
     if not reasons:
         return
@@ -53,7 +60,7 @@ def refuse_unsupported(reasons: list[Reason], plan: TrainPlan, format_name: str)
         if able
         else "no format can say this plan; choose another of the planner's list"
     )
-    sentences = "; ".join(reason.sentence for reason in reasons)
+    sentences = "; ".join(one.sentence for one in reasons)
     raise InputError(
         "cannot-express", f"`{format_name}` cannot express this plan: {sentences}", hint
     )

@@ -5,11 +5,10 @@ inside each worker as if started by hand, with the process group already there.
 """
 
 from tenfold.files.launch.job_checks import check_job
-from tenfold.files.launch.limits import launcher_unsupported, refuse_unsupported
+from tenfold.files.launch.limits import Unsupported, launcher_unsupported, refuse_unsupported
 from tenfold.files.launch.trainers import launcher_payload
 from tenfold.model.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
-from tenfold.model.reason import Reason
 
 _DRIVER = '''\
 """Train a Tenfold plan with Ray Train: python ray_train.py [--cpu]."""
@@ -71,10 +70,10 @@ def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
     return {"ray_train.py": driver, **payload.files}
 
 
-def unsupported(plan: TrainPlan, job: LaunchJob) -> list[Reason]:
+def unsupported(plan: TrainPlan, job: LaunchJob) -> list[Unsupported]:
     """Return why Ray's workers cannot run the job's program for this plan."""
     reasons = launcher_unsupported(plan, job)
     if job.trainer == "torchtitan":
         sentence = "TorchTitan makes its own process group, and Ray's workers have one already"
-        reasons.append(Reason("own-process-group", sentence))
+        reasons.append(Unsupported("own-process-group", sentence))
     return reasons

@@ -36,7 +36,7 @@ from tenfold.live.local.spawner_link import SpawnerLink
 from tenfold.live.local.team_users import TeamUsers
 from tenfold.live.local.wire import EndLine, NoteLine, ReasonLine, StopLine
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Reason, Text
 from tenfold.model.units import Millis
 
 PASSING = ("cannot-write", "earlier-attempt-lives", "node-is-lost")
@@ -298,4 +298,4 @@ def ending_of(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost
 
 
 def _reason(reason: ReasonLine) -> Reason:
-    return Reason(reason["code"], reason["sentence"])
+    return Reason(reason["code"], {"said": Text(reason["sentence"])})

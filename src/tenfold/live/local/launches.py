@@ -9,7 +9,8 @@ from tenfold.live.local.images import RUNTIMES, devices_unknown, find_runtime, i
 from tenfold.live.local.places import leaves_team
 from tenfold.live.local.team_users import NoUserLeft, TeamUsers
 from tenfold.live.local.wire import LaunchLine, UserLine
-from tenfold.model.reason import Reason
+from tenfold.model.ids import TeamId
+from tenfold.model.reason import Reason, TeamRef, Text
 
 IMAGE_NAME = re.compile(
     r"[A-Za-z0-9][\w.-]*(:\d+/[\w.-]+)?(/[\w.-]+)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
@@ -25,26 +26,25 @@ def refusal(launch: Launch, path: str) -> tuple[str, Reason | None]:
     """Return what runs the launch's image, and why the launch cannot be carried out, if so."""
     work = launch.work
     if not work.command or not work.command[0]:
-        return "", Reason("no-command", "the job names no command")
+        return "", Reason("no-command")
     if not launch.members:
-        return "", Reason("no-members", "the gang has no members")
+        return "", Reason("no-members")
     words = [*work.command, work.folder, work.image, *(word for pair in work.env for word in pair)]
     if any("\0" in word for word in words) or any("=" in name or not name for name, _ in work.env):
-        return "", Reason("unusable-word", "a NUL in a word, or `=` in the name of a variable")
+        return "", Reason("unusable-word")
     saves = work.saves.folder if work.saves else ""
     for folder in (work.folder, saves):
         if folder and leaves_team(folder):
-            sentence = f"the folder `{folder}` leads out of the team's folder"
-            return "", Reason("folder-outside-team", sentence)
+            return "", Reason("folder-outside-team", {"folder": Text(folder)})
     if not work.image:
         return "", None
     if work.image.startswith("-"):
-        return "", Reason("unusable-image", f"`{work.image}` is an option, not an image")
+        return "", Reason("unusable-image", {"image": Text(work.image)})
     runtime = find_runtime(path)
     if runtime:
         return runtime, _unusable(launch, runtime)
-    sentence = f"image `{work.image}` needs {' or '.join(RUNTIMES)}, and this node has neither"
-    return "", Reason("no-container-runtime", sentence)
+    fields = {"image": Text(work.image), "runtimes": RUNTIMES}
+    return "", Reason("no-container-runtime", fields)
 
 
 def _unusable(launch: Launch, runtime: str) -> Reason | None:
@@ -53,23 +53,16 @@ def _unusable(launch: Launch, runtime: str) -> Reason | None:
     name = runtime.rpartition("/")[2]
     if not is_podman(runtime):
         if "://" in work.image:
-            sentence = f"`{work.image}` is elsewhere, and none is fetched: {name} needs a file here"
-            return Reason("image-elsewhere", sentence)
+            return Reason("image-elsewhere", {"image": Text(work.image), "runtime": name})
         return None
     if not IMAGE_NAME.fullmatch(work.image) or work.image.partition(":")[0] in TRANSPORTS:
-        sentence = f"`{work.image}` is not the name of an image that {name} has on this machine"
-        return Reason("unusable-image", sentence)
+        return Reason("unusable-image", {"image": Text(work.image), "runtime": name})
     saves = work.saves.folder if work.saves else ""
     words = [work.folder, saves, *(word for pair in work.env for word in pair)]
     if any("\n" in word or "\r" in word for word in words):
-        sentence = f"a variable of several lines cannot be passed into an image by {name}"
-        return Reason("unusable-word", sentence)
+        return Reason("unusable-word", {"runtime": name})
     if any(devices_unknown(member.gpus) for member in launch.members):
-        sentence = (
-            f"{name} does not know the GPUs of this node:"
-            " `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` tells it"
-        )
-        return Reason("gpus-not-described", sentence)
+        return Reason("gpus-not-described", {"runtime": name})
     return None
 
 
@@ -84,11 +77,9 @@ def user_of(launch: Launch, users: TeamUsers | None) -> tuple[UserLine | None, R
         gpus = any(member.gpus for member in launch.members)
         return users.of(launch.team, gpus=gpus), None
     except OSError as error:
-        sentence = f"the user of team `{launch.team}` cannot be written down: {error.strerror}"
-        return None, Reason("cannot-write", sentence)
+        return None, Reason("cannot-write", {"said": Text(error.strerror or str(error))})
     except NoUserLeft:
-        sentence = f"no user is left for team `{launch.team}`: see `tenfold up --team-uids`"
-        return None, Reason("no-team-user", sentence)
+        return None, Reason("no-team-user", {"team": TeamRef(TeamId(launch.team))})
 
 
 def launch_line(

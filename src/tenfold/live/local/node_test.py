@@ -44,17 +44,16 @@ def main() -> None:
     # Each process computes on one core; how many there are is ours to say.
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
     figures: list[Measured] = []
-    unmeasured: list[dict[str, str]] = []
+    unmeasured: list[dict[str, object]] = []
     for part in (_integer, _float, _memory, _disk):
         try:
             figures += part()
         except (OSError, ImportError, MemoryError) as error:
             name = part.__name__.removeprefix("_")
-            sentence = f"`{name}` could not be measured: {error or type(error).__name__}"
-            unmeasured.append({"code": "not-measured", "sentence": sentence})
+            said = {"type": "text", "text": str(error) or type(error).__name__}
+            unmeasured.append({"code": "not-measured", "fields": {"figure": name, "said": said}})
     if any(os.path.exists(device) for device in GPU_DEVICES):
-        sentence = "GPUs are not part of the test yet: only the machine around them is measured"
-        unmeasured.append({"code": "gpus-not-measured", "sentence": sentence})
+        unmeasured.append({"code": "gpus-not-measured"})
     told = [
         {"name": name, "value": float(f"{value:.4g}"), "unit": unit}
         for name, value, unit in figures

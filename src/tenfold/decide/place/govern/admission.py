@@ -9,10 +9,11 @@ from heapq import heappop, heappush
 
 from tenfold.decide.place.govern.tree import is_off_peak
 from tenfold.fleet.fleet import FleetView
+from tenfold.fleet.view import job_ref
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
-from tenfold.model.reason import Reason
+from tenfold.model.reason import JobRef, Reason
 from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
 
@@ -43,9 +44,7 @@ class Admission:
             fate = view.fates.get(earlier)
             if fate is not None:
                 if fate != "completed":
-                    return Reason(
-                        "dependency-failed", f"it comes after job `{earlier}`, which ended {fate}"
-                    )
+                    return Reason("dependency-failed", {"job": JobRef(earlier), "status": fate})
             elif earlier in view.pending or earlier in view.orders or earlier in view.running:
                 self._after.setdefault(earlier, {})[job.id] = job
                 return False
@@ -80,17 +79,19 @@ class Admission:
         """Return those who may ask again now that a job is refused."""
         return list(self._after.pop(job_id, {}).values())
 
-    def held_back(self, view: FleetView) -> Mapping[JobId, str]:
+    def held_back(self, view: FleetView) -> Mapping[JobId, Reason]:
         """Return what each job that is held back waits for."""
-        found: dict[JobId, str] = {}
+        found: dict[JobId, Reason] = {}
         for earlier, jobs in self._after.items():
-            found.update(dict.fromkeys(jobs, f"it comes after job `{earlier}`, which is not over"))
+            why = Reason("dependency", {"job": job_ref(view, earlier)})
+            found.update(dict.fromkeys(jobs, why))
         for _, _, job in self._off_peak:
-            found[job.id] = "it starts in off-peak hours alone"
+            found[job.id] = Reason("off-peak")
         for name, line in self._arrays.items():
             for _, _, job in line:
                 most = job.terms.array_most if job.terms else 0
-                found[job.id] = f"array `{name}` may have {most} at once"
+                array = JobRef(JobId(name), job.team)
+                found[job.id] = Reason("array-full", {"array": array, "most": most})
         return {job_id: why for job_id, why in found.items() if job_id in view.pending}
 
     def _may_enter(self, job: Job, terms: Terms) -> bool:

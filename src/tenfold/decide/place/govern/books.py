@@ -13,10 +13,10 @@ from tenfold.decide.place.govern.windows import Windows
 from tenfold.fleet.capacity import Seat, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.fleet.topology import TopologyCapacity
-from tenfold.model.govern import ANY, USD, Govern
+from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job import WHOLE, Job, Promise, Run, Shape, Slot
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Amount, Reason, TeamRef, Value
 from tenfold.model.units import Millis
 
 
@@ -156,11 +156,10 @@ class Books:
         node, number, amount = met
         unit = self.tree.resources.names[number]
         most = node.pool[number] + node.borrow[number]
-        whose = f"team `{node.id}`" if node.id else "all teams"
-        return Reason(
-            "above-limit",
-            f"it asks for {_amount(amount, unit)}, {whose} may hold {_amount(most, unit)}",
-        )
+        fields: dict[str, Value] = {"asked": Amount(amount, unit), "most": Amount(most, unit)}
+        if node.id:
+            fields["team"] = TeamRef(node.id)
+        return Reason("above-limit", fields)
 
     def enter(self, job: Job) -> None:
         """Put a job into the lines."""
@@ -258,13 +257,6 @@ class Books:
 def milli_on(seat: Seat) -> int:
     """Return the thousandths of a GPU that a gang takes in a bank: whole nodes count whole."""
     return (seat.members * seat.gpus + seat.rest) * WHOLE
-
-
-def _amount(amount: int, unit: str) -> str:
-    """Return an amount of a resource in words."""
-    if unit == USD:
-        return f"${amount / 1e6:,.2f} an hour"
-    return f"{amount / WHOLE:g} GPUs" if unit == ANY else f"{amount / WHOLE:g} {unit}"
 
 
 Held = tuple[Job, tuple[Slot, ...], Millis, Millis, bool]

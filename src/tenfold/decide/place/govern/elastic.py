@@ -18,7 +18,7 @@ from tenfold.model.where import Level
 
 GROW_MS = 10 * MINUTE
 """Elastic jobs grow at multiples of this: a resize costs them a restart."""
-GROWN = Reason("grown", "nobody waits for the GPUs it takes")
+GROWN = Reason("grown")
 
 
 def sizes(shape: Shape, terms: Terms) -> Iterator[Shape]:
@@ -76,7 +76,7 @@ def shrink(session: Session, shape: Shape, option: Option) -> Slots | None:
     if found is None:
         return None
     for run, slots in shrunk.items():
-        why = Reason("shrunk", f"a waiting job needs {option.accelerator or 'its'} GPUs")
+        why = Reason("shrunk", {"accelerator": option.accelerator})
         session.actions.append(ResizeJob(run.job.id, slots, why))
     return found
 

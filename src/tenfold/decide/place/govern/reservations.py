@@ -19,7 +19,7 @@ from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import StartJob
 from tenfold.model.ids import NodeId
 from tenfold.model.job import Job, Promise, Slot
-from tenfold.model.reason import Reason
+from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 
 REPAIRED = ("node-lost", "moved", "start-failed")
@@ -113,9 +113,9 @@ class ReservationPass:
 
     def _move(self, job: Job, movers: Iterable[Holding]) -> None:
         """Stop small jobs that leave whole nodes to a gang and go on elsewhere."""
-        why = f"job `{job.id}` needs whole nodes, and there is room for it elsewhere"
+        why = Reason("defragmented", {"job": JobRef(job.id, job.team)})
         for holding in movers:
-            self._session.order_stop(holding, "moved", Reason("defragmented", why))
+            self._session.order_stop(holding, "moved", why)
 
     def _being_started(self) -> dict[NodeId, None]:
         """Return nodes of starts under way: who starts later than a promise fills its hole."""
@@ -248,9 +248,9 @@ class ReservationPass:
         late = self._late(promised, is_due=is_due)
         if late is None or not self._fits_without(late, promised):
             return False
+        why = Reason("promise-due", {"job": JobRef(promised.job.id, promised.job.team)})
         for holding in late:
-            why = f"its room was promised to job `{promised.job.id}`"
-            self._session.preempt(holding, Reason("promise-due", why))
+            self._session.preempt(holding, why)
         return True
 
     def _fits_without(self, late: list[Holding], promised: Promised) -> bool:

@@ -19,7 +19,7 @@ from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import PromiseStart, RefuseJob, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.job import Job, Promise, Shape
-from tenfold.model.reason import Reason
+from tenfold.model.reason import JobRef, Reason, TeamRef
 from tenfold.model.units import Millis
 
 Seated = tuple[Slots, Amounts, Promised | None]
@@ -296,9 +296,6 @@ def _head(cls: Class) -> tuple[int, int]:
 
 def _why(job: Job, holding: Holding) -> Reason:
     if job.team == holding.job.team:
-        return Reason("outranked", f"job `{job.id}` of the same team has a higher priority")
-    return Reason(
-        "reclaimed",
-        f"team `{holding.job.team}` had borrowed its room, "
-        f"and job `{job.id}` of team `{job.team}` is within its quota",
-    )
+        return Reason("outranked", {"job": JobRef(job.id, job.team)})
+    fields = {"borrower": TeamRef(holding.job.team), "job": JobRef(job.id, job.team)}
+    return Reason("reclaimed", {**fields, "team": TeamRef(job.team)})

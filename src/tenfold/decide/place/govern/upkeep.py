@@ -6,8 +6,8 @@ from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
 from tenfold.decide.place.govern.session import Session
 from tenfold.model.job import Job
-from tenfold.model.reason import Reason
-from tenfold.model.units import MINUTE, Millis
+from tenfold.model.reason import NodeRef, Reason
+from tenfold.model.units import Millis
 
 
 def end_idle(session: Session) -> None:
@@ -20,8 +20,7 @@ def end_idle(session: Session) -> None:
         if idle_ms is None:
             continue
         if session.now_ms >= since_ms + idle_ms:
-            why = f"it has had nothing to do for {idle_ms / MINUTE:g} minutes"
-            session.order_stop(holding, "idle", Reason("idle", why))
+            session.order_stop(holding, "idle", Reason("idle", {"idle_ms": idle_ms}))
         else:
             session.wakes.append(since_ms + idle_ms)
 
@@ -42,7 +41,7 @@ def clear_windows(session: Session) -> None:
     for node_id in books.windows.open:
         for holding in list(books.holdings.on(node_id)):
             if books.windows.bars(node_id, holding.job) and _may_stop(session, holding):
-                why = Reason("window-open", f"node `{node_id}` is kept for a window")
+                why = Reason("window-open", {"node": NodeRef(node_id)})
                 session.order_stop(holding, "preempted", why)
 
 
@@ -52,11 +51,7 @@ def never_between(books: Books, job: Job) -> Reason | None:
     if not closed or books.capacity.could_hold(job.shape, closed):
         return None
     assert job.limit_ms is not None
-    return Reason(
-        "never-between-windows",
-        f"it may not be stopped and runs up to {job.limit_ms / MINUTE:g} minutes: "
-        f"on {len(closed)} nodes windows leave less, and the others cannot hold it",
-    )
+    return Reason("never-between-windows", {"limit_ms": job.limit_ms, "closed": len(closed)})
 
 
 def _may_stop(session: Session, holding: Holding) -> bool:

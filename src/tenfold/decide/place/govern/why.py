@@ -5,15 +5,12 @@ held, what was promised, quotas and limits, windows, room, and whose turn it is.
 kept by team, priority and shape, so that a thousand jobs alike cost one.
 """
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.decide.place.govern.books import Promised
 from tenfold.decide.place.govern.holdings import PLAIN
 from tenfold.decide.place.govern.lines import Class
-from tenfold.decide.place.govern.tree import is_off_peak
 from tenfold.decide.place.govern.why_held import (
     Census,
     Holders,
@@ -27,21 +24,21 @@ from tenfold.decide.place.govern.why_quota import (
     open_types,
     quota_reason,
 )
-from tenfold.decide.place.govern.why_room import Room, room_of, room_reason
+from tenfold.decide.place.govern.why_room import governed_room, room_reason
 from tenfold.decide.place.govern.why_settled import HeldBack, Kept, Never, Settled, Starts
 from tenfold.decide.place.govern.why_windows import (
     hours_reason,
     off_peak_from,
     own_windows,
-    span,
     window_reason,
 )
 from tenfold.fleet.capacity import Slots
+from tenfold.fleet.obstacle import Room
 from tenfold.model.job import Job, Promise
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Reason, joined
 from tenfold.model.units import Millis
 
-STARTS = Reason("starts-now", "nothing is in its way")
+STARTS = Reason("starts-now")
 
 
 class Blocked(Struct, frozen=True, kw_only=True):
@@ -78,9 +75,9 @@ class Reasons:
         if isinstance(fate, Starts):
             return Blocked(reason=STARTS, slots=fate.slots, standing=self._standing(job))
         if isinstance(fate, Never):
-            return Blocked(reason=_joined(fate.reasons), standing=self._standing(job))
+            return Blocked(reason=joined(fate.reasons), standing=self._standing(job))
         if isinstance(fate, HeldBack):
-            return self._held_back(job, fate.sentence)
+            return self._held_back(job, fate.reason)
         if isinstance(fate, Kept):
             return self._promised(fate.promised)
         key = self._key(job)
@@ -110,7 +107,7 @@ class Reasons:
             reason = hours_reason(self.settled, cls, binding, told)
             return Blocked(reason=reason, holders=self._census.under(binding[0]), standing=held)
         types = open_types(books, cls) or [name for name, _ in cls.options]
-        room = room_of(books, cls.shape, types)
+        room = governed_room(books, cls.shape, types)
         window = window_reason(self.settled, job, types, room)
         if window is not None:
             return Blocked(
@@ -119,23 +116,21 @@ class Reasons:
         reason = room_reason(books, cls.shape, types, room)
         if reason.code == "others-first" and met:
             # Promises count as held before their gangs hold anything.
-            reason = Reason("kept-for-a-promise", "there is room, but it is promised to others")
+            reason = Reason("kept-for-a-promise")
         elif reason.code == "others-first" and self.settled.stops:
-            reason = replace(reason, sentence=f"{reason.sentence}: room is being made for others")
+            reason = Reason("others-first", {"freeing": "yes"})
         return Blocked(
             reason=reason, room=room, holders=self._holding(cls, types, room), standing=held
         )
 
-    def _held_back(self, job: Job, sentence: str) -> Blocked:
+    def _held_back(self, job: Job, reason: Reason) -> Blocked:
         """Return which of its own terms holds a job back, and until when if that is known."""
-        code, from_ms = self._terms_code(job), None
-        if code == "off-peak":
-            from_ms = off_peak_from(self.settled.govern, self.settled.now_ms)
+        from_ms, now_ms = None, self.settled.now_ms
+        if reason.code == "off-peak":
+            from_ms = off_peak_from(self.settled.govern, now_ms)
         if from_ms is not None:
-            sentence += f", which begin in {span(from_ms - self.settled.now_ms)}"
-        return Blocked(
-            reason=Reason(code, sentence), standing=self._standing(job), not_before_ms=from_ms
-        )
+            reason = Reason("off-peak", {"in_ms": from_ms - now_ms})
+        return Blocked(reason=reason, standing=self._standing(job), not_before_ms=from_ms)
 
     def _holding(self, cls: Class, types: list[str], room: Room) -> Holders:
         where = cls.shape.where
@@ -148,10 +143,8 @@ class Reasons:
         nodes = list(dict.fromkeys(slot.node for slot in promise.slots))
         holders = holders_on(books, nodes)
         busy = sum(1 for node in nodes if any(True for _ in books.holdings.on(node)))
-        noun = "1 node is" if len(nodes) == 1 else f"{len(nodes):,} nodes are"
-        sentence = f"{noun} kept for it, and {busy:,} of them not free yet"
         return Blocked(
-            reason=Reason("promised", sentence),
+            reason=Reason("promised", {"nodes": len(nodes), "busy": busy}),
             holders=holders,
             standing=standings(books, promised.cls),
             promise=promise,
@@ -159,19 +152,3 @@ class Reasons:
 
     def _standing(self, job: Job) -> tuple[Standing, ...]:
         return standings(self._books, self.settled.class_of(job))
-
-    def _terms_code(self, job: Job) -> str:
-        """Return which of its terms holds a job back, in the order in which they are asked."""
-        terms, view = job.terms, self.settled.view
-        assert terms is not None, f"job `{job.id}` has no terms to hold it back"
-        for earlier in terms.after:
-            if earlier in view.pending or earlier in view.orders or earlier in view.running:
-                return "dependency"
-        if terms.off_peak and not is_off_peak(self.settled.govern, self.settled.now_ms):
-            return "off-peak"
-        return "array-full"
-
-
-def _joined(reasons: Sequence[Reason]) -> Reason:
-    """Return the reasons of a refusal as one; several hold only together."""
-    return Reason(reasons[0].code, "; and ".join(each.sentence for each in reasons))

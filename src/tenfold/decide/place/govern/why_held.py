@@ -42,6 +42,8 @@ class Holders(Struct, frozen=True, kw_only=True):
 
     teams: tuple[TeamHolds, ...] = ()
     jobs: tuple[JobHolds, ...] = ()
+    others_gpus_milli: int = 0
+    """What teams hold that are not named, as their names are not for the reader."""
 
 
 class Standing(Struct, frozen=True, kw_only=True):

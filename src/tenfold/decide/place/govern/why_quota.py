@@ -5,9 +5,7 @@ from msgspec import Struct
 from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.tree import UNLIMITED, Obstacle, Team
-from tenfold.model.govern import ANY, USD
-from tenfold.model.job import WHOLE
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Amount, Reason, TeamRef, Value
 
 
 class Missing(Struct, frozen=True, kw_only=True):
@@ -47,31 +45,21 @@ def quota_reason(books: Books, cls: Class, met: Obstacle) -> Reason:
     node, number, _ = met
     unit = books.tree.resources.names[number]
     asked = next((amount for each, amount in cls.amounts if each == number), 0)
-    asks = f"it asks for {amount_of(asked, unit)}"
+    fields: dict[str, Value] = {
+        "asked": Amount(asked, unit),
+        "held": Amount(node.held[number], unit),
+    }
     if node.parent is None:
-        held, all_of = amount_of(node.held[number], unit), amount_of(node.pool[number], unit)
-        kept = sum(_kept_idle(child, number) for child in node.children)
-        idle = f", and {amount_of(kept, unit)} more are not lent" if kept else ""
-        return Reason("not-lent", f"{asks}: teams hold {held} of {all_of}{idle}")
-    quota, borrow = node.effective[number], node.borrow[number]
-    holds = f"team `{node.id}` holds {amount_of(node.held[number], unit)}"
-    limit = f"its quota is {amount_of(quota, unit)}"
+        fields["all"] = Amount(node.pool[number], unit)
+        if kept := sum(_kept_idle(child, number) for child in node.children):
+            fields["kept"] = Amount(kept, unit)
+        return Reason("not-lent", fields)
+    borrow = node.borrow[number]
+    fields["team"], fields["quota"] = TeamRef(node.id), Amount(node.effective[number], unit)
     if 0 < borrow < UNLIMITED:
-        limit += f" and it may borrow {amount_of(borrow, unit)}"
-    elif not borrow:
-        limit += " and it may not borrow"
+        fields["borrow"] = Amount(borrow, unit)
     code = "parent-limit" if node.children else "borrow-limit" if borrow else "quota-exceeded"
-    return Reason(code, f"{asks}: {holds}, {limit}")
-
-
-def amount_of(amount: int, unit: str) -> str:
-    """Return an amount of a resource in words."""
-    if unit == USD:
-        return f"${amount / 1e6:,.2f} an hour"
-    gpus = f"{amount / WHOLE:,g}"
-    if unit == ANY:
-        return f"{gpus} GPU" if amount == WHOLE else f"{gpus} GPUs"
-    return f"{gpus} {unit}"
+    return Reason(code, fields)
 
 
 def _kept_idle(team: Team, number: int) -> int:

@@ -37,7 +37,7 @@ class Never(Struct, frozen=True):
 class HeldBack(Struct, frozen=True):
     """Its own terms keep it out of the lines."""
 
-    sentence: str
+    reason: Reason
 
 
 class Kept(Struct, frozen=True):
@@ -78,7 +78,7 @@ class Settled:
                 self._refused[action.job_id] = action.reasons
             elif isinstance(action, StopJob):
                 self.stops.append(action)
-        self.held_back: Mapping[JobId, str] = self.books.admission.held_back(view)
+        self.held_back: Mapping[JobId, Reason] = self.books.admission.held_back(view)
         """Jobs that their own terms keep out of the lines, and by what."""
         self._repairs = {cls.line[0][2].id: cls for cls in self.books.repairs if cls.line}
 
@@ -90,8 +90,8 @@ class Settled:
             return Starts(slots)
         if (reasons := self._refused.get(job_id)) is not None:
             return Never(reasons)
-        if (sentence := self.held_back.get(job_id)) is not None:
-            return HeldBack(sentence)
+        if (reason := self.held_back.get(job_id)) is not None:
+            return HeldBack(reason)
         if (promised := self.books.promised.get(job_id)) is not None:
             return Kept(promised)
         if (repair := self._repairs.get(job_id)) is not None:

@@ -13,19 +13,18 @@ from msgspec.structs import replace
 
 from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.tree import Obstacle, Tree, is_off_peak, next_hours_ms
-from tenfold.decide.place.govern.why_quota import amount_of
-from tenfold.decide.place.govern.why_room import Room, fits, nodes_of
 from tenfold.decide.place.govern.why_settled import Settled
 from tenfold.decide.place.govern.windows import Windows
 from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.obstacle import Room, fits, needs
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.events import NodeJoined
 from tenfold.model.govern import Govern
-from tenfold.model.ids import NodeId
+from tenfold.model.ids import NodeId, TeamId
 from tenfold.model.job import Job
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Amount, Causes, NodeRef, Reason, TeamRef, Value
 from tenfold.model.terms import Window
-from tenfold.model.units import DAY, HOUR, MINUTE, SECOND, Millis
+from tenfold.model.units import DAY, Millis
 
 EDGES_MOST = 96
 """Changes of quotas or hours that are looked at, one after the other, for one that helps."""
@@ -57,13 +56,13 @@ def window_reason(settled: Settled, job: Job, types: Sequence[str], room: Room) 
     coming = [turn for turn in turns if turn.start_ms > now_ms]
     barred = _nodes(coming)
     with books.scratch.hiding(barred):
-        if not turns or fits(books, job.shape, types):
+        if not turns or fits(books.capacity, job.shape, types):
             return None
-    if fits(books, job.shape, types):
+    if fits(books.capacity, job.shape, types):
         return Held(_coming_reason(settled, job, coming, room), _not_before(settled, job, turns))
     there = [turn for turn in turns if turn.start_ms <= now_ms]
     with _opened(settled, _nodes(there)):
-        if not there or not fits(books, job.shape, types):
+        if not there or not fits(books.capacity, job.shape, types):
             return None
     return Held(_open_reason(settled, there, room), _not_before(settled, job, turns))
 
@@ -106,13 +105,12 @@ def hours_reason(settled: Settled, cls: Class, met: Obstacle, told: Reason) -> R
         tree = _tree_at(settled, Millis(at_ms))
         team = tree.team(cls.team.id)
         if any(tree.obstacle(team, option.amounts) is None for option in cls.options):
-            said = f"quotas change in {span(at_ms - now_ms)} and would let it in"
+            fields: dict[str, Value] = {"limit": Causes((told,)), "in_ms": at_ms - now_ms}
             node, number, _ = met
             if node.parent is not None:
                 quota = tree.team(node.id).path[-2].effective[number]
-                amount = amount_of(quota, tree.resources.names[number])
-                said = f"in {span(at_ms - now_ms)} that is {amount}, which would let it in"
-            return Reason("quota-hours", f"{told.sentence}; {said}")
+                fields["quota"] = Amount(quota, tree.resources.names[number])
+            return Reason("quota-hours", fields)
     return told
 
 
@@ -169,29 +167,26 @@ def _not_before(settled: Settled, job: Job, turns: Sequence[_Turn]) -> Millis | 
 
 def _open_reason(settled: Settled, turns: Sequence[_Turn], room: Room) -> Reason:
     turn = max(turns, key=lambda each: (len(each.nodes), -each.end_ms))
-    whom = f"for team `{turn.window.team}`" if turn.window.team else "from all jobs"
-    left = span(turn.end_ms - settled.now_ms)
-    keeps = f"window `{turn.window.id}` keeps {_count(turn.nodes)} {whom} for another {left}"
-    return Reason("window", f"it needs {nodes_of(room)}: there would be room, but {keeps}")
+    fields = needs(room) | _closed(turn)
+    if turn.window.team:
+        fields["team"] = TeamRef(TeamId(turn.window.team))
+    fields["left_ms"] = turn.end_ms - settled.now_ms
+    return Reason("window", fields)
 
 
 def _coming_reason(settled: Settled, job: Job, turns: Sequence[_Turn], room: Room) -> Reason:
     turn = min(turns, key=lambda each: (each.start_ms, -len(each.nodes)))
-    runs = "may not be stopped then"
+    fields = needs(room) | _closed(turn)
     if job.limit_ms is not None:
-        runs = f"may run for {span(job.limit_ms)}"
-    opens, over = span(turn.start_ms - settled.now_ms), span(turn.end_ms - settled.now_ms)
-    takes = f"window `{turn.window.id}` takes {_count(turn.nodes)} in {opens} and ends in {over}"
-    return Reason("window", f"it needs {nodes_of(room)} and {runs}: there is room, but {takes}")
+        fields["limit_ms"] = job.limit_ms
+    fields["in_ms"] = turn.start_ms - settled.now_ms
+    fields["until_ms"] = turn.end_ms - settled.now_ms
+    return Reason("window", fields)
 
 
-def _count(nodes: Sequence[NodeId]) -> str:
-    return f"node `{nodes[0]}`" if len(nodes) == 1 else f"{len(nodes):,} nodes"
-
-
-def span(ms: int) -> str:
-    """Return a length of time in the unit that people would say it in."""
-    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
-        if ms >= 2 * size:
-            return f"{ms / size:,.1f} {unit}"
-    return f"{ms / SECOND:,.1f} s"
+def _closed(turn: _Turn) -> dict[str, Value]:
+    """Return which window takes which nodes."""
+    fields: dict[str, Value] = {"window": turn.window.id, "closed": len(turn.nodes)}
+    if len(turn.nodes) == 1:
+        fields["node"] = NodeRef(turn.nodes[0])
+    return fields

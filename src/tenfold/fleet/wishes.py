@@ -3,15 +3,7 @@
 from msgspec.structs import replace
 
 from tenfold.model.job import Shape
-from tenfold.model.where import Level, Where
-
-NOUNS: dict[Level, str] = {
-    "": "domain",
-    "scale-up": "scale-up domain",
-    "rack": "rack",
-    "leaf": "leaf",
-    "pod": "pod",
-}
+from tenfold.model.where import Where
 
 
 def standing(shape: Shape, where: Where | None) -> Shape:

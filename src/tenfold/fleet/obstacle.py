@@ -1,0 +1,161 @@
+"""Why a shape finds no room: what it needs, how much of it there is, and what is in the way.
+
+Every question is put to the index that places jobs: the shape is claimed with one obstacle
+taken away after the other, and the first without which it fits is the reason. Policies with
+and without quotas ask here, so that both name the same thing by the same code.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from tenfold.fleet.capacity import Seat
+from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.fleet.wishes import anywhere
+from tenfold.model.ids import NodeId
+from tenfold.model.job import WHOLE, Shape, per_member
+from tenfold.model.reason import Reason, Value
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """What a shape needs, and what there is of it on the nodes nearest to holding it."""
+
+    nodes_needed: int
+    gpus_per_node: float
+    nodes_with_room: int
+    nodes_alike: int
+    """Nodes of that kind, those that are away or kept included."""
+    nodes_away: int
+    nodes_kept: int = 0
+    """Nodes that are kept for promises."""
+    nodes_in_window: int = 0
+    """Nodes that a window keeps from it now."""
+    gpus_needed: float
+    gpus_free: int
+    """Whole GPUs free on open nodes of that kind."""
+    domain: str = ""
+    """The domain that comes nearest, where all must stand in one."""
+    domain_nodes: int = 0
+    domain_nodes_with_room: int = 0
+
+
+def room_of(
+    capacity: TopologyCapacity,
+    shape: Shape,
+    accelerators: Sequence[str],
+    kept: Iterable[NodeId] = (),
+    in_window: Iterable[NodeId] = (),
+) -> Room:
+    """Return the counts for the kind of node, among these types, that comes nearest."""
+    seats = [seat for name in accelerators for seat in capacity.seats_in(shape, name)]
+    assert seats, f"shape `{shape.key}` was refused by now"
+    seat = max(seats, key=lambda each: _with_room(each, shape) / members_of(each))
+    bank, place = seat.bank, capacity.place
+    promised = dict.fromkeys(node for node in kept if place[node][0] is bank)
+    closed = 0
+    for node in in_window:
+        home, number = place[node]
+        closed += home is bank and node not in promised and not bank.is_open[number]
+    where = shape.where
+    is_one = where is not None and where.how == "required" and where.within
+    nearest = capacity.best_domain(shape) if is_one else None
+    return Room(
+        nodes_needed=members_of(seat),
+        gpus_per_node=shape.milli / WHOLE if shape.milli else seat.gpus,
+        nodes_with_room=_with_room(seat, shape),
+        nodes_alike=len(bank.names),
+        nodes_away=bank.is_open.count(False) - len(promised) - closed,
+        nodes_kept=len(promised),
+        nodes_in_window=closed,
+        gpus_needed=shape.milli / WHOLE or shape.gpus,
+        gpus_free=sum(free * count for free, count in enumerate(bank.counts)),
+        domain=nearest.domain if nearest else "",
+        domain_nodes=nearest.nodes if nearest else 0,
+        domain_nodes_with_room=nearest.with_room if nearest else 0,
+    )
+
+
+def fits(capacity: TopologyCapacity, shape: Shape, accelerators: Sequence[str]) -> bool:
+    """Return whether there is room for a shape now; nothing is taken."""
+    for name in accelerators:
+        slots = capacity.claim_in(shape, name)
+        if slots is not None:
+            capacity.give(slots, shape)
+            return True
+    return False
+
+
+def obstacle_to(
+    capacity: TopologyCapacity, shape: Shape, accelerators: Sequence[str], room: Room
+) -> Reason:
+    """Return the first thing in the way of a shape that does not fit."""
+    seats = [
+        (seat.bank, seat)
+        for name in accelerators
+        for seat in capacity.seats_in(shape, name)
+        if isinstance(seat.bank, TopologyBank)
+    ]
+    where, fields = shape.where, needs(room)
+    fields["with_room"], fields["alike"] = room.nodes_with_room, room.nodes_alike
+    fields["away"], fields["in_window"] = room.nodes_away, room.nodes_in_window
+    fields["free"] = room.gpus_free
+    if where is not None and where.within and where.how != "preferred":
+        fields["how"], fields["within"] = where.how, where.within
+    if room.nodes_with_room < room.nodes_needed:
+        return Reason(_too_few(shape, seats, room), fields)
+    if where is not None and where.within and fits(capacity, anywhere(shape), accelerators):
+        if where.how == "required":
+            fields["domain"], fields["domain_nodes"] = room.domain, room.domain_nodes
+            fields["domain_with_room"] = room.domain_nodes_with_room
+        return Reason("wrong-domain", fields)
+    power = any(bank.racks for bank, _ in seats)
+    return Reason("rack-power" if power else "cpus-or-memory-short", fields)
+
+
+def needs(room: Room) -> dict[str, Value]:
+    """Return what a shape needs, as the fields of a reason."""
+    return {"gpus": room.gpus_needed, "nodes": room.nodes_needed, "per_node": room.gpus_per_node}
+
+
+def members_of(seat: Seat) -> int:
+    """Return how many nodes a gang takes in a bank."""
+    return seat.members + (seat.rest > 0)
+
+
+def _too_few(shape: Shape, seats: Sequence[tuple[TopologyBank, Seat]], room: Room) -> str:
+    """Return the code of why too few nodes have room."""
+    if any(bank.racks for bank, _ in seats) and any(_is_unfed(bank, seat) for bank, seat in seats):
+        return "rack-power"
+    if (shape.cpus_milli or shape.memory_mib) and any(
+        bank.with_room(max(1 if shape.milli else 0, seat.gpus)) >= members_of(seat)
+        for bank, seat in seats
+    ):
+        return "cpus-or-memory-short"
+    return "room-scattered" if room.gpus_free >= room.gpus_needed > 0 else "too-few-free"
+
+
+def _is_unfed(bank: TopologyBank, seat: Seat) -> bool:
+    """Return whether enough nodes would have room if their racks could feed them."""
+    least = seat.gpus or 1
+    with_gpus = sum(
+        is_open and free >= least for is_open, free in zip(bank.is_open, bank.free, strict=True)
+    )
+    return with_gpus >= members_of(seat)
+
+
+def _with_room(seat: Seat, shape: Shape) -> int:
+    """Count open nodes of a bank that could take one member now."""
+    bank = seat.bank
+    if not (shape.milli or shape.cpus_milli or shape.memory_mib):
+        return bank.with_room(seat.gpus)
+    cpus, memory = per_member(shape, members_of(seat))
+    numbers = dict.fromkeys(bank.each(1 if shape.milli else seat.gpus))
+    for number, given in bank.given.items() if shape.milli else ():
+        if bank.is_open[number] and any(held + shape.milli <= WHOLE for held in given.values()):
+            numbers[number] = None
+    return sum(
+        (not bank.counts_cpus or bank.cpus[number] >= cpus)
+        and (not bank.counts_memory or bank.memory[number] >= memory)
+        for number in numbers
+    )

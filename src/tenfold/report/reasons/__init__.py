@@ -1,0 +1,1 @@
+"""How every reason reads: one entry for each code, and the renderer."""

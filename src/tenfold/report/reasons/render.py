@@ -1,0 +1,235 @@
+"""Reasons in sentences, for what a reader may know.
+
+What is hidden is told by the type of a value, never by its text: a job of another team is "a job
+of another team", whatever its name, and words from outside are left out. Records from before
+reasons had fields hold prose, which may name anybody: readers of one team are told only what
+its code means.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.model.govern import ANY, USD
+from tenfold.model.job import WHOLE
+from tenfold.model.reason import (
+    Amount,
+    Causes,
+    JobRef,
+    NodeRef,
+    Reason,
+    TeamRef,
+    Text,
+    UserRef,
+    Value,
+)
+from tenfold.model.units import DAY, HOUR, MINUTE, SECOND
+from tenfold.report.reasons.registry import REASONS
+from tenfold.report.reasons.template import Field, Template
+
+NAMED_MOST = 4
+"""Jobs or nodes that are named; others are counted."""
+LEVELS = {"": "domain", "scale-up": "scale-up domain"}
+"""How kinds of domains are called that do not go by their own name."""
+
+
+class Reader(Struct, frozen=True):
+    """Who reads: a member of a team, or somebody who may see all teams."""
+
+    team: str = ""
+    sees_all: bool = False
+
+    def knows(self, team: str | None) -> bool:
+        """Tell whether a team's names are for this reader; those of no known team are not."""
+        return self.sees_all or (team is not None and team == self.team)
+
+
+OPERATOR = Reader(sees_all=True)
+
+
+def render(reason: Reason, reader: Reader = OPERATOR, about: str | None = None) -> str:
+    """Return a reason as a sentence; `about` is the team whose job it tells of, if of one."""
+    template = REASONS.get(reason.code)
+    if reason.sentence and (reader.sees_all or not reason.fields):
+        return reason.sentence if reader.sees_all else plain(reason.code)
+    said = None if template is None else _said(template, reason, reader, about)
+    return said or plain(reason.code)
+
+
+def redacted(reason: Reason, reader: Reader, about: str | None = None) -> Reason:
+    """Return a reason with its sentence, and of its fields only those that are for the reader."""
+    fields = {
+        name: shown
+        for name, value in reason.fields.items()
+        if (shown := _redacted(value, reader, about)) is not None
+    }
+    return Reason(reason.code, fields, render(reason, reader, about))
+
+
+def plain(code: str) -> str:
+    """Return what a code means, without anything that it was about."""
+    template = REASONS.get(code)
+    return (template.plain if template is not None else "") or code.replace("-", " ")
+
+
+def span(ms: float) -> str:
+    """Return a length of time in the unit that people would say it in."""
+    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if ms >= 2 * size:
+            return f"{ms / size:,.1f} {unit}"
+    return f"{ms / SECOND:,.1f} s"
+
+
+def amount_of(amount: int, unit: str) -> str:
+    """Return an amount of a resource that quotas count."""
+    if unit == USD:
+        return f"${amount / 1e6:,.2f}/h"
+    gpus = f"{amount / WHOLE:,g}"
+    if unit == ANY:
+        return f"{gpus} GPU" if amount == WHOLE else f"{gpus} GPUs"
+    return f"{gpus} {unit}"
+
+
+def counted(number: float, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is not one."""
+    return f"{number:,g} {noun}" if number == 1 else f"{number:,g} {noun}s"
+
+
+def with_sentences(value: Any, reader: Reader = OPERATOR, about: str | None = None) -> Any:
+    """Return a record whose every reason has its sentence, and only what is for the reader."""
+    if isinstance(value, Reason):
+        return redacted(value, reader, about)
+    if isinstance(value, Struct):
+        changed: dict[str, object] = {}
+        for name in value.__struct_fields__:
+            before = getattr(value, name)
+            after = with_sentences(before, reader, about)
+            if after is not before:
+                changed[name] = after
+        return replace(value, **changed) if changed else value
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[object]", value)
+        made = [with_sentences(one, reader, about) for one in items]
+        if all(one is before for one, before in zip(made, items, strict=True)):
+            return items
+        return tuple(made) if isinstance(value, tuple) else made
+    if isinstance(value, dict):
+        table = cast("dict[object, object]", value)
+        return {key: with_sentences(one, reader, about) for key, one in table.items()}
+    return value
+
+
+def _said(template: Template, reason: Reason, reader: Reader, about: str | None) -> str | None:
+    def shown(place: Field) -> str | None:
+        value = reason.fields.get(place.name)
+        if value is None or not (value or place.says_zero):
+            return None
+        words = template.words.get(place.name, {})
+        said = words.get(value) if isinstance(value, str) else None
+        return _text(value, place.kind, reader, about) if said is None else said
+
+    said = template.filled(shown)
+    also = reason.fields.get("also")
+    if said is None or not isinstance(also, Causes):
+        return said
+    return f"{said}; and {_causes(also, reader, about)}"
+
+
+def _text(value: Value, kind: str, reader: Reader, about: str | None) -> str | None:
+    """Return a value for a reader; None where it is not for them."""
+    match value:
+        case tuple():
+            return _listed(value, kind, reader)
+        case str():
+            return _word(value, kind)
+        case int() | float():
+            return _number(value, kind)
+        case Amount():
+            return amount_of(value.value, value.unit)
+        case Causes():
+            return _causes(value, reader, about) or None
+        case Text():
+            return value.text if reader.knows(about) else None
+        case _:
+            return _named(value, reader)
+
+
+def _named(value: JobRef | TeamRef | UserRef | NodeRef, reader: Reader) -> str | None:
+    match value:
+        case JobRef():
+            if reader.knows(value.team):
+                return f"job `{value.id}`"
+            return "another job" if value.team is None else "a job of another team"
+        case TeamRef():
+            return f"team `{value.id}`" if reader.knows(value.id) else "another team"
+        case UserRef():
+            return value.name if reader.knows(value.team) else None
+        case NodeRef():
+            return f"node `{value.id}`"
+
+
+def _causes(value: Causes, reader: Reader, about: str | None) -> str:
+    return "; ".join(render(one, reader, about) for one in value.reasons)
+
+
+def _word(value: str, kind: str) -> str:
+    if kind == "level":
+        return LEVELS.get(value, value)
+    return f"`{value}`" if kind == "name" else value
+
+
+def _number(value: float, kind: str) -> str:
+    if kind == "ms":
+        return span(value)
+    if kind == "GiB":
+        return f"{value / (1 << 30):,.0f} GiB"
+    if kind.startswith("#"):
+        return counted(value, kind[1:])
+    if kind == ",":
+        return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+    return format(value, kind)
+
+
+def _listed(values: Sequence[Value], kind: str, reader: Reader) -> str | None:
+    if kind == "names":
+        return " or ".join(f"`{value}`" for value in values) or None
+    if kind == "words":
+        return ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+    named = [_quoted(one) for one in values if isinstance(one, NodeRef) or _knows(one, reader)]
+    hidden = len(values) - len(named)
+    said = ", ".join(named[:NAMED_MOST])
+    if len(named) > NAMED_MOST:
+        said += f" and {len(named) - NAMED_MOST:,} more"
+    if hidden:
+        others = f"{counted(hidden, 'job')} of other teams"
+        return f"{said} and {others}" if said else others
+    return said or None
+
+
+def _knows(value: object, reader: Reader) -> bool:
+    return isinstance(value, JobRef) and reader.knows(value.team)
+
+
+def _quoted(value: object) -> str:
+    return f"`{cast('JobRef | NodeRef', value).id}`"
+
+
+def _redacted(value: Value, reader: Reader, about: str | None) -> Value | None:
+    if isinstance(value, tuple):
+        kept = (_redacted(one, reader, about) for one in value)
+        return tuple(cast("str", one) for one in kept if one is not None)
+    match value:
+        case JobRef() | UserRef():
+            return value if reader.knows(value.team) else None
+        case TeamRef():
+            return value if reader.knows(value.id) else None
+        case Text():
+            return value if reader.knows(about) else None
+        case Causes():
+            return replace(
+                value, reasons=tuple(redacted(one, reader, about) for one in value.reasons)
+            )
+        case _:
+            return value

@@ -1,0 +1,20 @@
+"""Why a request is refused. Names in these are what the request itself said."""
+
+from tenfold.report.reasons.template import Template
+
+REQUESTS = {
+    "shutting-down": Template("the control plane is shutting down"),
+    "too-many-requests": Template("{most} requests are already queued"),
+    "loop-ended": Template("the scheduling loop ended: restart the control plane"),
+    "starting": Template("the control plane is reading its journal"),
+    "journal-waits": Template("the journal has not answered for {waited_s:.0f} s"),
+    "job-not-active": Template("job {name:name} is neither pending nor running"),
+    "key-taken": Template("key {key:name} was already used for a different submission"),
+    "loop-failed": Template(
+        "{error:word}[: {said:text}|: {detail:word}|]", plain="the scheduling loop failed"
+    ),
+    "not-known": Template(
+        "the journal did not answer[: {said:text}|: {detail:word}|]",
+        plain="the journal did not answer",
+    ),
+}

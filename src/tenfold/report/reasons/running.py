@@ -1,0 +1,86 @@
+"""What became of orders, attempts and jobs, stage by stage."""
+
+from tenfold.report.reasons.template import Template
+
+STAGES = {
+    "submitted": Template(
+        "asks for [{gpus?:#GPU}|CPUs][ by {team:team}][, before the record begins{earlier:word}]",
+        earlier={"yes": ""},
+    ),
+    "start-ordered": Template(
+        "[room was freed when {job:job} {how:word}|room was freed when {node:node} returned"
+        "|there was room]"
+    ),
+    "started": Template("on {on:nodes}[, run {run}][, from {saved_ms?:ms} of saved work]"),
+    "resized": Template("from {before} to {gpus:#GPU} on {on:nodes}[: {cause:causes}]"),
+    "idled": Template("{gpus:#GPU} idle"),
+    "idle-reclaimed": Template("idle for {idle_ms:ms}; its GPUs were reclaimed"),
+    "ended": Template("{status:word} after running for {ran_ms:ms}"),
+    "refused": Template("this fleet can never hold it"),
+    "stopped": Template(
+        "[{said:text}|[{node:node} was lost[ ({note?:text})]|{cause:word}]; "
+        "{saved_ms:ms} of work saved|stopped]"
+    ),
+}
+
+ENDS = {
+    "completed": Template("completed"),
+    "failed": Template("[{cause:causes}|exit code {exit_code}|the command failed]"),
+    "timeout": Template("exceeded its time limit"),
+    "cancelled": Template("cancelled[ by {by:user}]"),
+    "preempted": Template("preempted; pending again"),
+    "node-lost": Template("[{said:text}|[{node:node}|a node] was lost]", plain="a node was lost"),
+    "start-failed": Template("[{said:text}|the start failed]", plain="the start failed"),
+    "moved": Template("moved to other nodes; pending again"),
+    "crashed": Template("the command failed; retried from its last checkpoint"),
+}
+
+ATTEMPTS = {
+    "job-not-running": Template("{job:job} ended before the {order:word}"),
+    "job-not-elastic": Template("{job:job} cannot be resized"),
+    "node-down": Template("{node:node} is down"),
+    "attempt-unknown": Template("the executor has no record of the attempt"),
+    "attempt-failed": Template("{job:job}, attempt {attempt} ({how:word})"),
+    "image-not-run": Template("{said:text}", plain="the container image did not run"),
+    "end-not-written": Template("{said:text}", plain="the end of the attempt was not recorded"),
+    "stale-order": Template("{said:text}", plain="a newer attempt exists"),
+    "earlier-attempt-lives": Template("{said:text}", plain="an earlier attempt is still running"),
+    "cannot-write": Template(
+        "cannot write: {said:text}", plain="the node cannot write to its disk"
+    ),
+    "no-such-attempt": Template("{said:text}", plain="the attempt never started there"),
+    "supervisor-told": Template("{said:text}", plain="the supervisor was told to exit"),
+    "supervisor-lost": Template("{said:text}", plain="the supervisor died; the outcome is unknown"),
+    "silent": Template("{said:text}", plain="no heartbeat for too long"),
+    "out-of-memory": Template("{said:text}", plain="out of memory"),
+    "no-command": Template("no command given"),
+    "no-members": Template("the gang has no members"),
+    "unusable-word": Template(
+        "[{runtime:word} cannot pass a multi-line variable into a container"
+        "|NUL in an argument, or `=` in a variable name]",
+        plain="an argument or variable that cannot be used",
+    ),
+    "folder-outside-team": Template(
+        "[folder `{folder:text}` is|a folder is] outside the team's folder"
+    ),
+    "unusable-image": Template(
+        "[`{image:text}` is not an image that {runtime:word} has on this node"
+        "|`{image:text}` is an option, not an image|not a usable image]",
+        plain="not a usable image",
+    ),
+    "no-container-runtime": Template(
+        "[image `{image:text}`|the image] needs {runtimes:names}, and this node has none of them",
+        plain="this node has no container runtime",
+    ),
+    "image-elsewhere": Template(
+        "[`{image:text}`|the image] is remote and images are not pulled: {runtime:word} needs a "
+        "local file",
+        plain="the image is not on this node",
+    ),
+    "gpus-not-described": Template(
+        "{runtime:word} has no CDI spec for this node's GPUs: run "
+        "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
+    ),
+    "no-team-user": Template("no user id left for {team:team}: see `tenfold up --team-uids`"),
+    "refused-by-chance": Template("refused at random"),
+}

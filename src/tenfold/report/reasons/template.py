@@ -1,0 +1,115 @@
+"""Sentences with places for fields, and the schema that they declare.
+
+`{name:kind}` is a field. `[...]` is left out where a field in it is absent or not for the
+reader, and, with `{name?:kind}`, where it is zero; `[first|second]` then says the second. The
+kinds of a template are the schema of its reason: `tests/architecture/test_reasons.py` holds every
+constructor against it.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+
+from tenfold.model.reason import Amount, Causes, JobRef, NodeRef, TeamRef, Text, UserRef
+
+IDENTIFYING: Mapping[str, type] = {
+    "job": JobRef,
+    "jobs": JobRef,
+    "team": TeamRef,
+    "user": UserRef,
+    "text": Text,
+    "causes": Causes,
+}
+"""Kinds whose values not every reader may see; `jobs` holds several."""
+OPEN: Mapping[str, type] = {"node": NodeRef, "nodes": NodeRef, "amount": Amount}
+WORDS = ("word", "words", "name", "names", "level")
+"""Kinds of plain texts: a word of ours, something to quote, several of those, a kind of domain."""
+_TOKEN = re.compile(r"\{(\w+)(\??)(?::([^}]*))?\}|[\[\]|]|[^\[\]{}|]+")
+
+
+class Field:
+    """A place for a field."""
+
+    def __init__(self, name: str, kind: str, *, says_zero: bool) -> None:
+        self.name = name
+        self.kind = kind
+        self.says_zero = says_zero
+
+
+class Choice:
+    """The first of some ways to say something for which all fields are there, or nothing."""
+
+    def __init__(self, ways: "list[list[str | Field | Choice]]") -> None:
+        self.ways = ways
+
+
+class Template:
+    """How a reason reads."""
+
+    def __init__(self, text: str, plain: str = "", **words: Mapping[str, str]) -> None:
+        self._text = text
+        self.plain = plain
+        """What those are told who may not read an old record's own words."""
+        self.words = words
+        """By field: how its words are said."""
+
+    @cached_property
+    def parts(self) -> "list[str | Field | Choice]":
+        """The sentence, taken apart."""
+        (way,) = _ways(_TOKEN.finditer(self._text), is_whole=True)
+        return way
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of every field that the reason may have."""
+        return {one.name: one.kind for one in _fields(self.parts)}
+
+    def filled(self, shown: Callable[[Field], str | None]) -> str | None:
+        """Return the sentence; None where a field that it needs is not there."""
+        return _filled(self.parts, shown)
+
+
+def _ways(
+    tokens: Iterator[re.Match[str]], *, is_whole: bool = False
+) -> "list[list[str | Field | Choice]]":
+    ways: list[list[str | Field | Choice]] = [[]]
+    for token in tokens:
+        text = token[0]
+        if text == "]":
+            break
+        if text == "[":
+            ways[-1].append(Choice(_ways(tokens)))
+        elif text == "|" and not is_whole:
+            ways.append([])
+        elif token[1]:
+            ways[-1].append(Field(token[1], token[3] or ",", says_zero=not token[2]))
+        else:
+            ways[-1].append(text)
+    return ways
+
+
+def _fields(parts: "list[str | Field | Choice]") -> Iterator[Field]:
+    for part in parts:
+        if isinstance(part, Field):
+            yield part
+        elif isinstance(part, Choice):
+            for way in part.ways:
+                yield from _fields(way)
+
+
+def _filled(
+    parts: "list[str | Field | Choice]", shown: Callable[[Field], str | None]
+) -> str | None:
+    said: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            said.append(part)
+        elif isinstance(part, Field):
+            text = shown(part)
+            if text is None:
+                return None
+            said.append(text)
+        else:
+            ways = (_filled(way, shown) for way in part.ways)
+            said.append(next((way for way in ways if way is not None), ""))
+    return "".join(said)
