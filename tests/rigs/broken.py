@@ -5,7 +5,7 @@ and whoever runs many worlds asks at the end which laws were never met.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 PLACING = (
@@ -91,7 +91,7 @@ _overlooked: list[str] = []
 
 
 @contextmanager
-def overlooked(laws: Iterable[str]) -> Iterator[None]:
+def overlooked(laws: Iterable[str]) -> Generator[None, None, None]:
     """Let some laws be broken for a while, to learn what the others find."""
     before = list(_overlooked)
     _overlooked.extend(laws)
