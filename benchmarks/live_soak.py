@@ -184,7 +184,7 @@ def soak_chunk(seeds: range) -> Tally:
         try:
             one = soak_one(seed)
         except Exception as why:
-            again = f"python -m benchmarks.live_soak --seed {seed} --seeds 1"
+            again = f"./dev soak live --seed {seed} --seeds 1"
             said = f"BROKEN {type(why).__name__} {why}\n  again: {again}"
             tally = tally.plus(Tally(1, wrong=(said,)))
         else:

@@ -37,7 +37,7 @@ class Broken(NamedTuple):
     why: str
 
     def line(self) -> str:
-        again = f"./dev sim-soak --seed {self.seed} --worlds 1 --policy {self.policy}"
+        again = f"./dev soak --seed {self.seed} --worlds 1 --policy {self.policy}"
         return f"BROKEN {self.why}\n  again: {again}"
 
 
@@ -105,7 +105,7 @@ def soak(ask: Ask) -> Tally:
 
 
 def main(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="./dev sim-soak", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./dev soak", description=__doc__)
     parser.add_argument("--worlds", type=int, default=WORLDS)
     parser.add_argument("--seed", type=int, default=0, help="that of the first world")
     parser.add_argument("--policy", choices=POLICIES, help="one for all, not each in turn")

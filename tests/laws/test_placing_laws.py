@@ -1,6 +1,6 @@
 """What holds for every placing policy, in every small world, at every moment.
 
-Each world is drawn by hypothesis through the same generator that `./dev sim-soak` uses, so a
+Each world is drawn by hypothesis through the same generator that `./dev soak` uses, so a
 world that breaks a law is made as small as it can be before it is shown.
 """
 

@@ -11,7 +11,7 @@ def test_no_fault_loses_a_job_or_starts_it_twice(first: int):
         try:
             soak_one(seed)
         except (AssertionError, KeyError) as why:
-            again = f"python -m benchmarks.live_soak --seed {seed} --seeds 1"
+            again = f"./dev soak live --seed {seed} --seeds 1"
             pytest.fail(f"{why}; again: {again}")
 
 
