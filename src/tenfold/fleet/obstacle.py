@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from tenfold.fleet.capacity import Seat
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology import TopologyCapacity, TopologyScratch
 from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.fleet.wishes import anywhere
 from tenfold.model.ids import NodeId
@@ -78,12 +78,8 @@ def room_of(
 
 def fits(capacity: TopologyCapacity, shape: Shape, accelerators: Sequence[str]) -> bool:
     """Return whether there is room for a shape now; nothing is taken."""
-    for name in accelerators:
-        slots = capacity.claim_in(shape, name)
-        if slots is not None:
-            capacity.give(slots, shape)
-            return True
-    return False
+    scratch = TopologyScratch(capacity)
+    return any(scratch.fits_in(shape, name) for name in accelerators)
 
 
 def obstacle_to(

@@ -29,10 +29,7 @@ def room_reason(books: Books, shape: Shape, accelerators: Sequence[str], room: R
 
 def _fits_unkept(books: Books, shape: Shape, accelerators: Sequence[str]) -> bool:
     """Return whether there would be room if nothing were kept for others."""
-    kept = [each.promise.slots for each in books.promised.values()]
-    for slots in kept:
-        books.unkeep(slots)
-    found = fits(books.capacity, shape, accelerators)
-    for slots in kept:
-        books.keep(slots)
-    return found
+    with books.scratch.trial():
+        for each in books.promised.values():
+            books.scratch.unhide(books.capacity.around(each.promise.slots))
+        return fits(books.capacity, shape, accelerators)
