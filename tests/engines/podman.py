@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from patience import HANG_S
+from tests.patience import HANG_S
 
 IMAGE = "localhost/tenfold-test:1"
 WORDS = "sh sleep echo cat id ls pwd true false dd touch stat grep"

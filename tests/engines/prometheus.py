@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from patience import HANG_S, until
+from tests.patience import HANG_S, until
 
 PAUSE_S = 0.1
 CONFIG = """

@@ -20,7 +20,7 @@ from time import monotonic, sleep
 import pytest
 from msgspec import Struct
 
-from patience import HANG_S
+from tests.patience import HANG_S
 
 PORT = 6399
 START_TIMEOUT_S = HANG_S

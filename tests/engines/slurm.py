@@ -16,7 +16,7 @@ from time import monotonic
 import pytest
 from msgspec import Struct
 
-from patience import HANG_S
+from tests.patience import HANG_S
 
 COMMANDS = ("munged", "slurmctld", "slurmd", "scontrol", "sinfo")
 START_TIMEOUT_S = HANG_S
