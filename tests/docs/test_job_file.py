@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.up_home import FIRST_JOB_TEXT
-from tenfold.files.submission import SubmissionRow, read_submission
+from tenfold.files.submission import read_submission
 from tenfold.model.job import JobState
+from tenfold.model.job_spec import ALIASES, NOT_SUBMITTED, JobFile, JobSpec
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "job-file.md").read_text()
@@ -17,7 +18,13 @@ EXAMPLES = sorted((ROOT / "examples" / "jobs").iterdir())
 def test_every_key_is_documented_once_and_no_other():
     keys = re.findall(r"^\| `([a-z_]+)` \|", PAGE, re.MULTILINE)
     states = list(JobState.__args__)
-    assert sorted(keys) == sorted([*SubmissionRow.__struct_encode_fields__, *states])
+    assert sorted(keys) == sorted([*JobFile.__struct_encode_fields__, *ALIASES, *states])
+
+
+def test_a_key_is_submitted_or_has_another_to_write_instead():
+    submitted = set(JobSpec.__struct_encode_fields__)
+    assert set(NOT_SUBMITTED) == set(JobFile.__struct_encode_fields__) - submitted
+    assert set(ALIASES.values()) <= submitted
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)

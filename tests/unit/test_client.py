@@ -16,8 +16,8 @@ import tenfold
 from tenfold.client import connections, tries
 from tenfold.client.calls import JobKeys
 from tenfold.client.problems import FaultyRequest
-from tenfold.files.submission import SubmissionRow
 from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
+from tenfold.model.job_spec import JobSpec
 
 URL = "http://127.0.0.1:7410"
 MADE = {"id": "a-1", "name": "a", "team": "red", "state": "pending"}
@@ -361,7 +361,7 @@ def test_both_clients_have_the_same_calls():
 
 
 def test_submit_knows_every_key_of_a_job_file():
-    assert sorted(get_type_hints(JobKeys)) == sorted(SubmissionRow.__struct_encode_fields__)
+    assert sorted(get_type_hints(JobKeys)) == sorted(JobSpec.__struct_encode_fields__)
 
 
 def test_the_http_library_is_not_loaded_before_a_client_is_made():

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from tenfold.compose.policies import placing_decider
 from tenfold.decide.place.looked_at import LOOKED_AT, MEANS, passed_over
-from tenfold.files.submission import SubmissionRow, submission_of
+from tenfold.files.submission import submission_of
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import DryRun, Submitted
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job_spec import JobSpec
 from tenfold.model.policy import ORACLES, POLICIES, Policy
 from tenfold.model.submission import Submission, admitted
 from tenfold.model.terms import Hours
@@ -48,7 +49,7 @@ def policy(name: Any) -> Policy:
 
 
 def test_every_key_of_the_table_is_a_key_of_job_files_and_has_a_meaning():
-    assert set(LOOKED_AT) <= set(SubmissionRow.__struct_fields__)
+    assert set(LOOKED_AT) <= set(JobSpec.__struct_fields__)
     assert list(LOOKED_AT) == list(MEANS) == list(SET)
     assert {name for names in LOOKED_AT.values() for name in names} <= set(POLICIES)
 

@@ -21,7 +21,6 @@ from tenfold.cli.output import print_json, show
 from tenfold.client.calls import JobKeys
 from tenfold.client.client import Client
 from tenfold.client.place import find_place
-from tenfold.files.document import read_document
 from tenfold.files.submission import read_submission
 from tenfold.model.api.jobs import PAGE_MOST, Job, Submitted
 from tenfold.model.errors import InputError, TenfoldError, Unreachable
@@ -90,9 +89,9 @@ def submit(file: Path, options: SubmitOptions) -> None:
 def dry_run(file: Path, sought: Sought, *, as_json: bool) -> None:
     """Say what would become of a job file; status 1 where it would never start.
 
-    Without a control plane, and for a row of a trace, the file is checked and no more.
+    Without a control plane the file is checked and no more.
     """
-    if "command" not in read_document(file).values or not _is_up():
+    if not _is_up():
         check_file(file, as_json=as_json)
         return
     values = cast("JobKeys", read_submission(file))
@@ -114,11 +113,6 @@ def _is_up() -> bool:
 
 def check_file(file: Path, *, as_json: bool) -> None:
     """Say that a job file can be handed in, or name every fault of it."""
-    if "command" not in read_document(file).values:
-        from tenfold.files.job_file import read_job_file  # noqa: PLC0415
-
-        # A row of a trace: it can be tried on a recorded run, and says nothing to run.
-        read_job_file(file)
     values = read_submission(file)
     if as_json:
         print_json({"file": str(file), "faults": [], "job": values})

@@ -15,10 +15,10 @@ from litestar.openapi.plugins import OpenAPIRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from tenfold import __version__
-from tenfold.files.submission import SubmissionRow
 from tenfold.model.api.nodes import MarkNodes
 from tenfold.model.api.problems import ProblemBody
 from tenfold.model.api.tokens import CreateToken
+from tenfold.model.job_spec import JobSpec
 from tenfold.server.access import needs
 from tenfold.server.handed_in import BATCH_MOST
 from tenfold.server.problems import MEDIA_TYPE
@@ -60,7 +60,7 @@ def config() -> OpenAPIConfig:
 def described(schema: Schema) -> Schema:
     """Return a description with the bodies of requests and the form of errors."""
     (job, nodes, token, problem), parts = msgspec.json.schema_components(
-        (SubmissionRow, MarkNodes, CreateToken, ProblemBody), ref_template=_REF
+        (JobSpec, MarkNodes, CreateToken, ProblemBody), ref_template=_REF
     )
     batch = {
         "type": "object",

@@ -143,8 +143,8 @@ def dry_run(saved: Saved, job: Job, seek: Sought = "cheapest") -> Why:
         raise InputError(
             "job-exists",
             f"job `{job.id}` waits or runs already in `{saved.file}`",
-            "give it another `job_id`",
-            field="job_id",
+            "give it another `name`",
+            field="name",
         )
     admitted = [*fleet.pending.values(), *(run.job for run in fleet.running.values())]
     seq = 1 + max((one.seq for one in admitted), default=0)

@@ -1,0 +1,115 @@
+"""The keys of a job, once: a submission over HTTP, `Client.submit` and every job file.
+
+A job file has the keys of a submission. It may also give the size of the whole job, in the
+columns of a job table; such a file can be tried on a recorded run.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from tenfold.model.ids import FolderName, Name
+from tenfold.model.submission import ARRAY_MOST
+from tenfold.model.terms import JobKind
+from tenfold.model.where import Level, Togetherness
+
+SPAN_S_MOST = 1e9
+Argument = Annotated[str, Meta(max_length=131_072, pattern=r"^[^\x00]*$")]
+Command = Annotated[list[Argument], Meta(min_length=1, max_length=4_096)]
+Variable = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Span = (
+    Annotated[str, Meta(min_length=1, max_length=40)] | Annotated[float, Meta(gt=0, le=SPAN_S_MOST)]
+)
+NodeCount = Annotated[int, Meta(ge=1, le=100_000)]
+GpuCount = Annotated[int, Meta(ge=1, le=10_000_000)]
+ALIASES: Mapping[str, str] = {
+    "job_id": "name",
+    "gpu_type": "accelerator",
+    "limit_s": "time_limit",
+}
+"""Columns of a job table that mean the same as a key of a job file."""
+
+
+class Elastic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`elastic = {min, max}`: nodes that it can run on."""
+
+    min: NodeCount
+    max: NodeCount
+
+
+class Checkpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`checkpoint = {dir, interval}`."""
+
+    dir: Name
+    interval: Span | None = None
+
+
+class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be submitted."""
+
+    command: Command
+    name: FolderName = "job"
+    team: FolderName | None = None
+    image: Annotated[str, Meta(max_length=1_000)] = ""
+    nodes: NodeCount = 1
+    gpus_per_node: Annotated[float, Meta(ge=0, le=1_024)] = 0.0
+    accelerator: Name | Annotated[list[Name], Meta(max_length=20)] = field(
+        default_factory=list[str]
+    )
+    cpus_per_node: Annotated[float, Meta(ge=0, le=100_000)] = 1.0
+    memory_gib_per_node: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
+    time_limit: Span | None = None
+    priority: Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)] = 0
+    preemptible: bool = True
+    elastic: Elastic | None = None
+    array: Annotated[int, Meta(ge=1, le=ARRAY_MOST)] | None = None
+    after: Annotated[list[Name], Meta(max_length=10_000)] = field(default_factory=list[str])
+    env: dict[Variable, Argument] = field(default_factory=dict[str, str])
+    workdir: Annotated[str, Meta(max_length=4_096, pattern=r"^[^\x00]*$")] = ""
+    checkpoint: Checkpoint | None = None
+    grace: Span | None = None
+    silent_limit: Span | None = None
+    idle_after: Span | None = None
+    kind: JobKind = "batch"
+    off_peak: bool = False
+    within: Level = ""
+    how: Togetherness = "preferred"
+    needs: list[Name] = field(default_factory=list[str])
+    avoids: list[Name] = field(default_factory=list[str])
+
+
+class JobFile(JobSpec, frozen=True, kw_only=True):
+    """What can be tried on a recorded run: a submission, or a job as a job table has it."""
+
+    command: Command = field(default_factory=list[str])
+    name: Name = "job"
+    """Nothing is stored under the names in a recorded run, and another scheduler gave them."""
+    team: Annotated[str, Meta(max_length=200)] | None = None
+    user: Annotated[str, Meta(max_length=200)] = ""
+    gpus: Annotated[float, Meta(ge=0, le=10_000_000)] | None = None
+    """GPUs of the whole job; CPUs and memory are then for the whole job as well."""
+    cpus: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    mem_gib: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    least_gpus: GpuCount | None = None
+    most_gpus: GpuCount | None = None
+    checkpoint_every_s: Span | None = None
+
+
+NOT_SUBMITTED: Mapping[str, str] = {
+    "user": "leave it out: the token says who submits",
+    "gpus": "write `nodes` and `gpus_per_node`",
+    "cpus": "write `cpus_per_node`",
+    "mem_gib": "write `memory_gib_per_node`",
+    "least_gpus": "write `elastic`, in nodes",
+    "most_gpus": "write `elastic`, in nodes",
+    "checkpoint_every_s": "write `checkpoint = {dir, interval}`",
+}
+"""Keys of a job file that a submission has not, and what to write instead."""
+
+
+def only_run(job: JobSpec) -> list[str]:
+    """Return the keys that say how a job runs, on which when and where it starts do not depend."""
+    keys = ("command", "image", "env", "workdir", "grace", "silent_limit")
+    used = [key for key in keys if getattr(job, key)]
+    return used if job.checkpoint is None else [*used, "checkpoint.dir"]
