@@ -109,8 +109,8 @@ def test_bytes_that_are_no_text_come_back_as_they_were(client: httpx.Client):
     [
         ("`/no/such/command` cannot be run", {"command": ["/no/such/command"]}),
         ("No such file or directory `/no/folder`", {"command": ["true"], "workdir": "/no/folder"}),
-        ("leads out of the team's folder", {"command": ["true"], "workdir": "../../elsewhere"}),
-        ("leads out of", {"command": ["true"], "checkpoint": {"dir": "../../elsewhere"}}),
+        ("is outside the team's folder", {"command": ["true"], "workdir": "../../elsewhere"}),
+        ("outside the team", {"command": ["true"], "checkpoint": {"dir": "../../elsewhere"}}),
         ("exit code 139 (SIGSEGV)", {"command": sh("kill -SEGV $$")}),
     ],
     ids=["no command", "no folder", "folder outside", "checkpoint outside", "signal"],

@@ -49,9 +49,9 @@ def asked(printed: Printed, *words: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("script", "status", "said"),
     [
-        ("exit 0", 0, "it ran to its end"),
-        ("exit 7", 7, "its command ended with exit code 7"),
-        ("kill -9 $$", 137, "its command ended with exit code 137 (SIGKILL)"),
+        ("exit 0", 0, "completed"),
+        ("exit 7", 7, "the command failed with exit code 7"),
+        ("kill -9 $$", 137, "the command failed with exit code 137 (SIGKILL)"),
     ],
 )
 def test_a_command_that_waited_ends_as_the_job_did(
@@ -68,7 +68,7 @@ def test_a_job_whose_time_was_up_ends_with_its_signal_and_is_listed_so(
     file = job_file(tmp_path, "exec sleep 600", 'time_limit = "500ms"')
     status, out, _ = asked(capsys, "job", "submit", file, "--wait")
     assert status == 143
-    assert "longer than its time limit" in out
+    assert "exceeded its time limit" in out
     assert "timeout" in asked(capsys, "job", "list", "--limit", "1")[1]
 
 
@@ -120,7 +120,7 @@ def test_ctrl_c_leaves_the_job_and_says_so(tmp_path: Path, capsys: Printed, word
     assert asked(capsys, "job", "cancel", newest["id"])[0] == 0
     status, out, _ = asked(capsys, "job", "logs", newest["id"], "--follow")
     assert (status, out) == (0, "begun\n")
-    assert "this-machine took it back" in asked(capsys, "job", "list", "--limit", "1")[1]
+    assert "cancelled by this-machine" in asked(capsys, "job", "list", "--limit", "1")[1]
 
 
 def test_what_is_not_looked_at_is_said_beside_the_name(tmp_path: Path, capsys: Printed):
@@ -149,7 +149,7 @@ def test_a_log_that_was_too_long_says_what_is_gone_and_what_is_not_shown(
 def test_nodes_are_asked_for_all_at_once(capsys: Printed):
     status, out, err = asked(capsys, "node", "fail", "virtual-[1-9]")
     assert (status, out) == (2, "")
-    assert "no node `virtual-4`, nor `virtual-5`" in err
+    assert "no such node: `virtual-4`, `virtual-5`" in err
     status, out, _ = asked(
         capsys, "node", "cordon", "virtual-[1-2]", "virtual-3", "--cause", "rack"
     )

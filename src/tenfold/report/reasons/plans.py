@@ -35,7 +35,8 @@ def _family(code: str, name: str) -> dict[str, Template]:
             next=PARTS,
         ),
         f"{code}-slower": Template(
-            f"{name}[ (tp {{tp}})][ (pp {{pp}})][ (cp {{cp}})] is {{slower:.0%}} slower: "
+            f"{name}[ (tp {{tp}}[, pp {{pp}}][, cp {{cp}}])| (pp {{pp}}[, cp {{cp}}])| (cp {{cp}})]"
+            " is {slower:.0%} slower: "
             "{seconds:.3g} s of a step instead of {best:.3g} go to {part:word}",
             part=PARTS,
         ),
@@ -72,7 +73,7 @@ PLANS = {
     ),
     "no-accelerators": Template("the fleet has no accelerators to serve on"),
     "weights-too-large": Template("too large for memory: {candidates} of {of:#candidate}"),
-    "no-load": Template("{candidates:#candidate} meet the objectives under no load at all"),
+    "no-load": Template("{candidates:#candidate} cannot take any load within the objectives"),
     "not-enough-gpus": Template(
         "[asks for {asked:#GPU}; the fleet has {alike:,} identical ones"
         "|at least {least:#GPU} needed, in pool {pool:name}]"
