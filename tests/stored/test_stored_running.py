@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import tenfold
+from patience import HANG_S, until
 from stored.reading import DATA, TOKEN, expected, told_of_journal
-from unit.server.waiting import until
 from unit.up_process import Up
 
 RUNNING = DATA / "running"
@@ -129,25 +129,27 @@ def test_jobs_of_an_older_control_plane_are_adopted_and_come_to_their_ends(folde
         told = {job.id: job.state for job in client.jobs()}
         assert (told["runs-1"], told["stays-2"]) == ("running", "running")
         # It ended, and one was lost, while nobody looked.
-        assert client.wait("ends-4", timeout_s=60).state == "succeeded"
+        assert client.wait("ends-4", timeout_s=HANG_S).state == "succeeded"
         assert client.logs("ends-4") == "begun\ngo\n"
         until(lambda: client.job("lost-3").attempts[0].reason == "node-lost")
         client.cancel("lost-3")
         # A stop that this code orders is understood by the supervisor of before.
         client.cancel("stays-2")
-        stopped = client.wait("stays-2", timeout_s=60)
+        stopped = client.wait("stays-2", timeout_s=HANG_S)
         assert (stopped.state, [one.number for one in stopped.attempts]) == ("cancelled", [1])
         # A shell may say of its own that what it ran was terminated.
         assert [line for line in client.logs("stays-2").split() if line != "Terminated"] == [
             "begun",
             "told",
         ]
-        for _ in range(2):
-            (folder.gates / "runs").write_text("go\n")
-        ran = client.wait("runs-1", timeout_s=60)
+        # Held open to the end: a member that opens it late must not find it closed.
+        gate = os.open(folder.gates / "runs", os.O_RDWR)
+        os.write(gate, b"go\ngo\n")
+        ran = client.wait("runs-1", timeout_s=HANG_S)
+        os.close(gate)
         assert (ran.state, [one.number for one in ran.attempts]) == ("succeeded", [1])
         assert [client.logs("runs-1", member=rank) for rank in (0, 1)] == ["begun\ngo\n"] * 2
-        waited = client.wait("waits-5", timeout_s=60)
+        waited = client.wait("waits-5", timeout_s=HANG_S)
         assert (waited.state, client.logs("waits-5")) == ("succeeded", "at last\n")
     up.interrupt()
 
