@@ -24,7 +24,7 @@ def of(view):
     return capacity
 
 Capacity.of = of
-print([soak_one(seed, "slurm", every=1_000_000).digest for seed in range(3)])
+print([soak_one(seed, "slurm", every=1_000_000).digest for seed in (0, 1, 5, 6, 7, 9)])
 """
 
 
