@@ -17,7 +17,7 @@ from schemathesis import GenerationMode
 from tenfold.server.openapi import described
 
 Client = TestClient[Litestar]
-MODES = {GenerationMode.POSITIVE: 20, GenerationMode.NEGATIVE: 8}
+MODES = {GenerationMode.POSITIVE: 12, GenerationMode.NEGATIVE: 6}
 """How many requests are drawn for each operation: good ones, and ones that are wrong."""
 ENDLESS = ("/events", "/logs")
 """Drawn with `follow` off: more may always come."""
