@@ -259,6 +259,17 @@ def test_a_supervisor_holds_nothing_of_the_spawner(rig: LocalRig, ear: Ear):
     assert sum("socket" in file for file in files) == 1
 
 
+@pytest.fixture
+def in_the_background() -> Iterator[None]:
+    """Ignore what a shell ignores for a command that it starts in the background, or by nohup."""
+    ignored = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+    before = [signal.signal(number, signal.SIG_IGN) for number in ignored]
+    yield
+    for number, handler in zip(ignored, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("in_the_background")
 def test_a_job_finds_signals_as_the_system_makes_them(rig: LocalRig):
     executor = rig.connect()
     executor.start(launch("grep -E '^Sig(Blk|Ign):' /proc/self/status; ulimit -n; cat"))

@@ -356,6 +356,11 @@ def _take_signals() -> int:
     reader, writer = open_pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    # A control plane that was started in the background or with nohup ignores some signals. Jobs
+    # must not inherit that.
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     for number in TAKEN:
         signal.signal(number, _noted)
     return reader
