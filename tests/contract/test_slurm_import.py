@@ -8,7 +8,7 @@ import pytest
 
 from engines.slurm import RunningSlurm, SlurmNode, running_slurm
 from patience import HANG_S
-from tenfold.cli.fleet_import import Target, import_slurm
+from tenfold.cli.fleet.importing import Target, import_slurm
 from tenfold.compose.fleet import load_fleet
 from tenfold.files.slurm_nodes import read_slurm_nodes
 from tenfold.model import hostlist

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.cli.fleet_check import check_files
+from tenfold.cli.fleet.check import check_files
 
 FOLDER = Path(__file__).parent / "broken_fleets"
 FILES = sorted(FOLDER.iterdir())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.cli.ceiling import ceiling_command
+from tenfold.cli.fleet.ceiling import ceiling_command
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.decide.layout.search import search
 from tenfold.model.errors import InputError

@@ -89,7 +89,7 @@ def test_a_bug_ends_with_70_and_no_traceback(run, file: Path, monkeypatch: pytes
     def broken(*_: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("tenfold.cli.fleet.open_fleet", broken)
+    monkeypatch.setattr("tenfold.cli.fleet.command.open_fleet", broken)
     status, _, err = run("fleet", "show", file)
     assert status == 70
     assert "planted" in err

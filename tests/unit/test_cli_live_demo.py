@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import tenfold
-from tenfold.cli.demo import SPEED, Player, demo_fleet, demo_work, submission
 from tenfold.cli.main import main
+from tenfold.cli.up.demo import SPEED, Player, demo_fleet, demo_work, submission
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import Job, shape_of
 from tenfold.model.units import HOUR, SECOND, Millis

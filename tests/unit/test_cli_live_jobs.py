@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.cli.job_live import exit_status
+from tenfold.cli.job.live import exit_status
 from tenfold.cli.main import main
 from tenfold.model.api.jobs import Attempt, Job, Reason
 from tenfold.model.job import JobState

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from tenfold.cli.node_tests import show_refused, show_test
+from tenfold.cli.node.acceptance import show_refused, show_test
 from tenfold.model.api.nodes import Node, NodeFigure, NodeTest
 
 SLOW = NodeFigure(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.cli.sim_failures import failures_command
+from tenfold.cli.sim.failures import failures_command
 from tenfold.compose.failures import failure_source
 from tenfold.compose.fleet import load_facts
 from tenfold.files.fault_trace import read_fault_trace

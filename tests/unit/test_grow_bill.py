@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from growth_builders import fleet, given, tier
-from tenfold.cli.grow_bill import bill_of, stages
+from tenfold.cli.grow.bill import bill_of, stages
 from tenfold.study.grow.answer import ReliefShown, Row
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion

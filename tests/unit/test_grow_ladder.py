@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.cli.grow_bill import order_day
-from tenfold.cli.grow_json import Required, document
+from tenfold.cli.grow.bill import order_day
+from tenfold.cli.grow.json import Required, document
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.errors import InputError
 from tenfold.model.growth import Dataset, Facility, GrowSpec, LeadTime, Limits, Pace

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from docs.generate_reference import growth_layers
-from tenfold.cli.grow_json import document
-from tenfold.cli.grow_page import grow_page
-from tenfold.cli.grow_show import show_grow
+from tenfold.cli.grow.json import document
+from tenfold.cli.grow.page import grow_page
+from tenfold.cli.grow.render import show_grow
 from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.growth import Axis, GrowSpec, LeadTime, Pace, Quantity, Thing, grown_by
 from tenfold.model.measured import UsagePoint

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from growth_builders import fleet, given, tier
-from tenfold.cli.grow_page import grow_page
+from tenfold.cli.grow.page import grow_page
 from tenfold.cli.main import main
 from tenfold.report.grow_charts import LayerCurve, Reach, efficiency_chart, wait_chart
 from tenfold.report.grow_report import GrowPage, grow_report

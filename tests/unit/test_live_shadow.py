@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from live_lives import Turns, live
 from tenfold.cli.main import main
-from tenfold.cli.up_shadow import shadow_of
+from tenfold.cli.up.shadow import shadow_of
 from tenfold.compose import live_shadow
 from tenfold.compose.live_shadow import LiveShadow
 from tenfold.files.shadow_log import ShadowEntry, ShadowLog, last_entry, latest_entries

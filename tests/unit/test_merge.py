@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.cli.fleet_import import Target, merge
+from tenfold.cli.fleet.importing import Target, merge
 from tenfold.compose.fleet import load_fleet
 from tenfold.files.merge import CapacityView
 from tenfold.model import hostlist

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from tenfold.cli.fleet_import import ImportSummary, Target, discover
+from tenfold.cli.fleet.importing import ImportSummary, Target, discover
 from tenfold.compose.fleet import load_fleet
 from tenfold.live import software
 from tenfold.live.gpus import read_gpus

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from tenfold.cli.sim_import import TraceFormat, import_trace, import_trace_command
+from tenfold.cli.sim.importing import TraceFormat, import_trace, import_trace_command
 from tenfold.files.traces.detect import FORMATS
 from tenfold.files.traces.jobs import read_jobs
 

@@ -25,27 +25,47 @@ app = App(
     version=__version__,
     help_format="plaintext",
 )
-app.command("tenfold.cli.up:app", name="up", help="Start the control plane of this machine.")
-app.command("tenfold.cli.grow:app", name="grow", help="Name what breaks first at 2x, 5x, 10x.")
-app.command("tenfold.cli.facts:app", name="facts", help="Figures about hardware, prices, models.")
 app.command(
-    "tenfold.cli.estimate:app", name="estimate", help="Estimate what training and serving take."
+    "tenfold.cli.up.command:app", name="up", help="Start the control plane of this machine."
 )
-app.command("tenfold.cli.plan:app", name="plan", help="Lay out training, size services.")
+app.command(
+    "tenfold.cli.grow.command:app", name="grow", help="Name what breaks first at 2x, 5x, 10x."
+)
+app.command(
+    "tenfold.cli.facts.command:app", name="facts", help="Figures about hardware, prices, models."
+)
+app.command(
+    "tenfold.cli.estimate.command:app",
+    name="estimate",
+    help="Estimate what training and serving take.",
+)
+app.command("tenfold.cli.plan.command:app", name="plan", help="Lay out training, size services.")
 app.command("tenfold.cli.advise:app", name="advise", help="Advise how to scale, and why.")
 app.command(
-    "tenfold.cli.baseline:app", name="baseline", help="Record how a workload runs, notice slowing."
+    "tenfold.cli.baseline.command:app",
+    name="baseline",
+    help="Record how a workload runs, notice slowing.",
 )
-app.command("tenfold.cli.sim:app", name="sim", help="Run jobs through the deciders, simulated.")
-app.command("tenfold.cli.replay:app", name="replay", help="Replay a recorded run, and explain it.")
-app.command("tenfold.cli.job:app", name="job", help="Hand in jobs, follow them, ask why one waits.")
-app.command("tenfold.cli.node:app", name="node", help="List nodes, take them out of use and back.")
+app.command(
+    "tenfold.cli.sim.command:app", name="sim", help="Run jobs through the deciders, simulated."
+)
+app.command(
+    "tenfold.cli.replay.command:app", name="replay", help="Replay a recorded run, and explain it."
+)
+app.command(
+    "tenfold.cli.job.command:app", name="job", help="Hand in jobs, follow them, ask why one waits."
+)
+app.command(
+    "tenfold.cli.node.command:app", name="node", help="List nodes, take them out of use and back."
+)
 app.command("tenfold.cli.token:app", name="token", help="Make, list and revoke tokens.")
 app.command("tenfold.cli.alarms:app", name="alarms", help="Write alarms for Prometheus.")
-app.command("tenfold.cli.journal:app", name="journal", help="Look after the journal.")
-app.command("tenfold.cli.policy:app", name="policy", help="Check, show and preview policies.")
+app.command("tenfold.cli.journal.command:app", name="journal", help="Look after the journal.")
+app.command(
+    "tenfold.cli.policy.command:app", name="policy", help="Check, show and preview policies."
+)
 app.command("tenfold.cli.bench:app", name="bench", help="Run public scale scenarios, side by side.")
-app.command("tenfold.cli.fleet:app", name="fleet", help="Describe, check and sum a fleet.")
+app.command("tenfold.cli.fleet.command:app", name="fleet", help="Describe, check and sum a fleet.")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.live_show import show_tokens
+from tenfold.cli.job.live_render import show_tokens
 from tenfold.cli.output import print_json, show
 from tenfold.client.client import Client
 from tenfold.model.api.tokens import RoleName

@@ -1,0 +1,121 @@
+"""`tenfold baseline`: how fast a workload runs when it runs well, and whether it still does."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter, validators
+
+from tenfold.cli.baseline.render import (
+    baseline_row,
+    check_json,
+    show_baselines,
+    show_check,
+    show_recorded,
+    show_workloads,
+    workload_rows,
+)
+from tenfold.cli.errors import Done
+from tenfold.cli.output import print_json
+from tenfold.compose.baseline import baselines_of, check, record
+from tenfold.decide.detect.verdict import AlarmRule
+from tenfold.files.baseline_store import read_store
+
+app = App(
+    name="baseline",
+    help="Record how a workload runs and notice when it slows.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
+Workload = Annotated[str, Parameter(help="Name of the workload.")]
+Measured = Annotated[
+    Path,
+    Parameter(
+        name="--in",
+        help="Timings: steps (.jsonl, .csv), a PyTorch trace (.json, .json.gz), output of "
+        "NCCL-tests, or CSV of nsys stats.",
+    ),
+]
+Store = Annotated[Path, Parameter(help="File of baselines; baselines.json unless named.")]
+Skip = Annotated[
+    int,
+    Parameter(
+        name="--skip-steps", help="First steps to leave out.", validator=validators.Number(gte=0)
+    ),
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+USUAL_STORE = Path("baselines.json")
+USUAL_RULE = AlarmRule()
+
+
+@app.command(name="record")
+def record_command(
+    workload: Workload,
+    *,
+    measured: Measured,
+    store: Store = USUAL_STORE,
+    skip: Skip = 0,
+    note: Annotated[str, Parameter(help="What to remember about this run.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Keep a run as the newest baseline of a workload; older ones stay."""
+    baseline, notes = record(workload, measured, store, skip=skip, note=note)
+    if as_json:
+        print_json({"workload": workload, **baseline_row(baseline), "notes": notes})
+    else:
+        show_recorded(workload, baseline, notes, store)
+
+
+@app.command(name="check")
+def check_command(
+    workload: Workload,
+    *,
+    measured: Measured,
+    store: Store = USUAL_STORE,
+    against: Annotated[
+        int | None, Parameter(help="Number of the baseline, if not the newest of its kind.")
+    ] = None,
+    slower_by: Annotated[
+        float,
+        Parameter(
+            help="Share by which time must grow to ring the alarm; 0.05 unless given.",
+            validator=validators.Number(gt=0, lte=100),
+        ),
+    ] = USUAL_RULE.slower_by,
+    chance: Annotated[
+        float,
+        Parameter(
+            help="How likely chance alone may explain an alarm; 0.01 unless given.",
+            validator=validators.Number(gt=0, lt=1),
+        ),
+    ] = USUAL_RULE.chance,
+    skip: Skip = 0,
+    as_json: Json = False,
+) -> None:
+    """Compare a run with the baseline of its workload; ends with status 1 where it is slower."""
+    rule = AlarmRule(slower_by=slower_by, chance=chance)
+    answer = check(workload, measured, store, rule, against=against, skip=skip)
+    if as_json:
+        print_json(check_json(answer, rule))
+    else:
+        show_check(answer)
+    raise Done(1 if answer.judgement.alarm else 0)
+
+
+@app.command(name="list")
+def list_command(*, store: Store = USUAL_STORE, as_json: Json = False) -> None:
+    """List the workloads of a store and the newest baseline of each."""
+    found = read_store(store)
+    if as_json:
+        print_json({"store": str(store), "workloads": workload_rows(found)})
+    else:
+        show_workloads(found)
+
+
+@app.command(name="show")
+def show_command(workload: Workload, *, store: Store = USUAL_STORE, as_json: Json = False) -> None:
+    """Show all baselines of a workload, oldest first."""
+    found = baselines_of(workload, store)
+    if as_json:
+        print_json({"workload": workload, "baselines": [baseline_row(one) for one in found]})
+    else:
+        show_baselines(workload, found)

@@ -1,0 +1,96 @@
+"""`tenfold estimate`: what configurations take, one JSON object a line in and out."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import msgspec
+from cyclopts import App, Parameter
+
+from tenfold.cli.errors import Done
+from tenfold.cli.estimate.cache import cache_command
+from tenfold.cli.estimate.federated import federated_command
+from tenfold.cli.estimate.money import month_command, own_command
+from tenfold.compose.estimate_serve import estimate_serve
+from tenfold.compose.estimate_train import estimate_train
+from tenfold.compose.fleet import load_facts
+from tenfold.files.document import decode
+from tenfold.files.json_lines import parse_json_lines, read_json_lines
+from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow, TrainEstimate, TrainRow
+
+app = App(
+    name="estimate",
+    help="Estimate what training and serving take.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
+app.command(cache_command, name="cache")
+app.command(federated_command, name="federated")
+app.command(month_command, name="month")
+app.command(own_command, name="own-or-rent")
+
+Rows = Annotated[
+    Path,
+    Parameter(
+        name="--in",
+        allow_leading_hyphen=True,
+        help="Rows as JSON Lines; - reads standard input.",
+    ),
+]
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+STANDARD_INPUT = Path("-")
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+@app.command
+def train(
+    *,
+    rows: Rows,
+    calibrate: Annotated[
+        Path | None, Parameter(help="Observed runs: the same rows with their `step_s`.")
+    ] = None,
+    facts: Facts = None,
+) -> None:
+    """Estimate training steps: time, memory, and where the time goes.
+
+    Writes one JSON object a row, in order. Ends with status 1 where a row cannot be.
+    """
+    asked = _read(rows, TrainRow)
+    observed = [] if calibrate is None else read_json_lines(calibrate, TrainRow)
+    _write(estimate_train(asked, load_facts(facts), observed))
+
+
+@app.command
+def serve(
+    *,
+    rows: Rows,
+    calibrate: Annotated[
+        Path | None,
+        Parameter(
+            help="Observed runs: the same rows with `output_tokens_per_s`, or `ttft_s`, `tpot_s`."
+        ),
+    ] = None,
+    facts: Facts = None,
+) -> None:
+    """Estimate serving: tokens a second, time to the first token, time per token, memory.
+
+    Writes one JSON object a row, in order. Ends with status 1 where a row cannot be.
+    """
+    asked = _read(rows, ServeRow)
+    observed = [] if calibrate is None else read_json_lines(calibrate, ServeRow)
+    _write(estimate_serve(asked, load_facts(facts), observed))
+
+
+def _read(path: Path, row_type: type[R]) -> list[R]:
+    if path == STANDARD_INPUT:
+        text = decode(sys.stdin.buffer.read(), Path("standard input"))
+        return parse_json_lines(text, "standard input", row_type)
+    return read_json_lines(path, row_type)
+
+
+def _write(answers: Sequence[TrainEstimate | ServeEstimate | NoEstimate]) -> None:
+    encode = msgspec.json.Encoder().encode
+    for answer in answers:
+        sys.stdout.write(encode(answer).decode() + "\n")
+    raise Done(1 if any(isinstance(answer, NoEstimate) for answer in answers) else 0)

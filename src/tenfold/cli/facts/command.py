@@ -1,0 +1,118 @@
+"""`tenfold facts`: figures about hardware, prices and models, with their sources."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from tenfold.cli.errors import Done
+from tenfold.cli.facts.prices import prices_command
+from tenfold.cli.facts.render import listing, show_fact, show_shape
+from tenfold.cli.fleet.check import as_rows, show_findings
+from tenfold.cli.output import print_json, show, table
+from tenfold.compose.fleet import load_facts
+from tenfold.compose.settings import facts_folder
+from tenfold.facts.kinds import KINDS
+from tenfold.facts.loader import read_catalogue
+from tenfold.files.hf_config import read_hf_config
+from tenfold.model.errors import InputError
+from tenfold.model.fact import Fact
+from tenfold.report.figures import count
+
+app = App(
+    name="facts",
+    help="Figures about hardware, prices, models.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
+app.command(prices_command, name="prices")
+
+Folder = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+KindName = Annotated[str | None, Parameter(help=f"One of {', '.join(KINDS)}.")]
+
+
+@app.command(name="list")
+def list_command(*, kind: KindName = None, facts: Folder = None, as_json: Json = False) -> None:
+    """List the kinds of fact, or every fact of one kind."""
+    catalogue = load_facts(facts)
+    if kind is None:
+        rows = [(one, getattr(catalogue, one.shelf)) for one in KINDS.values()]
+        if as_json:
+            print_json({one.name: len(shelf) for one, shelf in rows})
+            return
+        lines = [[one.name, f"{len(shelf):,}", one.says] for one, shelf in rows]
+        show(table("", ["kind", ">facts", "says"], lines))
+        return
+    facts_of_kind = list(getattr(catalogue, _kind(kind)))
+    if as_json:
+        print_json(facts_of_kind)
+    else:
+        show(listing(facts_of_kind))
+
+
+def _kind(name: str) -> str:
+    kind = KINDS.get(name.rstrip("s"))
+    if kind is None:
+        raise InputError(
+            "unknown-kind", f"there is no kind of fact `{name}`", f"kinds: {', '.join(KINDS)}"
+        )
+    return kind.shelf
+
+
+@app.command(name="show")
+def show_command(
+    name: Annotated[str, Parameter(help="A fact by any spelling, or a model's config.json.")],
+    *,
+    kind: KindName = None,
+    facts: Folder = None,
+    as_json: Json = False,
+) -> None:
+    """Show one fact with the evidence of each figure, or the shape in a model's config."""
+    if kind is None and (name.endswith(".json") or Path(name).is_file()):
+        shape = read_hf_config(Path(name))
+        if as_json:
+            print_json(
+                {"shape": shape, "params": shape.params, "params_active": shape.params_active}
+            )
+        else:
+            show(show_shape(shape))
+        return
+    fact = _find(name, kind, facts)
+    if as_json:
+        print_json(fact)
+    else:
+        show(show_fact(fact))
+
+
+def _find(name: str, kind: str | None, facts: Path | None) -> Fact:
+    catalogue = load_facts(facts)
+    if kind is not None:
+        return getattr(catalogue, _kind(kind)).get(name)
+    for shelf in catalogue.shelves:
+        fact = shelf.find(name)
+        if fact is not None:
+            return fact
+    near = [shelf.hint(name) for shelf in catalogue.shelves if "did you mean" in shelf.hint(name)]
+    raise InputError(
+        "unknown-fact",
+        f"no fact is called `{name}`",
+        near[0] if near else "`tenfold facts list` shows the kinds",
+    )
+
+
+@app.command
+def check(
+    folder: Annotated[Path | None, Parameter(help="Your facts folder, or one file.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Check the shipped facts, with a folder of your own over them, and report every fault."""
+    catalogue, findings = read_catalogue(facts_folder(folder))
+    if as_json:
+        print_json({"faults": as_rows(findings), "warnings": []})
+    else:
+        show_findings(findings)
+        total = sum(len(shelf) for shelf in catalogue.shelves)
+        show(f"{total:,} facts of {len(catalogue.shelves)} kinds: {count(len(findings), 'fault')}")
+    raise Done(2 if findings else 0)

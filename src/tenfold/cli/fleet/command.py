@@ -1,0 +1,81 @@
+"""`tenfold fleet`: describe, check and sum a fleet."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter, validators
+
+from tenfold.cli.errors import Done
+from tenfold.cli.fleet.ceiling import ceiling_command
+from tenfold.cli.fleet.check import as_rows, check_files, show_checks
+from tenfold.cli.fleet.import_command import discover_command, import_app, merge_command
+from tenfold.cli.fleet.render import fleet_json, show_fleet
+from tenfold.cli.output import print_json
+from tenfold.compose.fleet import open_fleet
+from tenfold.files.write import write_new_file
+from tenfold.report.rack_map import rack_views
+from tenfold.report.rack_svg import rack_map_svg
+
+app = App(
+    name="fleet",
+    help="Describe, check and sum a fleet.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
+app.command(ceiling_command, name="ceiling")
+app.command(import_app)
+app.command(discover_command, name="discover")
+app.command(merge_command, name="merge")
+app.command("tenfold.cli.fleet.domains:domains_command", name="domains")
+app.command("tenfold.cli.fleet.idle:idle_command", name="idle")
+
+AT_LEAST_ONE = validators.Number(gte=1)
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+@app.command
+def check(
+    *files: Annotated[Path, Parameter(help="Fleet files, or folders of them.")],
+    facts: Facts = None,
+    strict: Annotated[bool, Parameter(negative="", help="Warnings end with status 1.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Report every fault and warning of fleet files, with file and line.
+
+    Ends with status 2 where a file has a fault. A syntax error stands alone: nothing
+    after it can be read.
+    """
+    checks = check_files(files, facts)
+    faults = [found for one in checks for found in one.faults]
+    warnings = [found for one in checks for found in one.warnings]
+    if as_json:
+        print_json({"faults": as_rows(faults), "warnings": as_rows(warnings)})
+    else:
+        show_checks(checks)
+    raise Done(2 if faults else 1 if strict and warnings else 0)
+
+
+@app.command(name="show")
+def show_command(
+    file: Annotated[Path, Parameter(help="A fleet file.")],
+    *,
+    facts: Facts = None,
+    racks: Annotated[
+        int, Parameter(help="How many racks the map shows.", validator=AT_LEAST_ONE)
+    ] = 12,
+    svg: Annotated[Path | None, Parameter(help="Also write the rack map as a picture.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a fleet: its tree, its racks and what it adds up to."""
+    fleet = open_fleet(file, facts)
+    if svg is not None:
+        picture = rack_map_svg(fleet.spec, rack_views(fleet.layout, racks), len(fleet.layout.racks))
+        write_new_file(svg, picture, force=force)
+        sys.stderr.write(f"note: the rack map is written to {svg}\n")
+    if as_json:
+        print_json(fleet_json(fleet))
+    else:
+        show_fleet(fleet, racks)

@@ -1,0 +1,134 @@
+"""`tenfold fleet domains`: what the loss of each failure domain takes, jobs included."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+from msgspec.structs import asdict
+from rich.console import Group
+from rich.text import Text
+
+from tenfold.cli.fleet.render import domains_table
+from tenfold.cli.output import print_json, show, table
+from tenfold.compose.blast import DomainLoss, Moment, losses, placed_in
+from tenfold.compose.fleet import load_facts, open_fleet
+from tenfold.compose.sim_inputs import SimFiles, prepare
+from tenfold.model.fleet_spec import DomainKind
+from tenfold.model.units import HOUR, SECOND, Millis
+from tenfold.physics.blast import blast_radius
+from tenfold.report.figures import count, share
+from tenfold.sim.world import SimSettings
+
+AT_LEAST_ONE = validators.Number(gte=1)
+NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
+
+
+FleetFile = Annotated[Path, Parameter(help="A fleet file.")]
+Kind = Annotated[DomainKind | None, Parameter(help="Only domains of one kind.")]
+Most = Annotated[int, Parameter(help="How many rows of a kind to print.", validator=AT_LEAST_ONE)]
+JobsFile = Annotated[Path | None, Parameter(help="Also say what each loss does to these jobs.")]
+PolicyNamed = Annotated[str, Parameter(help="What places the jobs: a policy, or its file.")]
+AtHour = Annotated[
+    float | None,
+    Parameter(help="At this hour; else when most GPUs are held.", validator=NOT_NEGATIVE),
+]
+CheckpointEvery = Annotated[
+    float, Parameter(help="How often jobs save, 3600.", validator=NOT_NEGATIVE)
+]
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+def domains_command(
+    file: FleetFile,
+    *,
+    kind: Kind = None,
+    most: Most = 8,
+    jobs: JobsFile = None,
+    policy: PolicyNamed = "tenfold",
+    at_h: AtHour = None,
+    checkpoint_every_s: CheckpointEvery = HOUR / SECOND,
+    facts: Facts = None,
+    as_json: Json = False,
+) -> None:
+    """Show what the loss of each failure domain takes with it.
+
+    With --jobs, the jobs are placed by a simulation, and each domain is told with the jobs
+    that its loss would stop and the GPU-hours since their last checkpoint.
+    """
+    if jobs is None:
+        fleet = open_fleet(file, facts)
+        known = blast_radius(fleet.layout, fleet.catalogue)
+        rows = [row for row in known if kind in (None, row.kind)]
+        if as_json:
+            print_json({"fleet": fleet.spec.name, "domains": rows})
+        else:
+            show(domains_table(rows, most))
+        return
+    every = Millis(round(checkpoint_every_s * SECOND))
+    settings = SimSettings(checkpoint_every_ms=every)
+    prepared = prepare(
+        SimFiles(fleet=file, jobs=jobs, policy=policy, facts=facts, settings=settings)
+    )
+    moment = placed_in(prepared.ask, None if at_h is None else Millis(round(at_h * HOUR)))
+    found = losses(prepared, load_facts(facts), moment)
+    wanted = [one for one in found if kind in (None, one.domain.kind)]
+    if as_json:
+        print_json(_losses_json(prepared.spec.name, moment, wanted))
+    else:
+        _show_losses(moment, wanted, most, prepared.ask.gpus)
+
+
+def _losses_json(fleet: str, moment: Moment, rows: Sequence[DomainLoss]) -> dict[str, object]:
+    return {
+        "fleet": fleet,
+        "at_s": moment.at_ms / SECOND,
+        "jobs_running": len(moment.placed),
+        "gpus_held": moment.gpus_held,
+        "domains": [
+            {
+                **asdict(row.domain),
+                "jobs": None if row.hit is None else len(row.hit.jobs),
+                "jobs_gpus": None if row.hit is None else row.hit.gpus,
+                "gpu_hours_lost": None if row.hit is None else round(row.hit.gpu_hours_lost, 6),
+            }
+            for row in rows
+        ],
+    }
+
+
+def _show_losses(moment: Moment, rows: Sequence[DomainLoss], most: int, gpus: int) -> None:
+    """Print the domains that stop jobs, the dearest of each kind first."""
+    kinds = dict.fromkeys(row.domain.kind for row in rows)
+    lines: list[list[str]] = []
+    hidden = 0
+    for kind in kinds:
+        of_kind = [row for row in rows if row.domain.kind == kind and row.hit is not None]
+        of_kind.sort(key=lambda row: -(row.hit.gpu_hours_lost if row.hit else 0.0))
+        hidden += max(0, len(of_kind) - most)
+        lines += [_line(row) for row in of_kind[:most]]
+    show(
+        f"{count(len(moment.placed), 'job')} on {moment.gpus_held:,.0f} of {gpus:,} GPUs, "
+        f"{moment.at_ms / HOUR:,.1f} h after the first moment of the trace",
+        "",
+    )
+    columns = ["lost", "which", ">nodes", ">GPUs", ">share", ">jobs", ">their GPUs", ">GPU-h lost"]
+    note = f"... and {count(hidden, 'row')} more (--most)" if hidden else ""
+    show(Group(table("", columns, lines), Text(note, style="dim")))
+
+
+def _line(row: DomainLoss) -> list[str]:
+    assert row.hit is not None, "only domains that take nodes are shown"
+    one = row.domain
+    name = one.name.replace("any node", "the worst node") if one.kind == "node" else one.name
+    return [
+        one.kind,
+        name,
+        f"{one.nodes:,}",
+        f"{one.gpus:,}",
+        share(one.gpu_share),
+        f"{len(row.hit.jobs):,}",
+        f"{row.hit.gpus:,.5g}",
+        f"{row.hit.gpu_hours_lost:,.1f}",
+    ]

@@ -1,0 +1,147 @@
+"""`tenfold fleet import|discover|merge`: options and printing around `fleet_import`.
+
+The fleet file goes to standard output unless `--out` names a file; what the reader
+should know goes to standard error, so that `> fleet.toml` stays clean.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from tenfold.cli.fleet import importing as fleet_import
+from tenfold.cli.fleet.importing import NO_TARGET, Imported, ImportSummary, ImportTarget, Target
+from tenfold.cli.output import print_json, show, table
+from tenfold.files.merge import Capacity, CapacityView
+from tenfold.report.figures import count
+
+import_app = App(
+    name="import",
+    help="Write a fleet file from a cluster that exists already.",
+    help_format="plaintext",
+)
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+NO_IMPORT = ImportTarget()
+Importing = Annotated[ImportTarget, Parameter(name="*")]
+Writing = Annotated[Target, Parameter(name="*")]
+
+
+@import_app.command(name="slurm")
+def slurm_command(
+    source: Annotated[
+        Path | None, Parameter(help="A saved answer; without it Slurm is asked.")
+    ] = None,
+    /,
+    *,
+    target: Importing = NO_IMPORT,
+    as_json: Json = False,
+) -> None:
+    """Import a Slurm cluster: the one running here, or `scontrol show nodes --json` saved."""
+    _print(fleet_import.import_slurm(source, target), target.out, as_json)
+
+
+@import_app.command(name="kubernetes")
+def kubernetes_command(
+    source: Annotated[Path, Parameter(help="What `kubectl get nodes -o json` printed.")],
+    /,
+    *,
+    target: Importing = NO_IMPORT,
+    as_json: Json = False,
+) -> None:
+    """Import a Kubernetes cluster from a saved list of its nodes."""
+    _print(fleet_import.import_kubernetes(source, target), target.out, as_json)
+
+
+@import_app.command(name="csv")
+def csv_command(
+    source: Annotated[Path, Parameter(help="A table with a row a node.")],
+    /,
+    *,
+    target: Importing = NO_IMPORT,
+    as_json: Json = False,
+) -> None:
+    """Import nodes from a CSV file: name, accelerator, gpus, cpus, memory_gib, rack, site."""
+    _print(fleet_import.import_csv(source, target), target.out, as_json)
+
+
+def discover_command(*, target: Writing = NO_TARGET, as_json: Json = False) -> None:
+    """Describe this machine as a fleet of one node, with the software it runs."""
+    _print(fleet_import.discover(target), target.out, as_json)
+
+
+def merge_command(
+    *files: Annotated[Path, Parameter(help="Fleet files to fold into one.")],
+    target: Writing = NO_TARGET,
+    prefix_nodes: Annotated[
+        bool, Parameter(negative="", help="Tell nodes of one name apart by their fleet's name.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Fold several fleets into one, with capacity before and after."""
+    _print(fleet_import.merge(files, target, prefix_nodes=prefix_nodes), target.out, as_json)
+
+
+def _print(done: Imported, out: Path | None, as_json: bool) -> None:
+    if as_json:
+        print_json({"summary": done.summary, "notes": done.notes, "toml": done.toml})
+        return
+    for note in done.notes:
+        sys.stderr.write(f"note: {note}\n")
+    if out is None:
+        for line in _software_lines(done.summary):
+            sys.stderr.write(f"note: {line}\n")
+        sys.stdout.write(done.toml)
+        return
+    if isinstance(done.summary, CapacityView):
+        _show_capacity(done.summary)
+    else:
+        _show_summary(done.summary)
+    show(f"written to {out}")
+
+
+def _show_summary(summary: ImportSummary) -> None:
+    rows = [
+        [
+            pool.pool,
+            pool.site or "",
+            f"{pool.nodes:,}",
+            f"{pool.gpus_per_node} x {pool.accelerator}" if pool.accelerator else "CPU only",
+            f"{pool.cpus_per_node or 0:,}",
+            f"{pool.memory_gib_per_node or 0:,.0f}",
+        ]
+        for pool in summary.pools
+    ]
+    show(table("", ["pool", "site", ">nodes", "each", ">CPUs", ">GiB"], rows), "")
+    for line in _software_lines(summary):
+        show(line)
+
+
+def _software_lines(summary: ImportSummary | CapacityView) -> list[str]:
+    """Say which software nodes have alike; more than one line is drift."""
+    if isinstance(summary, CapacityView):
+        return []
+    lines: list[str] = []
+    for one in summary.software:
+        facts = [
+            f"{field} {value if isinstance(value, str) else ', '.join(value)}"
+            for field in one.software.__struct_fields__
+            if (value := getattr(one.software, field))
+        ]
+        if facts:
+            lines.append(f"software on {count(one.nodes, 'node')}: {'; '.join(facts)}")
+    return lines
+
+
+def _show_capacity(view: CapacityView) -> None:
+    def row(label: str, one: Capacity) -> list[str]:
+        parts = ", ".join(f"{gpus:,} {part}" for part, gpus in one.gpus_by_accelerator.items())
+        figures = (one.sites, one.nodes, one.gpus, one.gang_gpus_max)
+        return [label, *(f"{figure:,}" for figure in figures), parts]
+
+    rows = [row(one.fleet, one) for one in view.before]
+    rows.append(row("all of them", view.after))
+    columns = ["fleet", ">sites", ">nodes", ">GPUs", ">largest gang", "accelerators"]
+    show(table("", columns, rows), "")

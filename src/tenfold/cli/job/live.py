@@ -1,0 +1,267 @@
+"""`tenfold job` against the control plane that runs: hand in, look, follow, take back."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from msgspec import Struct
+
+from tenfold.cli.errors import Done
+from tenfold.cli.job.live_render import (
+    dropped,
+    show_dry_run,
+    show_job,
+    show_jobs,
+    show_submitted,
+    show_why,
+)
+from tenfold.cli.moments import moment
+from tenfold.cli.output import print_json, show
+from tenfold.client.calls import JobKeys
+from tenfold.client.client import Client
+from tenfold.client.place import find_place
+from tenfold.files.submission import read_submission
+from tenfold.model.api.jobs import PAGE_MOST, Job, Submitted
+from tenfold.model.errors import InputError, TenfoldError, Unreachable
+from tenfold.model.job import JobState
+
+EXIT_NO = 1
+TAIL_BYTES = 64 << 10
+"""What the control plane gives of a log where nobody says how much."""
+Sought = Literal["none", "cheapest", "every"]
+STATES: tuple[JobState, ...] = get_args(JobState)
+
+
+class SubmitOptions(Struct, frozen=True, kw_only=True):
+    """What is done after a job was handed in."""
+
+    wait: bool = False
+    follow: bool = False
+    as_json: bool = False
+
+
+class ListBounds(Struct, frozen=True, kw_only=True):
+    """Which jobs are listed."""
+
+    team: str | None = None
+    state: str | None = None
+    since: str | None = None
+    """As the user wrote it."""
+    array: str | None = None
+    limit: int = 100
+    idle: bool = False
+
+
+def submit(file: Path, options: SubmitOptions) -> None:
+    """Hand in a job file; print its name once it will not be lost."""
+    if options.follow and options.as_json:
+        raise InputError(
+            "two-questions",
+            "--follow prints what the job writes, and --json would print beside it",
+            "hand it in with --json, then `tenfold job logs ID --follow`",
+        )
+    find_place()
+    values = read_submission(file)
+    if options.follow and "array" in values:
+        raise InputError(
+            "follow-array",
+            "an array has many logs, and --follow shows one",
+            "use --wait, or follow a member: `tenfold job logs 'ID[0]' --follow`",
+        )
+    with Client() as client:
+        made = client.submit_file(file)
+        if options.as_json and not options.wait:
+            print_json(made)
+            return
+        if not options.as_json:
+            show_submitted(made)
+        try:
+            if options.follow:
+                _write(client.logs(made.id, follow=True))
+            if options.wait or options.follow:
+                _wait(client, made, as_json=options.as_json)
+        except KeyboardInterrupt:
+            _goes_on(made.id)
+            raise
+
+
+def dry_run(file: Path, sought: Sought, *, as_json: bool) -> None:
+    """Say what would become of a job file; status 1 where it would never start.
+
+    Without a control plane the file is checked and no more.
+    """
+    if not _is_up():
+        check_file(file, as_json=as_json)
+        return
+    values = cast("JobKeys", read_submission(file))
+    with Client() as client:
+        found = client.dry_run(seek=sought, eta=sought != "none", **values)
+    print_json(found) if as_json else show_dry_run(found)
+    if found.outcome == "never":
+        raise Done(EXIT_NO)
+
+
+def _is_up() -> bool:
+    """Tell whether something says where a control plane is."""
+    try:
+        find_place()
+    except Unreachable:
+        return False
+    return True
+
+
+def check_file(file: Path, *, as_json: bool) -> None:
+    """Say that a job file can be handed in, or name every fault of it."""
+    values = read_submission(file)
+    if as_json:
+        print_json({"file": str(file), "faults": [], "job": values})
+    else:
+        show(f"`{file}` has no fault and can be handed in")
+        show("no control plane is running here; --state run.jsonl.gz tries it on a recorded run")
+
+
+def list_jobs(bounds: ListBounds, *, as_json: bool) -> None:
+    """Print jobs, the newest first."""
+    state = bounds.state
+    if state is not None and state not in STATES:
+        raise InputError(
+            "unknown-state",
+            f"`{state}` is neither a state of jobs nor a recorded run",
+            f"states: {', '.join(STATES)}",
+            field="--state",
+        )
+    since = None if bounds.since is None else moment(bounds.since, "--since")
+    with Client() as client:
+        found = list(_jobs(client, bounds, state, since))
+        whole = client.job(bounds.array) if bounds.array is not None else None
+    print_json(found) if as_json else show_jobs(found, whole)
+
+
+def show_one(job_id: str, *, eta: bool, as_json: bool) -> None:
+    """Print one job with its attempts."""
+    with Client() as client:
+        job = client.job(job_id, eta=eta)
+    print_json(job) if as_json else show_job(job)
+
+
+def logs(job_id: str, *, follow: bool, member: int, attempt: int | None, tail: int | None) -> None:
+    """Print what a job wrote, as it is."""
+    with Client() as client:
+        if follow:
+            try:
+                _write(client.logs(job_id, follow=True, member=member, attempt=attempt, tail=tail))
+            except KeyboardInterrupt:
+                _goes_on(job_id)
+                raise
+        else:
+            text = client.logs(job_id, member=member, attempt=attempt, tail=tail)
+            _write(iter([text]))
+            if tail is None and len(text.encode()) >= TAIL_BYTES:
+                _note(f"only the last {TAIL_BYTES >> 10} KiB are shown; --tail takes up to 4 MiB")
+        for one in client.job(job_id).attempts[-1 if attempt is None else 0 :]:
+            if one.log_bytes_dropped and attempt in (None, one.number):
+                _note(dropped(one.number, one.log_bytes_dropped))
+
+
+def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
+    """Take back jobs; what cannot be is said at the end, and does not keep the others."""
+    taken: list[object] = []
+    wrong: TenfoldError | None = None
+    with Client() as client:
+        for job_id in job_ids:
+            try:
+                one = client.cancel(job_id)
+            except TenfoldError as error:
+                if len(job_ids) > 1 and not as_json:
+                    show(f"`{job_id}`: {error.message}")
+                wrong = error
+                continue
+            taken.append(one)
+            if not as_json:
+                which = f", {one.count:,} of its members" if one.count else ""
+                show(f"`{one.id}` is {one.state}{which}")
+    if as_json:
+        print_json(taken)
+    if wrong is not None:
+        raise wrong
+
+
+def why(job_id: str, sought: Sought, *, as_json: bool) -> None:
+    """Print why a job waits, and what would let it start."""
+    with Client() as client:
+        answer = client.why(job_id, seek=sought, eta=sought != "none")
+    print_json(answer) if as_json else show_why(answer)
+
+
+def _wait(client: Client, made: Submitted, *, as_json: bool) -> None:
+    ended = [client.wait(job_id) for job_id in made.ids]
+    if as_json:
+        print_json(ended if made.count else ended[0])
+    else:
+        for state in dict.fromkeys(job.state for job in ended):
+            count = sum(job.state == state for job in ended)
+            _show_end(ended[0]) if not made.count else show(f"{count:,} {state}")
+    if any(job.state != "succeeded" for job in ended):
+        raise Done(EXIT_NO if made.count else exit_status(ended[0]))
+
+
+def exit_status(job: Job) -> int:
+    """Return the status with which a command ends that waited for a job: the job's own.
+
+    One that a signal ended has 128 and its number, as shells have it; one that came to no exit
+    code of its own, or was taken back, gives 1.
+    """
+    if job.state == "succeeded":
+        return 0
+    return (job.state == "failed" and (job.exit_code or 0) & 0xFF) or EXIT_NO
+
+
+def _show_end(job: Job) -> None:
+    code = "" if job.exit_code is None else f", exit code {job.exit_code}"
+    if code[2:] in job.reason.sentence:
+        code = ""
+    show(f"`{job.id}` {job.state}{code}: {job.reason.sentence}")
+
+
+def _jobs(
+    client: Client, bounds: ListBounds, state: JobState | None, since: str | None
+) -> Iterator[Job]:
+    """Yield as many jobs as are wanted, and ask for no more than those."""
+    before, left = None, bounds.limit
+    while left > 0:
+        page = client.page(
+            team=bounds.team,
+            state=state,
+            since=since,
+            array=bounds.array,
+            before=before,
+            limit=min(left, PAGE_MOST),
+            idle=bounds.idle,
+        )
+        yield from page.jobs
+        left -= len(page.jobs)
+        before = page.next
+        if before is None:
+            return
+
+
+def _goes_on(job_id: str) -> None:
+    """Say that a job does not end with whoever looked at it."""
+    sys.stderr.write(f"`{job_id}` goes on; `tenfold job cancel {job_id}` ends it\n")
+
+
+def _note(said: str) -> None:
+    """Write beside what a job wrote: standard output is the job's."""
+    sys.stderr.write(f"note: {said}\n")
+
+
+def _write(chunks: Iterator[str]) -> None:
+    """Write what a job wrote as it comes; it is data, and not touched."""
+    last = "\n"
+    for chunk in chunks:
+        sys.stdout.write(chunk)
+        sys.stdout.flush()
+        last = chunk or last
+    if not last.endswith("\n"):
+        sys.stdout.write("\n")

@@ -1,0 +1,50 @@
+"""`tenfold job ... --state RUN`: questions about a recorded run instead of the one that runs."""
+
+import sys
+from pathlib import Path
+
+from tenfold.cli.errors import Done
+from tenfold.cli.job.render import list_json, show_answer, show_dry_run, show_jobs
+from tenfold.cli.output import print_json
+from tenfold.cli.quantities import seconds
+from tenfold.files.replay_bundle import read_bundle
+from tenfold.files.submission import job_of, read_job_file
+from tenfold.model.job_spec import only_run
+from tenfold.model.units import SECOND, Millis
+from tenfold.study.why_remedies import Sought
+from tenfold.study.why_saved import Saved, ask, dry_run, saved_at
+
+EXIT_NO = 1
+
+
+def why_saved(state: Path, at: str | None, job: str, sought: Sought, *, as_json: bool) -> None:
+    """Print why a job waits at a moment of a recorded run, or what became of it."""
+    answer = ask(_saved(state, at), job, sought)
+    print_json(answer) if as_json else show_answer(answer)
+
+
+def list_saved(
+    state: Path, at: str | None, *, team: str | None, state_of: str | None, as_json: bool
+) -> None:
+    """Print the jobs that wait or run at a moment of a recorded run."""
+    rows = list_json(_saved(state, at), team=team, state=state_of)
+    print_json(rows) if as_json else show_jobs(rows)
+
+
+def dry_run_saved(
+    file: Path, state: Path, at: str | None, sought: Sought, *, as_json: bool
+) -> None:
+    """Print what would become of a submission at a moment of a recorded run."""
+    row = read_job_file(file)
+    found = dry_run(_saved(state, at), job_of(row), sought)
+    if unused := only_run(row):
+        keys = ", ".join(f"`{key}`" for key in unused)
+        sys.stderr.write(f"note: a recorded run runs nothing: {keys} had no part in the answer\n")
+    print_json(found) if as_json else show_dry_run(found)
+    if found.state == "never":
+        raise Done(EXIT_NO)
+
+
+def _saved(state: Path, at: str | None) -> Saved:
+    at_ms = None if at is None else Millis(round(seconds(at, "--at") * SECOND))
+    return saved_at(read_bundle(state), at_ms)

@@ -1,0 +1,177 @@
+"""Why a job waits, as a few lines that a person can act on, and jobs as a table."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tenfold.cli.output import show, table
+from tenfold.cli.replay.render import show_story
+from tenfold.cli.sim.render import hours
+from tenfold.decide.place.govern.why_held import Holders, Standing
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job import WHOLE, Job, Slot
+from tenfold.model.units import SECOND, Millis
+from tenfold.report.figures import count, dollars
+from tenfold.report.reasons.render import amount_of, counted, render
+from tenfold.study.why import Asker, Why
+from tenfold.study.why_remedies import Remedy
+from tenfold.study.why_saved import Answer, Saved
+
+SHOWN = 4
+"""Nodes, teams and jobs that are named before the rest is counted."""
+
+
+class JobLine(Struct, frozen=True, kw_only=True):
+    """One job that waits or runs."""
+
+    job_id: JobId
+    team: TeamId
+    state: str
+    gpus: float
+    since_ms: Millis
+    """When it was submitted, or started."""
+    for_ms: Millis
+    reason: str = ""
+    """Code of what a waiting job waits for, where the policy says."""
+
+
+def list_json(saved: Saved, *, team: str | None, state: str | None) -> list[JobLine]:
+    """Return the jobs that wait or run, in order of arrival."""
+    fleet, asker = saved.fleet, None
+    if saved.govern is not None and state != "running":
+        asker = Asker(fleet, saved.govern, saved.at_ms)
+    lines: list[JobLine] = []
+    for job in sorted(fleet.pending.values(), key=_arrival):
+        if state != "running" and team in (None, job.team):
+            reason = asker.why(job, "none").reason.code if asker else ""
+            lines.append(_line(job, "pending", job.submitted_ms, saved.at_ms, reason))
+    for run in sorted(fleet.running.values(), key=lambda each: _arrival(each.job)):
+        if state != "pending" and team in (None, run.job.team):
+            lines.append(_line(run.job, "running", run.started_ms, saved.at_ms))
+    return lines
+
+
+def show_jobs(lines: Sequence[JobLine]) -> None:
+    """Print jobs as a table."""
+    rows = [
+        [
+            str(line.job_id),
+            str(line.team),
+            f"{line.gpus:g}",
+            line.state,
+            hours(line.for_ms / SECOND),
+            line.reason,
+        ]
+        for line in lines
+    ]
+    if rows:
+        show(table("", ["job", "team", ">GPUs", "state", ">for", "because"], rows), "")
+    waiting = sum(line.state == "pending" for line in lines)
+    show(f"{count(waiting, 'job')} waiting, {count(len(lines) - waiting, 'job')} running")
+
+
+def show_answer(answer: Answer) -> None:
+    """Print why a job waits, or what became of it."""
+    if answer.why is None:
+        assert answer.story is not None, "a job that does not wait has a story"
+        show_story(answer.story)
+        return
+    story = answer.story
+    waited = f", for {hours(story.waited_ms / SECOND)}" if story else ""
+    team = f" of team `{answer.why.team}`" if answer.why.team else ""
+    show(f"`{answer.job_id}`{team} waits{waited}")
+    stops = [one for one in (story.stages if story else ()) if one.code == "stop-ordered"]
+    if stops:
+        show(f"it was stopped before: {render(stops[-1].why)}")
+    show_waiting(answer.why)
+
+
+def show_dry_run(found: Why) -> None:
+    """Print what would become of a submission."""
+    if found.state == "starts":
+        show(f"`{found.job_id}` would start now on {_on(found.slots)}")
+        return
+    verb = "would never start" if found.state == "never" else "would wait"
+    show(f"`{found.job_id}` {verb}")
+    show_waiting(found)
+
+
+def show_waiting(found: Why) -> None:
+    """Print what a job waits for, what is promised to it, and what would let it start."""
+    show(f"because: {render(found.reason)} [{found.reason.code}]")
+    if found.ahead:
+        show(f"ahead of it: {count(found.ahead, 'job')}")
+    if found.promise is not None:
+        within = hours(max(0, found.promise.start_ms - found.at_ms) / SECOND)
+        show(f"promised: a start within {within} on {_on(found.promise.slots)}")
+    if found.not_before_ms is not None:
+        show(f"not before: {hours((found.not_before_ms - found.at_ms) / SECOND)} from now")
+    if found.eta is not None:
+        half, most = found.eta.p50_ms - found.at_ms, found.eta.p90_ms - found.at_ms
+        bounds = f"within {hours(half / SECOND)} (P50) to {hours(most / SECOND)} (P90)"
+        show(f"expected: {bounds}; {found.eta.basis}")
+    _show_holders(found.holders)
+    for standing in found.standing:
+        show(f"quota: {_standing(standing)}")
+    if found.cheapest is not None:
+        show(f"cheapest: {_remedy(found.cheapest)}")
+    for remedy in found.remedies[1:]:
+        show(f"or: {_remedy(remedy)}")
+
+
+def _show_holders(holders: Holders) -> None:
+    if holders.others_gpus_milli:
+        show(f"{counted(holders.others_gpus_milli / WHOLE, 'GPU')} held by other teams")
+    if not holders.jobs:
+        return
+    teams = ", ".join(
+        f"{f'`{each.team}`' if each.team else 'no team'} {each.gpus_milli / WHOLE:,g}"
+        for each in holders.teams[:SHOWN]
+    )
+    more = len(holders.teams) - SHOWN
+    jobs = ", ".join(f"`{each.job_id}` {each.gpus_milli / WHOLE:,g}" for each in holders.jobs)
+    rest = f" and {count(more, 'team')} more" if more > 0 else ""
+    show(f"held by: {teams}{rest} GPUs; the largest: {jobs}")
+
+
+def _standing(each: Standing) -> str:
+    whose = f"team `{each.team}`" if each.team else "all teams"
+    unit = each.resource
+    said = f"{whose} holds {amount_of(each.held, unit)} of {amount_of(each.quota, unit)}"
+    if not each.team:
+        return f"all teams hold {amount_of(each.held, unit)} of {amount_of(each.quota, unit)}"
+    if each.borrowed:
+        said += f", {amount_of(each.borrowed, unit)} borrowed"
+    return said + ("" if each.limit is None else f", at most {amount_of(each.limit, unit)}")
+
+
+def _remedy(remedy: Remedy) -> str:
+    said = remedy.sentence or render(remedy.advice)
+    gpu_h = (remedy.lost_gpu_ms + remedy.rented_gpu_ms) / (3_600 * SECOND)
+    if not gpu_h:
+        return said
+    noun = "rented" if remedy.rented_gpu_ms else "lost"
+    price = "" if remedy.usd_micros is None else f", {dollars(remedy.usd_micros)}"
+    return f"{said} ({gpu_h:,.1f} GPU-hours {noun}{price})"
+
+
+def _on(slots: Sequence[Slot]) -> str:
+    names = list(dict.fromkeys(f"`{slot.node}`" for slot in slots))
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {count(more, 'node')} more" if more > 0 else "")
+
+
+def _line(job: Job, state: str, since_ms: Millis, now_ms: Millis, reason: str = "") -> JobLine:
+    return JobLine(
+        job_id=job.id,
+        team=job.team,
+        state=state,
+        gpus=job.shape.milli / WHOLE or job.shape.gpus,
+        since_ms=since_ms,
+        for_ms=Millis(now_ms - since_ms),
+        reason=reason,
+    )
+
+
+def _arrival(job: Job) -> tuple[int, int]:
+    return job.submitted_ms, job.seq

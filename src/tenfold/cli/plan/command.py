@@ -1,0 +1,148 @@
+"""`tenfold plan`: lay out a training job, size a service."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter, validators
+
+from tenfold.cli.errors import Done
+from tenfold.cli.output import print_json
+from tenfold.cli.plan.export import export_plan
+from tenfold.cli.plan.json import train_json, train_page
+from tenfold.cli.plan.render import show_misfit, show_serve, show_train
+from tenfold.cli.plan.sensitivity import (
+    ask_serve,
+    ask_train,
+    sensitivity_section,
+    show_sensitivity,
+)
+from tenfold.cli.quantities import number, seconds
+from tenfold.cli.questions import Option, asks
+from tenfold.clock import Stopwatch
+from tenfold.compose.fleet import load_facts
+from tenfold.compose.planning import TrainQuestion, plan_training
+from tenfold.compose.planning_serve import ServeQuestion, plan_serving
+from tenfold.files.json_lines import read_json_lines
+from tenfold.files.launch.formats import FORMATS
+from tenfold.files.write import write_new_file
+from tenfold.model.estimate import TrainRow
+from tenfold.model.reason import Misfit
+from tenfold.report.plan_report import serve_report
+
+app = App(
+    name="plan",
+    help="Lay out training, size services.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
+
+Html = Annotated[Path | None, Parameter(help="Also write a report with charts.")]
+Force = Annotated[bool, Parameter(negative="", help="Write over existing files.")]
+Sensitivity = Annotated[
+    bool,
+    Parameter(negative="", help="Also raise each driver of demand until the plan changes; slow."),
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+AT_LEAST_ONE = validators.Number(gte=1)
+POSITIVE = validators.Number(gt=0, lte=1e9)
+
+
+@app.command
+@asks(
+    TrainQuestion,
+    {
+        "tokens": Option(name="--tokens", typed=str | None, read=number),
+        "deadline_s": Option(name="--deadline", typed=str | None, read=seconds),
+        "budget_usd": Option(name="--budget", typed=str | None, read=number),
+    },
+)
+def train(
+    question: TrainQuestion,
+    *,
+    calibrate: Annotated[Path | None, Parameter(help="Observed runs as JSON Lines.")] = None,
+    export: Annotated[
+        str | None, Parameter(help=f"Write the best plan for a launcher: {', '.join(FORMATS)}.")
+    ] = None,
+    image: Annotated[str, Parameter(help="Container image for --export.")] = "",
+    out: Annotated[Path, Parameter(help="Folder for --export.")] = Path(),
+    sensitivity: Sensitivity = False,
+    concurrent_runs: Annotated[
+        int, Parameter(help="Runs that share the fleet, for --sensitivity.", validator=AT_LEAST_ONE)
+    ] = 1,
+    html: Html = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Search all layouts of a training job on a fleet, and say why the best is best.
+
+    With a deadline the cheapest size that meets it is chosen, with a budget the fastest
+    within it, with neither the knee of the scaling curve. Ends with status 1 where
+    nothing fits or a deadline or budget is missed.
+    """
+    watch = Stopwatch()
+    observed = [] if calibrate is None else read_json_lines(calibrate, TrainRow)
+    planned = plan_training(question, observed)
+    if isinstance(planned.answer, Misfit):
+        show_misfit(planned.answer, as_json)
+        raise Done(1)
+    moves = ask_train(planned, concurrent_runs) if sensitivity else None
+    if html is not None:
+        more = [] if moves is None else [sensitivity_section(moves)]
+        _write_page(html, train_page(planned, load_facts(question.facts), more), force)
+    if export is not None:
+        export_plan(planned.answer.plans[0].plan, export, out, image=image, force=force)
+    if as_json:
+        more = {} if moves is None else {"sensitivity": moves.drivers}
+        print_json({**train_json(planned, watch), **more})
+    else:
+        show_train(planned)
+        if moves is not None:
+            show_sensitivity(moves)
+    missed = any(reason.code.endswith("-missed") for reason in planned.answer.why)
+    raise Done(1 if missed else 0)
+
+
+def _write_page(path: Path, page: str, force: bool) -> None:
+    write_new_file(path, page, force=force)
+    sys.stderr.write(f"note: the report is written to {path}\n")
+
+
+@app.command
+@asks(ServeQuestion, {"precisions": Option(name="--precision")})
+def serve(
+    question: ServeQuestion,
+    *,
+    sensitivity: Sensitivity = False,
+    usd_per_hour_max: Annotated[
+        float | None,
+        Parameter(help="What an hour may cost, for --sensitivity.", validator=POSITIVE),
+    ] = None,
+    html: Html = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Choose replicas that meet a service's objectives at the least cost per token.
+
+    Ends with status 1 where nothing meets them.
+    """
+    watch = Stopwatch()
+    planned = plan_serving(question)
+    answer = planned.answer
+    if isinstance(answer, Misfit):
+        show_misfit(answer, as_json)
+        raise Done(1)
+    moves = ask_serve(planned, usd_per_hour_max) if sensitivity else None
+    if html is not None:
+        more = [] if moves is None else [sensitivity_section(moves)]
+        notes = [("note", note) for note in planned.notes]
+        page = serve_report(answer, planned.ask, assumptions=notes, more=more)
+        _write_page(html, page, force)
+    if as_json:
+        found = {"searched": answer.searched, "seconds": watch.wall_s()}
+        found |= {"plans": answer.plans, "why": answer.why, "notes": planned.notes}
+        print_json(found if moves is None else {**found, "sensitivity": moves.drivers})
+    else:
+        show_serve(question, answer, planned.notes)
+        if moves is not None:
+            show_sensitivity(moves)

@@ -1,0 +1,135 @@
+"""`tenfold policy preview`: what a change of policy would do to each team."""
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from tenfold.cli.errors import Done
+from tenfold.cli.output import print_json, show, table
+from tenfold.cli.progress import progress
+from tenfold.cli.sim.options import (
+    Facts,
+    Failures,
+    FleetFile,
+    JobsFile,
+    Json,
+    RestartCost,
+    Seed,
+    Workers,
+    world_settings,
+)
+from tenfold.cli.sim.render import hours
+from tenfold.compose.sim_inputs import SimFiles, policy_of
+from tenfold.report.figures import share
+from tenfold.study.parallel import process_map, usable_cpus
+from tenfold.study.preview import Preview, Side, TeamSide, preview
+
+EXIT_NO = 1
+ARROW = "\u2192"
+
+
+def preview_command(
+    policy: Annotated[str, Parameter(help="The new policy: a file, a name or a slurm.conf.")],
+    *,
+    fleet: FleetFile,
+    jobs: JobsFile,
+    against: Annotated[str, Parameter(help="The policy of today; tenfold.")] = "tenfold",
+    failures: Failures = "none",
+    seed: Seed = 0,
+    restart_cost_s: RestartCost = 0.0,
+    workers: Workers = None,
+    facts: Facts = None,
+    as_json: Json = False,
+) -> None:
+    """Run the same jobs under today's policy and a new one, and say who gains and who loses.
+
+    Both run in the simulator, side by side; nothing is applied. A run that fails is reported,
+    and the command then ends with status 1.
+    """
+    for named in (against, policy):
+        policy_of(named)
+    files = SimFiles(
+        fleet=fleet,
+        jobs=jobs,
+        failures=failures,
+        facts=facts,
+        settings=world_settings(restart_cost_s, seed),
+    )
+    with progress("runs over", 2) as done:
+        run = partial(process_map, workers=workers or usable_cpus())
+        answer = preview(files, policy, against, run, done)
+    for note in dict.fromkeys((*answer.before.notes, *answer.after.notes)):
+        sys.stderr.write(f"note: {note}\n")
+    print_json(answer) if as_json else show_preview(answer)
+    if answer.before.error or answer.after.error:
+        raise Done(EXIT_NO)
+
+
+def show_preview(answer: Preview) -> None:
+    """Print both policies team by team, then on the whole, then who gains and who loses."""
+    sides = (answer.before, answer.after)
+    failed = [side for side in sides if side.error is not None]
+    for side in failed:
+        assert side.error is not None, "only those that failed are here"
+        hint = f" ({side.error.hint})" if side.error.hint else ""
+        show(Text(f"`{side.policy}`: {side.error.message}{hint} [{side.error.code}]"))
+    if failed:
+        return
+    old, new = (Path(side.policy).name for side in sides)
+    show(Text(f"`{old}` {ARROW} `{new}`", style="bold"))
+    if answer.after.teams:
+        show("", table("", *_teams(answer)))
+    show("", table("", ["", f">{old}", f">{new}"], _whole(answer)), "")
+    show(f"{answer.verdict[:1].upper()}{answer.verdict[1:]}.")
+
+
+def _teams(answer: Preview) -> tuple[list[str], list[list[str]]]:
+    before, after = answer.before.teams, answer.after.teams
+    left_over = any(side.unfinished for side in (*before.values(), *after.values()))
+    columns = ["team", ">wait", ">90% within", ">GPU-h", ">share", ">preempted"]
+    columns += [">left over"] if left_over else []
+    rows: list[list[str]] = []
+    for team, new in after.items():
+        cells = zip(_cells(before[team]), _cells(new), strict=True)
+        rows.append([team or "(none)", *(_change(*pair) for pair in cells)][: len(columns)])
+    return columns, rows
+
+
+def _cells(side: TeamSide) -> list[str]:
+    return [
+        hours(side.wait_s_mean),
+        hours(side.wait_s_p90),
+        f"{side.gpu_hours:,.0f}",
+        share(side.share),
+        f"{side.preemptions:,}",
+        f"{side.unfinished:,}",
+    ]
+
+
+def _change(before: str, after: str) -> str:
+    return after if before == after else f"{before} {ARROW} {after}"
+
+
+def _whole(answer: Preview) -> Sequence[tuple[str, str, str]]:
+    old, new = (_figures(side) for side in (answer.before, answer.after))
+    return [(name, said, new[name]) for name, said in old.items()]
+
+
+def _figures(side: Side) -> dict[str, str]:
+    whole = side.whole
+    assert whole is not None, "a run that failed is not shown"
+    return {
+        "evenness over teams (Jain)": f"{side.jain:.2f}",
+        "GPUs allocated": f"{side.gpu_utilization:.1%}",
+        "from first submission to last end": hours(side.makespan_s),
+        "mean wait": hours(whole.wait_s_mean),
+        "90% wait less than": hours(whole.wait_s_p90),
+        "preemptions": f"{whole.preemptions:,}",
+        "jobs finished": f"{whole.finished:,}",
+        "jobs left over": f"{whole.unfinished:,}",
+    }

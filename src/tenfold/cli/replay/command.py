@@ -1,0 +1,140 @@
+"""`tenfold replay`: verify a record, try another policy on it, or explain one job."""
+
+import sys
+from os import environ
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from tenfold.cli.errors import Done
+from tenfold.cli.output import print_json, show
+from tenfold.cli.replay.render import diff_json, show_diff, show_story, show_verified, verified_json
+from tenfold.client.place import HOME, home_folder
+from tenfold.clock.wall import now_ms
+from tenfold.compose.joining import join_record
+from tenfold.compose.recorded import keep_record, open_record, write_record
+from tenfold.compose.replaying import policies_of, story_of, verify
+from tenfold.compose.rerun import rerun
+from tenfold.compose.sim_inputs import policy_of
+from tenfold.files.replay_bundle import Bundle
+from tenfold.model.errors import InputError
+from tenfold.report.figures import count
+from tenfold.study.replay_diff import replay_diff
+
+app = App(
+    name="replay",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
+
+JOURNAL = "TENFOLD_JOURNAL"
+"""Names the database of `tenfold up --journal`."""
+
+Record = Annotated[
+    str | None,
+    Parameter(
+        help="A bundle, a state folder, a journal file or its URL. "
+        f"That of the control plane here ({JOURNAL}, or {HOME})."
+    ),
+]
+PolicyNamed = Annotated[
+    str | None,
+    Parameter(help="Run the same work under this policy: a name, a file or a slurm.conf."),
+]
+FleetFile = Annotated[
+    Path | None, Parameter(help="Fleet file with the teams of --policy governed.")
+]
+Explained = Annotated[
+    str | None, Parameter(help="Tell the story of this job, each stage with its reason.")
+]
+ExportTo = Annotated[
+    Path | None, Parameter(help="Write the record as a bundle (.jsonl, .jsonl.gz).")
+]
+Into = Annotated[str, Parameter(help="Write the record into a new journal: a file or a URL.")]
+Force = Annotated[bool, Parameter(negative="", help="Let --export write over a file.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+@app.default
+def replay_command(
+    record: Record = None,
+    *,
+    policy: PolicyNamed = None,
+    fleet: FleetFile = None,
+    explain: Explained = None,
+    export: ExportTo = None,
+    into: Into = "",
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Replay what was recorded: every decision must come out as it was.
+
+    A record is a bundle that `sim run --bundle` or --export wrote, or the journal of a control
+    plane, which may go on meanwhile. The first decision that differs ends the replay with
+    status 1. With --policy the same submissions, work and faults are run under another policy,
+    and what would have differed is listed; --fleet tells a governed policy who the teams are.
+    With --explain one job's story is told instead.
+    """
+    _one_question(policy, explain, export, into)
+    named = record or environ.get(JOURNAL) or str(home_folder())
+    bundle, notes = open_record(named)
+    for note in notes:
+        sys.stderr.write(f"note: {note}\n")
+    if explain is not None:
+        story = story_of(bundle, explain)
+        print_json(story) if as_json else show_story(story)
+    elif policy is not None:
+        _try_policy(bundle, policy, fleet, as_json=as_json)
+    elif export is not None:
+        write_record(bundle, export, force=force)
+        _say_kept(bundle, str(export), as_json=as_json)
+    elif into:
+        keep_record(bundle, into, now_ms())
+        _say_kept(bundle, into, as_json=as_json)
+    else:
+        _verify(bundle, named, as_json=as_json)
+
+
+def _one_question(policy: str | None, explain: str | None, export: Path | None, into: str) -> None:
+    asked = {
+        "--policy": policy is not None,
+        "--explain": explain is not None,
+        "--export": export is not None,
+        "--into": bool(into),
+    }
+    names = [name for name, is_asked in asked.items() if is_asked]
+    if len(names) > 1:
+        raise InputError(
+            "two-questions",
+            f"{' and '.join(names)} ask {'two' if len(names) == 2 else 'several'} things at once",
+            "ask one after the other",
+        )
+
+
+def _verify(bundle: Bundle, named: str, *, as_json: bool) -> None:
+    verified = verify(bundle)
+    print_json(verified_json(verified)) if as_json else show_verified(named, verified)
+    if not verified.same:
+        raise Done(1)
+
+
+def _say_kept(bundle: Bundle, where: str, *, as_json: bool) -> None:
+    end = bundle.end
+    if as_json:
+        print_json({"file": where, "events": end.events, "cycles": end.cycles, "fleet": end.fleet})
+    else:
+        show(f"{where}: {count(end.events, 'fact')} and {count(end.cycles, 'cycle')} written")
+
+
+def _try_policy(bundle: Bundle, named: str, fleet: Path | None, *, as_json: bool) -> None:
+    chosen, notes = join_record(policy_of(named), bundle.header.policy, fleet)
+    again = rerun(bundle, chosen)
+    for note in (*notes, *again.notes):
+        sys.stderr.write(f"note: {note}\n")
+    diff = replay_diff(again.recorded, again.again, again.gpus, again.slack_ms)
+    before = ", then ".join(policies_of(bundle))
+    if as_json:
+        print_json(diff_json(diff, before, chosen.name))
+    else:
+        show_diff(diff, before, chosen.name)

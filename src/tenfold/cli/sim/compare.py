@@ -1,0 +1,165 @@
+"""`tenfold sim compare`: the same jobs under several policies, fleets and seeds."""
+
+import sys
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter, validators
+from msgspec.structs import replace
+
+from tenfold.cli.errors import Done
+from tenfold.cli.output import print_json
+from tenfold.cli.progress import progress
+from tenfold.cli.sim.compare_render import compare_page, show_comparison
+from tenfold.compose.sim_inputs import SimFiles, policy_of
+from tenfold.files.write import open_new_file
+from tenfold.model.errors import InputError
+from tenfold.model.policy import Placement
+from tenfold.model.units import SECOND, Millis
+from tenfold.report.compare_report import compare_report
+from tenfold.sim.world import SimSettings
+from tenfold.study.compare import CellMap, CompareAsk, Comparison, cells_of, compare
+from tenfold.study.parallel import process_map, usable_cpus
+
+AT_LEAST_ONE = validators.Number(gte=1, lte=10_000)
+NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
+EXIT_NO = 1
+
+
+FleetFiles = Annotated[
+    list[Path], Parameter(help="Fleet files.", consume_multiple=True, negative="")
+]
+JobsFiles = Annotated[
+    list[Path],
+    Parameter(help="Jobs: CSV, Parquet or public traces.", consume_multiple=True, negative=""),
+]
+Policies = Annotated[
+    str, Parameter(help="Policies by name or file, with commas; the first is the baseline.")
+]
+Seeds = Annotated[int, Parameter(help="How often to draw, 1.", validator=AT_LEAST_ONE)]
+Seed = Annotated[int, Parameter(help="Seed of the first draw.")]
+PlacementNamed = Annotated[
+    Placement | None, Parameter(help="How a place is chosen: tenfold, best-fit or fgd.")
+]
+Failures = Annotated[
+    str, Parameter(help="none, rsc-1, rsc-2, llama-3, infinitehbd, or a trace of faults.")
+]
+RestartCost = Annotated[
+    float, Parameter(help="Seconds that each resumed run pays first.", validator=NOT_NEGATIVE)
+]
+Profiles = Annotated[Path | None, Parameter(help="What jobs draw from uplinks, tiers and power.")]
+Workers = Annotated[
+    int | None, Parameter(help="Processes; one a processor.", validator=AT_LEAST_ONE)
+]
+RayAddress = Annotated[
+    str | None, Parameter(help="Run on the Ray cluster at this address instead.")
+]
+HtmlFile = Annotated[Path | None, Parameter(help="Also write a report to this file.")]
+Force = Annotated[bool, Parameter(negative="", help="Write over an existing file.")]
+Facts = Annotated[Path | None, Parameter(help="Folder of your own facts.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+
+
+def compare_command(
+    *,
+    fleet: FleetFiles,
+    jobs: JobsFiles,
+    policy: Policies = "fifo,tenfold",
+    seeds: Seeds = 1,
+    seed: Seed = 0,
+    placement: PlacementNamed = None,
+    failures: Failures = "none",
+    restart_cost_s: RestartCost = 0.0,
+    profiles: Profiles = None,
+    workers: Workers = None,
+    ray: RayAddress = None,
+    html: HtmlFile = None,
+    force: Force = False,
+    facts: Facts = None,
+    as_json: Json = False,
+) -> None:
+    """Run the same jobs under several policies, fleets and seeds, and lay them side by side.
+
+    Runs go to processes of this machine, or to Ray. A run that fails is reported beside the
+    others, and the command then ends with status 1. The first policy is what the others are
+    scored against.
+    """
+    base = SimFiles(
+        fleet=fleet[0],
+        jobs=jobs[0],
+        placement=placement,
+        failures=failures,
+        profiles=profiles,
+        facts=facts,
+        settings=SimSettings(restart_cost_ms=Millis(round(restart_cost_s * SECOND)), seed=seed),
+    )
+    ask = CompareAsk(
+        fleets=tuple(dict.fromkeys(fleet)),
+        jobs=tuple(dict.fromkeys(jobs)),
+        policies=_policies(policy),
+        seeds=seeds,
+        base=base,
+        with_curves=html is not None,
+    )
+    answer = _answered(ask, workers or usable_cpus(), ray, html, force=force)
+    print_json(_without_curves(answer)) if as_json else show_comparison(answer)
+    if any(cell.error for cell in answer.cells):
+        raise Done(EXIT_NO)
+
+
+def _answered(
+    ask: CompareAsk, workers: int, ray: str | None, html: Path | None, *, force: bool
+) -> Comparison:
+    """Run all cells and write the page; one that exists is noticed before the runs."""
+    opened = nullcontext() if html is None else open_new_file(html, force=force)
+    with opened as stream:
+        answer = _compared(ask, workers, ray)
+        if stream is not None:
+            stream.write(compare_report(compare_page(answer)).encode())
+    for note in answer.notes:
+        sys.stderr.write(f"note: {note}\n")
+    if html is not None:
+        sys.stderr.write(f"note: the report is written to {html}\n")
+    return answer
+
+
+def _policies(named: str) -> tuple[str, ...]:
+    """Return the policies, each known to exist, before anything is run."""
+    names = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
+    if not names:
+        raise InputError(
+            "no-policy", "--policy names none", "give names with commas: --policy fifo,tenfold"
+        )
+    for name in names:
+        policy_of(name)
+    return names
+
+
+def _compared(ask: CompareAsk, workers: int, ray: str | None) -> Comparison:
+    with progress("runs over", len(cells_of(ask))) as done:
+        return compare(_everywhere(ask) if ray else ask, _where(workers, ray), done)
+
+
+def _where(workers: int, ray: str | None) -> CellMap:
+    if ray is None:
+        return partial(process_map, workers=workers)
+    from tenfold.live.ray_map import ray_map  # noqa: PLC0415
+
+    return partial(ray_map, ray)
+
+
+def _everywhere(ask: CompareAsk) -> CompareAsk:
+    """Name files so that they are found from any folder."""
+    base = replace(
+        ask.base,
+        profiles=ask.base.profiles and ask.base.profiles.absolute(),
+        facts=ask.base.facts and ask.base.facts.absolute(),
+    )
+    fleets = tuple(path.absolute() for path in ask.fleets)
+    return replace(ask, fleets=fleets, jobs=tuple(path.absolute() for path in ask.jobs), base=base)
+
+
+def _without_curves(answer: Comparison) -> Comparison:
+    return replace(answer, cells=tuple(replace(cell, curves=None) for cell in answer.cells))

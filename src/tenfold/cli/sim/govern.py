@@ -1,0 +1,76 @@
+"""`tenfold sim govern`: what governance does to each team, and what borrowing gains."""
+
+import sys
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tenfold.cli.errors import Done
+from tenfold.cli.output import print_json
+from tenfold.cli.progress import progress
+from tenfold.cli.sim.govern_render import governance_page, show_governance
+from tenfold.cli.sim.options import (
+    Facts,
+    Failures,
+    FleetFile,
+    JobsFile,
+    Json,
+    RestartCost,
+    Seed,
+    Workers,
+    world_settings,
+)
+from tenfold.compose.sim_inputs import SimFiles
+from tenfold.files.write import open_new_file
+from tenfold.study.governance import WAYS, governance
+from tenfold.study.parallel import process_map, usable_cpus
+
+EXIT_NO = 1
+
+
+def govern_command(
+    *,
+    fleet: FleetFile,
+    jobs: JobsFile,
+    policy: Annotated[
+        str, Parameter(help="A policy file, or governed: teams and quotas of the fleet.")
+    ] = "governed",
+    failures: Failures = "none",
+    seed: Seed = 0,
+    restart_cost_s: RestartCost = 0.0,
+    workers: Workers = None,
+    html: Annotated[Path | None, Parameter(help="Also write a report to this file.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    facts: Facts = None,
+    as_json: Json = False,
+) -> None:
+    """Run the same jobs without rules, partitioned, by weight and governed, side by side.
+
+    Shows what each team waits, how much of what it deserves it gets, and what borrowing gains
+    over partitions. A run that fails is reported, and the command then ends with status 1.
+    """
+    files = SimFiles(
+        fleet=fleet,
+        jobs=jobs,
+        policy=policy,
+        failures=failures,
+        facts=facts,
+        settings=world_settings(restart_cost_s, seed),
+    )
+    opened = nullcontext() if html is None else open_new_file(html, force=force)
+    with opened as stream:
+        with progress("runs over", len(WAYS)) as done:
+            run = partial(process_map, workers=workers or usable_cpus())
+            answer = governance(files, run, done)
+        if stream is not None:
+            stream.write(governance_page(answer).encode())
+    for note in answer.notes:
+        sys.stderr.write(f"note: {note}\n")
+    if html is not None:
+        sys.stderr.write(f"note: the report is written to {html}\n")
+    print_json(answer) if as_json else show_governance(answer)
+    if any(way.error for way in answer.ways):
+        raise Done(EXIT_NO)

@@ -1,0 +1,78 @@
+"""From a run and a closer look at it to the page that shows them."""
+
+from collections.abc import Sequence
+
+from tenfold.cli.sim.render import figures, hours, teams_rows
+from tenfold.compose.sim_bill import Bill
+from tenfold.compose.sim_detail import Detail, thinned
+from tenfold.compose.sim_green import green
+from tenfold.compose.sim_inputs import Prepared
+from tenfold.compose.simulation import SimResult
+from tenfold.report.axes import usd
+from tenfold.report.figures import count, share
+from tenfold.report.gantt import GanttBar, GanttRow
+from tenfold.report.sim_report import RunPage
+from tenfold.sim.lanes import lane_runs, shown_nodes
+
+CDF_POINTS = 400
+
+
+def run_page(prepared: Prepared, result: SimResult, detail: Detail, costs: Bill) -> RunPage:
+    """Return what the page of a run shows."""
+    ask, summary, line = prepared.ask, result.summary, detail.timeline
+    nodes = shown_nodes(ask.nodes)
+    first = ask.jobs[0].submitted_ms if ask.jobs else 0
+    gpus = max(1, ask.gpus)
+    return RunPage(
+        title=f"{prepared.spec.name} under {ask.policy.name}",
+        lead=f"{count(summary.jobs, 'job')} on {count(ask.gpus, 'GPU')} of `{prepared.spec.name}` "
+        f"under `{ask.policy.name}`: {summary.finished:,} finished, {summary.refused:,} refused.",
+        tiles=_tiles(result, costs),
+        figures=figures(summary, costs, detail, green(prepared, result)),
+        allocated=_curve(line.at_s, [one / gpus for one in line.gpus_allocated]),
+        waiting=_curve(line.at_s, line.jobs_waiting),
+        running=_curve(line.at_s, line.jobs_running),
+        down=_curve(line.at_s, line.nodes_down),
+        waits_s=thinned(detail.waits_s, CDF_POINTS),
+        jcts_s=thinned(detail.jcts_s, CDF_POINTS),
+        rows=[GanttRow(node.rack, node.id, node.gpus) for node in nodes],
+        bars=[
+            GanttBar(
+                run.node,
+                run.lane,
+                run.lanes,
+                run.start_s,
+                run.end_s,
+                run.team,
+                f"{run.job} of {run.team or '(none)'}: {hours(run.end_s - run.start_s)} on "
+                f"{run.node}",
+            )
+            for run in lane_runs(nodes, result.meters, first)
+        ],
+        shown=_shown(len(nodes), sum(node.gpus > 0 for node in ask.nodes)),
+        teams=teams_rows(result.teams),
+        assumed=[*costs.assumed, *(prepared.grid.notes if prepared.grid else ())],
+    )
+
+
+def _tiles(result: SimResult, costs: Bill) -> list[tuple[str, str]]:
+    summary = result.summary
+    tiles = [
+        (share(summary.gpu_utilization), "of the GPUs allocated"),
+        (share(summary.goodput), "of that was progress"),
+        (hours(summary.avg_wait_s), "mean wait"),
+        (hours(summary.avg_jct_s), "mean completion"),
+        (hours(summary.makespan_s), "first submission to last end"),
+    ]
+    if costs.usd is not None:
+        tiles.append((usd(costs.usd), "for the fleet over that time"))
+    return tiles
+
+
+def _curve(at_s: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
+    return list(zip(at_s, values, strict=True))
+
+
+def _shown(shown: int, nodes: int) -> str:
+    part = "all" if shown == nodes else f"the first {shown} of"
+    return f"{part} {count(nodes, 'node')} with GPUs, a lane a GPU; of many runs the largest"

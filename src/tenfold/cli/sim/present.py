@@ -1,0 +1,61 @@
+"""What `tenfold sim run` gives: JSON, tables with small charts, and a page on request."""
+
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+from tenfold.cli.output import print_json
+from tenfold.cli.sim.json import run_json
+from tenfold.cli.sim.page import run_page
+from tenfold.cli.sim.render import show_run
+from tenfold.compose.sim_bill import bill
+from tenfold.compose.sim_detail import look_closer
+from tenfold.compose.sim_inputs import Prepared
+from tenfold.compose.simulation import SimResult, simulate
+from tenfold.engine.loop import Witness
+from tenfold.files.write import open_new_file
+from tenfold.report.sim_report import sim_report
+
+
+def run_and_present(
+    prepared: Prepared, html: Path | None, *, force: bool, detail: bool, as_json: bool
+) -> None:
+    """Run a simulation and give what came of it; an existing page is noticed before the run."""
+    opened = nullcontext() if html is None else open_new_file(html, force=force)
+    with opened as stream:
+        result = _simulated(prepared)
+        wanted = detail or html is not None or not as_json
+        closer = look_closer(prepared.ask, result) if wanted else None
+        costs = bill(prepared.spec, result.summary)
+        if stream is not None:
+            assert closer is not None, "a page is drawn from a closer look"
+            stream.write(sim_report(run_page(prepared, result, closer, costs)).encode())
+    if html is not None:
+        sys.stderr.write(f"note: the report is written to {html}\n")
+    if as_json:
+        print_json(run_json(prepared, result, costs, closer))
+    else:
+        show_run(prepared, result, costs, closer)
+
+
+def present(
+    prepared: Prepared, result: SimResult, *, as_json: bool, more: Mapping[str, object]
+) -> None:
+    """Give what came of a run that is over; `more` stands beside it in JSON."""
+    costs = bill(prepared.spec, result.summary)
+    if as_json:
+        print_json(run_json(prepared, result, costs) | dict(more))
+    else:
+        show_run(prepared, result, costs, look_closer(prepared.ask, result))
+
+
+def _simulated(prepared: Prepared) -> SimResult:
+    if not sys.stderr.isatty():
+        return simulate(prepared.ask)
+    # What draws the bar takes longer to load than a short run takes to simulate.
+    from tenfold.cli.progress import JobsDone, progress  # noqa: PLC0415
+
+    with progress("jobs over", len(prepared.ask.jobs)) as done:
+        witnesses: list[Witness] = [JobsDone(done)]
+        return simulate(prepared.ask, witnesses=witnesses)

@@ -1,0 +1,27 @@
+"""`tenfold sim run` with --bundle or --shadow: a run that is written down, or watched."""
+
+from pathlib import Path
+
+from tenfold.cli.replay.render import shadow_json, show_shadow
+from tenfold.cli.sim.present import present
+from tenfold.compose.joining import join_fleet
+from tenfold.compose.replaying import simulate_watched
+from tenfold.compose.sim_inputs import Prepared, policy_of
+
+
+def run_watched(
+    prepared: Prepared,
+    bundle: Path | None,
+    shadow: str | None,
+    *,
+    facts: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Run a simulation that writes its bundle, has a shadow beside it, or both."""
+    policy = None if shadow is None else join_fleet(policy_of(shadow), prepared.spec, facts)
+    result, shadowed = simulate_watched(prepared.ask, bundle=bundle, shadow=policy, force=force)
+    more = {} if shadowed is None else {"shadow": shadow_json(shadowed)}
+    present(prepared, result, as_json=as_json, more=more)
+    if shadowed is not None and not as_json:
+        show_shadow(shadowed)
