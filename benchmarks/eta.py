@@ -28,8 +28,8 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job import WHOLE, Job, Shape, shape_of
 from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, SECOND, Millis
-from tenfold.study.eta import covered, eta, eta_of
-from tenfold.study.eta_book import EtaBook, Outcome
+from tenfold.study.eta.eta import covered, eta, eta_of
+from tenfold.study.eta.wait_log import EtaBook, Outcome
 
 POLICIES: tuple[PolicyName, ...] = ("tenfold", "governed", "fifo", "slurm")
 EVERY = {("philly", "fifo"): 8, ("philly", "slurm"): 24}

@@ -29,7 +29,7 @@ from tenfold.model.node import Node
 from tenfold.model.policy import Policy
 from tenfold.model.units import HOUR, Millis
 from tenfold.model.where import Where
-from tenfold.study.bench_kai import kai_reclaim, kai_unschedulable
+from tenfold.study.bench.kai import kai_reclaim, kai_unschedulable
 
 TIMES = 3
 NODES = 5_000

@@ -7,8 +7,8 @@ from benchmarks.verdict import Verdict
 from tenfold.compose.sim_inputs import SimFiles
 from tenfold.model.units import MINUTE, Millis
 from tenfold.sim.world import SimSettings
-from tenfold.study.governance import Governance, governance
-from tenfold.study.governance_figures import Fare
+from tenfold.study.govern.compare import Governance, governance
+from tenfold.study.govern.figures import Fare
 from tenfold.study.parallel import process_map, usable_cpus
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

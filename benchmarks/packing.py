@@ -24,7 +24,7 @@ from tenfold.model.job import WHOLE, Job, Shape, shape_of
 from tenfold.model.node import Node
 from tenfold.model.policy import PLACEMENTS, Placement
 from tenfold.model.units import Millis
-from tenfold.study.fill import MARKS, asked_milli, fill
+from tenfold.study.sim.fill import MARKS, asked_milli, fill
 
 DATA = Path(os.environ.get("TENFOLD_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 NODES = DATA / "fleet" / "alibaba_openb_2023_nodes.parquet"

@@ -39,7 +39,7 @@ from tenfold.model.fact import Fact
 from tenfold.model.shape import Mla, ModelShape
 from tenfold.study.grow.layer import FollowingLayer, Layer
 from tenfold.study.grow.registry import LAYERS
-from tenfold.study.grow.run_layer import RunLayer
+from tenfold.study.grow.runs.layer import RunLayer
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -12,13 +12,13 @@ from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.units import BytesPerSecond
 from tenfold.physics.layout import lay_out
-from tenfold.study.ceiling_compute import scale_up
-from tenfold.study.ceiling_fabric import fabric_layers
-from tenfold.study.ceiling_failures import checkpoint_write, failures
-from tenfold.study.ceiling_power import rack_power, site_power
-from tenfold.study.ceiling_storage import storage_layers
-from tenfold.study.design import CeilingQuestion, Design, design_of
-from tenfold.study.layers import Layer
+from tenfold.study.ceiling.compute import scale_up
+from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
+from tenfold.study.ceiling.fabric import fabric_layers
+from tenfold.study.ceiling.failures import checkpoint_write, failures
+from tenfold.study.ceiling.layers import Layer
+from tenfold.study.ceiling.power import rack_power, site_power
+from tenfold.study.ceiling.storage import storage_layers
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "research-256" / "fleet.toml"
 

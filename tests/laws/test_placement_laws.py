@@ -36,7 +36,7 @@ from tenfold.model.node import Node
 from tenfold.model.policy import PLACEMENTS, Placement
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimWorld
-from tenfold.study.fill import fill
+from tenfold.study.sim.fill import fill
 
 NOW = Millis(0)
 TYPES = ((), ("A",), ("B",), ("A", "B"))

@@ -26,8 +26,8 @@ from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
 from tenfold.model.units import MINUTE, Millis
 from tenfold.report.reasons.render import render
-from tenfold.study.why import Asker
-from tenfold.study.why_changes import apply_change
+from tenfold.study.why.changes import apply_change
+from tenfold.study.why.why import Asker
 from tests.rigs.worlds import drawn_world
 
 ROUNDS = 4

@@ -15,7 +15,7 @@ from tenfold.model.events import Event
 from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
-from tenfold.study.why import Asker
+from tenfold.study.why.why import Asker
 from tests.rigs.soak import simulated
 from tests.rigs.worlds import drawn_world
 

@@ -9,7 +9,7 @@ import pytest
 from tenfold.cli import advise as command
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.model.errors import InputError
-from tenfold.study.advise import Advice, AdviseQuestion, advise, answers_to
+from tenfold.study.advise.advise import Advice, AdviseQuestion, advise, answers_to
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FLEET = '[[pool]]\nname = "h100"\nshape = "DGX-H100"\nnodes = 4\n'

@@ -10,9 +10,9 @@ from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.decision import Decision
 from tenfold.model.units import Millis
-from tenfold.study.bench_kai import KAI, kai_gang, kai_reclaim, kai_unschedulable
-from tenfold.study.bench_kai_loads import fillers, flat_nodes, placed_nodes
-from tenfold.study.bench_timed import AtRest
+from tenfold.study.bench.kai import KAI, kai_gang, kai_reclaim, kai_unschedulable
+from tenfold.study.bench.kai_loads import fillers, flat_nodes, placed_nodes
+from tenfold.study.bench.timed import AtRest
 
 
 class Undecided:

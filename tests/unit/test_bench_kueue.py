@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.model.job import WHOLE
-from tenfold.study.bench_kueue import LOADS, THEIRS, bench_kueue
-from tenfold.study.bench_kueue_loads import (
+from tenfold.study.bench.kueue import LOADS, THEIRS, bench_kueue
+from tenfold.study.bench.kueue_loads import (
     BASELINE,
     LARGE,
     SLOT,

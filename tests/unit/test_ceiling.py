@@ -10,9 +10,9 @@ from tenfold.cli.fleet.ceiling import ceiling_command
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.decide.layout.search import search
 from tenfold.model.errors import InputError
-from tenfold.study.ceiling import CeilingAnswer, CeilingQuestion, ceiling
-from tenfold.study.design import design_of, grown
-from tenfold.study.layers import Layer, ranked, worst
+from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceiling
+from tenfold.study.ceiling.design import design_of, grown
+from tenfold.study.ceiling.layers import Layer, ranked, worst
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LAYERS = {

@@ -10,8 +10,8 @@ import pytest
 
 from tenfold.cli.main import main
 from tenfold.compose.sim_inputs import SimFiles
-from tenfold.study.compare import CompareAsk, Comparison, cells_of, compare
-from tenfold.study.compare_cell import FIGURES, lost_cell, run_cell
+from tenfold.study.compare.cell import FIGURES, lost_cell, run_cell
+from tenfold.study.compare.compare import CompareAsk, Comparison, cells_of, compare
 from tenfold.study.parallel import process_map
 
 FLEET = (

@@ -24,13 +24,13 @@ from tenfold.model.ids import JobId
 from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, Millis
-from tenfold.study.eta import JUDGED, Eta, eta, eta_of
-from tenfold.study.eta_book import EtaBook
-from tenfold.study.eta_lengths import Lengths
-from tenfold.study.eta_levels import Levels
-from tenfold.study.eta_recorded import book_of
-from tenfold.study.eta_waits import Traits, Waits
-from tenfold.study.eta_work import Work
+from tenfold.study.eta.eta import JUDGED, Eta, eta, eta_of
+from tenfold.study.eta.levels import Levels
+from tenfold.study.eta.past_waits import Traits, Waits
+from tenfold.study.eta.queued_work import Work
+from tenfold.study.eta.recorded import book_of
+from tenfold.study.eta.run_lengths import Lengths
+from tenfold.study.eta.wait_log import EtaBook
 from tenfold.testing.builders import nodes
 
 NOWHERE = Traits(gpus=0.0, ran=0.0, pending=0.0, drain=20.0, kin=0.0)
@@ -233,7 +233,7 @@ def test_of_a_long_record_only_a_part_of_the_waits_is_followed(monkeypatch: pyte
     ask = SimAsk(nodes=nodes(2), jobs=busy_jobs(600), policy=Policy(name="fifo"))
     simulate(ask, journal=record, witnesses=[record])
     whole = book_of(record.lines)
-    monkeypatch.setattr("tenfold.study.eta_recorded.MOST", whole.known // 3)
+    monkeypatch.setattr("tenfold.study.eta.recorded.MOST", whole.known // 3)
     assert whole.known // 5 < book_of(record.lines).known < whole.known // 2
 
 

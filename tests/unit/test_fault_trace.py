@@ -15,7 +15,7 @@ from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.node import Node
 from tenfold.model.units import DAY, Millis
 from tenfold.sim.fault_replay import replay_faults
-from tenfold.study.spares import SparesQuestion, size_spares
+from tenfold.study.sim.spares import SparesQuestion, size_spares
 
 ROOT = Path(__file__).parents[2]
 TRACE = ROOT.parent / "shared" / "data" / "failures" / "infinitehbd_raw.json"

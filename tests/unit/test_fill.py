@@ -7,7 +7,7 @@ import pytest
 from placement_builders import jobs, node
 from tenfold.model.job import Shape, shape_of
 from tenfold.model.policy import PLACEMENTS, Placement
-from tenfold.study.fill import fill
+from tenfold.study.sim.fill import fill
 
 
 def test_the_share_allocated_is_taken_when_requests_reach_each_mark():

@@ -14,8 +14,7 @@ from tenfold.model.govern import Govern, TeamTerms
 from tenfold.model.ids import TeamId
 from tenfold.model.job import WHOLE
 from tenfold.model.policy import Policy
-from tenfold.study.deserved import Deal, filled, jain
-from tenfold.study.governance import (
+from tenfold.study.govern.compare import (
     WAYS,
     Governance,
     WayTask,
@@ -24,7 +23,8 @@ from tenfold.study.governance import (
     partitioned,
     weighted,
 )
-from tenfold.study.governance_figures import Fare
+from tenfold.study.govern.entitlement import Deal, filled, jain
+from tenfold.study.govern.figures import Fare
 from tenfold.study.parallel import process_map
 
 FLEET = (

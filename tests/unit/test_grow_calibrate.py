@@ -19,7 +19,7 @@ from tenfold.model.job import Job, shape_of
 from tenfold.model.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.study.grow.calibrate import calibrate, order_tau, shown
-from tenfold.study.grow.runs import Runs, factor_at, place_above, place_below, runs_for
+from tenfold.study.grow.runs.runs import Runs, factor_at, place_above, place_below, runs_for
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 
@@ -177,7 +177,7 @@ def test_a_run_whose_process_dies_is_told(inputs: GrowInputs, monkeypatch: pytes
     def died(*_: object, lost: Callable[[GrowTask, str], object], **__: object) -> object:
         return lost(GrowTask(spec=inputs.fleet.spec, jobs=(), factor=8), "its process died")
 
-    monkeypatch.setattr("tenfold.study.grow.runs.process_map", died)
+    monkeypatch.setattr("tenfold.study.grow.runs.runs.process_map", died)
     with pytest.raises(TenfoldError) as caught:
         Runs("jobs").at(state_of(inputs), [(48, 0)])
     assert caught.value.code == "run-lost"

@@ -16,8 +16,8 @@ from tenfold.model.job import Job
 from tenfold.model.policy import Policy
 from tenfold.study.grow.law_book import run_laws
 from tenfold.study.grow.layer import Law, break_of, lift
-from tenfold.study.grow.run_curve import pooled, run_curve
-from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.runs.curve import pooled, run_curve
+from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
 

@@ -27,7 +27,7 @@ from tenfold.study.grow.layer import FiguredLayer, FollowingLayer, Law, Layer
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.relief import Relief, taken, up
-from tenfold.study.grow.run_layer import RunLayer
+from tenfold.study.grow.runs.layer import RunLayer
 from tenfold.study.grow.state import State, widen
 
 ROOT = Path(__file__).parents[2]

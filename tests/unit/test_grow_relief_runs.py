@@ -13,7 +13,7 @@ from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.law_book import run_laws
 from tenfold.study.grow.layer import Law, break_of
-from tenfold.study.grow.runs import Runs, runs_for
+from tenfold.study.grow.runs.runs import Runs, runs_for
 from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
 

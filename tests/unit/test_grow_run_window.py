@@ -12,11 +12,11 @@ from tenfold.model.policy import Policy
 from tenfold.model.terms import Terms
 from tenfold.model.units import DAY, HOUR
 from tenfold.sim.window_figures import Window
-from tenfold.study.grow import run_window
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
-from tenfold.study.grow.run_window import judged_window, overloaded_at
-from tenfold.study.grow.runs import runs_for
+from tenfold.study.grow.runs import window as run_window
+from tenfold.study.grow.runs.runs import runs_for
+from tenfold.study.grow.runs.window import judged_window, overloaded_at
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 

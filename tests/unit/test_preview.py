@@ -8,8 +8,8 @@ import pytest
 
 from tenfold.cli.main import main
 from tenfold.compose.sim_inputs import SimFiles
+from tenfold.study.govern.preview import Preview, lost_side, preview
 from tenfold.study.parallel import process_map
-from tenfold.study.preview import Preview, lost_side, preview
 
 FLEET = (
     '[[pool]]\nname = "h100"\naccelerator = "H100"\nnodes = 1\ngpus_per_node = 8\n'

@@ -8,8 +8,8 @@ from tenfold.compose.ground import serve_grounds
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.serve import ServeAsk, ServeGround
 from tenfold.model.plan import ServiceDemand
-from tenfold.study.design import CeilingQuestion, design_of
-from tenfold.study.sensitivity import (
+from tenfold.study.ceiling.design import CeilingQuestion, design_of
+from tenfold.study.plan.sensitivity import (
     Driver,
     SensitivityAnswer,
     deeper,

@@ -7,8 +7,8 @@ import pytest
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.model.reason import Misfit
 from tenfold.report.reasons.render import render
-from tenfold.study.design import CeilingQuestion
-from tenfold.study.upgrade import FabricPrice, UpgradeAnswer, upgrade
+from tenfold.study.ceiling.design import CeilingQuestion
+from tenfold.study.ceiling.upgrade import FabricPrice, UpgradeAnswer, upgrade
 
 FLEET = """
 [[fabric]]

@@ -15,9 +15,9 @@ from tenfold.model.terms import Hours, Terms
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 from tenfold.model.where import Level, Togetherness, Where
 from tenfold.report.reasons.render import render
-from tenfold.study.why import Why, why
-from tenfold.study.why_changes import AskFor, Grant, MoveJobs, Raise, RentNodes, ShrinkJobs
-from tenfold.study.why_remedies import Sought
+from tenfold.study.why.changes import AskFor, Grant, MoveJobs, Raise, RentNodes, ShrinkJobs
+from tenfold.study.why.remedies import Sought
+from tenfold.study.why.why import Why, why
 from tenfold.testing.builders import in_domains, nodes
 
 NOW = Millis(HOUR)

@@ -12,8 +12,8 @@ from tenfold.model.job import Job, Slot, shape_of
 from tenfold.model.terms import Hours, Terms, Window
 from tenfold.model.units import HOUR, Millis
 from tenfold.report.reasons.render import render
-from tenfold.study.why import Asker, Why, eta_for, why
-from tenfold.study.why_changes import AskFor
+from tenfold.study.why.changes import AskFor
+from tenfold.study.why.why import Asker, Why, eta_for, why
 from tenfold.testing.builders import nodes
 
 NOW = Millis(HOUR)

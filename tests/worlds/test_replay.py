@@ -23,7 +23,7 @@ from tenfold.model.events import ActionOrdered, JobEnded, JobSubmitted
 from tenfold.model.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings
-from tenfold.study.replay_diff import figures_of, replay_diff, runs_of
+from tenfold.study.replay.diff import figures_of, replay_diff, runs_of
 
 SETTINGS = [SimSettings(), ROUGH]
 WORLDS = ["prompt", "rough"]

@@ -31,7 +31,7 @@ from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.report.reasons.render import render
 from tenfold.sim.world import SimSettings
-from tenfold.study.replay_diff import figures_of, runs_of
+from tenfold.study.replay.diff import figures_of, runs_of
 
 N0, N1 = NodeId("n0"), NodeId("n1")
 ONE = JobId("one")

@@ -12,9 +12,9 @@ from tenfold.cli.output import print_json, show, table
 from tenfold.cli.questions import asks
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.model.errors import InputError
-from tenfold.study.advise import Advice, AdviseQuestion, advise, answers_to
-from tenfold.study.advise_answers import Bandwidth, BoundBy, ModelSize
-from tenfold.study.upgrade import ASSUMED_PRICE, FabricPrice
+from tenfold.study.advise.advise import Advice, AdviseQuestion, advise, answers_to
+from tenfold.study.advise.answers import Bandwidth, BoundBy, ModelSize
+from tenfold.study.ceiling.upgrade import ASSUMED_PRICE, FabricPrice
 
 app = App(
     name="advise",

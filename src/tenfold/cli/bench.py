@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from tenfold.cli.output import print_json, show, table
-from tenfold.study.bench_figures import Bench, Figure
+from tenfold.study.bench.figures import Bench, Figure
 
 app = App(
     name="bench",
@@ -62,13 +62,13 @@ def kai_reclaim(*, as_json: Json = False) -> None:
 
 
 def _kueue(name: str, *, restart: bool, as_json: bool) -> None:
-    from tenfold.study.bench_kueue import bench_kueue  # noqa: PLC0415
+    from tenfold.study.bench.kueue import bench_kueue  # noqa: PLC0415
 
     _say(bench_kueue(name, restart=restart), as_json=as_json)
 
 
 def _kai(name: str, *, as_json: bool) -> None:
-    from tenfold.study.bench_kai import KAI  # noqa: PLC0415
+    from tenfold.study.bench.kai import KAI  # noqa: PLC0415
 
     _say(KAI[name](), as_json=as_json)
 

@@ -28,10 +28,10 @@ from tenfold.model.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.submission import Submission, admitted
 from tenfold.model.units import Millis
-from tenfold.study.eta import Eta
-from tenfold.study.why import Asker, Why, eta_for, why_under
-from tenfold.study.why_holders import holders_in
-from tenfold.study.why_remedies import Sought
+from tenfold.study.eta.eta import Eta
+from tenfold.study.why.holders import holders_in
+from tenfold.study.why.remedies import Sought
+from tenfold.study.why.why import Asker, Why, eta_for, why_under
 
 KEPT_S = 0.2
 KEPT_COSTS = 20

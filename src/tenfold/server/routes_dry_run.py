@@ -25,7 +25,7 @@ from tenfold.server.routes_jobs import Forecast, read_submissions
 from tenfold.server.routes_why import Seek, plain_why
 from tenfold.server.tokens import Role, Token
 from tenfold.server.told import eta_told, iso
-from tenfold.study.why_remedies import Sought
+from tenfold.study.why.remedies import Sought
 
 NODES_SHOWN_MOST = 100
 """Nodes that are named; the others are counted."""

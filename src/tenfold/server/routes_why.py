@@ -14,8 +14,8 @@ from tenfold.server.nodes_out import nodes_out
 from tenfold.server.routes_jobs import Forecast, job_of
 from tenfold.server.tokens import Role, Token
 from tenfold.server.told import eta_told, iso, job_told
-from tenfold.study.why_remedies import Sought
-from tenfold.study.why_shown import why_shown
+from tenfold.study.why.redaction import why_shown
+from tenfold.study.why.remedies import Sought
 
 Seek = Annotated[Sought, QueryParameter(description="Which remedies are tried: each takes time.")]
 

@@ -11,7 +11,7 @@ from tenfold.report.reasons.render import Reader, render
 from tenfold.server.endings import failed_words
 from tenfold.server.follower import Moment
 from tenfold.server.tokens import Token
-from tenfold.study.eta import Eta
+from tenfold.study.eta.eta import Eta
 
 _STANDS = {
     "pending": "pending: not decided yet",

@@ -9,8 +9,8 @@ from rich.text import Text
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import open_fleet
 from tenfold.report.figures import rate_bytes
-from tenfold.study.ceiling import CeilingAnswer, CeilingQuestion, ceiling
-from tenfold.study.layers import Layer
+from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceiling
+from tenfold.study.ceiling.layers import Layer
 
 POSITIVE = validators.Number(gt=0)
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]

@@ -10,7 +10,7 @@ from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
 from tenfold.study.grow.layers.jobs.queue import Queue
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.registry import LAYERS
-from tenfold.study.grow.run_layer import RunLayer
+from tenfold.study.grow.runs.layer import RunLayer
 
 LADDER = ["breaks at", "layer", "seen then", "evidence", "relief"]
 ORDERS = ["what", "for", "$/month", "in all", "order by", "stands then"]

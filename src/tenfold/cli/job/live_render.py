@@ -125,7 +125,7 @@ def _show_why(answer: Why) -> None:
 def _show_waiting(why: dict[str, Any] | None, reason: Reason) -> None:
     # The words for rooms, holders and remedies are those of a recorded run.
     from tenfold.cli.job.render import show_waiting  # noqa: PLC0415
-    from tenfold.study.why import Why as Found  # noqa: PLC0415
+    from tenfold.study.why.why import Why as Found  # noqa: PLC0415
 
     try:
         show_waiting(msgspec.convert(why, Found))

@@ -11,8 +11,8 @@ from tenfold.files.replay_bundle import read_bundle
 from tenfold.files.submission import job_of, read_job_file
 from tenfold.model.job_spec import only_run
 from tenfold.model.units import SECOND, Millis
-from tenfold.study.why_remedies import Sought
-from tenfold.study.why_saved import Saved, ask, dry_run, saved_at
+from tenfold.study.why.recorded import Saved, ask, dry_run, saved_at
+from tenfold.study.why.remedies import Sought
 
 EXIT_NO = 1
 

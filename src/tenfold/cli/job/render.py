@@ -13,9 +13,9 @@ from tenfold.model.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.figures import count, dollars
 from tenfold.report.reasons.render import amount_of, counted, render
-from tenfold.study.why import Asker, Why
-from tenfold.study.why_remedies import Remedy
-from tenfold.study.why_saved import Answer, Saved
+from tenfold.study.why.recorded import Answer, Saved
+from tenfold.study.why.remedies import Remedy
+from tenfold.study.why.why import Asker, Why
 
 SHOWN = 4
 """Nodes, teams and jobs that are named before the rest is counted."""

@@ -12,7 +12,7 @@ from tenfold.cli.output import show, table
 from tenfold.compose.planning import TrainPlanned
 from tenfold.compose.planning_serve import ServePlanned
 from tenfold.report.html import Section, prose_html, table_html
-from tenfold.study.sensitivity import (
+from tenfold.study.plan.sensitivity import (
     Driver,
     DriverName,
     SensitivityAnswer,

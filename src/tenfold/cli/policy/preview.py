@@ -26,8 +26,8 @@ from tenfold.cli.sim.options import (
 from tenfold.cli.sim.render import hours
 from tenfold.compose.sim_inputs import SimFiles, policy_of
 from tenfold.report.figures import share
+from tenfold.study.govern.preview import Preview, Side, TeamSide, preview
 from tenfold.study.parallel import process_map, usable_cpus
-from tenfold.study.preview import Preview, Side, TeamSide, preview
 
 EXIT_NO = 1
 ARROW = "\u2192"

@@ -20,7 +20,7 @@ from tenfold.compose.sim_inputs import policy_of
 from tenfold.files.replay_bundle import Bundle
 from tenfold.model.errors import InputError
 from tenfold.report.figures import count
-from tenfold.study.replay_diff import replay_diff
+from tenfold.study.replay.diff import replay_diff
 
 app = App(
     name="replay",

@@ -17,7 +17,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.units import DAY, SECOND
 from tenfold.report.figures import count, share
 from tenfold.report.reasons.render import render
-from tenfold.study.replay_diff import Figures, JobDiff, ReplayDiff, Shift
+from tenfold.study.replay.diff import Figures, JobDiff, ReplayDiff, Shift
 
 DATES_MS = 30 * 365 * DAY
 """Simulated time begins with 0, real time in 1970: what is later than this is a date."""

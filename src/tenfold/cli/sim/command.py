@@ -180,7 +180,7 @@ def _fill(files: SimFiles, wanted: _Wanted) -> None:
         raise InputError(
             "no-hours", "a filling has no hours for --intensity", "leave out one of the two"
         )
-    from tenfold.study.fill import fill as fill_nodes  # noqa: PLC0415
+    from tenfold.study.sim.fill import fill as fill_nodes  # noqa: PLC0415
 
     nodes, trace, chosen = prepare_fill(files)
     _say(trace.notes)

@@ -20,7 +20,7 @@ from tenfold.model.policy import Placement
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.compare_report import compare_report
 from tenfold.sim.world import SimSettings
-from tenfold.study.compare import CellMap, CompareAsk, Comparison, cells_of, compare
+from tenfold.study.compare.compare import CellMap, CompareAsk, Comparison, cells_of, compare
 from tenfold.study.parallel import process_map, usable_cpus
 
 AT_LEAST_ONE = validators.Number(gte=1, lte=10_000)

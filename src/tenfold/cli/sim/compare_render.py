@@ -10,8 +10,8 @@ from tenfold.cli.sim.render import hours
 from tenfold.report.axes import usd
 from tenfold.report.compare_report import ComparePage, Overlay
 from tenfold.report.figures import count
-from tenfold.study.compare import Comparison, Row, Score, Spread
-from tenfold.study.compare_cell import FIGURES, CellResult
+from tenfold.study.compare.cell import FIGURES, CellResult
+from tenfold.study.compare.compare import Comparison, Row, Score, Spread
 
 Say = Callable[[float], str]
 BEST = "*"

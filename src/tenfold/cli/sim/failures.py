@@ -16,7 +16,7 @@ from tenfold.files.write import write_new_file
 from tenfold.report.failures_report import failures_report
 from tenfold.report.figures import count, share
 from tenfold.report.terminal import bars
-from tenfold.study.spares import Down, SparesAnswer, SparesQuestion, size_spares
+from tenfold.study.sim.spares import Down, SparesAnswer, SparesQuestion, size_spares
 
 AT_LEAST_ONE = validators.Number(gte=1)
 DAYS = validators.Number(gt=0, lte=36_500)

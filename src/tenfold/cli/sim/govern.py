@@ -25,7 +25,7 @@ from tenfold.cli.sim.options import (
 )
 from tenfold.compose.sim_inputs import SimFiles
 from tenfold.files.write import open_new_file
-from tenfold.study.governance import WAYS, governance
+from tenfold.study.govern.compare import WAYS, governance
 from tenfold.study.parallel import process_map, usable_cpus
 
 EXIT_NO = 1

@@ -9,8 +9,8 @@ from tenfold.cli.output import show, table
 from tenfold.cli.sim.render import hours
 from tenfold.report.figures import count, share
 from tenfold.report.html import Section, list_html, page, prose_html, table_html
-from tenfold.study.governance import Governance
-from tenfold.study.governance_figures import Fare, Gain, TeamFare, Way
+from tenfold.study.govern.compare import Governance
+from tenfold.study.govern.figures import Fare, Gain, TeamFare, Way
 
 Table = tuple[list[str], list[list[str]]]
 ARROW = "\u2192"

@@ -11,7 +11,7 @@ from tenfold.compose.simulation import SimResult
 
 if TYPE_CHECKING:
     from tenfold.compose.sim_detail import Detail
-    from tenfold.study.fill import FillResult
+    from tenfold.study.sim.fill import FillResult
 
 
 def run_json(

@@ -17,7 +17,7 @@ from tenfold.report.figures import share
 from tenfold.report.run_charts import span
 from tenfold.report.terminal import levels, shares_line
 from tenfold.sim.meters import Summary
-from tenfold.study.fill import FillResult
+from tenfold.study.sim.fill import FillResult
 
 WAITS_S = (0, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400)
 LINE_CELLS = 80

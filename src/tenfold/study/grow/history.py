@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tenfold.model.growth import Axis, grown_by
 from tenfold.model.job import Job
 from tenfold.model.units import SECOND
-from tenfold.study.design import Design
+from tenfold.study.ceiling.design import Design
 from tenfold.study.grow.state import State
 
 

@@ -15,9 +15,9 @@ from tenfold.study.grow.layer import FiguredLayer, FollowingLayer, Law, Layer
 from tenfold.study.grow.measured import measured_laws
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.registry import LAYERS
-from tenfold.study.grow.run_layer import RunLayer
-from tenfold.study.grow.run_window import overloaded_at, window_note
-from tenfold.study.grow.runs import Runs, runs_for
+from tenfold.study.grow.runs.layer import RunLayer
+from tenfold.study.grow.runs.runs import Runs, runs_for
+from tenfold.study.grow.runs.window import overloaded_at, window_note
 from tenfold.study.grow.search import counted, joint
 from tenfold.study.grow.state import State
 

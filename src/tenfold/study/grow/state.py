@@ -18,7 +18,7 @@ from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.growth import GrowSpec
 from tenfold.model.policy import Policy
 from tenfold.physics.layout import Layout, lay_out
-from tenfold.study.design import CeilingQuestion, Design, design_of
+from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
 
 LawKey = NewType("LawKey", str)
 """Names one law of a fleet: the layer and the resource that it is about."""

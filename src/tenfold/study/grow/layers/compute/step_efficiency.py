@@ -10,7 +10,7 @@ from tenfold.compose.grow_observed import ObservedInputs
 from tenfold.compose.step_series import StepSeries
 from tenfold.model.growth import Axis
 from tenfold.physics.growth.law import ASSUMED, Evidence
-from tenfold.study.design import Design
+from tenfold.study.ceiling.design import Design
 from tenfold.study.grow.history import usual_size
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.layers.compute.work import (

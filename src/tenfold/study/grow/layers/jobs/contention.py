@@ -6,8 +6,8 @@ from tenfold.study.grow.layers.fabric.uplinks import blocking_less
 from tenfold.study.grow.layers.jobs.policy import dose_of, own_policy
 from tenfold.study.grow.layers.storage.shelves import more_shelves
 from tenfold.study.grow.relief import Relief
-from tenfold.study.grow.run_layer import Reading, RunLayer, lost_seen, lost_to
-from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.runs.layer import Reading, RunLayer, lost_seen, lost_to
+from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 

@@ -8,8 +8,8 @@ from tenfold.sim.world import SimSettings
 from tenfold.study.grow.layer import Law
 from tenfold.study.grow.layers.jobs.policy import dose_of
 from tenfold.study.grow.relief import Relief, taken
-from tenfold.study.grow.run_layer import Reading, RunLayer, lost_seen, lost_to
-from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.runs.layer import Reading, RunLayer, lost_seen, lost_to
+from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 SAVES_LEAST_MIN = 5.0

@@ -1,8 +1,8 @@
 """Fragmentation: GPUs that idle where no waiting job fits."""
 
 from tenfold.study.grow.layers.jobs.policy import shorter_waits
-from tenfold.study.grow.run_layer import Reading, RunLayer
-from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.runs.layer import Reading, RunLayer
+from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 

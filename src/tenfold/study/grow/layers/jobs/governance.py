@@ -6,8 +6,8 @@ from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import TeamId
 from tenfold.model.job import WHOLE
 from tenfold.study.grow.relief import Relief, taken
-from tenfold.study.grow.run_layer import Reading, RunLayer
-from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.runs.layer import Reading, RunLayer
+from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 

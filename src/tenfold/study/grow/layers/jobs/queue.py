@@ -2,8 +2,8 @@
 
 from tenfold.compose.grow_run import RunFigures
 from tenfold.study.grow.layers.jobs.policy import shorter_waits
-from tenfold.study.grow.run_layer import Reading, RunLayer
-from tenfold.study.grow.runs import Runs
+from tenfold.study.grow.runs.layer import Reading, RunLayer
+from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 

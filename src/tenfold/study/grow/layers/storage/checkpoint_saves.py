@@ -14,7 +14,7 @@ from tenfold.physics.operations.goodput import (
     goodput,
     mttf_s,
 )
-from tenfold.study.design import Design
+from tenfold.study.ceiling.design import Design
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.layers.storage.draws import tier_evidence
 from tenfold.study.grow.layers.storage.shelves import more_shelves

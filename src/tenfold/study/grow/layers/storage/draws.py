@@ -14,7 +14,7 @@ from tenfold.model.fleet_spec import FleetSpec, Tier
 from tenfold.model.job import Job
 from tenfold.model.units import SECOND, BytesPerSecond
 from tenfold.physics.growth.law import ASSUMED, STATED, SUPPOSED, Evidence
-from tenfold.study.ceiling_storage import feed_rate, feeding_tier
+from tenfold.study.ceiling.storage import feed_rate, feeding_tier
 from tenfold.study.grow.history import gpus_of, span_s
 from tenfold.study.grow.layer import Unlimited
 from tenfold.study.grow.state import State

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tenfold.model.fleet_spec import Tier
 from tenfold.model.growth import Axis
 from tenfold.physics.growth.law import ASSUMED
-from tenfold.study.ceiling_storage import USUAL_STREAMS_PER_GPU
+from tenfold.study.ceiling.storage import USUAL_STREAMS_PER_GPU
 from tenfold.study.grow.history import busier
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.layers.storage.draws import NO_DRAW, Draw, drawn_tiers

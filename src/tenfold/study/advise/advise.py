@@ -1,0 +1,175 @@
+"""Scale up, out, on demand or apart: advice from four questions and three triggers.
+
+Scaling up comes first, because it needs no coordination; a trigger that fires is what
+ends it. The advice always shows what scaling up costs: its blast radius.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from tenfold.compose.fleet import OpenFleet
+from tenfold.model.reason import Misfit
+from tenfold.report.reasons.render import render
+from tenfold.study.advise.answers import AdviseQuestion, FourAnswers, four_answers, served
+from tenfold.study.advise.triggers import Trigger, triggers
+from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
+from tenfold.study.ceiling.upgrade import ASSUMED_PRICE, FabricPrice, UpgradeAnswer, upgrade_of
+from tenfold.study.ceiling.vertical import NodeBlast, VerticalOption, node_blast, vertical_options
+
+__all__ = ["Advice", "AdviseQuestion", "Step", "advise", "answers_to"]
+
+StepName = Literal["vertical", "fabric", "horizontal", "elastic", "distributed"]
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One thing to do, and why."""
+
+    step: StepName
+    sentence: str
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """What to do first, what follows, and what it rests on."""
+
+    choice: StepName
+    steps: tuple[Step, ...]
+    answers: FourAnswers
+    triggers: tuple[Trigger, ...]
+    blast: NodeBlast | None
+    vertical_options: tuple[VerticalOption, ...]
+    upgrade: UpgradeAnswer | None
+    notes: tuple[str, ...]
+
+
+def answers_to(question: AdviseQuestion, fleet: OpenFleet | None) -> FourAnswers:
+    """Return the four answers as far as they are given or can be worked out."""
+    return four_answers(question, _design(question, fleet))
+
+
+def advise(
+    question: AdviseQuestion,
+    fleet: OpenFleet | None = None,
+    price: FabricPrice = ASSUMED_PRICE,
+) -> Advice:
+    """Return vertical, horizontal, elastic or distributed, with its reasons."""
+    design = _design(question, fleet)
+    answers = four_answers(question, design)
+    service = None if fleet is None else served(question, fleet)
+    fired = triggers(question, answers, design, service)
+    better = None
+    if design is not None and design.ask is not None and question.kind == "training":
+        better = upgrade_of(design, price)
+    notes = [f"{name.replace('_', ' ')} is not known" for name in answers.missing]
+    if isinstance(better, Misfit):
+        notes.extend(render(one) for one in better.reasons)
+    upgrade = None if isinstance(better, Misfit) else better
+    steps = tuple(_steps(question, answers, fired, upgrade))
+    return Advice(
+        choice=steps[0].step,
+        steps=steps,
+        answers=answers,
+        triggers=fired,
+        blast=None if design is None else node_blast(design),
+        vertical_options=() if design is None else vertical_options(design),
+        upgrade=upgrade,
+        notes=tuple(notes),
+    )
+
+
+def _design(question: AdviseQuestion, fleet: OpenFleet | None) -> Design | None:
+    if fleet is None:
+        return None
+    return design_of(fleet, CeilingQuestion(model=question.model))
+
+
+def _steps(
+    question: AdviseQuestion,
+    answers: FourAnswers,
+    fired: tuple[Trigger, ...],
+    upgrade: UpgradeAnswer | None,
+) -> list[Step]:
+    if answers.bandwidth == "thin":
+        return [_apart(question)]
+    if answers.bound_by == "cpu":
+        return [_out(question, "the CPU binds, and CPU nodes add up without a fabric")]
+    if question.kind == "inference":
+        return _serving(question, answers, fired)
+    return _training(answers, fired, upgrade)
+
+
+def _apart(question: AdviseQuestion) -> Step:
+    work = (
+        "train where the data are and exchange updates"
+        if question.kind == "training"
+        else ("serve where the requests are")
+    )
+    text = f"the lines between sites are too thin for data or gradients: {work}"
+    return Step(step="distributed", sentence=text)
+
+
+def _out(question: AdviseQuestion, why: str) -> Step:
+    if question.bursty:
+        return Step(step="elastic", sentence=f"{why}; load comes in bursts, so follow it")
+    return Step(step="horizontal", sentence=why)
+
+
+def _serving(
+    question: AdviseQuestion, answers: FourAnswers, fired: tuple[Trigger, ...]
+) -> list[Step]:
+    """Replicas stay inside a node; how many of them there are is what scales."""
+    crowded = _fired(fired, "concurrency-over-replica")
+    steps: list[Step] = []
+    if answers.model_size == "larger":
+        text = "a replica is larger than a node: widen the scale-up domain before splitting it"
+        steps.append(Step(step="vertical", sentence=text))
+        steps.append(
+            Step(step="fabric", sentence="a replica that spans nodes waits for the fabric")
+        )
+    if crowded is not None and crowded.fired:
+        steps.append(_out(question, f"replicas, each inside a node: {crowded.sentence}"))
+    elif answers.model_size != "larger" and answers.real_time and crowded is None:
+        why = "real-time requests are independent, so replicas carry them and cover for each other"
+        steps.append(_out(question, why))
+    elif question.bursty and not steps:
+        steps.append(_out(question, "one replica carries the usual load"))
+    if not steps:
+        text = "one replica carries the load; a larger GPU or node lowers its tail latency first"
+        steps.append(Step(step="vertical", sentence=text))
+    return steps
+
+
+def _training(
+    answers: FourAnswers, fired: tuple[Trigger, ...], upgrade: UpgradeAnswer | None
+) -> list[Step]:
+    steps: list[Step] = []
+    over = _fired(fired, "model-over-node")
+    larger = over is not None and over.fired is True
+    if larger:
+        text = "the model is larger than a node: widen the domain that tensor parallelism uses"
+    else:
+        text = "the job fits one node, where no fabric and no coordination can slow it down"
+    steps.append(Step(step="vertical", sentence=text))
+    pays = upgrade is not None and upgrade.verdict == "fabric"
+    if larger or answers.bound_by == "network" or pays:
+        steps.append(Step(step="fabric", sentence=_fabric_words(upgrade)))
+    steps.extend(
+        Step(step="horizontal", sentence=f"then scale out: {trigger.sentence}")
+        for trigger in fired
+        if trigger.fired
+    )
+    return steps
+
+
+def _fabric_words(upgrade: UpgradeAnswer | None) -> str:
+    if upgrade is None:
+        return "a job that spans nodes waits for the fabric: keep it non-blocking"
+    if upgrade.verdict == "fabric":
+        return upgrade.sentence
+    return f"keep the fabric non-blocking; it is not what binds today: {upgrade.sentence}"
+
+
+def _fired(fired: tuple[Trigger, ...], code: str) -> Trigger | None:
+    """Return a trigger whose figures are known."""
+    found = next(one for one in fired if one.code == code)
+    return None if found.fired is None else found

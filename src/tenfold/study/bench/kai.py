@@ -1,0 +1,185 @@
+"""KAI's scale tests run through the same loop; what is timed is the deciding."""
+
+from collections.abc import Callable, Sequence
+
+from tenfold.clock import Stopwatch
+from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.decide.place.govern.why import Reasons
+from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.engine.loop import Decider
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.decision import Decision
+from tenfold.model.govern import Govern
+from tenfold.model.job import Job
+from tenfold.model.node import Node
+from tenfold.model.policy import Policy
+from tenfold.model.units import Millis
+from tenfold.report.reasons.render import render
+from tenfold.study.bench.figures import Bench, Figure
+from tenfold.study.bench.kai_loads import (
+    GANG_PODS,
+    GPUS_PER_NODE,
+    LATER_MS,
+    NODES,
+    OWNER,
+    RECLAIM_GANGS,
+    RECLAIM_GPUS,
+    SPREAD_PODS,
+    fillers,
+    flat_nodes,
+    govern_of,
+    late_gangs,
+    one_too_many,
+    placed_nodes,
+    spread_gang,
+)
+from tenfold.study.bench.timed import AtRest, Cycle, TimedDecider
+
+OURS = "the decision core in this process, CPU time; jobs are records and nothing is launched"
+THEIRS = "an API server, pod creation, the scheduler and binding on simulated nodes, on the wall"
+SOURCE = "kai-scheduler/KAI-Scheduler, docs/scale-tests/example-results.json"
+CORE = (
+    "core alone, theirs: 2.2 s of snapshot and 0.18 to 0.29 s of actions a cycle at 4,000 nodes "
+    "(KAI issue 315); kube-scheduler places 1,147 pods a second, YuniKorn 410"
+)
+MS = 1_000
+
+
+def kai_fill() -> Bench:
+    """Fill 500 nodes with 4,000 jobs of one GPU that all wait at once."""
+    gpus = NODES * GPUS_PER_NODE
+    jobs = fillers(gpus, OWNER)
+    cycles, result, cpu_s = _timed(flat_nodes(NODES), jobs, govern_of(0, gpus))
+    deciding_s = sum(each.cpu_s for each in cycles if each.at_ms == 0)
+    return _bench(
+        "kai-fill",
+        f"{gpus:,} jobs of 1 GPU on {NODES} nodes of {GPUS_PER_NODE}",
+        (
+            Figure(name="to decide all", ours=deciding_s * MS, unit="ms", theirs=(398_000.0,)),
+            Figure(name="placed a second", ours=_started(cycles) / deciding_s, unit="/s"),
+            Figure(name="jobs started", ours=len(result.meters.ends), unit=""),
+            Figure(name="CPU time to simulate", ours=cpu_s, unit="s"),
+        ),
+    )
+
+
+def kai_gang() -> Bench:
+    """Place one gang of 512 pods on 512 nodes with racks, blocks and zones."""
+    cycles, result, _ = _timed(placed_nodes(), [spread_gang()], govern_of(0, SPREAD_PODS * 8))
+    deciding_s = sum(each.cpu_s for each in cycles if each.at_ms == 0)
+    return _bench(
+        "kai-gang",
+        f"one gang of {SPREAD_PODS} pods on {SPREAD_PODS} nodes with three levels",
+        (
+            Figure(name="to decide", ours=deciding_s * MS, unit="ms", theirs=(48_700.0,)),
+            Figure(name="jobs started", ours=len(result.meters.ends), unit=""),
+        ),
+        "each pod has a node of its own; theirs may share one",
+    )
+
+
+def kai_unschedulable() -> Bench:
+    """Tell a ten-pod job that one GPU too few may be taken back for it."""
+    gpus, wanted = NODES * GPUS_PER_NODE, GANG_PODS * GPUS_PER_NODE
+    jobs = [*fillers(gpus), one_too_many(gpus), *late_gangs(1, GPUS_PER_NODE, gpus + 1)]
+    govern = govern_of(gpus - wanted + 1, wanted)
+    asked = _Asked(govern, jobs[-1])
+    cycles, _, _ = _timed(flat_nodes(NODES), jobs, govern, asked)
+    deciding_s = sum(each.cpu_s for each in cycles if each.at_ms == LATER_MS)
+    no_s = deciding_s + asked.reason_s
+    return _bench(
+        "kai-unschedulable",
+        f"a job of {GANG_PODS} pods and {wanted} GPUs; {wanted - 1} GPUs are borrowed from it",
+        (
+            Figure(name="to `no`, and why", ours=no_s * MS, unit="ms", theirs=(249_500.0,)),
+            Figure(name="of that, to decide", ours=deciding_s * MS, unit="ms"),
+            Figure(name="of that, the reason", ours=asked.reason_s * MS, unit="ms"),
+            Figure(name="the reason, from a saved state", ours=asked.cold_s * MS, unit="ms"),
+        ),
+        f"it is told: {asked.sentence} [{asked.code}]",
+    )
+
+
+def kai_reclaim(nodes: int = NODES, gangs: int = RECLAIM_GANGS) -> Bench:
+    """Take room back for gangs of ten pods from a fleet full of borrowed GPUs."""
+    gpus = nodes * GPUS_PER_NODE
+    jobs = [*fillers(gpus), one_too_many(gpus), *late_gangs(gangs, RECLAIM_GPUS, gpus + 1)]
+    cycles, result, _ = _timed(flat_nodes(nodes), jobs, govern_of(0, gpus))
+    deciding = [each for each in cycles if each.at_ms == LATER_MS]
+    deciding_s = sum(each.cpu_s for each in deciding)
+    stops = sum(each.stops for each in deciding)
+    theirs = (717_000.0,) if nodes == NODES else ()
+    return _bench(
+        "kai-reclaim",
+        f"{gangs} gangs of {GANG_PODS} pods; {gpus:,} borrowed GPUs on {nodes:,} nodes",
+        (
+            Figure(name="to decide all", ours=deciding_s * MS, unit="ms", theirs=theirs),
+            Figure(name="longest cycle", ours=max(each.cpu_s for each in deciding) * MS, unit="ms"),
+            Figure(name="cycles", ours=len(deciding), unit=""),
+            Figure(name="gangs started", ours=_started(deciding), unit=""),
+            Figure(name="jobs stopped for them", ours=stops, unit=""),
+            Figure(name="fewest that would do", ours=gangs * GANG_PODS * RECLAIM_GPUS, unit=""),
+            Figure(name="jobs finished", ours=len(result.meters.ends), unit=""),
+        ),
+    )
+
+
+KAI: dict[str, Callable[[], Bench]] = {
+    "kai-fill": kai_fill,
+    "kai-gang": kai_gang,
+    "kai-unschedulable": kai_unschedulable,
+    "kai-reclaim": kai_reclaim,
+}
+
+
+class _Asked:
+    """A witness that asks why a job waits, in the moment in which it came."""
+
+    def __init__(self, govern: Govern, job: Job) -> None:
+        self._govern = govern
+        self._job = job
+        self.reason_s = self.cold_s = 0.0
+        self.code = self.sentence = ""
+
+    def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
+        """Ask once, and take the time."""
+        if self.code or self._job.id not in fleet.pending:
+            return
+        cold = Stopwatch()
+        reasons = Reasons(Settled(fleet, self._govern, now_ms))
+        warm = Stopwatch()
+        reason = reasons.blocked(self._job).reason
+        self.reason_s, self.cold_s = warm.cpu_s(), cold.cpu_s()
+        self.code, self.sentence = reason.code, render(reason)
+
+
+def _timed(
+    nodes: Sequence[Node], jobs: Sequence[Job], govern: Govern, *witnesses: _Asked
+) -> tuple[list[Cycle], SimResult, float]:
+    """Return every decision of a run, what came of it, and its CPU time."""
+    made: list[TimedDecider] = []
+
+    def around(decider: Decider) -> Decider:
+        made.append(TimedDecider(decider))
+        return made[0]
+
+    watch = Stopwatch()
+    ask = SimAsk(nodes=nodes, jobs=jobs, policy=Policy(name="governed", govern=govern))
+    result = simulate(ask, witnesses=[AtRest(), *witnesses], around=around)
+    return made[0].cycles, result, watch.cpu_s()
+
+
+def _started(cycles: Sequence[Cycle]) -> int:
+    return sum(each.starts for each in cycles)
+
+
+def _bench(name: str, title: str, figures: tuple[Figure, ...], *notes: str) -> Bench:
+    return Bench(
+        name=name,
+        title=title,
+        figures=figures,
+        ours_include=OURS,
+        theirs_include=THEIRS,
+        theirs_from=SOURCE,
+        notes=(*notes, CORE),
+    )

@@ -1,0 +1,127 @@
+"""What a design carries beside its largest job: models, replicas and data."""
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.estimate_serve import estimate_serve
+from tenfold.compose.planning import train_ask
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.scaling import sizes
+from tenfold.decide.layout.space import candidates
+from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
+from tenfold.model.plan import TrainingJob
+from tenfold.model.shape import ModelPreset
+from tenfold.physics.training.memory import fits, memory_of
+from tenfold.physics.training.shapes import training_shape
+from tenfold.study.ceiling.design import Design
+from tenfold.study.ceiling.storage import feed_rate, feeding_tier, supplied_bytes_per_s
+
+SIZES_TRIED = 3
+"""The largest sizes: the very largest is often no power of two and divides into little."""
+USUAL_TOKENS = 1024
+"""Tokens of a prompt and of an answer, where replicas are counted without a load."""
+
+
+class Carries(Struct, frozen=True, kw_only=True):
+    """Answers that no number of GPUs gives; None where nothing fits or nothing is stated."""
+
+    model_trained_largest: str | None
+    model_trained_params_b: float | None
+    model_served_by_node_largest: str | None
+    model_served_by_node_params_b: float | None
+    gpus_per_replica: int | None
+    replicas: int | None
+    """Replicas of the model in 16 bit, on all GPUs of the kind."""
+    tier: str | None
+    data_bytes_per_s: float | None
+    """What the tier gives to a job on all GPUs of today."""
+    data_bytes_per_s_needed: float | None
+
+
+def carries(design: Design) -> Carries:
+    """Return the largest models, the replicas and the data rate of a design."""
+    trained = _largest_trained(design)
+    served = _largest_served(design)
+    each = gpus_per_replica(design)
+    tier, need = feeding_tier(design), feed_rate(design)
+    gpus = design.gpus_today
+    return Carries(
+        model_trained_largest=trained.name if trained else None,
+        model_trained_params_b=trained.params_b if trained else None,
+        model_served_by_node_largest=served.name if served else None,
+        model_served_by_node_params_b=served.params_b if served else None,
+        gpus_per_replica=each,
+        replicas=None if each is None else gpus // each,
+        tier=str(tier.id) if tier else None,
+        data_bytes_per_s=supplied_bytes_per_s(design, tier, gpus) if tier else None,
+        data_bytes_per_s_needed=None if need is None else need[0] * gpus,
+    )
+
+
+def _by_size(design: Design) -> list[ModelPreset]:
+    return sorted(design.fleet.catalogue.models, key=lambda preset: -preset.shape.params)
+
+
+def _largest_trained(design: Design) -> ModelPreset | None:
+    for preset in _by_size(design):
+        ask = train_ask(TrainingJob(model=preset.name), design.fleet.catalogue)
+        if trains(ask, design.ground):
+            return preset
+    return None
+
+
+def trains(ask: TrainAsk, ground: Ground) -> bool:
+    """Return whether some layout of a job fits in memory on most of a ground."""
+    # Only memory is asked about, and the frugal end of the grid decides it.
+    frugal = replace(ask, job=replace(ask.job, recompute="full", micro_batch=1))
+    return any(_fits(frugal, ground, gpus) for gpus in sizes(ground)[-SIZES_TRIED:])
+
+
+def _fits(ask: TrainAsk, ground: Ground, gpus: int) -> bool:
+    plans = candidates(ask, ground, gpus)
+    if np.size(plans.dp) == 0:
+        return False
+    memory = memory_of(training_shape(ask.shape), plans, ground.profile)
+    return bool(np.any(fits(memory, ground.part)))
+
+
+def _largest_served(design: Design) -> ModelPreset | None:
+    presets = _by_size(design)
+    node = min(design.ground.gpus_per_node, design.ground.scaleup_gpus)
+    rows = [_row(preset.name, design, node) for preset in presets]
+    answers = estimate_serve(rows, design.fleet.catalogue)
+    return next((preset for preset, one in zip(presets, answers, strict=True) if _holds(one)), None)
+
+
+def gpus_per_replica(design: Design) -> int | None:
+    """Return the fewest GPUs that hold a replica of the model."""
+    if design.ask is None or design.ask.job.model.endswith(".json"):
+        return None
+    most = min(design.gpus_today, 64)
+    degrees = [1 << bit for bit in range(7) if 1 << bit <= most]
+    domain = design.ground.scaleup_gpus
+    rows = [
+        _row(design.ask.job.model, design, min(size, domain), max(1, size // domain))
+        for size in degrees
+    ]
+    answers = estimate_serve(rows, design.fleet.catalogue)
+    return next((size for size, one in zip(degrees, answers, strict=True) if _holds(one)), None)
+
+
+def _holds(answer: ServeEstimate | NoEstimate) -> bool:
+    return isinstance(answer, ServeEstimate) and answer.fits
+
+
+def _row(model: str, design: Design, tp: int, pp: int = 1) -> ServeRow:
+    return ServeRow(
+        id=model,
+        model=model,
+        accelerator=design.ground.accelerator,
+        tp=tp,
+        pp=pp,
+        precision="bf16",
+        input_tokens=USUAL_TOKENS,
+        output_tokens=USUAL_TOKENS,
+        mode="max-throughput",
+    )

@@ -1,0 +1,92 @@
+"""How far a design grows: the largest job each of its layers carries, and which binds first.
+
+All layers are measured in GPUs of one job, so that power, ports, disks and physics can
+be put in one order. A layer that the file says nothing about is left out of that order.
+"""
+
+from msgspec import Struct
+
+from tenfold.compose.fleet import OpenFleet
+from tenfold.study.ceiling.capacity_summary import Carries, carries
+from tenfold.study.ceiling.compute import efficiency, gpu_memory, scale_up
+from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
+from tenfold.study.ceiling.fabric import fabric_layers
+from tenfold.study.ceiling.failures import checkpoint_write, failures
+from tenfold.study.ceiling.layers import Layer, ranked
+from tenfold.study.ceiling.power import rack_power, site_power
+from tenfold.study.ceiling.storage import storage_layers
+
+__all__ = ["CeilingAnswer", "CeilingQuestion", "ceiling"]
+
+
+class CeilingAnswer(Struct, frozen=True, kw_only=True):
+    """Every layer, lowest ceiling first, and what binds."""
+
+    fleet: str
+    accelerator: str
+    pools: tuple[str, ...]
+    gpus_today: int
+    gpus_expected: int | None
+    """What `[expects]` says the fleet is to grow to."""
+    model: str | None
+    gpus: int | None
+    """The lowest ceiling: the largest job that the design carries."""
+    binding: str | None
+    sentence: str
+    layers: tuple[Layer, ...]
+    carries: Carries
+
+    @property
+    def short_of_expected(self) -> tuple[Layer, ...]:
+        """Layers that bind before the fleet has grown to what is expected of it."""
+        wanted = self.gpus_expected or 0
+        return tuple(one for one in self.layers if one.gpus is not None and one.gpus < wanted)
+
+
+def ceiling(fleet: OpenFleet, question: CeilingQuestion | None = None) -> CeilingAnswer:
+    """Return the largest job that each layer of a design carries before it binds."""
+    design = design_of(fleet, question or CeilingQuestion())
+    # Of layers that bind at one size the first here is named: causes before their effects.
+    layers = ranked(
+        [
+            gpu_memory(design),
+            *fabric_layers(design),
+            rack_power(design),
+            site_power(design),
+            *storage_layers(design),
+            checkpoint_write(design),
+            failures(design),
+            scale_up(design),
+            efficiency(design),
+        ]
+    )
+    first = layers[0] if layers[0].status == "binds" else None
+    return CeilingAnswer(
+        fleet=fleet.spec.name,
+        accelerator=design.ground.accelerator,
+        pools=design.train.pools,
+        gpus_today=design.gpus_today,
+        gpus_expected=_expected(design),
+        model=design.ask.job.model if design.ask else None,
+        gpus=first.gpus if first else None,
+        binding=first.layer if first else None,
+        sentence=_sentence(design, first),
+        layers=tuple(layers),
+        carries=carries(design),
+    )
+
+
+def _expected(design: Design) -> int | None:
+    expects = design.fleet.spec.expects
+    if expects.gpus is not None:
+        return expects.gpus
+    return None if expects.nodes is None else expects.nodes * design.ground.gpus_per_node
+
+
+def _sentence(design: Design, first: Layer | None) -> str:
+    if first is None or first.headroom is None:
+        return "no layer of this design has figures enough to bind"
+    today = f"{design.gpus_today:,} of today"
+    if first.headroom < 1:
+        return f"{first.layer} binds already, at {first.gpus:,} GPUs of the {today}"
+    return f"{first.layer} binds first, at {first.gpus:,} GPUs: {first.headroom:.2g} x the {today}"

@@ -1,0 +1,101 @@
+"""Ceilings that depend on the model: the knee of its scaling, the scale-up domain, GPU memory."""
+
+from msgspec.structs import replace
+
+from tenfold.decide.layout.scaling import curve, sizes
+from tenfold.report.reasons.render import render
+from tenfold.study.ceiling.design import Design, gpus_looked_at, grown
+from tenfold.study.ceiling.layers import Grade, Layer, Named
+
+WIDE_DOMAIN_GPUS = 64
+"""Layouts use powers of two, so racks of 72 share their links among 64."""
+DOMAIN_LOSS_MAX = 0.1
+"""A domain binds where a wide one would give a tenth more throughput."""
+NO_MODEL = "no model is named; say which with `--model`, or `model` in `[expects]`"
+
+
+def efficiency(design: Design) -> Layer:
+    """Return the last size whose doubling up to it still paid."""
+    ask, made = design.ask, design.curve
+    name = Named("efficiency", ask.job.model if ask else "", design.gpus_today)
+    if ask is None or made is None:
+        return name.unknown(NO_MODEL)
+    if made.knee is None:
+        return name.unknown(f"`{ask.job.model}` fits at no size, so it has no scaling curve")
+    if made.knee == made.points[-1].gpus:
+        text = f"{ask.job.model} still scales at {made.knee:,} GPUs, the most that was looked at"
+        return name.free(_grade(design), text)
+    why = next((render(one) for one in made.reasons if one.code == "knee"), "")
+    lost = _lost_at_double(design, made.knee)
+    return name.binds(made.knee, _grade(design), why, lost)
+
+
+def _grade(design: Design) -> Grade:
+    return "assumption" if design.question.global_batch is None else "supposed"
+
+
+def _lost_at_double(design: Design, knee: int) -> float | None:
+    """Return what a doubling at the knee loses against twice the throughput there."""
+    points = {point.gpus: point for point in design.curve.points} if design.curve else {}
+    if 2 * knee not in points:
+        return None
+    return max(0.0, 1 - points[2 * knee].tokens_per_s / points[knee].tokens_per_s / 2)
+
+
+def scale_up(design: Design) -> Layer:
+    """Return the largest job that a wide scale-up domain would hardly speed up.
+
+    Both sides run on a fabric without oversubscription: what thin uplinks cost is
+    another layer's ceiling.
+    """
+    ask, domain = design.ask, design.ground.scaleup_gpus
+    name = Named(
+        "scale-up", f"{domain} GPUs on {design.ground.accelerator} links", design.gpus_today
+    )
+    if ask is None:
+        return name.unknown(NO_MODEL)
+    if domain >= WIDE_DOMAIN_GPUS:
+        return name.free(
+            "supposed", f"a domain of {domain} GPUs holds any tensor parallelism in use"
+        )
+    largest = grown(design, gpus_looked_at(design.ground))
+    plain = replace(largest, leaf_oversubscription=1.0, pod_oversubscription=1.0)
+    wide = replace(plain, scaleup_gpus=WIDE_DOMAIN_GPUS)
+    ours, _ = curve(ask, plain, sizes(plain))
+    theirs, _ = curve(ask, wide, sizes(wide))
+    rates = {point.gpus: point.tokens_per_s for point in theirs.points}
+    gain = {point.gpus: rates[point.gpus] / point.tokens_per_s - 1 for point in ours.points}
+    good = [gpus for gpus in gain if gain[gpus] <= DOMAIN_LOSS_MAX]
+    if not good:
+        least = f"{DOMAIN_LOSS_MAX:.0%}"
+        text = f"{ask.job.model} gains more than {least} from a wide domain at every size"
+        return name.binds(domain, _grade(design), text)
+    ceiling = max(good)
+    if ceiling == max(gain):
+        return name.free(_grade(design), f"a wider domain would not speed {ask.job.model} up")
+    beyond = min(gpus for gpus in gain if gpus > ceiling)
+    text = (
+        f"at {beyond:,} GPUs {ask.job.model} would be {gain[beyond]:.0%} faster in domains of "
+        f"{WIDE_DOMAIN_GPUS} than in those of {domain}"
+    )
+    return name.binds(ceiling, _grade(design), text, gain[beyond] / (1 + gain[beyond]))
+
+
+def gpu_memory(design: Design) -> Layer:
+    """Return whether the model fits: memory is a floor under jobs, and no ceiling above it.
+
+    A larger job holds less a GPU, so memory binds only where the fleet of today is
+    smaller than the least that the model needs.
+    """
+    ask, made = design.ask, design.curve
+    name = Named("gpu-memory", f"{design.ground.accelerator} memory", design.gpus_today)
+    if ask is None or made is None:
+        return name.unknown(NO_MODEL)
+    if not made.points:
+        return name.binds(0, _grade(design), f"{ask.job.model} fits at no size that was looked at")
+    least = made.points[0].gpus
+    if least > design.gpus_today:
+        text = f"{ask.job.model} needs {least:,} GPUs at least, and there are {design.gpus_today:,}"
+        return name.binds(0, _grade(design), text)
+    text = f"{ask.job.model} trains on {least:,} GPUs and more; larger jobs hold less a GPU"
+    return name.free(_grade(design), text)

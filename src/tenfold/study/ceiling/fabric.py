@@ -1,0 +1,100 @@
+"""Ceilings of the fabric: what its ports hold, and what its uplinks carry at full rate."""
+
+from msgspec.structs import replace
+
+from tenfold.decide.layout.search import search
+from tenfold.model.fleet_spec import Fabric
+from tenfold.physics.fabric import FabricPlan
+from tenfold.study.ceiling.design import Design, grown
+from tenfold.study.ceiling.layers import Grade, Layer, Named
+
+NO_FABRIC = "no fabric joins these nodes"
+FAR_NODES = 16_384
+"""More than one switch ever holds, so that leaves are counted as a large fabric has them."""
+
+
+def fabric_layers(design: Design) -> list[Layer]:
+    """Return uplinks of leaves and pods, and ports."""
+    fabric, plan = design.fabric, design.fabric_plan
+    if fabric is None or plan is None:
+        names = ("leaf-uplinks", "pod-uplinks", "fabric-ports")
+        return [Named(name, "", design.gpus_today).unknown(NO_FABRIC) for name in names]
+    return [
+        leaf_uplinks(design, fabric),
+        pod_uplinks(design, fabric),
+        fabric_ports(design, fabric, plan),
+    ]
+
+
+def leaf_uplinks(design: Design, fabric: Fabric) -> Layer:
+    """Return the largest job at full rate: one leaf, if the uplinks above it are narrow."""
+    below = "group" if fabric.kind == "dragonfly" else "leaf"
+    name = Named("leaf-uplinks", f"{fabric.id} {below} uplinks", design.gpus_today)
+    if fabric.oversubscription <= 1:
+        return name.free(_grade(fabric), f"the uplinks of {fabric.id} are non-blocking")
+    ground = grown(design, max(design.gpus_today, FAR_NODES * design.ground.gpus_per_node))
+    ceiling = ground.nodes_per_leaf * ground.gpus_per_node
+    return _narrow(design, name, ceiling, below, fabric.oversubscription)
+
+
+def pod_uplinks(design: Design, fabric: Fabric) -> Layer:
+    """Return the largest job inside one pod, if the core above it is narrow."""
+    name = Named("pod-uplinks", f"{fabric.id} pod uplinks", design.gpus_today)
+    if fabric.kind == "dragonfly" or fabric.core_oversubscription <= 1:
+        return name.free(_grade(fabric), f"no layer above the leaves of {fabric.id} is narrow")
+    ground = grown(design, max(design.gpus_today, FAR_NODES * design.ground.gpus_per_node))
+    ceiling = ground.nodes_per_pod * ground.gpus_per_node
+    ratio = fabric.oversubscription * fabric.core_oversubscription
+    return _narrow(design, name, ceiling, "pod", ratio)
+
+
+def _narrow(design: Design, name: Named, ceiling: int, below: str, ratio: float) -> Layer:
+    fabric = design.fabric
+    assert fabric is not None, "narrow uplinks belong to a fabric"
+    rate = design.ground.nic_bytes_per_s / 1e9
+    loss = _loss(design, 2 * ceiling)
+    slower = (
+        "" if loss is None or design.ask is None else f", {design.ask.job.model} {loss:.0%} slower"
+    )
+    text = (
+        f"one {below} holds {ceiling:,} GPUs at {rate:.1f} GB/s each; a larger job crosses "
+        f"uplinks of {ratio:g}:1 and gets {rate / ratio:.1f}{slower} at {2 * ceiling:,}"
+    )
+    return name.binds(ceiling, _grade(fabric), text, loss)
+
+
+def _loss(design: Design, gpus: int) -> float | None:
+    """Return the share of throughput that narrow uplinks take from a job of this size."""
+    if design.ask is None:
+        return None
+    thin = grown(design, gpus)
+    wide = replace(thin, leaf_oversubscription=1.0, pod_oversubscription=1.0)
+    ours, theirs = search(design.ask, thin, gpus), search(design.ask, wide, gpus)
+    if not ours.found or not theirs.found:
+        return None
+    return max(0.0, 1 - float(theirs.step_s[0]) / float(ours.step_s[0]))
+
+
+def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> Layer:
+    """Return how many GPUs hang on the fabric before it needs another layer of switches."""
+    name = Named("fabric-ports", f"{fabric.id} switch ports", design.gpus_today)
+    nodes = plan.nodes_max
+    each = 1 if fabric.kind == "rail-optimised" else design.pools[0].nics_per_node
+    alone = plan.leaves == 1 and fabric.nodes_per_leaf is None and fabric.kind != "dragonfly"
+    if alone:
+        nodes = max(nodes, fabric.switch_ports // each)
+    others = plan.nodes - sum(pool.nodes for pool in design.pools)
+    ceiling = max(0, nodes - others) * design.ground.gpus_per_node
+    built = "one leaf" if plan.leaves == 1 else f"a fabric with leaves of {plan.nodes_per_leaf:,}"
+    text = (
+        f"{built} on switches of {fabric.switch_ports} ports holds {nodes:,} nodes; "
+        "beyond that another layer of switches is needed"
+    )
+    if others:
+        text = f"{text} ({others:,} of them are other nodes)"
+    return name.binds(ceiling, _grade(fabric), text)
+
+
+def _grade(fabric: Fabric) -> Grade:
+    stated = not fabric.defaulted and fabric.nodes_per_leaf is not None
+    return "stated" if stated else "supposed"

@@ -1,0 +1,109 @@
+"""Ceilings of bad luck: where saves and failures take more time than is allowed.
+
+Two layers share one budget of time. With saves at the rate of the tier it is the
+checkpoint tier that binds; with saves for free, only failures are left, and no storage
+helps against those.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tenfold.physics.arrays import Floats
+from tenfold.physics.operations.goodput import (
+    best_interval_s,
+    checkpoint_bytes,
+    checkpoint_s,
+    failures_per_s,
+    goodput,
+)
+from tenfold.study.ceiling.compute import NO_MODEL
+from tenfold.study.ceiling.design import GPUS_LOOKED_AT_MAX, Design
+from tenfold.study.ceiling.layers import Grade, Layer, Named, worst
+from tenfold.study.ceiling.storage import NO_TIER
+
+NODES_LOOKED_AT = 4 * GPUS_LOOKED_AT_MAX
+GRID_POINTS = 400
+
+
+def checkpoint_write(design: Design) -> Layer:
+    """Return the largest job whose saves and failures stay within the time allowed."""
+    tier = max(design.tiers, key=lambda one: one.write_bandwidth, default=None)
+    name = Named("checkpoint-write", f"tier {tier.id} writes" if tier else "", design.gpus_today)
+    if tier is None:
+        return name.unknown(NO_TIER.format(site=design.site))
+    if design.ask is None:
+        return name.unknown(NO_MODEL)
+    ceiling = _largest(design, lambda nodes: _share_left(design, nodes))
+    size_tb = float(checkpoint_bytes(np.asarray(float(design.ask.shape.params)))) / 1e12
+    grade: Grade = "supposed" if "write_gb_per_s" in tier.defaulted else "stated"
+    text = (
+        f"a checkpoint of {size_tb:.2g} TB at {tier.write_bandwidth / 1e9:,.0f} GB/s, with "
+        f"failures as in `{design.train.failures}`, takes {_allowed(design)} at this size"
+    )
+    return _layer(design, name, ceiling, worst(grade, _preset_grade(design)), text)
+
+
+def failures(design: Design) -> Layer:
+    """Return the largest job that failures alone leave enough time, were saves free."""
+    name = Named("failures", f"failure rate of `{design.train.failures}`", design.gpus_today)
+    ceiling = _largest(design, lambda nodes: _share_left_free(design, nodes))
+    per_day = float(_rate_per_s(design, np.asarray([max(ceiling, 1.0)]))[0]) * 86_400
+    text = (
+        f"{per_day:.1f} failures a day take {_allowed(design)} in detection and restarts, "
+        "even with free checkpoints"
+    )
+    return _layer(design, name, ceiling, _preset_grade(design), text)
+
+
+def _layer(design: Design, name: Named, nodes: float, grade: Grade, text: str) -> Layer:
+    if nodes >= NODES_LOOKED_AT:
+        return name.free(grade, f"less than {_allowed(design)} at any size looked at")
+    return name.binds(int(nodes) * design.ground.gpus_per_node, grade, text)
+
+
+def _allowed(design: Design) -> str:
+    return f"{design.question.loss_share_max:.0%} of the time"
+
+
+def _preset_grade(design: Design) -> Grade:
+    return "assumption" if design.question.failures is None else "supposed"
+
+
+def _rate_per_s(design: Design, nodes: Floats) -> Floats:
+    return failures_per_s(nodes * design.ground.gpus_per_node, design.ground.reliability)
+
+
+def _share_left(design: Design, nodes: Floats) -> Floats:
+    """Return the share of time that is training, saving as often as is best."""
+    ground, ask = design.ground, design.ask
+    assert ask is not None, "a checkpoint is of a model"
+    gpus = nodes * ground.gpus_per_node
+    save_s = checkpoint_s(
+        checkpoint_bytes(np.full(len(nodes), float(ask.shape.params))),
+        np.asarray(ground.checkpoint_bytes_per_s),
+        gpus,
+        np.asarray(ground.nic_bytes_per_s),
+    )
+    interval_s = best_interval_s(gpus, ground.reliability, save_s)
+    return goodput(gpus, ground.reliability, save_s, interval_s).ettr
+
+
+def _share_left_free(design: Design, nodes: Floats) -> Floats:
+    """Return the same with saves that cost nothing: only detection and restarts are left."""
+    down_s = design.ground.reliability.detection_s + design.ground.reliability.restart_s
+    return np.exp(-np.minimum(_rate_per_s(design, nodes) * down_s, 600.0))
+
+
+def _largest(design: Design, share_left: Callable[[Floats], Floats]) -> float:
+    """Return the most nodes that keep the share allowed: a coarse grid, then every node."""
+    least = 1.0 - design.question.loss_share_max
+    grid = np.unique(np.floor(np.geomspace(1.0, NODES_LOOKED_AT, GRID_POINTS)))
+    good = np.flatnonzero(share_left(grid) >= least)
+    if not len(good):
+        return 0.0
+    place = int(good[-1])
+    if place == len(grid) - 1:
+        return float(grid[-1])
+    fine = np.arange(int(grid[place]), int(grid[place + 1])).astype(np.float64)
+    return float(fine[np.flatnonzero(share_left(fine) >= least)[-1]])

@@ -1,0 +1,75 @@
+"""Ceilings of power: what the racks there are carry, and what the site does."""
+
+import numpy as np
+
+from tenfold.report.figures import count
+from tenfold.study.ceiling.design import Design
+from tenfold.study.ceiling.layers import Grade, Layer, Named
+
+
+def rack_power(design: Design) -> Layer:
+    """Return how many GPUs the racks that hold them today could carry.
+
+    Racks that the file neither states nor fills are our guess, made from their power:
+    a ceiling from that would only give the guess back.
+    """
+    layout, spec = design.fleet.layout, design.fleet.spec
+    if not spec.racks and any("nodes_per_rack" in pool.defaulted for pool in design.pools):
+        name = Named("rack-power", "racks", design.gpus_today)
+        return name.unknown("neither racks nor `nodes_per_rack` are stated")
+    ours = np.asarray([pool.id in design.train.pools for pool in spec.pools])[layout.pool_of]
+    kw = layout.per_node([pool.power_w_per_node / 1000 for pool in spec.pools])
+    limit = np.asarray([rack.power_kw_limit for rack in layout.racks])
+    total = len(layout.racks)
+    others_kw = np.bincount(layout.rack_of, weights=np.where(ours, 0.0, kw), minlength=total)
+    held = np.bincount(layout.rack_of, weights=ours, minlength=total) > 0
+    node_kw = _node_kw(design)
+    room = np.floor((limit - others_kw)[held] / node_kw + 1e-9)
+    nodes = int(np.maximum(room, 0.0).sum())
+    racks = int(held.sum())
+    name = Named("rack-power", count(racks, "rack"), design.gpus_today)
+    each = float(limit[held].min())
+    text = (
+        f"a node draws {node_kw:.1f} kW and a rack carries {each:g} kW, so the racks there are "
+        f"hold {nodes:,} nodes"
+    )
+    return name.binds(nodes * design.ground.gpus_per_node, _rack_grade(design), text)
+
+
+def site_power(design: Design) -> Layer:
+    """Return how many GPUs the site feeds, after everything else that it powers."""
+    spec = design.fleet.spec
+    site = next(one for one in spec.sites if one.id == design.site)
+    name = Named("site-power", f"site {site.id}", design.gpus_today)
+    if site.power_kw_limit is None:
+        return name.unknown(f"site `{site.id}` states no `power_kw`")
+    others = [pool for pool in spec.pools if pool.site == site.id and pool not in design.pools]
+    others_kw = sum(pool.nodes * pool.power_w_per_node for pool in others) / 1000
+    others_kw += sum(tier.power_w for tier in design.tiers) / 1000
+    node_kw = _node_kw(design)
+    left_kw = site.power_kw_limit / site.pue - others_kw
+    nodes = max(0, int(left_kw / node_kw + 1e-9))
+    text = (
+        f"{site.power_kw_limit:,.0f} kW at a PUE of {site.pue:g} leave {max(left_kw, 0):,.0f} kW "
+        f"for {nodes:,} nodes of {node_kw:.1f} kW"
+    )
+    return name.binds(nodes * design.ground.gpus_per_node, _node_grade(design), text)
+
+
+def _node_kw(design: Design) -> float:
+    """Return the draw of a node, by number over pools that differ."""
+    nodes = sum(pool.nodes for pool in design.pools)
+    watts = sum(pool.nodes * pool.power_w_per_node for pool in design.pools) / nodes
+    return max(watts, 1.0) / 1000
+
+
+def _node_grade(design: Design) -> Grade:
+    supposed = any("power_kw_per_node" in pool.defaulted for pool in design.pools)
+    return "supposed" if supposed else "stated"
+
+
+def _rack_grade(design: Design) -> Grade:
+    """A site does not say whether its limit was stated; one that a cooling class has was not."""
+    usual = [cooling.rack_kw_max for cooling in design.fleet.catalogue.cooling]
+    site = next(one for one in design.fleet.spec.sites if one.id == design.site)
+    return "supposed" if site.rack_kw_limit in usual else _node_grade(design)

@@ -1,0 +1,145 @@
+"""Ceilings of storage: what a tier feeds on each of its axes."""
+
+import numpy as np
+
+from tenfold.model.errors import InputError
+from tenfold.model.fleet_spec import Tier
+from tenfold.physics.operations.datafeed import Reading, feed, readers_max, tier_bytes_per_s
+from tenfold.physics.operations.datafeed import Tier as TierRates
+from tenfold.study.ceiling.design import Design
+from tenfold.study.ceiling.layers import Grade, Layer, Named, worst
+
+BYTES_PER_TOKEN = 4.0
+"""Tokens stored as 32-bit numbers; an assumption, and far too little for pictures or video."""
+USUAL_STREAMS_PER_GPU = 1.0
+"""One reader a GPU: 1,024 data-parallel GPUs are 1,024 concurrent reads; an assumption."""
+PROCESS_BYTES_PER_S = 2.79e9
+"""What one reading process gets, measured on one H200 node with local NVMe."""
+STRIPE_DRIVES = 8
+"""Drives that one read is spread over: the data part of the 8 of 11 code that tiers use."""
+CROWDING = 0.5
+"""Loss exponent beyond a tier's streams: four times as many halve its rate; an assumption."""
+GPUS_RANKED_MAX = 1_000_000
+"""Ceilings beyond this rank nothing: no fabric holds as many."""
+NO_TIER = "no tier is stated at site `{site}`"
+SLOW_ROLES = ("cold", "memory")
+"""Tape and archives are recalled, not read in training; memory holds caches."""
+
+
+def storage_layers(design: Design) -> list[Layer]:
+    """Return the read throughput and the streams of the tier that feeds jobs."""
+    tier = feeding_tier(design)
+    if tier is None:
+        text = NO_TIER.format(site=design.site)
+        names = ("storage-read", "storage-streams")
+        return [Named(name, "", design.gpus_today).unknown(text) for name in names]
+    return [_read(design, tier), _streams(design, tier)]
+
+
+def feeding_tier(design: Design) -> Tier | None:
+    """Return the tier that is named, else the fastest one that training reads from."""
+    wanted = design.question.tier
+    if wanted is not None:
+        named = next((tier for tier in design.tiers if tier.id == wanted), None)
+        if named is None:
+            known = ", ".join(f"`{tier.id}`" for tier in design.tiers) or "none"
+            raise InputError(
+                "unknown-tier",
+                f"no tier at site `{design.site}` is called `{wanted}`",
+                f"name one of: {known}",
+            )
+        return named
+    quick = [tier for tier in design.tiers if tier.role not in SLOW_ROLES]
+    return max(quick or design.tiers, key=lambda tier: tier.read_bandwidth, default=None)
+
+
+def feed_rate(design: Design) -> tuple[float, Grade] | None:
+    """Return bytes a second that a GPU reads, and how well that is known."""
+    stated = design.question.feed_bytes_per_s_per_gpu
+    if stated is not None:
+        return stated, "stated"
+    points = design.curve.points if design.curve else ()
+    if not points:
+        return None
+    near = min(points, key=lambda point: abs(point.gpus - design.gpus_today))
+    return near.tokens_per_s / near.gpus * BYTES_PER_TOKEN, "assumption"
+
+
+def _read(design: Design, tier: Tier) -> Layer:
+    name = Named("storage-read", f"tier {tier.id} reads", design.gpus_today)
+    known = feed_rate(design)
+    if known is None:
+        return name.unknown("no feed rate and no model to derive it from; say either")
+    rate, grade = known
+    each = np.asarray(rate)
+    rates, streams = tier_rates(design, tier), np.asarray(streams_per_gpu(design))
+    ceiling = int(readers_max(rates, each, streams))
+    text = (
+        f"{tier.read_bandwidth / 1e9:,.0f} GB/s feed {ceiling:,} GPUs that read "
+        f"{_rate_text(rate)} each"
+    )
+    if ceiling == 0:
+        text = f"one GPU reads {_rate_text(rate)}, more than its streams get from tier {tier.id}"
+        return name.binds(0, worst(grade, _axis(tier, "read_gb_per_s")), text)
+    if ceiling > GPUS_RANKED_MAX:
+        text = f"GPUs that read {_rate_text(rate)} each do not load tier {tier.id} at any size"
+        return name.free(worst(grade, _axis(tier, "read_gb_per_s")), text)
+    crowded = ceiling * float(streams) > tier.streams
+    if crowded:
+        grade = "assumption"
+        text = f"{text}, past the {tier.streams:,} streams at which its rate begins to fall"
+    loss = _stall(rates, 2.0 * ceiling, rate, float(streams))
+    return name.binds(ceiling, worst(grade, _axis(tier, "read_gb_per_s")), text, loss)
+
+
+def _rate_text(rate: float) -> str:
+    return f"{rate / 1e6:,.1f} MB/s" if rate >= 1e5 else f"{rate / 1e3:,.2f} kB/s"
+
+
+def _stall(rates: TierRates, readers: float, rate: float, streams: float) -> float:
+    reading = Reading(
+        readers=np.asarray(readers),
+        streams_per_reader=np.asarray(streams),
+        bytes_per_step=np.asarray(readers * rate),
+        step_s=np.asarray(1.0),
+        prefetch_share=np.asarray(1.0),
+    )
+    return float(feed(rates, reading).stall_share)
+
+
+def _streams(design: Design, tier: Tier) -> Layer:
+    name = Named("storage-streams", f"tier {tier.id} streams", design.gpus_today)
+    each = streams_per_gpu(design)
+    ceiling = int(tier.streams / each)
+    grade: Grade = "assumption" if design.question.streams_per_gpu is None else "stated"
+    text = f"{tier.streams:,} concurrent streams are read by {ceiling:,} GPUs with {each:g} each"
+    return name.binds(ceiling, worst(grade, _axis(tier, "streams")), text)
+
+
+def streams_per_gpu(design: Design) -> float:
+    """Return concurrent reads of one GPU."""
+    return design.question.streams_per_gpu or USUAL_STREAMS_PER_GPU
+
+
+def tier_rates(design: Design, tier: Tier) -> TierRates:
+    """Return a tier as its readers see it: one stream gets no more than one stripe gives."""
+    catalogue = design.fleet.catalogue
+    medium = catalogue.media.find(catalogue.tiers.get(tier.tier_class).medium)
+    stripe = STRIPE_DRIVES * medium.read_gb_per_s * 1e9 if medium else PROCESS_BYTES_PER_S
+    alone = min(stripe, PROCESS_BYTES_PER_S, float(tier.read_bandwidth))
+    return TierRates(
+        read_bytes_per_s=np.asarray(float(tier.read_bandwidth)),
+        stream_bytes_per_s=np.asarray(alone),
+        streams_knee=np.asarray(float(tier.streams)),
+        derating=np.asarray(CROWDING),
+    )
+
+
+def supplied_bytes_per_s(design: Design, tier: Tier, gpus: int) -> float:
+    """Return what a tier gives to a job of this size."""
+    streams = np.asarray(gpus * streams_per_gpu(design))
+    return float(tier_bytes_per_s(tier_rates(design, tier), streams))
+
+
+def _axis(tier: Tier, axis: str) -> Grade:
+    return "supposed" if axis in tier.defaulted else "stated"

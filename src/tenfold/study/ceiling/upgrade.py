@@ -1,0 +1,189 @@
+"""More fabric or more GPUs: which gives more throughput for the next dollar.
+
+Options of different prices are compared by what they gain for what they cost, both as
+shares of today's; added GPUs are also shown at the very price of the fabric.
+"""
+
+from math import log2
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.fleet import OpenFleet
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.scaling import ScalePoint
+from tenfold.decide.layout.search import breakdown_at, search
+from tenfold.model.reason import Misfit, Reason
+from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of, grown
+from tenfold.study.ceiling.layers import Grade
+
+Verdict = Literal["fabric", "gpus", "neither"]
+TRAFFIC = ("tp_s", "moe_s", "p2p_s", "dp_s")
+LEAST_GAIN = 0.005
+"""Gains below this are within the noise of any estimate."""
+
+
+class FabricPrice(Struct, frozen=True, kw_only=True):
+    """What fabric costs, as shares; the defaults are assumptions, so put your own in."""
+
+    share_of_gpu_hour: float = 0.15
+    """NICs, cables and switches of one GPU over its hourly price; doubled rates double it."""
+    uplink_share: float = 0.5
+    """Part of a non-blocking fabric's price that stands above its leaves."""
+
+
+ASSUMED_PRICE = FabricPrice()
+
+
+class Option(Struct, frozen=True, kw_only=True):
+    """One thing to buy."""
+
+    name: str
+    verdict: Verdict
+    cost_share: float
+    """Of what the GPUs of today cost."""
+    usd_per_hour: float | None
+    gain_share: float
+    """Throughput gained over today's."""
+    gain_per_cost: float
+    tokens_per_s_per_usd_hour: float | None
+    sentence: str
+
+
+class UpgradeAnswer(Struct, frozen=True, kw_only=True):
+    """Options, best for its price first, and what they say together."""
+
+    model: str
+    accelerator: str
+    gpus: int
+    tokens_per_s: float
+    traffic_share: float
+    """Part of a step that waits for other GPUs."""
+    verdict: Verdict
+    sentence: str
+    options: tuple[Option, ...]
+    fabric_price: FabricPrice
+    evidence: Grade
+
+
+def upgrade(
+    fleet: OpenFleet, question: CeilingQuestion | None = None, price: FabricPrice = ASSUMED_PRICE
+) -> UpgradeAnswer | Misfit:
+    """Return whether fabric or GPUs give more for the next dollar, for a model on a fleet."""
+    return upgrade_of(design_of(fleet, question or CeilingQuestion()), price)
+
+
+def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAnswer | Misfit:
+    """Return the same for a design that stands already."""
+    ask = design.ask
+    if ask is None:
+        return Misfit((Reason("no-model"),))
+    base = _base(design)
+    if base is None:
+        fields = {"model": ask.job.model, "gpus": design.gpus_today}
+        return Misfit((Reason("memory-exceeded", fields),))
+    ground = replace(design.ground, gpus=base.gpus)
+    today = search(ask, ground, base.gpus)
+    rate = ask.global_batch * ask.seq / float(today.step_s[0])
+    parts = breakdown_at(today, 0)
+    made = _options(design, ground, base.gpus, rate, price)
+    options = sorted(made, key=lambda one: -one.gain_per_cost)
+    best = options[0]
+    verdict: Verdict = best.verdict if best.gain_share > LEAST_GAIN else "neither"
+    return UpgradeAnswer(
+        model=ask.job.model,
+        accelerator=ground.accelerator,
+        gpus=base.gpus,
+        tokens_per_s=rate,
+        traffic_share=sum(parts[part] for part in TRAFFIC) / float(today.step_s[0]),
+        verdict=verdict,
+        sentence=_sentence(ask, verdict, options),
+        options=tuple(options),
+        fabric_price=price,
+        evidence="assumption" if price == ASSUMED_PRICE else "supposed",
+    )
+
+
+def _base(design: Design) -> ScalePoint | None:
+    """Return the largest size of today that a doubling can be compared with."""
+    points = design.curve.points if design.curve else ()
+    within = [point for point in points if point.gpus <= design.gpus_today]
+    return within[-1] if within else None
+
+
+def _options(
+    design: Design, ground: Ground, gpus: int, rate: float, price: FabricPrice
+) -> list[Option]:
+    faster = replace(ground, nic_bytes_per_s=2 * ground.nic_bytes_per_s)
+    share = price.share_of_gpu_hour
+    options = [
+        _fabric(design, "nic-x2", "twice the network rate a GPU", (faster, share), rate),
+        _more_gpus(design, gpus, rate, share),
+    ]
+    narrow = ground.oversubscription(gpus)
+    if narrow > 1:
+        wide = replace(ground, leaf_oversubscription=1.0, pod_oversubscription=1.0)
+        cost = share * price.uplink_share * (1 - 1 / narrow)
+        text = f"uplinks without the {narrow:g}:1"
+        options.append(_fabric(design, "non-blocking", text, (wide, cost), rate))
+    return options
+
+
+def _fabric(
+    design: Design, name: str, what: str, bought: tuple[Ground, float], rate: float
+) -> Option:
+    ground, cost = bought
+    ask = design.ask
+    assert ask is not None, "an upgrade is of a job"
+    after = ask.global_batch * ask.seq / float(search(ask, ground, ground.gpus).step_s[0])
+    return _option(ground, (name, "fabric", what), cost, rate, after)
+
+
+def _more_gpus(design: Design, gpus: int, rate: float, cost: float) -> Option:
+    """Return what GPUs bring at the price of the fabric, along the curve to twice as many.
+
+    Batches divide over few odd sizes, so the gain of a tenth more GPUs is read off the
+    doubling: throughput goes as their number to some power below 1.
+    """
+    ask = design.ask
+    assert ask is not None, "an upgrade is of a job"
+    twice = search(ask, grown(design, 2 * gpus), 2 * gpus)
+    power = 0.0
+    if twice.found:
+        power = log2(ask.global_batch * ask.seq / float(twice.step_s[0]) / rate)
+    after = rate * (1 + cost) ** power
+    ground = replace(design.ground, gpus=gpus)
+    return _option(ground, ("gpus", "gpus", f"{cost:.1%} more GPUs"), cost, rate, after)
+
+
+def _option(
+    ground: Ground, named: tuple[str, Verdict, str], cost: float, rate: float, after: float
+) -> Option:
+    name, verdict, what = named
+    gain = after / rate - 1
+    hourly = ground.usd_per_gpu_hour * ground.gpus * cost
+    priced = f" for ${hourly:,.2f} an hour" if hourly else ""
+    return Option(
+        name=name,
+        verdict=verdict,
+        cost_share=cost,
+        usd_per_hour=hourly or None,
+        gain_share=gain,
+        gain_per_cost=gain / cost if cost > 0 else 0.0,
+        tokens_per_s_per_usd_hour=(after - rate) / hourly if hourly else None,
+        sentence=f"{what}: {gain:+.1%} throughput{priced}, {cost:.1%} of what the GPUs cost",
+    )
+
+
+def _sentence(ask: TrainAsk, verdict: Verdict, options: list[Option]) -> str:
+    best = options[0]
+    if verdict == "neither":
+        return f"neither fabric nor GPUs speed {ask.job.model} up at this size"
+    other = next((one for one in options if one.verdict != best.verdict), None)
+    more = "fabric" if verdict == "fabric" else "GPUs"
+    against = "" if other is None else f", on `{other.name}` {other.gain_per_cost:.2f}%"
+    return (
+        f"buy {more}: 1% more spent on `{best.name}` gives {best.gain_per_cost:.2f}% more "
+        f"throughput{against}"
+    )

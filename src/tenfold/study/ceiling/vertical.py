@@ -1,0 +1,125 @@
+"""Larger nodes to scale up to, and what each takes with it when it is lost.
+
+A fat node is a fat failure domain: every option stands beside its blast radius and
+beside what its racks draw, which are the two ends of scaling up.
+"""
+
+from msgspec import Struct
+
+from tenfold.model.fleet_spec import MADE_RACK
+from tenfold.model.hardware import Accelerator, NodeShape
+from tenfold.physics.blast import Blast, blast_radius
+from tenfold.report.figures import count
+from tenfold.study.ceiling.design import Design
+
+OPTIONS_MAX = 5
+
+
+class NodeBlast(Struct, frozen=True, kw_only=True):
+    """What the loss of one node takes today."""
+
+    gpus: int
+    gpu_share: float
+    gang_gpus_left: int
+    sentence: str
+
+
+class VerticalOption(Struct, frozen=True, kw_only=True):
+    """A larger node, or the whole scale-up domain that nodes of its kind form."""
+
+    shape: str
+    accelerator: str
+    gpus: int
+    memory_gib: float
+    power_kw: float | None
+    rack_kw_limit: float
+    fits_rack: bool | None
+    blast_share: float
+    """Part of today's arithmetic that one such domain is, at most all of it."""
+    sentence: str
+
+
+def node_blast(design: Design) -> NodeBlast:
+    """Return the blast radius of one node, or of one scale-up domain that spans several."""
+    rows = blast_radius(design.fleet.layout, design.fleet.catalogue)
+    node = next(
+        row
+        for row in rows
+        if row.kind == "node" and row.name == f"any node of {design.pools[0].id}"
+    )
+    ground = design.ground
+    if ground.scaleup_gpus > ground.gpus_per_node:
+        node = _widest_rack(rows, design) or node
+    what = node.name if node.kind == "node" else f"rack {node.name}"
+    return NodeBlast(
+        gpus=node.gpus,
+        gpu_share=node.gpu_share,
+        gang_gpus_left=node.gang_gpus_left,
+        sentence=(
+            f"the loss of {what} takes {count(node.gpus, 'GPU')} ({node.gpu_share:.1%} of the "
+            f"fleet) and stops every job on them; {node.gang_gpus_left:,} are left for the next one"
+        ),
+    )
+
+
+def _widest_rack(rows: list[Blast], design: Design) -> Blast | None:
+    made = f"{design.pools[0].id}{MADE_RACK}"
+    racks = [row for row in rows if row.kind == "rack" and row.name.startswith(made)]
+    return max(racks, key=lambda row: row.gpus, default=None)
+
+
+def vertical_options(design: Design) -> tuple[VerticalOption, ...]:
+    """Return nodes on sale with more memory than today's and no less arithmetic."""
+    catalogue, ground = design.fleet.catalogue, design.ground
+    today = catalogue.accelerators.get(ground.accelerator)
+    gpus = max(ground.gpus_per_node, ground.scaleup_gpus)
+    least = gpus / design.gpus_today
+    made = [
+        _option(design, shape)
+        for shape in catalogue.nodes
+        if not shape.provider and _succeeds(design, shape, today)
+    ]
+    larger = [
+        one
+        for one in made
+        if one.memory_gib > today.memory_gib * gpus and one.blast_share >= min(1.0, least)
+    ]
+    larger.sort(key=lambda one: (one.memory_gib, one.power_kw or 0.0))
+    return tuple(larger[:OPTIONS_MAX])
+
+
+def _succeeds(design: Design, shape: NodeShape, today: Accelerator) -> bool:
+    """Return whether a shape runs the same software, is no older and as well joined inside."""
+    part = design.fleet.catalogue.accelerators.find(shape.accelerator or "")
+    if part is None or part.runtime != today.runtime or not shape.gpus:
+        return False
+    joined = (shape.scaleup_gpus or part.scaleup_gpus) > 1 or design.ground.scaleup_gpus == 1
+    return joined and part.released >= today.released
+
+
+def _option(design: Design, shape: NodeShape) -> VerticalOption:
+    fleet = design.fleet
+    part = fleet.catalogue.accelerators.get(shape.accelerator or "")
+    gpus = max(shape.gpus, shape.scaleup_gpus or 0)
+    power_kw = None if shape.power_kw is None else shape.power_kw * gpus / shape.gpus
+    limit = next(site.rack_kw_limit for site in fleet.spec.sites if site.id == design.site)
+    now = fleet.catalogue.accelerators.get(design.ground.accelerator).training_tflops
+    share = min(1.0, gpus * part.training_tflops / max(1.0, now * design.gpus_today))
+    fits = None if power_kw is None else power_kw <= limit
+    draws = "unknown power" if power_kw is None else f"{power_kw:.1f} of {limit:g} kW a rack"
+    over = " (does not fit)" if fits is False else ""
+    return VerticalOption(
+        shape=shape.name,
+        accelerator=part.name,
+        gpus=gpus,
+        memory_gib=part.memory_gib * gpus,
+        power_kw=power_kw,
+        rack_kw_limit=limit,
+        fits_rack=fits,
+        blast_share=share,
+        sentence=(
+            f"{shape.name}: {part.memory_gib * gpus:,.0f} GiB on {count(gpus, 'GPU')} that fail "
+            f"together, {draws}{over}; "
+            f"its loss takes as much as {share:.1%} of today's arithmetic"
+        ),
+    )

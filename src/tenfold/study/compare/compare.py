@@ -1,0 +1,188 @@
+"""The same jobs under several policies, fleets and seeds, side by side.
+
+A cell is one simulation. Cells know nothing of each other: each reads its own inputs, so they
+run in any process on any machine, and one that fails leaves the others alone.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from math import sqrt
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.compose.sim_inputs import SimFiles
+from tenfold.study.compare.cell import FIGURES, Cell, CellResult, Figures, lost_cell, run_cell
+
+SCORED = (
+    "gpu_utilization",
+    "goodput",
+    "avg_wait_s",
+    "avg_jct_s",
+    "usd",
+    "usd_per_gpu_hour",
+    "preemptions",
+)
+"""The scorecard: what better scheduling is bought for."""
+
+
+class CompareAsk(Struct, frozen=True, kw_only=True):
+    """Every fleet with every file of jobs, under every policy, with so many seeds."""
+
+    fleets: tuple[Path, ...]
+    jobs: tuple[Path, ...]
+    policies: tuple[str, ...]
+    seeds: int = 1
+    base: SimFiles
+    """What all cells have in common; its first seed is the seed of the first draw."""
+    with_curves: bool = False
+
+
+class Spread(Struct, frozen=True, kw_only=True):
+    """A figure over the seeds; `deviation` is that of the sample."""
+
+    mean: float
+    deviation: float
+    least: float
+    most: float
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A policy on a fleet with some jobs, over its seeds."""
+
+    fleet: str
+    jobs: str
+    policy: str
+    seeds: int
+    """Seeds that gave figures."""
+    figures: dict[str, Spread]
+
+
+class Score(Struct, frozen=True, kw_only=True):
+    """A figure under the baseline and under another policy."""
+
+    fleet: str
+    jobs: str
+    policy: str
+    figure: str
+    before: float
+    after: float
+    change: float | None
+    """Relative to before; None where that is 0."""
+    better: bool | None
+    """None where nothing changed."""
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """All of it. The baseline is the first policy."""
+
+    baseline: str
+    cells: tuple[CellResult, ...]
+    rows: tuple[Row, ...]
+    scorecard: tuple[Score, ...]
+    notes: tuple[str, ...]
+
+
+class CellMap(Protocol):
+    """Runs cells somewhere; see `process_map` and `ray_map`."""
+
+    def __call__(
+        self,
+        work: Callable[[Cell], CellResult],
+        tasks: Sequence[Cell],
+        /,
+        *,
+        lost: Callable[[Cell, str], CellResult],
+        done: Callable[[int], None],
+    ) -> list[CellResult]:
+        """Return a result for each cell, in order."""
+        ...
+
+
+def cells_of(ask: CompareAsk) -> list[Cell]:
+    """Return every cell to run. Where nothing is drawn, one seed stands for all."""
+    first = ask.base.settings.seed
+    seeds = range(first, first + (ask.seeds if _draws(ask.base) else 1))
+    return [
+        Cell(
+            files=replace(
+                ask.base,
+                fleet=fleet,
+                jobs=jobs,
+                policy=policy,
+                settings=replace(ask.base.settings, seed=seed),
+            ),
+            with_curves=ask.with_curves and seed == first,
+        )
+        for fleet, jobs, policy, seed in product(ask.fleets, ask.jobs, ask.policies, seeds)
+    ]
+
+
+def compare(ask: CompareAsk, run: CellMap, done: Callable[[int], None]) -> Comparison:
+    """Run every cell and lay the policies side by side."""
+    cells = run(run_cell, cells_of(ask), lost=lost_cell, done=done)
+    notes = list(dict.fromkeys(note for cell in cells for note in cell.notes))
+    if ask.seeds > 1 and not _draws(ask.base):
+        notes.append(
+            f"nothing is drawn in these runs: {ask.seeds} seeds would give one result, run once"
+        )
+    rows = tuple(_rows(cells))
+    return Comparison(
+        baseline=ask.policies[0],
+        cells=tuple(replace(cell, notes=()) for cell in cells),
+        rows=rows,
+        scorecard=tuple(_scorecard(rows, ask.policies[0])),
+        notes=tuple(notes),
+    )
+
+
+def _draws(files: SimFiles) -> bool:
+    """Tell whether a seed changes anything: a trace of faults is played, a law is drawn."""
+    return files.failures != "none" or files.settings.start_failure_share > 0
+
+
+def _rows(cells: Iterable[CellResult]) -> Iterable[Row]:
+    groups: dict[tuple[str, str, str], list[Figures]] = {}
+    for cell in cells:
+        found = groups.setdefault((cell.fleet, cell.jobs, cell.policy), [])
+        if cell.figures is not None:
+            found.append(cell.figures)
+    for (fleet, jobs, policy), found in groups.items():
+        names = [name for name in FIGURES if found and all(name in one for one in found)]
+        spreads = {name: _spread([one[name] for one in found]) for name in names}
+        yield Row(fleet=fleet, jobs=jobs, policy=policy, seeds=len(found), figures=spreads)
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    mean = sum(values) / len(values)
+    squares = sum((value - mean) ** 2 for value in values)
+    deviation = sqrt(squares / (len(values) - 1)) if len(values) > 1 else 0.0
+    return Spread(mean=mean, deviation=deviation, least=min(values), most=max(values))
+
+
+def _scorecard(rows: Sequence[Row], baseline: str) -> Iterable[Score]:
+    before = {(row.fleet, row.jobs): row for row in rows if row.policy == baseline}
+    for row in rows:
+        base = before[row.fleet, row.jobs]
+        if row.policy == baseline:
+            continue
+        for name in SCORED:
+            if name in base.figures and name in row.figures:
+                yield _score(row, name, base.figures[name].mean, row.figures[name].mean)
+
+
+def _score(row: Row, name: str, before: float, after: float) -> Score:
+    wanted = FIGURES[name]
+    same = abs(after - before) <= 1e-9 * max(abs(before), abs(after), 1.0)
+    return Score(
+        fleet=row.fleet,
+        jobs=row.jobs,
+        policy=row.policy,
+        figure=name,
+        before=before,
+        after=after,
+        change=after / before - 1 if before else None,
+        better=None if same or wanted is None else (after > before) == wanted,
+    )

@@ -1,0 +1,198 @@
+"""A run ahead: the fleet as it is, the real decider, and lengths drawn from history.
+
+Jobs keep coming as they came of late: those submitted in the latest stretch that the view
+remembers come again, shifted by a drawn part of it. Every draw depends on the seed and on
+names alone.
+"""
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from tenfold.engine.loop import Decider
+from tenfold.engine.loop import run as run_loop
+from tenfold.fleet.fleet import HISTORY, Fleet, FleetView
+from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob, StopJob
+from tenfold.model.events import (
+    Event,
+    JobEnded,
+    JobRefused,
+    JobResized,
+    JobStarted,
+    JobStopped,
+    JobSubmitted,
+)
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job
+from tenfold.model.units import HOUR, Millis
+from tenfold.sim.chance import fraction
+from tenfold.study.eta.run_lengths import Lengths
+
+MOST_FACTS = 2_500
+"""A run ahead is given up after so many facts: bounded by work, not by seconds."""
+ARRIVALS = 400
+NEVER = 1 << 62
+
+
+class Ahead(NamedTuple):
+    """When the job started in one run ahead, or how far the run went without it."""
+
+    at_ms: int
+    started: bool
+
+
+def run_ahead(
+    fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider, lengths: Lengths, seed: int
+) -> Ahead:
+    """Return when a waiting job starts if lengths and arrivals fall as this seed draws them."""
+    fork = fleet.fork()
+    world = _World(fork, job_id, now_ms, lengths, seed)
+    run_loop(world, fork, [decider])
+    return Ahead(world.now_ms, world.started)
+
+
+class _World:
+    """Ends and arrivals to come; orders take no time."""
+
+    def __init__(
+        self, view: FleetView, job_id: JobId, now_ms: Millis, lengths: Lengths, seed: int
+    ) -> None:
+        self.now_ms: Millis = now_ms
+        self.started = False
+        self._job_id, self._lengths, self._seed = job_id, lengths, seed
+        self._left = MOST_FACTS
+        self._jobs: dict[JobId, Job] = dict(view.pending)
+        self._served: dict[JobId, int] = {each: past.ran_ms for each, past in view.past.items()}
+        self._lasts: dict[JobId, int] = {}
+        """Length of the whole job, once it was drawn."""
+        self._runs: dict[JobId, tuple[int, int]] = {}
+        """(since when it runs, number of its end in the heap)."""
+        self._heap: list[tuple[int, int, JobId]] = []
+        self._number = 0
+        self._coming = _coming(view, now_ms, seed)
+        self._place = 0
+        self._first: list[Event] | None = self._under_way(view, now_ms)
+
+    def _under_way(self, view: FleetView, now_ms: Millis) -> list[Event]:
+        """Take over what runs, and let orders that are under way be done at once."""
+        events: list[Event] = []
+        for job_id, run in view.running.items():
+            self._jobs[job_id] = run.job
+            if run.stopping:
+                events.append(JobStopped(now_ms, job_id, "preempted", Millis(0)))
+                self._served[job_id] = self._served.get(job_id, 0) + now_ms - run.started_ms
+                continue
+            if run.becoming is not None:
+                events.append(JobResized(now_ms, job_id))
+            self._run(run.job, run.started_ms, now_ms)
+        for job_id, order in view.orders.items():
+            self._jobs[job_id] = order.job
+            events.append(JobStarted(now_ms, job_id))
+            self._run(order.job, now_ms, now_ms)
+        return events
+
+    def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
+        """Jump to the next end or arrival; over once the job runs, or too much has happened."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return self.now_ms, first
+        while not self.started and self._left > 0:
+            arrival_ms = self._arrival_ms()
+            next_ms = min(arrival_ms, self._heap[0][0] if self._heap else NEVER)
+            if until_ms is not None and until_ms < next_ms:
+                next_ms = until_ms
+            if next_ms == NEVER:
+                return None
+            events = self._facts(Millis(next_ms))
+            self._left -= 1 + len(events)
+            if events or next_ms == until_ms:
+                self.now_ms = Millis(next_ms)
+                return self.now_ms, events
+        return None
+
+    def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
+        """Do everything at once."""
+        outcomes: list[Event] = []
+        for action in actions:
+            if isinstance(action, StartJob):
+                outcomes.append(JobStarted(now_ms, action.job_id))
+                self._run(self._jobs[action.job_id], now_ms, now_ms)
+                self.started = self.started or action.job_id == self._job_id
+            elif isinstance(action, StopJob):
+                since_ms, _ = self._runs.pop(action.job_id)
+                served = self._served.get(action.job_id, 0) + now_ms - since_ms
+                self._served[action.job_id] = served
+                outcomes.append(JobStopped(now_ms, action.job_id, action.cause, Millis(served)))
+            elif isinstance(action, RefuseJob):
+                outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
+            elif isinstance(action, ResizeJob):
+                outcomes.append(JobResized(now_ms, action.job_id))
+        self._left -= len(outcomes)
+        return outcomes
+
+    def _facts(self, now_ms: Millis) -> list[Event]:
+        events: list[Event] = []
+        heap = self._heap
+        while heap and heap[0][0] == now_ms:
+            _, number, job_id = heappop(heap)
+            if (run := self._runs.get(job_id)) and run[1] == number:
+                del self._runs[job_id]
+                events.append(JobEnded(now_ms, job_id))
+        while self._arrival_ms() == now_ms:
+            _, like = self._coming.jobs[self._place % len(self._coming.jobs)]
+            self._place += 1
+            name = JobId(f"{like.id}+{self._place}")
+            job = replace(like, id=name, submitted_ms=now_ms, seq=self._coming.seq + self._place)
+            self._jobs[name] = job
+            events.append(JobSubmitted(now_ms, job))
+        return events
+
+    def _arrival_ms(self) -> int:
+        coming = self._coming
+        if not coming.jobs:
+            return NEVER
+        rounds, place = divmod(self._place, len(coming.jobs))
+        return coming.jobs[place][0] + rounds * coming.span_ms
+
+    def _run(self, job: Job, since_ms: int, now_ms: int) -> None:
+        served = self._served.get(job.id, 0)
+        lasts = self._lasts.get(job.id)
+        if lasts is None:
+            chance = fraction(self._seed, "length", job.id)
+            lasts = self._lengths.draw(job, served + now_ms - since_ms, chance)
+            self._lasts[job.id] = lasts
+        self._number += 1
+        self._runs[job.id] = (since_ms, self._number)
+        heappush(self._heap, (max(now_ms + 1, since_ms + lasts - served), self._number, job.id))
+
+
+class _Coming(NamedTuple):
+    """Jobs to come, with when; they come again after `span_ms`."""
+
+    jobs: list[tuple[int, Job]]
+    span_ms: int
+    seq: int
+
+
+def _coming(view: FleetView, now_ms: int, seed: int) -> _Coming:
+    """Return the latest arrivals, turned around within their span by a drawn part of it."""
+    jobs = [ended.job for ended in view.history]
+    jobs += [run.job for run in view.running.values()]
+    jobs += list(view.pending.values())
+    # Of what came before the oldest end that is remembered, only a part is known.
+    since_ms = view.history[0].ended_ms if len(view.history) >= HISTORY else -NEVER
+    # A copy would come after what its model came after, which is over or is another's.
+    jobs = [job for job in jobs if since_ms <= job.submitted_ms <= now_ms and job.terms is None]
+    jobs.sort(key=lambda job: (job.submitted_ms, job.seq))
+    seq = max((job.seq for job in jobs), default=0)
+    jobs = jobs[-ARRIVALS:]
+    if not jobs:
+        return _Coming([], HOUR, 0)
+    begin_ms = jobs[0].submitted_ms
+    span_ms = max(HOUR, now_ms - begin_ms)
+    turned = int(span_ms * fraction(seed, "arrivals"))
+    times = [((job.submitted_ms - begin_ms + turned) % span_ms, job) for job in jobs]
+    times.sort(key=lambda each: (each[0], each[1].seq))
+    return _Coming([(now_ms + 1 + after, job) for after, job in times], span_ms, seq)

@@ -1,0 +1,196 @@
+"""Runs that laws share: each is made once, however many laws and reliefs ask for it.
+
+Factors lie on a grid of sixteen to a doubling, so that two laws that search near each other meet
+on the same runs. A run is known by what it reads: a relief that changes nothing of it, such as
+a stronger feed of power, finds every run of before.
+"""
+
+from collections.abc import Callable, Sequence
+from math import ceil, floor, log2
+
+from msgspec import Struct
+
+from tenfold.compose.failures import FailureSource
+from tenfold.compose.grow_inputs import GrowInputs
+from tenfold.compose.grow_run import GrowTask, RunFigures, run_digest, run_once
+from tenfold.model.errors import TenfoldError
+from tenfold.model.failure_law import NO_FAILURES
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.growth import Axis, moves
+from tenfold.model.units import MINUTE, Millis
+from tenfold.sim.window_figures import Window
+from tenfold.sim.world import SimSettings
+from tenfold.study.grow.runs.window import judged_window
+from tenfold.study.grow.state import State
+from tenfold.study.parallel import process_map, usable_cpus
+
+PER_DOUBLING = 16
+POOL_JOBS = 20_000
+"""Jobs in a batch of runs from which on it pays to start processes for them."""
+_NEAR = 1e-9
+
+
+class RunKey(Struct, frozen=True):
+    """What tells one run from another; all of them are of one history."""
+
+    read: str
+    """The part of fleet and policy that it reads, as `run_digest` names it."""
+    axis: Axis
+    place: int
+    seed: int
+
+
+def factor_at(place: int) -> float:
+    """Return the factor at a place of the grid; place 0 is 1."""
+    return 2.0 ** (place / PER_DOUBLING)
+
+
+def place_below(factor: float) -> int:
+    """Return the last place of the grid whose factor is not above the one given."""
+    return floor(log2(factor) * PER_DOUBLING + _NEAR)
+
+
+def place_above(factor: float) -> int:
+    """Return the first place of the grid whose factor is not below the one given."""
+    return ceil(log2(factor) * PER_DOUBLING - _NEAR)
+
+
+def _unheard(_: int) -> None:
+    pass
+
+
+class Runs:
+    """The runs of one history along one axis, made when they are first asked for."""
+
+    def __init__(
+        self,
+        axis: Axis,
+        *,
+        failures: FailureSource = NO_FAILURES,
+        judged: Window | None = None,
+        workers: int | None = None,
+        done: Callable[[int], None] = _unheard,
+    ) -> None:
+        self.axis: Axis = axis
+        self.made = 0
+        self.jobs = 0
+        """Jobs of all runs made so far: what they cost, whatever machine they ran on."""
+        self.reused = 0
+        self.judged = judged
+        self._failures = failures
+        self._workers = workers
+        self._done = done
+        self._known: dict[RunKey, RunFigures] = {}
+
+    @property
+    def fails(self) -> bool:
+        """Whether nodes fail in these runs."""
+        return self._failures != NO_FAILURES
+
+    def key(self, state: State, place: int, seed: int) -> RunKey:
+        """Return what a run is known by; at factor 1 every seed gives the same without faults."""
+        if place == 0 and not self.fails:
+            seed = 0
+        name = f"{self._failures_name()} {_saves_ms(state)}" if self.fails else ""
+        return RunKey(run_digest(_felt(state), state.policy, name), self.axis, place, seed)
+
+    def at(self, state: State, asked: Sequence[tuple[int, int]]) -> list[RunFigures]:
+        """Return the figures of runs by (place, seed), making those that are not known."""
+        keys = [self.key(state, place, seed) for place, seed in asked]
+        fresh = [key for key in dict.fromkeys(keys) if key not in self._known]
+        tasks = [self._task(state, key) for key in fresh]
+        made, workers = self.made, self._processes(state, fresh)
+        found = process_map(
+            run_once,
+            tasks,
+            workers=workers,
+            lost=_lost,
+            done=lambda count: self._done(made + count),
+        )
+        self._known.update(zip(fresh, found, strict=True))
+        self.made += len(fresh)
+        self.jobs += sum(one.jobs for one in found)
+        self.reused += len(keys) - len(fresh)
+        return [self._known[key] for key in keys]
+
+    def figure(self, state: State, factor: float, seed: int, name: str) -> float:
+        """Return one figure by name, between two places of the grid by the logarithm."""
+        below, above = place_below(factor), place_above(factor)
+        low, high = self.at(state, [(below, seed), (above, seed)])
+        first, last = float(getattr(low, name)), float(getattr(high, name))
+        if below == above:
+            return first
+        part = log2(factor) * PER_DOUBLING - below
+        return first + (last - first) * part
+
+    def _task(self, state: State, key: RunKey) -> GrowTask:
+        inputs = state.inputs
+        return GrowTask(
+            spec=_felt(state),
+            jobs=inputs.jobs,
+            policy=state.policy,
+            axis=self.axis,
+            factor=factor_at(key.place),
+            seed=key.seed,
+            profiles=inputs.profiles,
+            ends=inputs.ends,
+            failures=self._failures,
+            settings=SimSettings(checkpoint_every_ms=_saves_ms(state)),
+            judged=self.judged,
+        )
+
+    def _processes(self, state: State, keys: Sequence[RunKey]) -> int:
+        """Return how many processes a batch is worth: to start them costs as much as some runs."""
+        jobs = self._jobs(state) * sum(max(1.0, factor_at(key.place)) for key in keys)
+        if jobs < POOL_JOBS:
+            return 1
+        return self._workers or usable_cpus()
+
+    def _jobs(self, state: State) -> int:
+        window = self.judged
+        if window is None:
+            return len(state.inputs.jobs)
+        came = [job.submitted_ms for job in state.inputs.jobs]
+        return sum(1 for at in came if window.from_ms <= at <= window.until_ms)
+
+    def _failures_name(self) -> str:
+        source = self._failures
+        return getattr(source, "name", "") or getattr(source, "file", "")
+
+
+def _felt(state: State) -> FleetSpec:
+    """Return the fleet as runs feel it: what is lifted slows nobody down."""
+    spec = state.spec
+    for lifted in state.unlimited:
+        spec = lifted(spec)
+    return spec
+
+
+def _saves_ms(state: State) -> Millis:
+    """Return how often jobs save that do not say so themselves."""
+    minutes = state.grow.operations.checkpoint_every_min
+    return SimSettings().checkpoint_every_ms if minutes is None else Millis(round(minutes * MINUTE))
+
+
+def runs_for(
+    inputs: GrowInputs, axis: Axis, *, most: float = 1.0, done: Callable[[int], None] = _unheard
+) -> Runs:
+    """Return the runs of a history; nodes fail in them only if none failed in the history.
+
+    What a history records holds the failures it went through: its jobs were broken and ran
+    longer. To add a law of failures to it would count them twice. At the largest factor a run
+    holds no more jobs than can be waited for: a long history is run in part.
+    """
+    recorded = any(status == "failed" for status in inputs.ends.values())
+    failures = NO_FAILURES if recorded else inputs.failures
+    many = most if moves(axis, "jobs") else 1.0
+    judged = judged_window(inputs.jobs, many, inputs.grow.limits.wait_s_p90)
+    return Runs(axis, failures=failures, judged=judged, done=done)
+
+
+def _lost(task: GrowTask, why: str) -> RunFigures:
+    raise TenfoldError(
+        "run-lost",
+        f"the run at {task.factor:.3g} times `{task.axis}` was lost: {why}",
+        "ask for a smaller factor, or give the history of fewer days",
+    )

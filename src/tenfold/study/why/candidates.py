@@ -1,0 +1,220 @@
+"""Changes that might let a waiting job start; each is tried before anybody hears of it.
+
+They come in three parts: what nobody pays for, what costs GPU time, and what makes less of the
+job. A part that cannot help, as for a job that its own terms hold back, is left out.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.tree import is_off_peak
+from tenfold.decide.place.govern.why import Blocked
+from tenfold.decide.place.govern.why_quota import open_types
+from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.govern.why_windows import openings
+from tenfold.fleet.obstacle import fits
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job
+from tenfold.model.units import Millis
+from tenfold.study.why.changes import AskFor, Change, RentNodes, Several, Step, sized
+from tenfold.study.why.grants import grants
+from tenfold.study.why.search import moving, stopping
+from tenfold.study.why.shrink import shrinking
+
+Kind = Literal[
+    "free",
+    "hole",
+    "shrink",
+    "place",
+    "type",
+    "priority",
+    "quota",
+    "burst",
+    "defragment",
+    "preempt",
+    "terms",
+    "tags",
+    "size",
+    "several",
+]
+"""In this order where two cost the same."""
+LESS: tuple[Kind, ...] = ("terms", "tags", "size", "several")
+"""What makes less of the job than was asked for."""
+Candidate = tuple[Kind, Change]
+HOLES = 4
+"""Promises and windows before which a place is sought."""
+TYPES = 4
+RENTED = (1, 2, 8)
+"""Times the nodes that are missing: others may take those that come first."""
+
+
+def unpaid(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
+    """Yield changes that nobody pays for, kind by kind in order."""
+    if job.id in settled.held_back:
+        # Its own terms are asked before anything else.
+        return
+    can_be_held = not settled.is_refused(job)
+    if can_be_held:
+        yield from _holes(settled, job)
+        found = shrinking(settled, cls)
+        if found is not None:
+            yield "shrink", found
+    yield from _requests(settled, job)
+    if can_be_held:
+        yield from _priorities(settled, job, cls)
+    for grant in grants(settled, job, cls):
+        yield "quota", grant
+
+
+def paid(settled: Settled, job: Job, cls: Class, blocked: Blocked) -> Iterator[Candidate]:
+    """Yield changes that cost GPU time, rented or lost to others."""
+    if job.id in settled.held_back:
+        return
+    in_line = not settled.is_refused(job)
+    if blocked.room is not None or blocked.promise is not None:
+        yield from _rents(settled, job, [name for name, _ in cls.options])
+        moves = moving(settled, job, cls) if in_line else None
+        if moves is not None:
+            yield "defragment", moves
+    stops = stopping(settled, job, cls) if in_line else None
+    if stops is not None:
+        yield "preempt", stops
+
+
+def lessened(settled: Settled, job: Job) -> Iterator[Candidate]:
+    """Yield changes that make less of the job than was asked for."""
+    terms = _terms(settled, job)
+    if terms is not None:
+        yield "terms", terms
+    if job.id in settled.held_back:
+        return
+    where = job.shape.where
+    if where is not None and (where.needs or where.avoids):
+        yield "tags", AskFor(needs=(), avoids=())
+    yield from _sizes(settled, job)
+
+
+def _holes(settled: Settled, job: Job) -> Iterator[Candidate]:
+    """Yield limits that would let a job end before its nodes are needed, the longest first."""
+    promised = settled.books.promised.values()
+    starts = [each.promise.start_ms for each in promised if each.job.id != job.id]
+    starts += openings(settled, job)
+    for start_ms in sorted(dict.fromkeys(starts), reverse=True)[:HOLES]:
+        span_ms = Millis(start_ms - settled.now_ms)
+        if span_ms > 0 and (job.limit_ms is None or span_ms < job.limit_ms):
+            yield "hole", AskFor(limit_ms=span_ms)
+
+
+def _requests(settled: Settled, job: Job) -> Iterator[Candidate]:
+    """Yield other places and types to ask for."""
+    where, shape, books = job.shape.where, job.shape, settled.books
+    if where is not None and where.within and where.how != "preferred":
+        yield "place", AskFor(how="preferred")
+    if shape.accelerators:
+        known = dict.fromkeys(kind[1] for kind in books.capacity.banks if kind[1])
+        others = [name for name in known if name not in shape.accelerators]
+        for name in others[:TYPES]:
+            yield "type", AskFor(accelerators=(name,))
+
+
+def _priorities(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
+    """Yield priorities with which a job would go before its team, or displace some of it."""
+    books = settled.books
+    ahead = [each.priority for each in books.lines if each.team is cls.team]
+    if (most := max(ahead, default=job.priority)) > job.priority or len(cls.line) > 1:
+        yield "priority", AskFor(priority=most + 1)
+    own = books.holdings
+    if own.has_below(cls.team, job.priority + 1) and not own.has_below(cls.team, job.priority):
+        yield "priority", AskFor(priority=job.priority + 1)
+
+
+def _rents(settled: Settled, job: Job, types: Iterable[str]) -> Iterator[Candidate]:
+    """Yield nodes to rent: those that are missing, and more where others would take them."""
+    capacity, where = settled.books.capacity, job.shape.where
+    for name in types:
+        for seat in capacity.seats_in(job.shape, name):
+            members = seat.members + (seat.rest > 0)
+            together = where is not None and where.within and where.how != "preferred"
+            there = 0 if together else seat.bank.with_room(max(1, seat.gpus))
+            least = max(1, members - there)
+            for times in RENTED:
+                yield "burst", RentNodes(seat.bank.names[0], least * times)
+            break
+
+
+def _terms(settled: Settled, job: Job) -> AskFor | None:
+    """Return the terms to give up that hold a job back, or make it impossible."""
+    terms = job.terms
+    if terms is None:
+        return None
+    after = tuple(each for each in terms.after if not _is_waited_for(settled, each))
+    wanted = AskFor()
+    if after != terms.after:
+        wanted = replace(wanted, after=after)
+    if terms.off_peak and not is_off_peak(settled.govern, settled.now_ms):
+        wanted = replace(wanted, off_peak=False)
+    if terms.array_most:
+        let_in = _let_in(settled, terms.array)
+        if let_in >= terms.array_most:
+            wanted = replace(wanted, array_most=let_in + 1)
+    return None if wanted == AskFor() else wanted
+
+
+def _let_in(settled: Settled, array: str) -> int:
+    """Return how many members of an array hold room, or may as soon as there is some."""
+    held = [each.job for each in settled.books.holdings.held.values()]
+    waiting = settled.view.pending.values()
+    held += [each for each in waiting if each.id not in settled.held_back]
+    return sum(1 for each in held if each.terms is not None and each.terms.array == array)
+
+
+def _is_waited_for(settled: Settled, job_id: JobId) -> bool:
+    """Return whether a job is not over, or did not complete, so that what comes after waits."""
+    view = settled.view
+    if view.fates.get(job_id, "completed") != "completed":
+        return True
+    return job_id in view.pending or job_id in view.orders or job_id in view.running
+
+
+def several(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
+    """Yield changes that help only together, for jobs that more than one thing holds up."""
+    steps: list[Step] = []
+    terms = _terms(settled, job)
+    if terms is not None:
+        steps.append(terms)
+    for grant in grants(settled, job, cls):
+        steps.append(grant)
+        if len(steps) > 1:
+            yield "several", Several(tuple(steps))
+        break
+    for _, rent in _rents(settled, job, [name for name, _ in cls.options]) if steps else ():
+        assert isinstance(rent, RentNodes), "nodes are what was asked for"
+        yield "several", Several((*steps, rent))
+
+
+def _sizes(settled: Settled, job: Job) -> Iterator[Candidate]:
+    """Yield a smaller size that finds room and passes quotas, the largest that halving finds."""
+    shape = job.shape
+    each = shape.gpus_per_node or 1
+    step = each if shape.gpus > each else 1
+    fewest, most = 0, max(0, shape.gpus - 1) // step
+    while fewest < most:
+        middle = (fewest + most + 1) // 2
+        if _has_room(settled, job, middle * step):
+            fewest = middle
+        else:
+            most = middle - 1
+    if fewest:
+        yield "size", AskFor(gpus=fewest * step)
+
+
+def _has_room(settled: Settled, job: Job, gpus: int) -> bool:
+    """Return whether a job of this size would find room within its limits."""
+    books, smaller = settled.books, sized(job.shape, gpus)
+    if not books.capacity.seats(smaller):
+        return False
+    types = open_types(books, books.class_of(replace(job, shape=smaller)))
+    return bool(types) and fits(books.capacity, smaller, types)

@@ -1,0 +1,71 @@
+"""Quotas and limits that would let a waiting job in, and how far each would have to move."""
+
+from collections.abc import Iterator
+
+from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.tree import UNLIMITED, Team
+from tenfold.decide.place.govern.why_quota import missing
+from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.model.job import Job
+from tenfold.study.why.changes import Grant, Raise
+
+
+def grants(settled: Settled, job: Job, cls: Class) -> Iterator[Grant]:
+    """Yield quotas and limits that would let a job in, type by type."""
+    named = settled.books.tree.named
+    if job.team not in named:
+        return
+    for option in range(len(cls.options)):
+        limits = _limits_raised(settled, cls, option)
+        if limits:
+            yield Grant(tuple(limits))
+        quota = _quota_raised(settled, cls, option)
+        if quota:
+            yield Grant(tuple(quota))
+        if limits and quota:
+            yield Grant((*limits, *quota))
+
+
+def _limits_raised(settled: Settled, cls: Class, option: int) -> list[Raise]:
+    """Return how far limits must move before no limit is in the way."""
+    tree = settled.books.tree
+    amounts = cls.options[option].amounts
+    moved: list[tuple[Team, int, int]] = []
+    raises: list[Raise] = []
+    while (met := tree.obstacle(cls.team, amounts)) is not None:
+        lacks = missing(settled.books, met)
+        node, number = lacks.team, lacks.number
+        name = tree.resources.names[number]
+        if node.parent is None:
+            raises += _lent(tree.root, number, name, lacks.by)
+        elif node.borrow[number] < UNLIMITED and node.id in tree.named:
+            raises.append(Raise(node.id, "borrow", name, lacks.by))
+        node.borrow[number] += lacks.by
+        moved.append((node, number, lacks.by))
+    for node, number, by in moved:
+        node.borrow[number] -= by
+    return raises
+
+
+def _lent(root: Team, number: int, name: str, by: int) -> list[Raise]:
+    """Return who could lend what they keep and do not use."""
+    found: list[Raise] = []
+    left = list(root.children)
+    for team in left:
+        idle = min(by, team.guaranteed[number] - team.usage[number])
+        if idle > 0:
+            found.append(Raise(team.id, "lend", name, idle))
+            by -= idle
+        left += team.children
+    return found if by <= 0 else []
+
+
+def _quota_raised(settled: Settled, cls: Class, option: int) -> list[Raise]:
+    """Return the quota with which a job, and all that its team holds, would be at home."""
+    tree, team = settled.books.tree, cls.team
+    return [
+        Raise(team.id, "quota", tree.resources.names[number], short)
+        for number, amount in cls.options[option].amounts
+        if tree.resources.governed[number]
+        and (short := team.held[number] + amount - team.effective[number]) > 0
+    ]

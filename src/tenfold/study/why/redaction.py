@@ -1,0 +1,82 @@
+"""Why a job waits, as far as a reader may know it: own names, and amounts of all others."""
+
+from collections.abc import Callable
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.why_held import Holders
+from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.view import job_ref
+from tenfold.model.ids import JobId
+from tenfold.report.reasons.render import Reader, redacted
+from tenfold.study.why.changes import (
+    AskFor,
+    Change,
+    Grant,
+    MoveJobs,
+    Several,
+    ShrinkJobs,
+    Step,
+    StopJobs,
+)
+from tenfold.study.why.remedies import Remedy, cheapest_of
+from tenfold.study.why.why import Why
+
+Own = Callable[[JobId], bool]
+
+
+def why_shown(found: Why, fleet: Fleet, reader: Reader) -> Why:
+    """Return an answer with its sentences, and without names that are not for the reader."""
+
+    def is_own(job_id: JobId) -> bool:
+        return job_id == found.job_id or reader.knows(job_ref(fleet, job_id).team)
+
+    remedies = tuple(_remedy(each, reader, found, is_own) for each in found.remedies)
+    return replace(
+        found,
+        reason=redacted(found.reason, reader, found.team),
+        holders=_holders(found.holders, reader),
+        remedies=remedies,
+        cheapest=cheapest_of(remedies),
+    )
+
+
+def _holders(holders: Holders, reader: Reader) -> Holders:
+    if reader.sees_all:
+        return holders
+    own = tuple(each for each in holders.teams if reader.knows(each.team))
+    held = sum(each.gpus_milli for each in holders.teams) - sum(each.gpus_milli for each in own)
+    jobs = tuple(each for each in holders.jobs if reader.knows(each.team))
+    return Holders(teams=own, jobs=jobs, others_gpus_milli=held)
+
+
+def _remedy(remedy: Remedy, reader: Reader, found: Why, is_own: Own) -> Remedy:
+    advice = redacted(remedy.advice, reader, found.team)
+    shown = replace(remedy, advice=advice, sentence=advice.sentence)
+    if reader.sees_all:
+        return shown
+    # A team may be told what those above it would have to grant.
+    teams = dict.fromkeys((found.team, *(each.team for each in found.standing)))
+
+    def step(one: Step) -> Step:
+        match one:
+            case ShrinkJobs() | MoveJobs():
+                return replace(one, jobs=tuple(job for job in one.jobs if is_own(job.job_id)))
+            case StopJobs():
+                return replace(one, jobs=tuple(job for job in one.jobs if is_own(job)))
+            case Grant():
+                return Grant(tuple(each for each in one.raises if each.team in teams))
+            case AskFor() if one.after is not UNSET:
+                return replace(one, after=tuple(job for job in one.after if is_own(job)))
+            case _:
+                return one
+
+    change: Change = (
+        Several(tuple(step(one) for one in remedy.change.steps))
+        if isinstance(remedy.change, Several)
+        else step(remedy.change)
+    )
+    return replace(
+        shown, change=change, stopped=tuple(each for each in remedy.stopped if is_own(each))
+    )

@@ -1,0 +1,199 @@
+"""Remedies for a waiting job, each tried on a fork, with what it costs; the cheapest first.
+
+Prices are GPU time that somebody loses, work since the last save and restarts, and GPU time
+that is rented. A change after which the decider stops others costs what those stops lose.
+What nobody pays for comes first; what makes less of the job than was asked comes last.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from tenfold.decide.place.govern.lines import Class
+from tenfold.decide.place.govern.why import Blocked
+from tenfold.model.ids import JobId
+from tenfold.model.job import Job
+from tenfold.model.reason import Reason
+from tenfold.model.units import HOUR, UsdMicros
+from tenfold.study.why.candidates import LESS, Candidate, Kind, lessened, paid, several, unpaid
+from tenfold.study.why.changes import (
+    Change,
+    MoveJobs,
+    Nothing,
+    RentNodes,
+    Several,
+    Slots,
+    StopJobs,
+)
+from tenfold.study.why.reasons import advice_of
+from tenfold.study.why.search import lost_gpu_ms
+from tenfold.study.why.trial import Started, Trials
+
+ORDER: tuple[Kind, ...] = get_args(Kind)
+Sought = Literal["none", "cheapest", "every"]
+"""Which remedies are looked for; the search for the cheapest ends where no other can beat it."""
+
+
+class Remedy(Struct, frozen=True, kw_only=True):
+    """A change after which the decider starts the job."""
+
+    kind: Kind
+    advice: Reason
+    """What to do, and whom it would cost what they hold."""
+    change: Change
+    slots: Slots
+    """Where it starts then."""
+    stopped: tuple[JobId, ...] = ()
+    """Whom the decider stops for it."""
+    lost_gpu_ms: int = 0
+    """GPU time that others lose."""
+    rented_gpu_ms: int = 0
+    usd_micros: UsdMicros | None = None
+    """What both come to, where the policy knows a price."""
+    sentence: str = ""
+    """The advice for its reader, once it is known who reads."""
+
+
+def remedies(
+    trials: Trials, job: Job, cls: Class, blocked: Blocked, *, every: bool = False
+) -> tuple[Remedy, ...]:
+    """Return what would let a job start, cheapest first; nothing that was not seen to work."""
+    settled, tries = trials.settled, _Tries(trials, job, cls)
+    free = tries.tried("free", Nothing())
+    if free is not None and (not every or not free.stopped):
+        return (free,)
+    search = _Search(tries, [] if free is None else [free], every=every)
+    search.free_of_cost(unpaid(settled, job, cls))
+    search.for_a_price(paid(settled, job, cls, blocked))
+    if every or not search.found:
+        search.free_of_cost(lessened(settled, job))
+    if not search.found:
+        search.free_of_cost(several(settled, job, cls))
+    return _in_order(search.found)
+
+
+class _Search:
+    """Tries changes until the cheapest is known, or all of them."""
+
+    def __init__(self, tries: "_Tries", found: list[Remedy], *, every: bool) -> None:
+        self.found = found
+        self._tries = tries
+        self._every = every
+        self._done: dict[Kind, None] = dict.fromkeys(each.kind for each in found)
+        self._over = False
+
+    def free_of_cost(self, candidates: Iterable[Candidate]) -> None:
+        """Try changes in order; one that costs nobody anything ends the search."""
+        for kind, change in candidates if not self._over else ():
+            if kind not in self._done:
+                self._try(kind, change)
+            if self._over:
+                return
+
+    def for_a_price(self, candidates: Iterable[Candidate]) -> None:
+        """Try changes by the least that they cost, while that is less than what is found."""
+        if self._over:
+            return
+        tries = self._tries
+        bounds = [(tries.least_gpu_ms(each[1]), each) for each in candidates]
+        for least, (kind, change) in sorted(bounds, key=lambda each: each[0]):
+            if not self._every and self.found and tries.is_beaten(least, self.found):
+                return
+            if kind not in self._done:
+                self._try(kind, change)
+
+    def _try(self, kind: Kind, change: Change) -> None:
+        remedy = self._tries.tried(kind, change)
+        if remedy is not None:
+            self.found.append(remedy)
+            self._done[kind] = None
+            costs = remedy.lost_gpu_ms + remedy.rented_gpu_ms
+            self._over = not self._every and not (costs or remedy.stopped)
+
+
+class _Tries:
+    """Tries changes for one job, and prices those that work."""
+
+    def __init__(self, trials: Trials, job: Job, cls: Class) -> None:
+        self._trials = trials
+        self._fleet = trials.fleet
+        self._settled = trials.settled
+        self._job = job
+        self._cls = cls
+
+    def tried(self, kind: Kind, change: Change) -> Remedy | None:
+        """Return the remedy that a change is, if the decider then starts the job."""
+        started = self._trials.started(self._job.id, change)
+        return None if started is None else self._priced((kind, change), started)
+
+    def least_gpu_ms(self, change: Change) -> int:
+        """Return what a change costs by itself, whoever the decider then stops."""
+        held = self._settled.books.holdings.held
+        lost = lost_gpu_ms(self._settled, (held[each] for each in _disturbed(change)))
+        return lost + self._rented_gpu_ms(change)
+
+    def is_beaten(self, least: int, found: Sequence[Remedy]) -> bool:
+        """Return whether something that was found costs less than this can."""
+        prices = self._settled.govern.usd_micros_per_gpu_hour
+        types = dict.fromkeys(node.accelerator for node in self._fleet.nodes.values())
+        if prices and len(types) > 1:
+            # GPU time of one type may be dearer than that of another.
+            return False
+        return min(each.lost_gpu_ms + each.rented_gpu_ms for each in found) < least
+
+    def _priced(self, candidate: Candidate, started: Started) -> Remedy:
+        kind, change = candidate
+        settled, held = self._settled, self._settled.books.holdings.held
+        gone = list(started.stopped)
+        gone += _disturbed(change)
+        lost = lost_gpu_ms(settled, (held[each] for each in dict.fromkeys(gone) if each in held))
+        rented = self._rented_gpu_ms(change)
+        return Remedy(
+            kind=kind,
+            advice=advice_of(settled, self._job, change, started),
+            change=change,
+            slots=started.slots,
+            stopped=started.stopped,
+            lost_gpu_ms=lost,
+            rented_gpu_ms=rented,
+            usd_micros=self._usd(started.slots, lost + rented),
+        )
+
+    def _rented_gpu_ms(self, change: Change) -> int:
+        steps = change.steps if isinstance(change, Several) else (change,)
+        rents = [step for step in steps if isinstance(step, RentNodes)]
+        gpus = sum(each.nodes * self._fleet.nodes[each.like].gpus for each in rents)
+        # Nobody rents for less than an hour.
+        return gpus * max(self._job.limit_ms or HOUR, HOUR)
+
+    def _usd(self, slots: Slots, gpu_ms: int) -> UsdMicros | None:
+        node = self._fleet.nodes.get(slots[0].node)
+        accelerator = self._cls.options[0].accelerator if node is None else node.accelerator
+        price = self._settled.govern.usd_micros_per_gpu_hour.get(accelerator)
+        return None if price is None else UsdMicros(gpu_ms * price // HOUR)
+
+
+def _in_order(found: Sequence[Remedy]) -> tuple[Remedy, ...]:
+    in_usd = all(each.usd_micros is not None for each in found)
+
+    def key(each: Remedy) -> tuple[bool, bool, int, int, int, int]:
+        price = (each.usd_micros or 0) if in_usd else each.lost_gpu_ms + each.rented_gpu_ms
+        moved = len(each.change.jobs) if isinstance(each.change, MoveJobs) else 0
+        stopped = len(each.stopped) + len(_disturbed(each.change)) - moved
+        is_less = each.kind in LESS
+        return each.kind != "free", is_less, price, stopped, moved, ORDER.index(each.kind)
+
+    return tuple(sorted(found, key=key))
+
+
+def _disturbed(change: Change) -> list[JobId]:
+    """Return whom a change stops or moves."""
+    if isinstance(change, StopJobs):
+        return list(change.jobs)
+    return [each.job_id for each in change.jobs] if isinstance(change, MoveJobs) else []
+
+
+def cheapest_of(found: Sequence[Remedy]) -> Remedy | None:
+    """Return the first remedy, if there is any."""
+    return found[0] if found else None

@@ -1,0 +1,129 @@
+"""Who could make room for a waiting job, beyond what the rules let the decider do by itself.
+
+The decider's own search is asked, only with more people to choose from: everybody who may
+be stopped at all, or everybody who could go on elsewhere.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.asks import Amounts
+from tenfold.decide.place.govern.books import Books
+from tenfold.decide.place.govern.givers import Givers
+from tenfold.decide.place.govern.holdings import PLAIN, Holding, lost_ms
+from tenfold.decide.place.govern.lines import Class, Option
+from tenfold.decide.place.govern.reclaim import Level, Own, Reclaim, priced
+from tenfold.decide.place.govern.tree import Team
+from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.model.job import WHOLE, Job
+from tenfold.model.units import Millis
+from tenfold.study.why.changes import MoveJobs, NewSlots, StopJobs
+
+MOVED_MOST = 64
+"""A search that would move more jobs than this is given up."""
+NODES_MOST = 64
+"""Nobody is sought for gangs of more nodes: too many would have to go."""
+
+
+class Overruling(Reclaim):
+    """The search for those who must give way, whatever the rules say about whose turn it is."""
+
+    def __init__(self, settled: Settled) -> None:
+        books = settled.books
+        at_once = replace(settled.govern, delay_ms=Millis(0))
+        super().__init__(
+            at_once, books.tree, books.holdings, books.scratch, settled.view, settled.now_ms
+        )
+
+    def movable(self, job: Job, option: Option) -> list[Holding] | None:
+        """Return small jobs without whom there would be room, cheapest first."""
+        found = [each for each in self._willing() if len(each.slots) == 1]
+        givers = Givers(self._scratch.capacity, priced(self, found))
+        return givers.for_room(job.shape, option.accelerator)
+
+    def _may_go(self, own: Own, levels: Iterable[Level]) -> Iterator[Holding]:
+        return self._willing()
+
+    def _own(self, job: Job, team: Team, amounts: Amounts) -> Own:
+        return Own([], (), ())
+
+    def _willing(self) -> Iterator[Holding]:
+        for each in self._holdings.held.values():
+            run = self._view.running.get(each.job.id)
+            if run is None or run.becoming is not None or each.stopping:
+                continue
+            if (each.job.terms or PLAIN).preemptible:
+                yield each
+
+
+def lost_gpu_ms(settled: Settled, holdings: Iterable[Holding]) -> int:
+    """Return the GPU time that stops now would cost: work since the last save, and a restart."""
+    cost_ms = settled.govern.restart_cost_ms
+    return sum(
+        each.gpus_milli * (lost_ms(each, settled.now_ms) + cost_ms) // WHOLE for each in holdings
+    )
+
+
+def stopping(settled: Settled, job: Job, cls: Class) -> StopJobs | None:
+    """Return the cheapest jobs whose stops would make room and let quotas pass."""
+    search = Overruling(settled)
+    for option in _small(settled, cls):
+        found = search.victims(job, cls.team, option)
+        if found:
+            return StopJobs(tuple(each.job.id for each in found))
+    return None
+
+
+def moving(settled: Settled, job: Job, cls: Class) -> MoveJobs | None:
+    """Return small jobs that could go on elsewhere and would leave room behind."""
+    search, books = Overruling(settled), settled.books
+    for option in _small(settled, cls):
+        if books.tree.obstacle(cls.team, option.amounts) is not None:
+            continue
+        found = search.movable(job, option)
+        if found and len(found) <= MOVED_MOST:
+            moves = _rehoused(books, job, option, found)
+            if moves:
+                return MoveJobs(moves)
+    return None
+
+
+def _small(settled: Settled, cls: Class) -> Iterator[Option]:
+    """Yield the types of which a class needs few enough nodes to look for somebody who goes."""
+    capacity = settled.books.capacity
+    for option in cls.options:
+        seats = capacity.seats_in(cls.shape, option.accelerator)
+        if seats and all(seat.members <= NODES_MOST for seat in seats):
+            yield option
+
+
+def _rehoused(
+    books: Books, job: Job, option: Option, movers: Sequence[Holding]
+) -> tuple[NewSlots, ...] | None:
+    """Return new places for movers once a job has the room that they leave; None if too few."""
+    scratch = books.scratch
+    homes: list[NewSlots] = []
+    with scratch.trial():
+        for each in movers:
+            scratch.release(each.slots, each.job.shape)
+        if scratch.claim_in(job.shape, option.accelerator) is None:
+            return None
+        for each in sorted(movers, key=_largest_first):
+            # A type that costs its team more than it holds now would pass a quota.
+            home = scratch.claim_in(each.job.shape, type_of(books, each))
+            if home is None:
+                return None
+            homes.append(NewSlots(each.job.id, home))
+    held = books.holdings.held
+    return tuple(home for home in homes if home.slots != held[home.job_id].slots)
+
+
+def type_of(books: Books, holding: Holding) -> str:
+    """Return the accelerator type that a job holds."""
+    bank, _ = books.capacity.place[holding.slots[0].node]
+    return next(kind[1] for kind, each in books.capacity.banks.items() if each is bank)
+
+
+def _largest_first(holding: Holding) -> tuple[int, int]:
+    return -holding.gpus_milli, holding.job.seq

@@ -1,0 +1,117 @@
+"""What the decider makes of a change: whom it then starts, at once or when others gave way.
+
+Whether a change helps is never argued, but tried: a fresh decider is asked about the changed
+fork. What is no request of one job is tried once for all who might gain by it.
+"""
+
+from msgspec import Struct
+
+from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.fleet.fleet import Fleet
+from tenfold.model.actions import RefuseJob, ResizeJob, StartJob, StopJob
+from tenfold.model.decision import Decision
+from tenfold.model.events import ActionOrdered, JobRefused, JobResized, JobStopped
+from tenfold.model.govern import Govern
+from tenfold.model.ids import JobId
+from tenfold.model.units import Millis
+from tenfold.study.why.changes import AskFor, Change, Nothing, Several, Slots, apply_change
+
+CYCLES = 2
+"""What a cycle makes others give up is free in the next."""
+
+
+class Started(Struct, frozen=True, kw_only=True):
+    """A job that starts, and who was stopped for it on the way."""
+
+    slots: Slots
+    stopped: tuple[JobId, ...] = ()
+    """Those whom the decider stopped."""
+
+
+class Trial:
+    """One fork, decided cycle by cycle, as far as anybody asks."""
+
+    def __init__(
+        self, fork: Fleet, govern: Govern, now_ms: Millis, first: Decision | None = None
+    ) -> None:
+        self._fork: Fleet | None = fork
+        """None once there is nothing more to decide."""
+        self._govern = govern
+        self._now_ms = now_ms
+        self._next = first
+        self._starts: list[dict[JobId, Slots]] = []
+        """Who starts, by cycle."""
+        self._stopped: list[tuple[JobId, ...]] = [()]
+        """Who was stopped before each cycle."""
+
+    def started(self, job_id: JobId) -> Started | None:
+        """Return where a job starts, if it does."""
+        for number in range(CYCLES):
+            if number == len(self._starts):
+                if self._fork is None:
+                    return None
+                self._decide(self._fork)
+            slots = self._starts[number].get(job_id)
+            if slots is not None:
+                return Started(slots=slots, stopped=self._stopped[number])
+        return None
+
+    def _decide(self, fork: Fleet) -> None:
+        decision = self._next or GovernedPlacer(self._govern).decide(fork, self._now_ms, None)
+        self._next = None
+        actions = decision.actions
+        self._starts.append({one.job_id: one.slots for one in actions if isinstance(one, StartJob)})
+        gives = any(isinstance(action, StopJob | ResizeJob) for action in actions)
+        if gives and len(self._starts) < CYCLES:
+            stopped = _carry_out(fork, decision, self._now_ms)
+            self._stopped.append((*self._stopped[-1], *stopped))
+        else:
+            self._fork = None
+
+
+class Trials:
+    """Trials of one moment, each made once."""
+
+    def __init__(self, fleet: Fleet, settled: Settled) -> None:
+        self.fleet = fleet
+        self.settled = settled
+        self._known: dict[Change, Trial] = {}
+
+    def started(self, job_id: JobId, change: Change) -> Started | None:
+        """Return where a job starts with a change, if the decider then starts it."""
+        if _is_of_one(change):
+            return self._trial(job_id, change).started(job_id)
+        trial = self._known.get(change)
+        if trial is None:
+            trial = self._known[change] = self._trial(job_id, change)
+        return trial.started(job_id)
+
+    def _trial(self, job_id: JobId, change: Change) -> Trial:
+        settled = self.settled
+        if isinstance(change, Nothing):
+            fork, first = self.fleet.fork(), settled.decision
+            return Trial(fork, settled.govern, settled.now_ms, first)
+        fork, govern = apply_change(self.fleet, settled.govern, job_id, change, settled.now_ms)
+        return Trial(fork, govern, settled.now_ms)
+
+
+def _is_of_one(change: Change) -> bool:
+    """Return whether a change is about what one job asks for."""
+    steps = change.steps if isinstance(change, Several) else (change,)
+    return any(isinstance(step, AskFor) for step in steps)
+
+
+def _carry_out(fork: Fleet, decision: Decision, now_ms: Millis) -> list[JobId]:
+    """Make facts of stops, resizes and refusals, and return who was stopped."""
+    stopped: list[JobId] = []
+    for action in decision.actions:
+        fork.apply(ActionOrdered(now_ms, action))
+        if isinstance(action, StopJob):
+            stopped.append(action.job_id)
+            fork.apply(JobStopped(now_ms, action.job_id, action.cause, Millis(0)))
+        elif isinstance(action, RefuseJob):
+            fork.apply(JobRefused(now_ms, action.job_id, action.reasons))
+        elif isinstance(action, ResizeJob):
+            fork.apply(JobResized(now_ms, action.job_id))
+    return stopped

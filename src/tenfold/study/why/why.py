@@ -1,0 +1,145 @@
+"""Why does a job wait, and what is the cheapest change that would let it start now?
+
+`Asker` answers for many jobs of one moment: the books are built once, and reasons are kept
+by team, priority and shape. Remedies are tried on forks, one fresh decider each, and cost
+accordingly; seek none where only the reason is wanted, and every one only where they are.
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.decide.place.govern.why import Blocked, Reasons
+from tenfold.decide.place.govern.why_held import Holders, Standing
+from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.engine.loop import Decider
+from tenfold.engine.obstacle import obstacle_of
+from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.obstacle import Room
+from tenfold.model.actions import StartJob
+from tenfold.model.api.jobs import Outcome
+from tenfold.model.govern import Govern
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job import Job, Promise, Slot
+from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
+from tenfold.study.eta.eta import Eta, eta_of
+from tenfold.study.why.holders import holders_in
+from tenfold.study.why.remedies import Remedy, Sought, cheapest_of, remedies
+from tenfold.study.why.trial import Trials
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """The whole answer about one waiting job."""
+
+    job_id: JobId
+    team: TeamId
+    at_ms: Millis
+    state: Outcome
+    """Whether it starts in this very cycle, waits, or will be refused."""
+    reason: Reason
+    """The first constraint in its way."""
+    ahead: int | None = None
+    """Jobs that go before it: those alike in its team, or, under other policies, all of them."""
+    is_repair: bool = False
+    room: Room | None = None
+    holders: Holders = Holders()
+    standing: tuple[Standing, ...] = ()
+    promise: Promise | None = None
+    slots: tuple[Slot, ...] = ()
+    """Where it starts, if it does."""
+    remedies: tuple[Remedy, ...] = ()
+    """What would let it start now, cheapest first; each was tried, and all that were sought."""
+    cheapest: Remedy | None = None
+    eta: Eta | None = None
+    not_before_ms: Millis | None = None
+    """A window or its hours let it start no sooner, whatever others give back."""
+
+
+class Asker:
+    """Answers for the jobs that wait at one moment under the governed policy."""
+
+    def __init__(self, fleet: Fleet, govern: Govern, now_ms: Millis) -> None:
+        self._now_ms = now_ms
+        self._settled = Settled(fleet, govern, now_ms)
+        self._reasons = Reasons(self._settled)
+        self._trials = Trials(fleet, self._settled)
+
+    def why(self, job: Job, seek: Sought = "cheapest") -> Why:
+        """Return why a pending job does not run, and what would let it."""
+        blocked = self._reasons.blocked(job)
+        found: tuple[Remedy, ...] = ()
+        if seek != "none" and not blocked.slots:
+            cls, every = self._settled.class_of(job), seek == "every"
+            found = remedies(self._trials, job, cls, blocked, every=every)
+        return self._answer(job, blocked, found)
+
+    def _answer(self, job: Job, blocked: Blocked, found: tuple[Remedy, ...]) -> Why:
+        return Why(
+            job_id=job.id,
+            team=job.team,
+            at_ms=self._now_ms,
+            state=_state(blocked, self._settled, job),
+            reason=blocked.reason,
+            ahead=blocked.ahead,
+            is_repair=blocked.is_repair,
+            room=blocked.room,
+            holders=blocked.holders,
+            standing=blocked.standing,
+            promise=blocked.promise,
+            slots=blocked.slots,
+            remedies=found,
+            cheapest=cheapest_of(found),
+            not_before_ms=blocked.not_before_ms,
+        )
+
+
+def why(fleet: Fleet, govern: Govern, job: Job, now_ms: Millis, seek: Sought = "cheapest") -> Why:
+    """Return why one pending job does not run, and what would let it; see `Asker` for many."""
+    return Asker(fleet, govern, now_ms).why(job, seek)
+
+
+def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], Decider]) -> Why:
+    """Return why a pending job does not run under a policy without teams."""
+    decision = decider_of().decide(fleet, now_ms, None)
+    for action in decision.actions:
+        if isinstance(action, StartJob) and action.job_id == job.id:
+            return Why(
+                job_id=job.id,
+                team=job.team,
+                at_ms=now_ms,
+                state="starts",
+                reason=Reason("starts-now"),
+                slots=action.slots,
+            )
+    found = obstacle_of(fleet, job, now_ms, decider_of())
+    return Why(
+        job_id=job.id,
+        team=job.team,
+        at_ms=now_ms,
+        state="never" if found.never else "waits",
+        reason=found.reason,
+        ahead=found.ahead,
+        room=found.room,
+        holders=holders_in(fleet, job.shape),
+    )
+
+
+def eta_for(
+    fleet: Fleet, answer: Why, now_ms: Millis, decider_of: Callable[[], Decider]
+) -> Eta | None:
+    """Return when a job that waits is expected to start; it runs the fleet ahead a few times."""
+    if answer.state != "waits" or answer.job_id not in fleet.pending:
+        return None
+    found, bound_ms = eta_of(fleet, answer.job_id, now_ms, decider_of), answer.not_before_ms
+    if bound_ms is None or found.p50_ms >= bound_ms:
+        return found
+    # A run ahead that was given up may not have come to the end of a window.
+    return replace(found, p50_ms=bound_ms, p90_ms=max(found.p90_ms, bound_ms))
+
+
+def _state(blocked: Blocked, settled: Settled, job: Job) -> Outcome:
+    if blocked.slots:
+        return "starts"
+    return "never" if settled.is_refused(job) else "waits"
