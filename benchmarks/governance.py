@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.verdict import Verdict
-from tenfold.compose.sim_inputs import SimFiles
+from tenfold.compose.inputs import SimFiles
 from tenfold.model.units import MINUTE, Millis
 from tenfold.sim.world import SimSettings
 from tenfold.study.govern.compare import Governance, governance

@@ -29,7 +29,7 @@ from benchmarks.chaos.chance import (
     Users,
     restored,
 )
-from tenfold.compose.blaming import judge_of
+from tenfold.compose.blame import judge_of
 from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.policies import placing_decider
 from tenfold.decide.recover.lemons import Blaming, room_left

@@ -3,13 +3,13 @@
 from functools import cache
 
 from tenfold.compose.fleet import OpenFleet, load_facts
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.fleet_spec import Fabric, FleetSpec, Pool, Site, Tier
 from tenfold.model.growth import Axis, GrowSpec
 from tenfold.model.ids import FabricId, PoolId, SiteId, TierId
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.state import State
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from tenfold.compose.replaying import simulate_watched
 from tenfold.compose.simulation import SimAsk, SimResult
 from tenfold.engine.recording import Line
 from tenfold.files.replay_bundle import Bundle, read_bundle
@@ -15,6 +14,7 @@ from tenfold.model.node import Node
 from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.sim.world import SimSettings
+from tenfold.study.replay.bundle import simulate_watched
 
 ROUGH = SimSettings(
     restart_cost_ms=Millis(MINUTE),

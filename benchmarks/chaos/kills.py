@@ -18,8 +18,8 @@ from benchmarks.chaos.replayed import difference
 from benchmarks.chaos.victims import Victims
 from benchmarks.chaos.witness import Witness, read
 from tenfold.client.client import Client
-from tenfold.compose.joining import NO_FLEET, join_fleet
-from tenfold.compose.sim_inputs import policy_of
+from tenfold.compose.inputs import policy_of
+from tenfold.compose.policy_fleet import NO_FLEET, join_fleet
 from tenfold.model.errors import TenfoldError
 
 JOBS, KILLS, SEED = 2_000, 100, 1

@@ -7,8 +7,8 @@ wait 64 minutes at the median. Only the settings and the arrivals are given to t
 from pathlib import Path
 
 from benchmarks.verdict import Verdict
-from tenfold.compose.grow_inputs import GrowFiles, grow_inputs
 from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
+from tenfold.study.grow.inputs import GrowFiles, grow_inputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 

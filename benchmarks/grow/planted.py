@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 from benchmarks.verdict import Verdict
 from tenfold.compose.fleet import OpenFleet, load_facts
-from tenfold.compose.ground import serve_grounds
-from tenfold.compose.grow_inputs import GrowInputs
-from tenfold.compose.planning import model_shape
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import TenfoldError
 from tenfold.model.plan import ServiceDemand
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.answer import GrowAnswer
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.parallel import process_map, usable_cpus
+from tenfold.study.plan.target import serve_grounds
+from tenfold.study.plan.train import model_shape
 from tests.rigs.planted.fleets import Planted, planted, sound, starved
 from tests.rigs.planted.plan import Replica
 from tests.rigs.planted.truth import first_of, headroom

@@ -18,16 +18,16 @@ from benchmarks.planner.training_rows import Rows, missing, pick, read_rows
 from benchmarks.planner.training_scaling import KNOWN_MAX, SPAN, _known, _series
 from benchmarks.verdict import Verdict
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.grow_inputs import GrowInputs
-from tenfold.compose.grow_observed import ObservedInputs, with_observed
 from tenfold.facts.loader import load_catalogue
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.estimate import TrainRow
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.law_book import all_laws
 from tenfold.study.grow.layer import Law
 from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
+from tenfold.study.grow.observed import ObservedInputs, with_observed
 from tenfold.study.grow.state import state_of
 
 

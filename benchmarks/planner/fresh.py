@@ -10,9 +10,9 @@ from statistics import median
 
 from benchmarks.planner.training_rows import measured_row
 from benchmarks.verdict import Verdict
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
 from tenfold.model.estimate import TrainEstimate
+from tenfold.study.estimate.train import estimate_train
 
 MEASURED = Path(__file__).with_name("h200_fresh.jsonl")
 

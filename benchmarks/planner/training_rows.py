@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenfold.compose.estimate_fill import Filled, fill
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import ShapeRow, TrainRow
@@ -29,6 +28,7 @@ from tenfold.physics.training.names import levels_of, stack_key, version_family
 from tenfold.physics.training.profile import Profile
 from tenfold.physics.training.shapes import training_part, training_shape
 from tenfold.physics.training.usual import usual_micro_batch
+from tenfold.study.estimate.fill import Filled, fill
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 PUBLISHED = SHARED / "published" / "published_training.csv"

@@ -93,7 +93,7 @@ def _random_plans() -> Plans:
 
 def _search(thresholds: dict[str, float]) -> list[Verdict]:
     try:
-        from tenfold.compose.planning import TrainQuestion, plan_training  # noqa: PLC0415
+        from tenfold.study.plan.train import TrainQuestion, plan_training  # noqa: PLC0415
     except ImportError as error:
         print(f"  no search yet: {error}")
         return []

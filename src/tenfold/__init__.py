@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tenfold.client.async_client import AsyncClient
     from tenfold.client.client import Client
-    from tenfold.compose.estimate_serve import estimate_serve
-    from tenfold.compose.estimate_train import estimate_train
     from tenfold.compose.fleet import load_facts, load_fleet
-    from tenfold.compose.planning import TrainQuestion, plan_training
-    from tenfold.compose.planning_serve import ServeQuestion, plan_serving
     from tenfold.files.hf_config import read_hf_config
     from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
     from tenfold.model.estimate import (
@@ -25,6 +21,10 @@ if TYPE_CHECKING:
         TrainRow,
     )
     from tenfold.model.fleet_spec import FleetSpec
+    from tenfold.study.estimate.serve import estimate_serve
+    from tenfold.study.estimate.train import estimate_train
+    from tenfold.study.plan.serve import ServeQuestion, plan_serving
+    from tenfold.study.plan.train import TrainQuestion, plan_training
 
 __version__ = "0.1.0"
 __all__ = [
@@ -62,17 +62,17 @@ _HOMES = {
     "NoEstimate": "tenfold.model.estimate",
     "Refused": "tenfold.model.errors",
     "ServeEstimate": "tenfold.model.estimate",
-    "ServeQuestion": "tenfold.compose.planning_serve",
+    "ServeQuestion": "tenfold.study.plan.serve",
     "ServeRow": "tenfold.model.estimate",
     "ShapeRow": "tenfold.model.estimate",
     "TrainEstimate": "tenfold.model.estimate",
-    "TrainQuestion": "tenfold.compose.planning",
+    "TrainQuestion": "tenfold.study.plan.train",
     "TrainRow": "tenfold.model.estimate",
     "Unreachable": "tenfold.model.errors",
-    "estimate_serve": "tenfold.compose.estimate_serve",
-    "estimate_train": "tenfold.compose.estimate_train",
-    "plan_serving": "tenfold.compose.planning_serve",
-    "plan_training": "tenfold.compose.planning",
+    "estimate_serve": "tenfold.study.estimate.serve",
+    "estimate_train": "tenfold.study.estimate.train",
+    "plan_serving": "tenfold.study.plan.serve",
+    "plan_training": "tenfold.study.plan.train",
     "TenfoldError": "tenfold.model.errors",
     "load_facts": "tenfold.compose.fleet",
     "load_fleet": "tenfold.compose.fleet",

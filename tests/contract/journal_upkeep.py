@@ -22,7 +22,6 @@ from journal_builders import (
 from live_lives import Script
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.compose.policies import placing_decider
-from tenfold.compose.replaying import verify
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import run
 from tenfold.engine.replay import replay
@@ -39,6 +38,7 @@ from tenfold.journal.tables import EVENTS, METADATA, SNAPSHOTS
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
 from tenfold.model.policy import Policy
+from tenfold.study.replay.bundle import verify
 from tests.rigs.journal import export_older, fleet_of_parts, rebuild_read_tables
 from tests.rigs.worlds import drawn_world
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from patience import HANG_S
 from tenfold.clock.steady import SteadyClock
-from tenfold.compose.accepting import examiner_of, rule_of
+from tenfold.compose.acceptance import examiner_of, rule_of
 from tenfold.compose.control_plane import ControlPlane, Parts, Store
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.compose.policies import placing_decider

@@ -22,11 +22,7 @@ from docs.meanings import (
     GROW_TAKES,
 )
 from docs.refresh import PICTURE, PICTURED
-from tenfold.compose.estimate_cache import CacheAnswer, CacheSize
-from tenfold.compose.estimate_serve import estimate_serve
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.money import MonthAnswer, OwnAnswer, OwnAt
 from tenfold.facts.kinds import KINDS
 from tenfold.files.grow_file import MANY, SINGLE
 from tenfold.files.json_lines import read_json_lines
@@ -34,6 +30,10 @@ from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS
 from tenfold.model.estimate import ServeEstimate, ServeRow, TrainEstimate, TrainRow
 from tenfold.model.fact import Fact
 from tenfold.model.shape import Mla, ModelShape
+from tenfold.study.estimate.cache.cache import CacheAnswer, CacheSize
+from tenfold.study.estimate.money import MonthAnswer, OwnAnswer, OwnAt
+from tenfold.study.estimate.serve import estimate_serve
+from tenfold.study.estimate.train import estimate_train
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.growth import AXES, Axis
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.physics.growth.law import FACTOR_LEAST, breaking_factor
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Law
 from tenfold.study.grow.layers.fabric.site_links import SiteLinks
 from tenfold.study.grow.layers.fabric.spine import FabricSpine

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.growth import (
     AXES,
     Axis,
@@ -21,6 +20,7 @@ from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
 from tenfold.physics.growth.law import FACTOR_LEAST, breaking_factor
 from tenfold.study.grow.attribute import attribute
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.law_book import all_laws
 from tenfold.study.grow.layer import Law, break_of, lift

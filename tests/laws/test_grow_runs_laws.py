@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import load_fleet
-from tenfold.compose.nodes import nodes_of
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.recording import Recording
 from tenfold.model.policy import Policy
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import HOUR, MINUTE, Bytes, Millis
 from tenfold.physics.layout import lay_out
+from tenfold.physics.nodes import nodes_of
 from tenfold.physics.shared_layers import shared_layers
 from tenfold.sim.neighbourhood import Neighbourhood
 from tenfold.sim.sharing import Neighbours
@@ -28,7 +28,7 @@ SCRIPT = f"""
 import msgspec
 from pathlib import Path
 from tenfold.compose.fleet import load_fleet
-from tenfold.compose.grow_run import GrowTask, run_digest, run_once
+from tenfold.study.grow.runs.run import GrowTask, run_digest, run_once
 from tenfold.model.failure_law import FailureLaw
 from tenfold.model.policy import Policy
 from tenfold.testing.builders import job

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenfold.compose.blaming import judge_of
+from tenfold.compose.blame import judge_of
 from tenfold.decide.recover.lemons import Blaming, keep_failing, room_left
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.fleet import Fleet

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.compose.policies import placing_decider
-from tenfold.compose.recorded import open_record
-from tenfold.compose.replaying import verify
 from tenfold.engine.loop import Decider, World, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.policy import Policy, PolicyName
 from tenfold.model.units import Millis
+from tenfold.study.replay.bundle import verify
+from tenfold.study.replay.records import open_record
 from tests.rigs.soak import simulated
 from tests.rigs.worlds import drawn_world
 

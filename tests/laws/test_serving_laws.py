@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.facts.loader import load_catalogue
 from tenfold.model.catalogue import Catalogue, Shelf
 from tenfold.model.estimate import ServeEstimate, ServeRow, ShapeRow
+from tenfold.study.estimate.serve import estimate_serve
 
 CATALOGUE = load_catalogue()
 MODELS = (

@@ -184,7 +184,7 @@ def test_memory_falls_with_recompute_and_grows_with_the_micro_batch(
 PROGRAM = """
 import sys
 import msgspec
-from tenfold.compose.estimate_train import estimate_train
+from tenfold.study.estimate.train import estimate_train
 from tenfold.facts.loader import load_catalogue
 from tenfold.model.estimate import TrainRow
 rows = [

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 import msgspec
 from msgspec.structs import astuple
 
-from tenfold.compose.sim_inputs import SimFiles, prepare
+from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet

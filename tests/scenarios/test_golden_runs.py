@@ -19,7 +19,7 @@ from scenarios.scenario import (
     golden_file,
     golden_text,
 )
-from tenfold.compose.sim_inputs import SimFiles, prepare
+from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.compose.simulation import simulate
 
 JOBS_BYTES_MOST = 150_000

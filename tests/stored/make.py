@@ -46,7 +46,6 @@ from stored.wire_types import ROOTS
 from tenfold import checkpoint
 from tenfold.compose.live_shadow import LiveShadow
 from tenfold.compose.policies import placing_decider
-from tenfold.compose.replaying import simulate_watched, verify
 from tenfold.engine.loop import Witness, World, run
 from tenfold.files.replay_bundle import BundleHeader, read_bundle
 from tenfold.files.shadow_log import ShadowLog, latest_entries
@@ -85,6 +84,7 @@ from tenfold.model.submission import SubmitKey
 from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.model.work import Saves, Work
+from tenfold.study.replay.bundle import simulate_watched, verify
 from unit.up_process import Up
 
 SEED = 194

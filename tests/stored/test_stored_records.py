@@ -17,13 +17,13 @@ from engines.postgres import new_database, running_postgres
 from stored.reading import DATA, expected, plain, told_of_bundle, told_of_journal
 from stored.wire_types import ROOTS
 from tenfold import checkpoint
-from tenfold.compose.replaying import verify
 from tenfold.files.replay_bundle import read_bundle
 from tenfold.files.shadow_log import latest_entries
 from tenfold.journal.record import record_of
 from tenfold.journal.snapshots import restore
 from tenfold.journal.store import open_store
 from tenfold.journal.verify import verify as verify_journal
+from tenfold.study.replay.bundle import verify
 
 BYTES_MOST = 500_000
 FILE_BYTES_MOST = 100_000

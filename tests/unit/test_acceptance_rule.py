@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenfold.compose.accepting import rule_of
+from tenfold.compose.acceptance import rule_of
 from tenfold.decide.detect.acceptance import AcceptanceRule, judge_node
 from tenfold.model.acceptance import Figure, NodeTest, NodeVerdict, Peer, after_test, best_of
 from tenfold.model.errors import InputError

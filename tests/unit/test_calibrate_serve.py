@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.facts.loader import load_catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import ServeEstimate, ServeRow
+from tenfold.study.estimate.serve import estimate_serve
 
 CATALOGUE = load_catalogue()
 BASE = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.compose.baseline import record
 from tenfold.files.baseline_store import read_store
+from tenfold.study.baseline import record
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.compose.planning import tight_memory
 from tenfold.files.launch.formats import FORMATS
+from tenfold.study.plan.train import tight_memory
 
 FLEET = (
     '[[pool]]\nname = "h100"\naccelerator = "H100"\nnodes = 8\ngpus_per_node = 8\n'

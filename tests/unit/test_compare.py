@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.compose.sim_inputs import SimFiles
+from tenfold.compose.inputs import SimFiles
 from tenfold.study.compare.cell import FIGURES, lost_cell, run_cell
 from tenfold.study.compare.compare import CompareAsk, Comparison, cells_of, compare
 from tenfold.study.parallel import process_map

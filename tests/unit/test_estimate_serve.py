@@ -8,9 +8,9 @@ from statistics import median
 import msgspec
 import pytest
 
-from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.facts.loader import load_catalogue
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow, ShapeRow
+from tenfold.study.estimate.serve import estimate_serve
 
 CATALOGUE = load_catalogue()
 TABLES = Path(__file__).parents[3] / "shared" / "published" / "published_inference.csv"

@@ -4,9 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, ShapeRow, TrainEstimate, TrainRow
+from tenfold.study.estimate.train import estimate_train
 from training_builders import CATALOGUE, SEVEN_B, row
 
 KEYS = [

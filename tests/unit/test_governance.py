@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.compose.joining import EVEN, join_record
-from tenfold.compose.sim_inputs import SimFiles
+from tenfold.compose.inputs import SimFiles
+from tenfold.compose.policy_fleet import EVEN, join_record
 from tenfold.model.errors import InputError
 from tenfold.model.govern import Govern, TeamTerms
 from tenfold.model.ids import TeamId

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.governing import check_policy, govern_notes, govern_of, with_residency
-from tenfold.compose.sim_inputs import SimFiles, prepare
+from tenfold.compose.governance import check_policy, govern_notes, govern_of, with_residency
+from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.files.fleet import load_fleet
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.govern import USD, Govern, TeamTerms

@@ -10,8 +10,6 @@ from msgspec.structs import replace
 from scipy.stats import kendalltau
 
 from tenfold.compose.fleet import open_fleet
-from tenfold.compose.grow_inputs import GrowInputs
-from tenfold.compose.grow_run import GrowTask, carry_out
 from tenfold.model.errors import TenfoldError
 from tenfold.model.failure_law import FailureLaw
 from tenfold.model.ids import JobId
@@ -19,6 +17,8 @@ from tenfold.model.job import Job, shape_of
 from tenfold.model.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.study.grow.calibrate import calibrate, order_tau, shown
+from tenfold.study.grow.inputs import GrowInputs
+from tenfold.study.grow.runs.run import GrowTask, carry_out
 from tenfold.study.grow.runs.runs import Runs, factor_at, place_above, place_below, runs_for
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job

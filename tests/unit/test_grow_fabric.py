@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.growth import Axis, GrowSpec, Limits
 from tenfold.model.ids import JobId, NodeId
@@ -20,6 +19,7 @@ from tenfold.physics.growth.law import ASSUMED, breaking_factor, stands_still
 from tenfold.physics.layout import lay_out
 from tenfold.physics.shared_layers import shared_layers
 from tenfold.sim.sharing import Neighbours
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.law_book import all_laws
 from tenfold.study.grow.layer import Law, break_of
 from tenfold.study.grow.layers.fabric import senders

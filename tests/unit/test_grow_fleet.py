@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import load_fleet
-from tenfold.compose.grown_fleet import grown_fleet, grown_govern
-from tenfold.compose.nodes import nodes_of
 from tenfold.model import hostlist
 from tenfold.model.fleet_spec import FleetSpec, Rack
 from tenfold.model.govern import Govern, TeamTerms
 from tenfold.model.ids import PoolId, RackId, TeamId
+from tenfold.physics.nodes import nodes_of
+from tenfold.study.grow.runs.fleet import grown_fleet, grown_govern
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 import growth_builders as made
 from tenfold.cli.grow.bill import order_day
 from tenfold.cli.grow.json import Required, document
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.errors import InputError
 from tenfold.model.growth import Dataset, Facility, GrowSpec, LeadTime, Limits, Pace
 from tenfold.model.job import Job
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
 from tenfold.study.grow.answer import GrowAnswer, Row
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.order_by import order_by
 from tenfold.study.grow.question import GrowQuestion

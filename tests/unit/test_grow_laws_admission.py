@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.cli.main import main
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.growth import Axis, Controller, GrowSpec
 from tenfold.model.job import Job
 from tenfold.model.measured import UsagePoint
 from tenfold.model.policy import Policy
 from tenfold.model.slurm_policy import SlurmPolicy
 from tenfold.physics.growth.law import breaking_factor
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Law
 from tenfold.study.grow.layers.jobs.admission import Admission
 from tenfold.study.grow.state import state_of

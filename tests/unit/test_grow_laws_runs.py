@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import open_fleet
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.failure_law import FailureLaw
 from tenfold.model.growth import GrowSpec, Limits
 from tenfold.model.job import Job
 from tenfold.model.policy import Policy
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.law_book import run_laws
 from tenfold.study.grow.layer import Law, break_of, lift
 from tenfold.study.grow.runs.curve import pooled, run_curve

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.failure_law import FailureLaw
 from tenfold.model.fault import FaultTrace, TraceFault
 from tenfold.model.fleet_spec import Price
@@ -17,6 +16,7 @@ from tenfold.model.units import UsdMicros
 from tenfold.physics.growth.law import breaking_factor
 from tenfold.physics.growth.upkeep import mean_for, shortfall_share
 from tenfold.physics.operations.faults import poisson_quantile
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.law_book import all_laws
 from tenfold.study.grow.layer import Law

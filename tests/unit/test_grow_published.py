@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from benchmarks.grow import published
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.model.estimate import TrainEstimate, TrainRow
+from tenfold.study.estimate.train import estimate_train
 
 SMALL = TrainRow(
     id="small",

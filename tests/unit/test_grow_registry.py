@@ -16,12 +16,12 @@ from docs.generate_reference import growth_layers
 from tenfold.cli.grow.json import document
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.grow.render import show_grow
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.growth import Axis, GrowSpec, LeadTime, Pace, Quantity, Thing, grown_by
 from tenfold.model.measured import UsagePoint
 from tenfold.physics.growth.law import ASSUMED, STATED, Evidence
 from tenfold.study.grow import layers
 from tenfold.study.grow.answer import GrowAnswer
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.layer import FiguredLayer, FollowingLayer, Law, Layer
 from tenfold.study.grow.question import GrowQuestion

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.failure_law import FailureLaw
 from tenfold.model.fleet_spec import Fabric, Price, SiteLink
 from tenfold.model.growth import (
@@ -25,6 +24,7 @@ from tenfold.model.slurm_policy import SlurmPolicy
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.law_book import all_laws
 from tenfold.study.grow.layer import Law
 from tenfold.study.grow.layers.compute.nodes import nodes_more

@@ -4,13 +4,13 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.failure_law import FailureLaw
 from tenfold.model.growth import Axis, GrowSpec, Limits
 from tenfold.model.job import Job
 from tenfold.model.policy import Policy
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.law_book import run_laws
 from tenfold.study.grow.layer import Law, break_of
 from tenfold.study.grow.runs.runs import Runs, runs_for

@@ -4,12 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.fleet_spec import Price
 from tenfold.model.growth import GrowSpec, Limits
 from tenfold.model.policy import Policy
 from tenfold.model.units import UsdMicros
 from tenfold.study.grow.answer import GrowAnswer, Row
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.layers.building.switch_ports import SwitchPorts
 from tenfold.study.grow.question import GrowQuestion

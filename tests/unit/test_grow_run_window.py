@@ -4,17 +4,17 @@ import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.compose.grow_inputs import GrowInputs
-from tenfold.compose.grow_run import GrowTask, carry_out, reaching, run_once
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.policy import Policy
 from tenfold.model.terms import Terms
 from tenfold.model.units import DAY, HOUR
 from tenfold.sim.window_figures import Window
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.runs import window as run_window
+from tenfold.study.grow.runs.run import GrowTask, carry_out, reaching, run_once
 from tenfold.study.grow.runs.runs import runs_for
 from tenfold.study.grow.runs.window import judged_window, overloaded_at
 from tenfold.study.grow.state import state_of

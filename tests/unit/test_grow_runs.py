@@ -8,8 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import OpenFleet, load_facts, load_fleet
-from tenfold.compose.grow_inputs import GrowFiles, GrowInputs, grow_inputs
-from tenfold.compose.grow_run import GrowTask, carry_out, run_digest, run_once
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.model.errors import InputError
 from tenfold.model.failure_law import FailureLaw
@@ -21,6 +19,8 @@ from tenfold.model.policy import Policy
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import HOUR, MINUTE, Bytes, Millis
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.inputs import GrowFiles, GrowInputs, grow_inputs
+from tenfold.study.grow.runs.run import GrowTask, carry_out, run_digest, run_once
 from tenfold.testing.builders import job
 
 T = TypeVar("T")

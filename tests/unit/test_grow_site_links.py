@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.fleet_spec import FleetSpec, Site, SiteLink
 from tenfold.model.growth import Axis
 from tenfold.model.ids import SiteId
@@ -17,6 +16,7 @@ from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, BytesPerSecond, Millis, UsdMicros
 from tenfold.physics.growth.law import breaking_factor
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Law
 from tenfold.study.grow.layers.fabric.site_links import SiteLinks
 from tenfold.study.grow.layers.fabric.spine import FabricSpine

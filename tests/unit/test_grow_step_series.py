@@ -7,18 +7,18 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.compose.estimate_train import estimate_train
-from tenfold.compose.grow_inputs import GrowInputs
-from tenfold.compose.grow_observed import ObservedInputs, read_observed, with_observed
-from tenfold.compose.step_series import step_series
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import ShapeRow, TrainEstimate, TrainRow
 from tenfold.model.growth import GrowSpec, Limits
 from tenfold.model.traffic import WorkProfile
+from tenfold.study.estimate.train import estimate_train
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Law, break_of
 from tenfold.study.grow.layers.compute.load import Compute
 from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
+from tenfold.study.grow.observed import ObservedInputs, read_observed, with_observed
 from tenfold.study.grow.state import state_of
+from tenfold.study.grow.step_series import step_series
 from tenfold.testing.builders import job
 
 COMPUTE = (Compute(), StepEfficiency())

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.compose.planning import TrainPlanned, TrainQuestion, plan_training
-from tenfold.compose.planning_serve import ServeQuestion, plan_serving
 from tenfold.decide.layout.families import family_of
 from tenfold.decide.layout.train import TrainAnswer
 from tenfold.model.reason import Misfit
 from tenfold.report.reasons.render import render
+from tenfold.study.plan.serve import ServeQuestion, plan_serving
+from tenfold.study.plan.train import TrainPlanned, TrainQuestion, plan_training
 
 FLEET = '[[pool]]\nname = "h100"\naccelerator = "{part}"\nnodes = {nodes}\ngpus_per_node = 8\n'
 

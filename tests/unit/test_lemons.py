@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenfold.compose.blaming import blaming_of, judge_of
+from tenfold.compose.blame import blaming_of, judge_of
 from tenfold.decide.recover.lemons import Blaming, keep_failing
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.image import fleet_from, image_of

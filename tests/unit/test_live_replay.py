@@ -11,9 +11,6 @@ from sqlalchemy import select
 
 from live_lives import Turns, live
 from tenfold.cli.main import main
-from tenfold.compose.recorded import keep_record, open_record, write_record
-from tenfold.compose.replaying import story_of, verify
-from tenfold.compose.rerun import rerun
 from tenfold.engine.decision_log import Cycle
 from tenfold.files.replay_bundle import Bundle, read_bundle
 from tenfold.journal.append import open_journal
@@ -33,6 +30,9 @@ from tenfold.model.ids import JobId
 from tenfold.model.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
+from tenfold.study.replay.bundle import story_of, verify
+from tenfold.study.replay.records import keep_record, open_record, write_record
+from tenfold.study.replay.rerun import rerun
 from tenfold.testing.builders import job, nodes
 from tests.rigs.journal import export_older
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tenfold.compose.accepting import examiner_of, rule_of
+from tenfold.compose.acceptance import examiner_of, rule_of
 from tenfold.fleet.fleet import Fleet
 from tenfold.live.acceptance import PREFIX, Standing
 from tenfold.live.book import Book

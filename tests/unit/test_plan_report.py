@@ -7,7 +7,6 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import open_fleet
-from tenfold.compose.ground import train_ground
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import Curve
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServePlan
@@ -21,6 +20,7 @@ from tenfold.report.plan_report import serve_report, train_report
 from tenfold.report.plan_words import seconds
 from tenfold.report.reasons.render import render
 from tenfold.report.terminal import scaling_chart
+from tenfold.study.plan.target import train_ground
 
 SVG = "{http://www.w3.org/2000/svg}"
 FLEET = Path(__file__).parents[2] / "examples" / "research-256" / "fleet.toml"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.compose.sim_inputs import policy_of
+from tenfold.compose.inputs import policy_of
 from tenfold.files.policy import read_policy
 from tenfold.model.errors import FaultyFile, InputError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.compose.sim_inputs import SimFiles
+from tenfold.compose.inputs import SimFiles
 from tenfold.study.govern.preview import Preview, lost_side, preview
 from tenfold.study.parallel import process_map
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from replay_builders import ask, job, recorded
-from tenfold.compose.replaying import simulate_watched
 from tenfold.engine.decision_log import Cycle
 from tenfold.files.replay_bundle import read_bundle
 from tenfold.model.errors import InputError
+from tenfold.study.replay.bundle import simulate_watched
 
 
 @pytest.fixture(name="written")

@@ -5,9 +5,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from replay_builders import ask, job, node, recorded
-from tenfold.compose.replaying import nodes_in, simulate_watched
-from tenfold.compose.rerun import ask_of, rerun
-from tenfold.compose.sim_inputs import SimFiles, prepare
+from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.recording import Recording, events_of
 from tenfold.model.events import JobEnded, JobRefused, JobStarted
@@ -16,6 +14,8 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
 from tenfold.model.terms import Terms
+from tenfold.study.replay.bundle import nodes_in, simulate_watched
+from tenfold.study.replay.rerun import ask_of, rerun
 
 EU = Policy(
     name="governed",

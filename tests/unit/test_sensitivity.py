@@ -4,7 +4,6 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import open_fleet
-from tenfold.compose.ground import serve_grounds
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.serve import ServeAsk, ServeGround
 from tenfold.model.plan import ServiceDemand
@@ -16,6 +15,7 @@ from tenfold.study.plan.sensitivity import (
     serve_sensitivity,
     train_sensitivity,
 )
+from tenfold.study.plan.target import serve_grounds
 
 FLEET = """
 [[pool]]

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import load_fleet
-from tenfold.compose.sim_bill import bill
 from tenfold.model.ids import PoolId
 from tenfold.sim.meters import Summary
+from tenfold.study.sim.bill import bill
 
 RENTED = """
 [[site]]

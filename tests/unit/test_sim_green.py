@@ -9,11 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.cli.main import app
-from tenfold.compose.replaying import simulate_watched
-from tenfold.compose.rerun import rerun
-from tenfold.compose.shifting import GridFiles
-from tenfold.compose.sim_green import Green, green
-from tenfold.compose.sim_inputs import Prepared, SimFiles, prepare
+from tenfold.compose.grid import GridFiles
+from tenfold.compose.inputs import Prepared, SimFiles, prepare
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.files.replay_bundle import read_bundle
 from tenfold.model.errors import InputError
@@ -22,6 +19,9 @@ from tenfold.model.ids import JobId
 from tenfold.model.intensity import ShiftBy
 from tenfold.model.policy import Policy
 from tenfold.model.units import HOUR, SECOND
+from tenfold.study.replay.bundle import simulate_watched
+from tenfold.study.replay.rerun import rerun
+from tenfold.study.sim.green import Green, green
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "green-batch"

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from tenfold.compose.sim_detail import look_closer, thinned
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
@@ -22,6 +21,7 @@ from tenfold.sim.lanes import lane_runs, shown_nodes
 from tenfold.sim.steps import Steps
 from tenfold.sim.timeline import timeline
 from tenfold.sim.world import SimSettings
+from tenfold.study.sim.detail import look_closer, thinned
 
 FIFO = Policy(name="fifo")
 

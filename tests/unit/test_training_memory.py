@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.model.estimate import ShapeRow, TrainEstimate
 from tenfold.physics.training.arrays import RECOMPUTE_CODES, SHARD_CODES, parameters
 from tenfold.physics.training.memory import fits, memory_of
+from tenfold.study.estimate.train import estimate_train
 from training_builders import CATALOGUE, PROFILE, part, plan, row, shape
 
 MEASURED = Path(__file__).parents[3] / "shared" / "measured" / "h200_train.jsonl"

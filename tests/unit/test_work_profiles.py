@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.compose.planning import TrainQuestion, plan_training
-from tenfold.compose.traffic import train_traffic
 from tenfold.files.work_profiles import ProfileRow, read_work_profiles
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import GIB
+from tenfold.study.plan.traffic import train_traffic
+from tenfold.study.plan.train import TrainQuestion, plan_training
 from training_builders import CATALOGUE, row
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from tenfold.cli.main import main
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.workload import WorkAsk, generate_work
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.write import write_jobs
 from tenfold.model.errors import InputError
@@ -19,6 +18,7 @@ from tenfold.model.node import Node
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis
 from tenfold.model.workload import Lognormal, SizeClass, WorkloadMix, check_mix
 from tenfold.sim.workload import Demand, TeamPart, ends_of, generate_jobs, gpu_hours
+from tenfold.study.sim.workload import WorkAsk, generate_work
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MIXES = load_facts().workloads

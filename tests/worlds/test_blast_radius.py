@@ -13,12 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.cli.main import main
-from tenfold.compose.blast import losses, placed_in
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.nodes import nodes_of
-from tenfold.compose.sim_inputs import Prepared
+from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimAsk, simulate
-from tenfold.compose.workload import teams_of
 from tenfold.files.fleet import load_fleet
 from tenfold.model.events import Event, JobStopped, NodeLost
 from tenfold.model.fault import Fault
@@ -29,8 +26,11 @@ from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.physics.blast import Blast, blast_radius, domain_members
 from tenfold.physics.blast_jobs import Hit, Placed, jobs_hit
 from tenfold.physics.layout import lay_out
+from tenfold.physics.nodes import nodes_of
 from tenfold.sim.workload import Demand, generate_jobs
 from tenfold.sim.world import SimSettings
+from tenfold.study.ceiling.blast import losses, placed_in
+from tenfold.study.sim.workload import teams_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CATALOGUE = load_facts()

@@ -7,8 +7,6 @@ from msgspec.structs import replace
 
 from replay_builders import ROUGH, ask, crowd, recorded, with_lines
 from tenfold.compose.policies import placing_decider
-from tenfold.compose.replaying import fleet_in, simulate_watched, verify
-from tenfold.compose.rerun import rerun
 from tenfold.compose.simulation import simulate
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
@@ -23,7 +21,9 @@ from tenfold.model.events import ActionOrdered, JobEnded, JobSubmitted
 from tenfold.model.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings
+from tenfold.study.replay.bundle import fleet_in, simulate_watched, verify
 from tenfold.study.replay.diff import figures_of, replay_diff, runs_of
+from tenfold.study.replay.rerun import rerun
 
 SETTINGS = [SimSettings(), ROUGH]
 WORLDS = ["prompt", "rough"]

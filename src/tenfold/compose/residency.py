@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tenfold.compose.governing import with_residency
+from tenfold.compose.governance import with_residency
 from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet, FleetView

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from tenfold import __version__
 from tenfold.clock.steady import SteadyClock
 from tenfold.clock.wall import now_ms
-from tenfold.compose.blaming import judge_of
+from tenfold.compose.blame import judge_of
 from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.control_plane import Store as LoopStore
 from tenfold.compose.live_journal import LiveJournal

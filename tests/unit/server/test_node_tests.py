@@ -10,7 +10,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from patience import until
-from tenfold.compose.accepting import examiner_of, rule_of
+from tenfold.compose.acceptance import examiner_of, rule_of
 from tenfold.live.executor import Launch
 from tenfold.model.acceptance import Figure, NodeTest
 from tenfold.server.serving import Fittings, Serving

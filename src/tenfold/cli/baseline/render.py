@@ -8,11 +8,11 @@ import msgspec
 from rich.text import Text
 
 from tenfold.cli.output import show, table
-from tenfold.compose.baseline import Check
 from tenfold.decide.detect.ranks import median, noise
 from tenfold.decide.detect.verdict import AlarmRule, Comparison
 from tenfold.files.baseline_store import BaselineStore
 from tenfold.model.baseline import Baseline, Kernels, Steps, Transfers, kind_of
+from tenfold.study.baseline import Check
 
 Row = dict[str, object]
 NAME_WIDTH = 48

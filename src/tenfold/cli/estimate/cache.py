@@ -10,15 +10,15 @@ from rich.text import Text
 
 from tenfold.cli.output import print_json, show, table
 from tenfold.cli.questions import asks
-from tenfold.compose.cache_place import CacheQuestion
-from tenfold.compose.cache_traffic import SharedPrefixes, Traffic, traced
-from tenfold.compose.estimate_cache import CacheAnswer, estimate_cache
 from tenfold.files.json_lines import read_json_lines
 from tenfold.files.prefix_trace import BLOCK_TOKENS, PrefixRow
 from tenfold.model.errors import InputError
 from tenfold.model.units import GIB
 from tenfold.report.figures import quantity_bytes, rate_bytes, share
 from tenfold.report.plan_words import seconds
+from tenfold.study.estimate.cache.cache import CacheAnswer, estimate_cache
+from tenfold.study.estimate.cache.tier import CacheQuestion
+from tenfold.study.estimate.cache.traffic import SharedPrefixes, Traffic, traced
 
 AT_LEAST_ONE = validators.Number(gte=1, lte=10**9)
 PREFIXES = validators.Number(gte=1, lte=1_000_000)

@@ -12,12 +12,12 @@ from tenfold.cli.errors import Done
 from tenfold.cli.estimate.cache import cache_command
 from tenfold.cli.estimate.federated import federated_command
 from tenfold.cli.estimate.money import month_command, own_command
-from tenfold.compose.estimate_serve import estimate_serve
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import load_facts
 from tenfold.files.document import decode
 from tenfold.files.json_lines import parse_json_lines, read_json_lines
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow, TrainEstimate, TrainRow
+from tenfold.study.estimate.serve import estimate_serve
+from tenfold.study.estimate.train import estimate_train
 
 app = App(
     name="estimate",

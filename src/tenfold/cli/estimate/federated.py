@@ -11,9 +11,9 @@ from tenfold.cli.estimate.federated_render import federated_json, show_federated
 from tenfold.cli.output import print_json
 from tenfold.cli.quantities import number, seconds
 from tenfold.cli.questions import Option, asks
-from tenfold.compose.federated import FederatedQuestion, estimate_federated
 from tenfold.compose.fleet import open_fleet
 from tenfold.model.errors import InputError
+from tenfold.study.estimate.federated import FederatedQuestion, estimate_federated
 
 Fleet = Annotated[Path, Parameter(help="A fleet file with sites and the links between them.")]
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]

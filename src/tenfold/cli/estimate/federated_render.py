@@ -4,11 +4,11 @@ import msgspec
 from rich.text import Text
 
 from tenfold.cli.output import show, table
-from tenfold.compose.federated import FederatedAnswer
 from tenfold.physics.federated import Round, RoundTime
 from tenfold.physics.federated_levers import Lever, Levers
 from tenfold.report.figures import rate_bytes, share
 from tenfold.report.reasons.render import render
+from tenfold.study.estimate.federated import FederatedAnswer
 
 
 def federated_json(answer: FederatedAnswer) -> dict[str, object]:

@@ -9,15 +9,15 @@ from rich.text import Text
 from tenfold.cli.output import print_json, show, table
 from tenfold.cli.quantities import number
 from tenfold.cli.questions import asks
-from tenfold.compose.money import (
+from tenfold.model.errors import InputError
+from tenfold.report.figures import share
+from tenfold.study.estimate.money import (
     MonthAnswer,
     OwnAnswer,
     OwnQuestion,
     estimate_month,
     own_or_rent,
 )
-from tenfold.model.errors import InputError
-from tenfold.report.figures import share
 
 GAIN = validators.Number(gt=0, lte=10_000)
 

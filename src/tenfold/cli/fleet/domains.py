@@ -11,14 +11,14 @@ from rich.text import Text
 
 from tenfold.cli.fleet.render import domains_table
 from tenfold.cli.output import print_json, show, table
-from tenfold.compose.blast import DomainLoss, Moment, losses, placed_in
 from tenfold.compose.fleet import load_facts, open_fleet
-from tenfold.compose.sim_inputs import SimFiles, prepare
+from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.model.fleet_spec import DomainKind
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.physics.blast import blast_radius
 from tenfold.report.figures import count, share
 from tenfold.sim.world import SimSettings
+from tenfold.study.ceiling.blast import DomainLoss, Moment, losses, placed_in
 
 AT_LEAST_ONE = validators.Number(gte=1)
 NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)

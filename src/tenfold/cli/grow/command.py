@@ -11,11 +11,11 @@ from tenfold.cli.grow.json import document, stood
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.grow.render import show_grow
 from tenfold.cli.output import print_json
-from tenfold.compose.grow_inputs import MIX_LOAD, GrowFiles, GrowInputs, grow_inputs
 from tenfold.files.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.growth import Axis
 from tenfold.study.grow.answer import GrowAnswer
+from tenfold.study.grow.inputs import MIX_LOAD, GrowFiles, GrowInputs, grow_inputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion, check_question
 

@@ -21,14 +21,14 @@ from tenfold.cli.quantities import number, seconds
 from tenfold.cli.questions import Option, asks
 from tenfold.clock import Stopwatch
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.planning import TrainQuestion, plan_training
-from tenfold.compose.planning_serve import ServeQuestion, plan_serving
 from tenfold.files.json_lines import read_json_lines
 from tenfold.files.launch.formats import FORMATS
 from tenfold.files.write import write_new_file
 from tenfold.model.estimate import TrainRow
 from tenfold.model.reason import Misfit
 from tenfold.report.plan_report import serve_report
+from tenfold.study.plan.serve import ServeQuestion, plan_serving
+from tenfold.study.plan.train import TrainQuestion, plan_training
 
 app = App(
     name="plan",

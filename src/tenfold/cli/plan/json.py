@@ -6,7 +6,6 @@ from msgspec import structs
 
 from tenfold.cli.plan.render import assumed
 from tenfold.clock import Stopwatch
-from tenfold.compose.planning import TrainPlanned, best_memory
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.estimate import ShapeRow, TrainEstimate, TrainRow
@@ -15,6 +14,7 @@ from tenfold.model.reason import Misfit
 from tenfold.report.html import Section
 from tenfold.report.plan_figures import memory_parts
 from tenfold.report.plan_report import train_report
+from tenfold.study.plan.train import TrainPlanned, best_memory
 
 
 def train_json(planned: TrainPlanned, watch: Stopwatch) -> dict[str, object]:

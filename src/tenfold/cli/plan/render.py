@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from tenfold.cli.output import print_json, show, table
-from tenfold.compose.planning import TrainPlanned
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.serve import ServeAnswer
 from tenfold.model.plan import ServiceDemand
@@ -14,6 +13,7 @@ from tenfold.report.axes import short
 from tenfold.report.plan_words import part_name, seconds
 from tenfold.report.reasons.render import render
 from tenfold.report.terminal import bars, scaling_chart
+from tenfold.study.plan.train import TrainPlanned
 
 PLANS_SHOWN = 6
 

@@ -9,8 +9,6 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from tenfold.cli.output import show, table
-from tenfold.compose.planning import TrainPlanned
-from tenfold.compose.planning_serve import ServePlanned
 from tenfold.report.html import Section, prose_html, table_html
 from tenfold.study.plan.sensitivity import (
     Driver,
@@ -20,6 +18,8 @@ from tenfold.study.plan.sensitivity import (
     serve_sensitivity,
     train_sensitivity,
 )
+from tenfold.study.plan.serve import ServePlanned
+from tenfold.study.plan.train import TrainPlanned
 
 STEPS: dict[StepName, str] = {
     "none": "none",

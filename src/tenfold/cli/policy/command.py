@@ -11,8 +11,8 @@ from tenfold.cli.fleet.check import as_rows, show_checks
 from tenfold.cli.output import print_json
 from tenfold.cli.policy.render import policy_json, show_policy
 from tenfold.compose.fleet import FleetCheck, open_fleet
-from tenfold.compose.governing import check_policy, govern_of
-from tenfold.compose.sim_inputs import policy_of
+from tenfold.compose.governance import check_policy, govern_of
+from tenfold.compose.inputs import policy_of
 from tenfold.model.errors import InputError
 from tenfold.model.finding import Finding
 

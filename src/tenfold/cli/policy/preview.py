@@ -24,7 +24,7 @@ from tenfold.cli.sim.options import (
     world_settings,
 )
 from tenfold.cli.sim.render import hours
-from tenfold.compose.sim_inputs import SimFiles, policy_of
+from tenfold.compose.inputs import SimFiles, policy_of
 from tenfold.report.figures import share
 from tenfold.study.govern.preview import Preview, Side, TeamSide, preview
 from tenfold.study.parallel import process_map, usable_cpus

@@ -12,15 +12,15 @@ from tenfold.cli.output import print_json, show
 from tenfold.cli.replay.render import diff_json, show_diff, show_story, show_verified, verified_json
 from tenfold.client.place import HOME, home_folder
 from tenfold.clock.wall import now_ms
-from tenfold.compose.joining import join_record
-from tenfold.compose.recorded import keep_record, open_record, write_record
-from tenfold.compose.replaying import policies_of, story_of, verify
-from tenfold.compose.rerun import rerun
-from tenfold.compose.sim_inputs import policy_of
+from tenfold.compose.inputs import policy_of
+from tenfold.compose.policy_fleet import join_record
 from tenfold.files.replay_bundle import Bundle
 from tenfold.model.errors import InputError
 from tenfold.report.figures import count
+from tenfold.study.replay.bundle import policies_of, story_of, verify
 from tenfold.study.replay.diff import replay_diff
+from tenfold.study.replay.records import keep_record, open_record, write_record
+from tenfold.study.replay.rerun import rerun
 
 app = App(
     name="replay",

@@ -8,7 +8,6 @@ from rich.table import Table
 
 from tenfold.cli.output import show, table
 from tenfold.cli.sim.render import hours
-from tenfold.compose.replaying import Verified
 from tenfold.engine.explain import Story
 from tenfold.engine.replay import say
 from tenfold.engine.shadow import Shadowed
@@ -17,6 +16,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.units import DAY, SECOND
 from tenfold.report.figures import count, share
 from tenfold.report.reasons.render import render
+from tenfold.study.replay.bundle import Verified
 from tenfold.study.replay.diff import Figures, JobDiff, ReplayDiff, Shift
 
 DATES_MS = 30 * 365 * DAY

@@ -12,13 +12,13 @@ from tenfold.cli.leaving import keep
 from tenfold.cli.output import print_json
 from tenfold.cli.sim.grid import NO_GRID, GridOptions
 from tenfold.cli.sim.json import fill_json, run_json
-from tenfold.compose.sim_bill import bill
-from tenfold.compose.sim_inputs import SimFiles, prepare, prepare_fill
+from tenfold.compose.inputs import SimFiles, prepare, prepare_fill
 from tenfold.compose.simulation import simulate
 from tenfold.model.errors import InputError
 from tenfold.model.policy import Placement
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.sim.world import SimSettings
+from tenfold.study.sim.bill import bill
 
 app = App(
     name="sim",

@@ -10,9 +10,9 @@ from rich.text import Text
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.failures import failure_source
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.nodes import nodes_of
 from tenfold.files.fleet import load_fleet
 from tenfold.files.write import write_new_file
+from tenfold.physics.nodes import nodes_of
 from tenfold.report.failures_report import failures_report
 from tenfold.report.figures import count, share
 from tenfold.report.terminal import bars

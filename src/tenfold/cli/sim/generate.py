@@ -7,9 +7,9 @@ from cyclopts import Parameter, validators
 from msgspec import Struct
 
 from tenfold.cli.output import print_json, show
-from tenfold.compose.workload import Work, WorkAsk, generate_work
 from tenfold.files.traces.write import write_jobs
 from tenfold.report.figures import count, share
+from tenfold.study.sim.workload import Work, WorkAsk, generate_work
 
 FleetFile = Annotated[Path, Parameter(help="A fleet file; its teams submit the jobs.")]
 Mixes = Annotated[

@@ -23,7 +23,7 @@ from tenfold.cli.sim.options import (
     Workers,
     world_settings,
 )
-from tenfold.compose.sim_inputs import SimFiles
+from tenfold.compose.inputs import SimFiles
 from tenfold.files.write import open_new_file
 from tenfold.study.govern.compare import WAYS, governance
 from tenfold.study.parallel import process_map, usable_cpus

@@ -11,8 +11,8 @@ from tenfold.model.intensity import ShiftBy
 from tenfold.model.units import HOUR, SECOND, Millis
 
 if TYPE_CHECKING:
-    from tenfold.compose.shifting import GridFiles
-    from tenfold.compose.sim_green import Green
+    from tenfold.compose.grid import GridFiles
+    from tenfold.study.sim.green import Green
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class GridOptions:
             )
         if self.intensity is None:
             return None
-        from tenfold.compose.shifting import SLACK_DEFAULT, GridFiles  # noqa: PLC0415
+        from tenfold.compose.grid import SLACK_DEFAULT, GridFiles  # noqa: PLC0415
 
         lasts_s = self.shift_lasts_s
         return GridFiles(

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict
 
 from tenfold.clock import process_cpu_s
-from tenfold.compose.sim_bill import Bill
-from tenfold.compose.sim_inputs import Prepared
+from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimResult
+from tenfold.study.sim.bill import Bill
 
 if TYPE_CHECKING:
-    from tenfold.compose.sim_detail import Detail
+    from tenfold.study.sim.detail import Detail
     from tenfold.study.sim.fill import FillResult
 
 
@@ -38,7 +38,7 @@ def run_json(
 def _grid_json(prepared: Prepared, result: SimResult) -> dict[str, object]:
     if prepared.grid is None:
         return {}
-    from tenfold.compose.sim_green import green_json  # noqa: PLC0415
+    from tenfold.study.sim.green import green_json  # noqa: PLC0415
 
     return green_json(prepared, result)
 

@@ -9,13 +9,13 @@ from tenfold.cli.output import print_json
 from tenfold.cli.sim.json import run_json
 from tenfold.cli.sim.page import run_page
 from tenfold.cli.sim.render import show_run
-from tenfold.compose.sim_bill import bill
-from tenfold.compose.sim_detail import look_closer
-from tenfold.compose.sim_inputs import Prepared
+from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.engine.loop import Witness
 from tenfold.files.write import open_new_file
 from tenfold.report.sim_report import sim_report
+from tenfold.study.sim.bill import bill
+from tenfold.study.sim.detail import look_closer
 
 
 def run_and_present(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from tenfold.cli.replay.render import shadow_json, show_shadow
 from tenfold.cli.sim.present import present
-from tenfold.compose.joining import join_fleet
-from tenfold.compose.replaying import simulate_watched
-from tenfold.compose.sim_inputs import Prepared, policy_of
+from tenfold.compose.inputs import Prepared, policy_of
+from tenfold.compose.policy_fleet import join_fleet
+from tenfold.study.replay.bundle import simulate_watched
 
 
 def run_watched(

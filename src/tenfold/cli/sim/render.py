@@ -8,16 +8,16 @@ from rich.text import Text
 
 from tenfold.cli.output import show, table
 from tenfold.cli.sim.grid import grid_figures
-from tenfold.compose.sim_bill import Bill
-from tenfold.compose.sim_detail import Detail
-from tenfold.compose.sim_green import Green, green
-from tenfold.compose.sim_inputs import Prepared
+from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimResult
 from tenfold.report.figures import share
 from tenfold.report.run_charts import span
 from tenfold.report.terminal import levels, shares_line
 from tenfold.sim.meters import Summary
+from tenfold.study.sim.bill import Bill
+from tenfold.study.sim.detail import Detail
 from tenfold.study.sim.fill import FillResult
+from tenfold.study.sim.green import Green, green
 
 WAITS_S = (0, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400)
 LINE_CELLS = 80

@@ -17,10 +17,10 @@ import msgspec
 
 from tenfold.client.client import Client
 from tenfold.client.place import address_in
-from tenfold.compose.workload import WorkAsk, generate_work
 from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.model.job import WHOLE, Job
 from tenfold.model.units import SECOND
+from tenfold.study.sim.workload import WorkAsk, generate_work
 
 SPEED = 600
 DAYS = 21.0

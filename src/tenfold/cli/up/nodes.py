@@ -11,9 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts
-from tenfold.compose.joining import NO_FLEET, join_fleet
-from tenfold.compose.nodes import nodes_of
-from tenfold.compose.sim_inputs import policy_of
+from tenfold.compose.inputs import policy_of
+from tenfold.compose.policy_fleet import NO_FLEET, join_fleet
 from tenfold.files.fleet import load_fleet
 from tenfold.files.inventory_parts import part_of
 from tenfold.live.this_machine import discover_this_machine
@@ -24,6 +23,7 @@ from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.inventory import InventoryNode
 from tenfold.model.node import Node
 from tenfold.model.policy import Policy
+from tenfold.physics.nodes import nodes_of
 from tenfold.report.figures import count
 
 VIRTUAL = "virtual"

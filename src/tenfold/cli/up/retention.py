@@ -58,8 +58,8 @@ class Care:
         # What they stand on takes long to import, and refusals come before it.
         from msgspec.structs import replace  # noqa: PLC0415
 
-        from tenfold.compose.accepting import rule_of  # noqa: PLC0415
-        from tenfold.compose.blaming import blaming_of  # noqa: PLC0415
+        from tenfold.compose.acceptance import rule_of  # noqa: PLC0415
+        from tenfold.compose.blame import blaming_of  # noqa: PLC0415
         from tenfold.decide.detect.idle import idle_rule_of  # noqa: PLC0415
         from tenfold.live.local.pruning import Kept  # noqa: PLC0415
 

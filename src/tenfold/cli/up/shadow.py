@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from tenfold.compose.joining import join_record
-from tenfold.compose.sim_inputs import policy_of
+from tenfold.compose.inputs import policy_of
+from tenfold.compose.policy_fleet import join_record
 from tenfold.model.errors import InputError
 from tenfold.model.policy import ORACLES, Policy
 

@@ -9,8 +9,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.ground import serve_grounds
-from tenfold.compose.planning import model_shape
 from tenfold.decide.layout.scaling import ScalePoint
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
 from tenfold.model.plan import ServiceDemand
@@ -18,6 +16,8 @@ from tenfold.model.reason import Misfit
 from tenfold.study.ceiling.capacity_summary import gpus_per_replica
 from tenfold.study.ceiling.design import Design
 from tenfold.study.ceiling.upgrade import TRAFFIC
+from tenfold.study.plan.target import serve_grounds
+from tenfold.study.plan.train import model_shape
 
 Kind = Literal["training", "inference"]
 BoundBy = Literal["cpu", "gpu", "memory", "network"]

@@ -4,8 +4,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.estimate_serve import estimate_serve
-from tenfold.compose.planning import train_ask
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import sizes
 from tenfold.decide.layout.space import candidates
@@ -16,6 +14,8 @@ from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.shapes import training_shape
 from tenfold.study.ceiling.design import Design
 from tenfold.study.ceiling.storage import feed_rate, feeding_tier, supplied_bytes_per_s
+from tenfold.study.estimate.serve import estimate_serve
+from tenfold.study.plan.train import train_ask
 
 SIZES_TRIED = 3
 """The largest sizes: the very largest is often no power of two and divides into little."""

@@ -8,13 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.ground import TrainGround, train_ground
-from tenfold.compose.planning import train_ask
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import Curve, curve, sizes
 from tenfold.model.fleet_spec import Fabric, Pool, Tier
 from tenfold.model.plan import TrainingJob
 from tenfold.physics.fabric import FabricPlan, leaf_size
+from tenfold.study.plan.target import TrainGround, train_ground
+from tenfold.study.plan.train import train_ask
 
 GROWTH_MAX = 64
 GPUS_LOOKED_AT_MIN = 4_096

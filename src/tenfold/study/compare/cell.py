@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.sim_bill import bill
-from tenfold.compose.sim_detail import Detail, look_closer, thinned
-from tenfold.compose.sim_inputs import SimFiles, prepare
+from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.compose.simulation import simulate
 from tenfold.model.errors import TenfoldError
 from tenfold.sim.meters import Summary
+from tenfold.study.sim.bill import bill
+from tenfold.study.sim.detail import Detail, look_closer, thinned
 
 Figures = dict[str, float]
 CURVE_POINTS = 200

@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.sim_inputs import SimFiles
+from tenfold.compose.inputs import SimFiles
 from tenfold.study.compare.cell import FIGURES, Cell, CellResult, Figures, lost_cell, run_cell
 
 SCORED = (

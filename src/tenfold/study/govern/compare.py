@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.sim_inputs import SimFiles, policy_of, prepare
+from tenfold.compose.inputs import SimFiles, policy_of, prepare
 from tenfold.compose.simulation import simulate
 from tenfold.model.errors import InputError, TenfoldError
 from tenfold.model.govern import Govern

@@ -12,7 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.sim_inputs import SimFiles, prepare
+from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.model.errors import TenfoldError
 from tenfold.model.units import SECOND

@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from tenfold.compose.grow_inputs import GrowInputs
-from tenfold.compose.grow_run import GrowTask, Ran, carry_out
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.units import SECOND
 from tenfold.sim.meters import asked_milli
 from tenfold.sim.window_figures import Window, slots_milli, within, work_of
 from tenfold.study.grow.answer import CalibrationShown
+from tenfold.study.grow.inputs import GrowInputs
+from tenfold.study.grow.runs.run import GrowTask, Ran, carry_out
 
 ERROR_MOST = 0.15
 IDLE_WAIT_S = 60.0

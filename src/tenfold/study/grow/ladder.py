@@ -9,7 +9,6 @@ from math import inf
 
 from msgspec.structs import replace
 
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.physics.growth.law import stands_still
 from tenfold.study.grow.answer import (
     Curve,
@@ -20,6 +19,7 @@ from tenfold.study.grow.answer import (
 )
 from tenfold.study.grow.attribute import RAISED, Attribution, attribute
 from tenfold.study.grow.calibrate import shown
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.law_book import LawBook, assumed
 from tenfold.study.grow.layer import Law, Layer, lift
 from tenfold.study.grow.order_by import is_late, order_by

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace as with_fields
 from math import inf
 
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.growth import Axis
 from tenfold.study.grow.calibrate import calibrate
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import FiguredLayer, FollowingLayer, Law, Layer
 from tenfold.study.grow.measured import measured_laws
 from tenfold.study.grow.question import GrowQuestion

@@ -13,12 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import OpenFleet
-from tenfold.compose.grow_inputs import GrowInputs
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.growth import GrowSpec
 from tenfold.model.policy import Policy
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
+from tenfold.study.grow.inputs import GrowInputs
 
 LawKey = NewType("LawKey", str)
 """Names one law of a fleet: the layer and the resource that it is about."""

@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts, own_types, spelled
-from tenfold.compose.governing import with_residency
-from tenfold.compose.replaying import decider_of, fleet_in
+from tenfold.compose.governance import with_residency
 from tenfold.engine.explain import Story, explain
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Line
@@ -25,6 +24,7 @@ from tenfold.model.units import SECOND, Millis
 from tenfold.study.eta.eta import JUDGED, Eta, eta, no_earlier
 from tenfold.study.eta.recorded import book_of
 from tenfold.study.eta.wait_log import EtaBook
+from tenfold.study.replay.bundle import decider_of, fleet_in
 from tenfold.study.why.remedies import Sought
 from tenfold.study.why.why import Asker, Why, eta_for, why_under
 

@@ -12,7 +12,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from tenfold.compose.grow_run import RunFigures
+from tenfold.study.grow.runs.run import RunFigures
 from tenfold.study.grow.runs.runs import PER_DOUBLING, Runs, place_above
 from tenfold.study.grow.state import State
 

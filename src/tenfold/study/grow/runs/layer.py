@@ -8,13 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tenfold.compose.grow_run import RunFigures
 from tenfold.model.growth import Axis, moves
 from tenfold.physics.growth.law import ASSUMED, Evidence
 from tenfold.study.grow.calibrate import ERROR_MOST
 from tenfold.study.grow.layer import Law, Layer, Relieve
 from tenfold.study.grow.relief import Relief
 from tenfold.study.grow.runs.curve import Read, run_curve
+from tenfold.study.grow.runs.run import RunFigures
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 

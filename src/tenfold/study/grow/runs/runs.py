@@ -11,8 +11,6 @@ from math import ceil, floor, log2
 from msgspec import Struct
 
 from tenfold.compose.failures import FailureSource
-from tenfold.compose.grow_inputs import GrowInputs
-from tenfold.compose.grow_run import GrowTask, RunFigures, run_digest, run_once
 from tenfold.model.errors import TenfoldError
 from tenfold.model.failure_law import NO_FAILURES
 from tenfold.model.fleet_spec import FleetSpec
@@ -20,6 +18,8 @@ from tenfold.model.growth import Axis, moves
 from tenfold.model.units import MINUTE, Millis
 from tenfold.sim.window_figures import Window
 from tenfold.sim.world import SimSettings
+from tenfold.study.grow.inputs import GrowInputs
+from tenfold.study.grow.runs.run import GrowTask, RunFigures, run_digest, run_once
 from tenfold.study.grow.runs.window import judged_window
 from tenfold.study.grow.state import State
 from tenfold.study.parallel import process_map, usable_cpus

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from tenfold.compose.money import fleet_bill
 from tenfold.model.growth import Axis, grown_by
 from tenfold.physics.growth.law import STATED, SUPPOSED
+from tenfold.study.estimate.money import fleet_bill
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.relief import Relief, taken, up
 from tenfold.study.grow.state import State

@@ -5,11 +5,11 @@ Nodes strain power, ports and floor as those there are.
 
 from msgspec.structs import replace
 
-from tenfold.compose.grown_fleet import grown_fleet
 from tenfold.model.fleet_spec import FleetSpec, Pool
 from tenfold.model.units import HOURS_PER_MONTH, usd
 from tenfold.report.figures import count
 from tenfold.study.grow.relief import Relief, lead_weeks, taken, up
+from tenfold.study.grow.runs.fleet import grown_fleet
 from tenfold.study.grow.state import State
 
 NODES = "nodes"

@@ -13,8 +13,6 @@ from typing import NamedTuple
 from msgspec.msgpack import decode, encode
 from msgspec.structs import replace
 
-from tenfold.compose.ground import serve_grounds
-from tenfold.compose.planning import model_shape
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServeGround, ServePlan, plan_serve
 from tenfold.model.growth import Axis, ServiceLoad, grown_by
 from tenfold.model.plan import ServiceDemand
@@ -23,6 +21,8 @@ from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.layers.compute.nodes import nodes_more
 from tenfold.study.grow.relief import Relief, taken, up
 from tenfold.study.grow.state import State
+from tenfold.study.plan.target import serve_grounds
+from tenfold.study.plan.train import model_shape
 
 PLANS_KEPT = 64
 

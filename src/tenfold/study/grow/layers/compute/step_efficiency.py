@@ -6,8 +6,6 @@ scale have calibrated it, or else the planner's curve of the model expected.
 
 from collections.abc import Iterable, Sequence
 
-from tenfold.compose.grow_observed import ObservedInputs
-from tenfold.compose.step_series import StepSeries
 from tenfold.model.growth import Axis
 from tenfold.physics.growth.law import ASSUMED, Evidence
 from tenfold.study.ceiling.design import Design
@@ -21,7 +19,9 @@ from tenfold.study.grow.layers.compute.work import (
     work_evidence,
     works_of,
 )
+from tenfold.study.grow.observed import ObservedInputs
 from tenfold.study.grow.state import State
+from tenfold.study.grow.step_series import StepSeries
 
 NEARLY = 1 - 1e-9
 """Keeps what is just at its limit from being over it by rounding."""

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from tenfold.compose.estimate_fill import fill
-from tenfold.compose.traffic import crossing_parts
 from tenfold.model.fleet_spec import Fabric
 from tenfold.physics.growth.law import ASSUMED, STATED, Evidence
+from tenfold.study.estimate.fill import fill
 from tenfold.study.grow.history import History, Kind, history_of, usual_size
 from tenfold.study.grow.layers.fabric.leaves import line_bytes_per_s
 from tenfold.study.grow.state import State
+from tenfold.study.plan.traffic import crossing_parts
 
 ASSUMES = "the fabric is the usual one, or jobs are those of a mix or of the model expected"
 NO_SENDERS = (

@@ -1,8 +1,8 @@
 """Queue: how long jobs wait, by GPU time and by the team or size that waits longest."""
 
-from tenfold.compose.grow_run import RunFigures
 from tenfold.study.grow.layers.jobs.policy import shorter_waits
 from tenfold.study.grow.runs.layer import Reading, RunLayer
+from tenfold.study.grow.runs.run import RunFigures
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 

@@ -12,8 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.failures import FailureSource, faults_of
-from tenfold.compose.grown_fleet import grown_fleet, grown_govern
-from tenfold.compose.nodes import nodes_of
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
 from tenfold.model.failure_law import NO_FAILURES
 from tenfold.model.fault import Fault
@@ -26,6 +24,7 @@ from tenfold.model.policy import Policy
 from tenfold.model.traffic import WorkProfile
 from tenfold.model.units import DAY, HOUR, Bytes, Millis, UsdMicros
 from tenfold.physics.layout import Layout, lay_out
+from tenfold.physics.nodes import nodes_of
 from tenfold.physics.shared_layers import shared_layers
 from tenfold.sim.grown_work import copy_sign, grown, origin
 from tenfold.sim.neighbourhood import Neighbourhood
@@ -42,6 +41,7 @@ from tenfold.sim.window_figures import (
 )
 from tenfold.sim.window_losses import evenness, lost_milli_ms, nodes_down_p99
 from tenfold.sim.world import SimSettings
+from tenfold.study.grow.runs.fleet import grown_fleet, grown_govern
 
 
 class GrowTask(Struct, frozen=True, kw_only=True):

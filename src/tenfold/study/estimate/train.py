@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenfold.compose.estimate_fill import Filled, calibrated, fill, runs_of
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, RowId, TrainConfig, TrainEstimate, TrainRow
@@ -18,6 +17,7 @@ from tenfold.physics.training.calibration import Calibration, Runs, interval, pr
 from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.names import generation_of
 from tenfold.physics.training.step import StepTimes, time_plans
+from tenfold.study.estimate.fill import Filled, calibrated, fill, runs_of
 
 GIB = float(1 << 30)
 PARTS = tuple(name for name in StepTimes.__slots__ if name != "step_s")

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 from msgspec import Struct
 
-from tenfold.compose.estimate_fill import calibrated, fill
 from tenfold.compose.fleet import OpenFleet
 from tenfold.decide.layout.ask import Ground, Power
 from tenfold.decide.layout.serve import ServeGround
@@ -23,6 +22,7 @@ from tenfold.physics.training.calibration import Calibration
 from tenfold.physics.training.catalog import resolve
 from tenfold.physics.training.names import generation_of
 from tenfold.physics.training.shapes import training_part
+from tenfold.study.estimate.fill import calibrated, fill
 
 USUAL_STACKS = {"cuda": "megatron-core", "xla": "maxtext"}
 USUAL_ENGINE = "vllm"

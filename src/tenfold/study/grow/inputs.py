@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from tenfold.compose.failures import FailureSource, failure_source
 from tenfold.compose.fleet import OpenFleet, load_facts
-from tenfold.compose.governing import govern_of
-from tenfold.compose.sim_inputs import SimFiles, job_trace, policy_of, prepare
-from tenfold.compose.workload import WorkAsk, generate_work
+from tenfold.compose.governance import govern_of
+from tenfold.compose.inputs import SimFiles, job_trace, policy_of, prepare
 from tenfold.files.fleet import load_fleet
 from tenfold.files.grow_file import read_grow
 from tenfold.files.measured_rows import read_measured
@@ -26,6 +25,7 @@ from tenfold.model.policy import Policy
 from tenfold.model.traffic import WorkProfile
 from tenfold.model.units import Millis
 from tenfold.physics.layout import lay_out
+from tenfold.study.sim.workload import WorkAsk, generate_work
 
 MIX_DAYS = 14.0
 MIX_LOAD = 0.6
@@ -91,7 +91,7 @@ def grow_inputs(files: GrowFiles) -> GrowInputs:
     if files.timed is None:
         return inputs
     # Few ask with timed runs, and what reads them takes long to load.
-    from tenfold.compose.grow_observed import read_observed  # noqa: PLC0415
+    from tenfold.study.grow.observed import read_observed  # noqa: PLC0415
 
     return read_observed(inputs, files.timed)
 

@@ -6,11 +6,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from tenfold.compose.fleet import OpenFleet, OwnFacts, open_fleet
-from tenfold.compose.ground import serve_grounds
-from tenfold.compose.planning import GIB, model_shape, tight_memory
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServeGround, plan_serve
 from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
+from tenfold.study.plan.target import serve_grounds
+from tenfold.study.plan.train import GIB, model_shape, tight_memory
 
 
 class ServeQuestion(ServiceDemand, frozen=True, kw_only=True):

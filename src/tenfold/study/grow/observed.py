@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tenfold.compose.grow_inputs import GrowInputs
-from tenfold.compose.step_series import Said, StepSeries, retimed, step_series
 from tenfold.files.json_lines import read_json_lines
 from tenfold.model.estimate import TrainConfig, TrainRow
 from tenfold.model.plan import TrainPlan
+from tenfold.study.grow.inputs import GrowInputs
+from tenfold.study.grow.step_series import Said, StepSeries, retimed, step_series
 
 
 class ObservedInputs(GrowInputs, frozen=True, kw_only=True, dict=True):

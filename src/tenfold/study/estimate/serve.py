@@ -5,15 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tenfold.compose.calibrate_serve import (
-    USUAL_MODE,
-    Group,
-    Resolved,
-    Speed,
-    asked_of,
-    resolved,
-    speeds_of,
-)
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
@@ -23,6 +14,15 @@ from tenfold.physics.serving.engines import Profile, catalog_of, interval
 from tenfold.physics.serving.kv_cache import Layout
 from tenfold.physics.serving.serve import estimate
 from tenfold.physics.serving.shapes import serving_shapes
+from tenfold.study.estimate.calibrate_serve import (
+    USUAL_MODE,
+    Group,
+    Resolved,
+    Speed,
+    asked_of,
+    resolved,
+    speeds_of,
+)
 
 GIB = float(1 << 30)
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenfold.compose.estimate_fill import Filled, fill
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, TrainConfig, TrainRow
 from tenfold.model.traffic import Traffic
 from tenfold.model.units import SECOND, Bytes, Millis
 from tenfold.physics.operations.goodput import checkpoint_bytes
+from tenfold.study.estimate.fill import Filled, fill
+from tenfold.study.estimate.train import estimate_train
 
 TOKEN_BYTES = 4.0
 """Bytes read for each token of text: one whole number. An assumption; images take far more."""

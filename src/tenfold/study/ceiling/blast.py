@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tenfold.compose.sim_inputs import Prepared
+from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet

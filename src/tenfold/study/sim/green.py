@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tenfold.compose.sim_inputs import Prepared
+from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimResult
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.ids import NodeId

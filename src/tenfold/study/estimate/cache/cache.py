@@ -3,10 +3,6 @@
 import numpy as np
 from msgspec import Struct
 
-from tenfold.compose.cache_place import GB, CachePlace, CacheQuestion, cache_place
-from tenfold.compose.cache_traffic import Traffic
-from tenfold.compose.estimate_models import shape_of
-from tenfold.compose.estimate_serve import estimate_serve
 from tenfold.compose.fleet import load_facts
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
@@ -21,6 +17,10 @@ from tenfold.physics.serving.kvtier import (
 )
 from tenfold.physics.serving.precision import numbers
 from tenfold.physics.serving.shapes import serving_shapes
+from tenfold.study.estimate.cache.tier import GB, CachePlace, CacheQuestion, cache_place
+from tenfold.study.estimate.cache.traffic import Traffic
+from tenfold.study.estimate.models import shape_of
+from tenfold.study.estimate.serve import estimate_serve
 
 TIMES_AS_LARGE = (0.25, 0.5, 1.0, 2.0, 4.0)
 USUAL_TARGET = 0.9

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts
-from tenfold.compose.governing import govern_of
+from tenfold.compose.governance import govern_of
 from tenfold.files.fleet import load_fleet
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.govern import Govern

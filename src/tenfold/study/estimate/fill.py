@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenfold.compose.estimate_models import shape_of
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import TrainConfig, TrainRow
@@ -34,6 +33,7 @@ from tenfold.physics.training.usual import (
     usual_shard,
     usual_virtual_stages,
 )
+from tenfold.study.estimate.models import shape_of
 
 USUAL_SEQ = 4096
 USUAL_SEQ_OF_WIDTHS = 2048

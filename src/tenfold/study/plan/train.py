@@ -8,10 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta, Struct, structs
 
-from tenfold.compose.estimate_fill import fill, runs_of
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import OwnFacts, open_fleet
-from tenfold.compose.ground import TrainGround, train_ground
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.train import TrainAnswer, plan_train
@@ -24,6 +21,9 @@ from tenfold.model.plan import TrainingJob
 from tenfold.model.reason import Misfit
 from tenfold.model.shape import ModelShape
 from tenfold.physics.training.memory import Memory, memory_of
+from tenfold.study.estimate.fill import fill, runs_of
+from tenfold.study.estimate.train import estimate_train
+from tenfold.study.plan.target import TrainGround, train_ground
 
 USUAL_SEQ = 4096
 GIB = float(1 << 30)

@@ -9,14 +9,6 @@ from collections.abc import Sequence
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tenfold.compose.replaying import fleet_in, nodes_in, settings_of
-from tenfold.compose.rerun_given import (
-    events_before,
-    faults_in,
-    last_ms_of,
-    never_used,
-    unlike,
-)
 from tenfold.compose.residency import bound_jobs
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.recording import Recording, events_of
@@ -34,6 +26,14 @@ from tenfold.model.ids import JobId
 from tenfold.model.job import Job, JobStatus
 from tenfold.model.policy import Policy
 from tenfold.model.units import SECOND, Millis
+from tenfold.study.replay.bundle import fleet_in, nodes_in, settings_of
+from tenfold.study.replay.rerun_inputs import (
+    events_before,
+    faults_in,
+    last_ms_of,
+    never_used,
+    unlike,
+)
 
 LIVE_SLACK_MS = SECOND
 """An assumption: what spawning, a busy machine and a commit may add to a start."""

@@ -6,14 +6,6 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from tenfold.compose.federated_sites import (
-    LocalWork,
-    Way,
-    chosen_sites,
-    local_work,
-    most_linked,
-    ways,
-)
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import TrainRow
@@ -23,6 +15,14 @@ from tenfold.model.plan import Precision
 from tenfold.model.reason import Misfit, Reason
 from tenfold.physics.federated import Round, Synchronous, federated_round, synchronous
 from tenfold.physics.federated_levers import Levers, levers
+from tenfold.study.estimate.federated_sites import (
+    LocalWork,
+    Way,
+    chosen_sites,
+    local_work,
+    most_linked,
+    ways,
+)
 
 USUAL_WEIGHT_BITS = 16
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tenfold.compose.estimate_fill import fill
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import TrainConfig, TrainEstimate, TrainRow
 from tenfold.physics.training.names import stack_key, version_family
+from tenfold.study.estimate.fill import fill
+from tenfold.study.estimate.train import estimate_train
 
 GROWN_MOST = 64
 """How far a layout goes on by itself: as far as factors are ever shown."""

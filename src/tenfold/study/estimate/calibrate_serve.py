@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenfold.compose.estimate_models import shape_of
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import ServeRow
@@ -27,6 +26,7 @@ from tenfold.physics.serving.engines import (
 from tenfold.physics.serving.serve import Asked, estimate
 from tenfold.physics.serving.shapes import serving_shapes
 from tenfold.physics.training.names import generation_of
+from tenfold.study.estimate.models import shape_of
 
 USUAL_MODE = "max-throughput"
 SPEEDS = (1 / 8, 8.0)

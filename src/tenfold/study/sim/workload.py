@@ -6,7 +6,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.nodes import nodes_of
 from tenfold.files.fleet import load_fleet
 from tenfold.files.traces.trace import JobTrace
 from tenfold.model.catalogue import Catalogue
@@ -15,6 +14,7 @@ from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.ids import JobId
 from tenfold.model.job import Job
 from tenfold.model.units import DAY, Millis
+from tenfold.physics.nodes import nodes_of
 from tenfold.sim.workload import Demand, TeamPart, ends_of, generate_jobs, gpu_hours, merged
 
 

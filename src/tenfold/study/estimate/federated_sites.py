@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.estimate_train import estimate_train
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, TrainRow
@@ -13,6 +12,7 @@ from tenfold.model.fleet_spec import FleetSpec, Pool
 from tenfold.model.ids import SiteId
 from tenfold.model.units import USD
 from tenfold.physics.site_routes import Route, quickest_route, shared_rates
+from tenfold.study.estimate.train import estimate_train
 
 
 class LocalWork(Struct, frozen=True, kw_only=True):

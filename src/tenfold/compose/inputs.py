@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts, own_types, spelled
-from tenfold.compose.nodes import nodes_of
 from tenfold.compose.simulation import SimAsk, horizon_ms
 from tenfold.files.fleet import load_fleet
 from tenfold.files.traces.jobs import read_jobs
@@ -27,10 +26,11 @@ from tenfold.model.node import Node
 from tenfold.model.policy import POLICIES, Placement, Policy
 from tenfold.model.units import Millis
 from tenfold.physics.layout import Layout, lay_out
+from tenfold.physics.nodes import nodes_of
 from tenfold.sim.world import SimSettings
 
 if TYPE_CHECKING:
-    from tenfold.compose.shifting import Grid, GridFiles
+    from tenfold.compose.grid import Grid, GridFiles
     from tenfold.sim.neighbourhood import Neighbourhood
 
 FAILED: dict[str, JobStatus] = {
@@ -123,7 +123,7 @@ def _governed(
     policy: Policy, layout: Layout, jobs: list[Job], catalogue: Catalogue
 ) -> tuple[Policy, list[Job], list[str]]:
     """Join a policy with the teams and prices of the fleet, and bind jobs to their teams' nodes."""
-    from tenfold.compose.governing import govern_notes, govern_of, with_residency  # noqa: PLC0415
+    from tenfold.compose.governance import govern_notes, govern_of, with_residency  # noqa: PLC0415
 
     govern = govern_of(policy, layout.spec, catalogue)
     notes = govern_notes(govern, layout, jobs)
@@ -131,7 +131,7 @@ def _governed(
 
 
 def _grid(files: "GridFiles", jobs: Sequence[Job]) -> "Grid":
-    from tenfold.compose.shifting import read_grid  # noqa: PLC0415
+    from tenfold.compose.grid import read_grid  # noqa: PLC0415
 
     return read_grid(files, jobs)
 
