@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.verdict import Verdict
 from tenfold.compose.fleet import load_facts
-from tenfold.files.fault_trace import read_fault_trace
+from tenfold.files.traces.node_faults import read_fault_trace
 from tenfold.model.failure_law import FailureLaw, law_of
 from tenfold.model.fault import Fault
 from tenfold.model.ids import DomainId, NodeId, PoolId, SiteId

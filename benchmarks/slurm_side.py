@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.verdict import Verdict
-from tenfold.files.slurm_conf import read_slurm_conf
+from tenfold.files.slurm.conf import read_slurm_conf
 from tests.engines.slurm import running_slurm
 from tests.engines.slurm_jobs import (
     CONF,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tenfold.files.fleet import load_fleet
+from tenfold.files.fleet.read import load_fleet
 from tenfold.model.fleet_spec import FabricKind, Tier
 from tenfold.model.ids import JobId, NodeId, TierId
 from tenfold.model.traffic import Traffic

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tenfold.files.price_catalogue import PriceNotes, read_price_catalogue
+from tenfold.files.prices.catalogue import PriceNotes, read_price_catalogue
 from tenfold.model.catalogue import Shelf
 from tenfold.model.facility import PriceFact
 from tenfold.model.hardware import Accelerator

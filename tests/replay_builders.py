@@ -6,7 +6,7 @@ from random import Random
 
 from tenfold.compose.simulation import SimAsk, SimResult
 from tenfold.engine.recording import Line
-from tenfold.files.replay_bundle import Bundle, read_bundle
+from tenfold.files.records.replay_bundle import Bundle, read_bundle
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job import Job, shape_of

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tenfold.client.async_client import AsyncClient
     from tenfold.client.client import Client
     from tenfold.compose.fleet import load_facts, load_fleet
-    from tenfold.files.hf_config import read_hf_config
+    from tenfold.files.models.hf_config import read_hf_config
     from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
     from tenfold.model.estimate import (
         NoEstimate,
@@ -76,7 +76,7 @@ _HOMES = {
     "TenfoldError": "tenfold.model.errors",
     "load_facts": "tenfold.compose.fleet",
     "load_fleet": "tenfold.compose.fleet",
-    "read_hf_config": "tenfold.files.hf_config",
+    "read_hf_config": "tenfold.files.models.hf_config",
 }
 
 

@@ -32,7 +32,7 @@ def test_public_names_are_there_when_asked_for():
     listed = modules_after(
         "import tenfold\nassert all(hasattr(tenfold, n) for n in tenfold.__all__)"
     )
-    assert "tenfold.files.hf_config" in listed
+    assert "tenfold.files.models.hf_config" in listed
 
 
 def test_python_without_assertions_is_refused():

@@ -9,7 +9,7 @@ from sqlalchemy import delete, select, update
 
 from journal_builders import played
 from tenfold.engine.digest import fleet_digest
-from tenfold.files.replay_bundle import read_bundle
+from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import retention
 from tenfold.journal.append import JournalWriter, open_journal

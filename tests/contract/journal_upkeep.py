@@ -25,7 +25,7 @@ from tenfold.compose.policies import placing_decider
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import run
 from tenfold.engine.replay import replay
-from tenfold.files.replay_bundle import BundleHeader, read_bundle
+from tenfold.files.records.replay_bundle import BundleHeader, read_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.append import JournalWriter, open_journal

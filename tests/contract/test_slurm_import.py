@@ -10,7 +10,7 @@ from engines.slurm import RunningSlurm, SlurmNode, running_slurm
 from patience import HANG_S
 from tenfold.cli.fleet.importing import Target, import_slurm
 from tenfold.compose.fleet import load_fleet
-from tenfold.files.slurm_nodes import read_slurm_nodes
+from tenfold.files.slurm.nodes import read_slurm_nodes
 from tenfold.model import hostlist
 from tenfold.model.errors import InputError, Unreachable
 from tenfold.model.fleet_spec import FleetSpec

@@ -21,7 +21,7 @@ from engines.slurm_jobs import (
 )
 from engines.slurm_replay import compare
 from patience import HANG_S
-from tenfold.files.slurm_conf import read_slurm_conf
+from tenfold.files.slurm.conf import read_slurm_conf
 
 pytestmark = pytest.mark.engine
 

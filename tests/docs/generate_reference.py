@@ -31,9 +31,9 @@ from docs.meanings import (
 )
 from tenfold.cli.main import app
 from tenfold.facts.kinds import KINDS
-from tenfold.files.expectations import expectation, unit_of
-from tenfold.files.fleet_rows import SINGLE_TABLES, TABLES, PriceRow
-from tenfold.files.grow_file import MANY, SINGLE
+from tenfold.files.core.expectations import expectation, unit_of
+from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES, PriceRow
+from tenfold.files.growth import MANY, SINGLE
 from tenfold.model.estimate import ServeRow, ShapeRow, TrainRow
 from tenfold.model.fact import Fact
 from tenfold.model.shape import Mla, ModelShape

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.up.state_dir import FIRST_JOB_TEXT
-from tenfold.files.submission import read_submission
+from tenfold.files.jobs.submission import read_submission
 from tenfold.model.job import JobState
 from tenfold.model.job_spec import ALIASES, NOT_SUBMITTED, JobFile, JobSpec
 

@@ -24,8 +24,8 @@ from docs.meanings import (
 from docs.refresh import PICTURE, PICTURED
 from tenfold.compose.fleet import load_facts
 from tenfold.facts.kinds import KINDS
-from tenfold.files.grow_file import MANY, SINGLE
-from tenfold.files.json_lines import read_json_lines
+from tenfold.files.core.json_lines import read_json_lines
+from tenfold.files.growth import MANY, SINGLE
 from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS
 from tenfold.model.estimate import ServeEstimate, ServeRow, TrainEstimate, TrainRow
 from tenfold.model.fact import Fact

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenfold.facts.loader import load_catalogue
-from tenfold.files.fleet import read_fleet
-from tenfold.files.fleet_rows import SINGLE_TABLES, TABLES
+from tenfold.files.fleet.read import read_fleet
+from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES
 from tenfold.model import hostlist
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError

@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenfold.files.hf_config import read_hf_config, shape_from_hf
-from tenfold.files.hf_families import FAMILIES
+from tenfold.files.models.families import FAMILIES
+from tenfold.files.models.hf_config import read_hf_config, shape_from_hf
 from tenfold.model.errors import InputError
 from tenfold.model.shape import ModelShape
 

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenfold.compose.fleet import load_facts
-from tenfold.files.fleet import load_fleet
-from tenfold.files.fleet_toml import render_fleet_toml
-from tenfold.files.inventory import pools_from
-from tenfold.files.kubernetes_nodes import read_kubernetes_nodes
-from tenfold.files.nodes_csv import read_nodes_csv
-from tenfold.files.slurm_nodes import read_slurm_nodes
+from tenfold.files.fleet.read import load_fleet
+from tenfold.files.fleet.write import render_fleet_toml
+from tenfold.files.inventory.inventory import pools_from
+from tenfold.files.inventory.nodes_csv import read_nodes_csv
+from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
+from tenfold.files.slurm.nodes import read_slurm_nodes
 from tenfold.model import hostlist
 from tenfold.model.errors import TenfoldError
 from tenfold.model.inventory import Inventory, InventoryNode

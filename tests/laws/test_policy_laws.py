@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenfold.files.policy_tree import pieces, quota_at
-from tenfold.files.policy_windows import meet
+from tenfold.files.policy.tree import pieces, quota_at
+from tenfold.files.policy.windows import meet
 from tenfold.model.govern import TeamTerms
 from tenfold.model.ids import TeamId
 from tenfold.model.terms import Hours, Window

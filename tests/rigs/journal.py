@@ -7,7 +7,7 @@ from sqlalchemy import delete
 
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.recording import events_of
-from tenfold.files.replay_bundle import BundleHeader, read_bundle
+from tenfold.files.records.replay_bundle import BundleHeader, read_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.read import event_pages

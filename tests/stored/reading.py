@@ -15,7 +15,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Struct
 from sqlalchemy import select
 
-from tenfold.files.replay_bundle import Bundle
+from tenfold.files.records.replay_bundle import Bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import image_of
 from tenfold.journal import arrays, read

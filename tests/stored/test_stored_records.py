@@ -17,8 +17,8 @@ from engines.postgres import new_database, running_postgres
 from stored.reading import DATA, expected, plain, told_of_bundle, told_of_journal
 from stored.wire_types import ROOTS
 from tenfold import checkpoint
-from tenfold.files.replay_bundle import read_bundle
-from tenfold.files.shadow_log import latest_entries
+from tenfold.files.records.replay_bundle import read_bundle
+from tenfold.files.records.shadow_log import latest_entries
 from tenfold.journal.record import record_of
 from tenfold.journal.snapshots import restore
 from tenfold.journal.store import open_store

@@ -23,9 +23,9 @@ from tenfold.client.place import Address
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.shadow import ShadowDifference
 from tenfold.engine.stretches import Stretch
-from tenfold.files.baseline_store import BaselineStore
-from tenfold.files.replay_bundle import BundleEnd, BundleHeader
-from tenfold.files.shadow_log import ShadowEntry
+from tenfold.files.measured.baselines import BaselineStore
+from tenfold.files.records.replay_bundle import BundleEnd, BundleHeader
+from tenfold.files.records.shadow_log import ShadowEntry
 from tenfold.fleet.image import FleetImage
 from tenfold.live.local import wire
 from tenfold.model import (

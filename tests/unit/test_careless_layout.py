@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.compose.fleet import check_fleet, load_facts
-from tenfold.files.fleet import load_fleet
+from tenfold.files.fleet.read import load_fleet
 from tenfold.physics.blast import blast_radius
 from tenfold.physics.layout import lay_out
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.files.baseline_store import read_store
+from tenfold.files.measured.baselines import read_store
 from tenfold.study.baseline import record
 
 

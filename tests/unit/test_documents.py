@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tenfold.files.document import read_document
+from tenfold.files.core.document import read_document
 from tenfold.model.errors import InputError
 
 NOBODY = 65_534

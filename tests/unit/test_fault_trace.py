@@ -8,7 +8,7 @@ import pytest
 from tenfold.cli.sim.failures import failures_command
 from tenfold.compose.failures import failure_source
 from tenfold.compose.fleet import load_facts
-from tenfold.files.fault_trace import read_fault_trace
+from tenfold.files.traces.node_faults import read_fault_trace
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.fault import FaultTrace
 from tenfold.model.ids import NodeId, PoolId, SiteId

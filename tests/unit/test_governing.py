@@ -7,7 +7,7 @@ import pytest
 from tenfold.compose.fleet import load_facts
 from tenfold.compose.governance import check_policy, govern_notes, govern_of, with_residency
 from tenfold.compose.inputs import SimFiles, prepare
-from tenfold.files.fleet import load_fleet
+from tenfold.files.fleet.read import load_fleet
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.govern import USD, Govern, TeamTerms
 from tenfold.model.ids import JobId, TeamId

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import growth_builders as made
-from tenfold.files.grow_file import read_grow
+from tenfold.files.growth import read_grow
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.growth import (
     Controller,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.files.measured_rows import read_measured
+from tenfold.files.measured.rows import read_measured
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.measured import UsagePoint
 

@@ -8,7 +8,7 @@ import pytest
 import tomli
 
 import tenfold
-from tenfold.files.hf_config import read_hf_config, shape_from_hf
+from tenfold.files.models.hf_config import read_hf_config, shape_from_hf
 from tenfold.model.shape import ModelPreset
 
 FACTS = Path(tenfold.__file__).parent / "facts" / "data" / "models.toml"

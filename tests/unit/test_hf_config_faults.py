@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.files.hf_config import SIZE_MAX_BYTES, read_hf_config, shape_from_hf
+from tenfold.files.models.hf_config import SIZE_MAX_BYTES, read_hf_config, shape_from_hf
 from tenfold.model.errors import InputError
 
 Config = dict[str, object]

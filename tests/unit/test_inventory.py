@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tenfold.compose.fleet import load_facts
-from tenfold.files.fleet import load_fleet, read_fleet
-from tenfold.files.fleet_toml import render_fleet_toml
-from tenfold.files.inventory import FleetDraft, pools_from
+from tenfold.files.fleet.read import load_fleet, read_fleet
+from tenfold.files.fleet.write import render_fleet_toml
+from tenfold.files.inventory.inventory import FleetDraft, pools_from
 from tenfold.model import hostlist
 from tenfold.model.errors import InputError
 from tenfold.model.fleet_spec import FleetSpec

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.files.submission import job_of, read_job_file, read_submission
+from tenfold.files.jobs.submission import job_of, read_job_file, read_submission
 from tenfold.model.errors import FaultyFile
 from tenfold.model.job import Job
 from tenfold.model.job_spec import NOT_SUBMITTED

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tenfold.files.kubernetes_nodes import read_kubernetes_nodes
+from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
 from tenfold.model.errors import InputError
 from tenfold.model.inventory import Inventory, InventoryNode
 

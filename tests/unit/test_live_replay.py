@@ -12,7 +12,7 @@ from sqlalchemy import select
 from live_lives import Turns, live
 from tenfold.cli.main import main
 from tenfold.engine.decision_log import Cycle
-from tenfold.files.replay_bundle import Bundle, read_bundle
+from tenfold.files.records.replay_bundle import Bundle, read_bundle
 from tenfold.journal.append import open_journal
 from tenfold.journal.snapshots import restore, save_snapshot
 from tenfold.journal.store import open_store

@@ -13,7 +13,7 @@ from tenfold.cli.main import main
 from tenfold.cli.up.shadow import shadow_of
 from tenfold.compose import live_shadow
 from tenfold.compose.live_shadow import LiveShadow
-from tenfold.files.shadow_log import ShadowEntry, ShadowLog, last_entry, latest_entries
+from tenfold.files.records.shadow_log import ShadowEntry, ShadowLog, last_entry, latest_entries
 from tenfold.fleet.fleet import FleetView
 from tenfold.journal.append import open_journal
 from tenfold.journal.snapshots import restore, save_snapshot

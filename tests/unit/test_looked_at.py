@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tenfold.compose.policies import placing_decider
 from tenfold.decide.place.looked_at import LOOKED_AT, MEANS, passed_over
-from tenfold.files.submission import submission_of
+from tenfold.files.jobs.submission import submission_of
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import DryRun, Submitted
 from tenfold.model.govern import Govern

@@ -6,7 +6,7 @@ import pytest
 
 from tenfold.cli.fleet.importing import Target, merge
 from tenfold.compose.fleet import load_fleet
-from tenfold.files.merge import CapacityView
+from tenfold.files.fleet.merge import CapacityView
 from tenfold.model import hostlist
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.fleet_spec import FleetSpec

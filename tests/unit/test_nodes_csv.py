@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenfold.files.nodes_csv import read_nodes_csv
+from tenfold.files.inventory.nodes_csv import read_nodes_csv
 from tenfold.model.errors import FaultyFile, InputError
 
 HEADER = "name,accelerator,gpus,cpus,memory_gib,rack,site\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.compose.inputs import policy_of
-from tenfold.files.policy import read_policy
+from tenfold.files.policy.read import read_policy
 from tenfold.model.errors import FaultyFile, InputError
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.files.policy import read_policy, read_policy_file
+from tenfold.files.policy.read import read_policy, read_policy_file
 from tenfold.model.errors import FaultyFile
 from tenfold.model.govern import USD, Govern
 from tenfold.model.terms import Hours

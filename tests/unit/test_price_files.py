@@ -21,8 +21,8 @@ from price_builders import (
     offer,
     read,
 )
-from tenfold.files.price_catalogue import PriceNotes, read_price_catalogue
-from tenfold.files.price_toml import render_price_facts
+from tenfold.files.prices.catalogue import PriceNotes, read_price_catalogue
+from tenfold.files.prices.write import render_price_facts
 from tenfold.model.catalogue import Shelf
 from tenfold.model.errors import InputError
 from tenfold.model.facility import PriceFact
@@ -124,7 +124,7 @@ def test_a_missing_file_and_a_directory_are_refused(tmp_path: Path):
 def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "prices.csv.gz"
     path.write_bytes(gzip.compress(HEADER.encode() + b"\n" * 2_000))
-    monkeypatch.setattr("tenfold.files.price_tables.SIZE_MAX_BYTES", 1_000)
+    monkeypatch.setattr("tenfold.files.prices.tables.SIZE_MAX_BYTES", 1_000)
     assert refusal(path).code == "file-too-large"
 
 

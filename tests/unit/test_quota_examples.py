@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.decide.place.govern.placer import GovernedPlacer
-from tenfold.files.policy import read_policy
+from tenfold.files.policy.read import read_policy
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import Action, PromiseStart, StartJob, StopJob
 from tenfold.model.events import (

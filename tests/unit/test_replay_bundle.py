@@ -7,7 +7,7 @@ import pytest
 
 from replay_builders import ask, job, recorded
 from tenfold.engine.decision_log import Cycle
-from tenfold.files.replay_bundle import read_bundle
+from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.model.errors import InputError
 from tenfold.study.replay.bundle import simulate_watched
 

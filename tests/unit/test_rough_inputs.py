@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tenfold.clock.steady import SteadyClock
-from tenfold.files.submission import submission_of
+from tenfold.files.jobs.submission import submission_of
 from tenfold.model.finding import Finding
 from tenfold.model.ids import TeamId
 from tenfold.model.units import DAY, Millis

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.decide.shift.release import release_at
-from tenfold.files.intensity_csv import read_intensity
+from tenfold.files.traces.grid_intensity import read_intensity
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.intensity import MICROS, curve_of
 from tenfold.model.job import Job

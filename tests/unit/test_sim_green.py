@@ -12,7 +12,7 @@ from tenfold.cli.main import app
 from tenfold.compose.grid import GridFiles
 from tenfold.compose.inputs import Prepared, SimFiles, prepare
 from tenfold.compose.simulation import SimResult, simulate
-from tenfold.files.replay_bundle import read_bundle
+from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
 from tenfold.model.ids import JobId

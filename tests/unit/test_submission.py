@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.files.submission import read_submission, submission_of
+from tenfold.files.jobs.submission import read_submission, submission_of
 from tenfold.model.errors import FaultyFile
 from tenfold.model.finding import Finding
 from tenfold.model.ids import TeamId

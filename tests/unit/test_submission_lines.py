@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenfold.files.submission import submission_of
+from tenfold.files.jobs.submission import submission_of
 from tenfold.model.finding import Finding
 from tenfold.model.ids import TeamId
 

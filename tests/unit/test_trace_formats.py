@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.files.traces.acme import read_acme
-from tenfold.files.traces.alibaba_2020 import read_alibaba_2020
-from tenfold.files.traces.alibaba_2023 import read_openb_pods
 from tenfold.files.traces.detect import detect, read_trace
-from tenfold.files.traces.helios import read_helios
-from tenfold.files.traces.philly import read_philly
+from tenfold.files.traces.public.acme import read_acme
+from tenfold.files.traces.public.alibaba_2020 import read_alibaba_2020
+from tenfold.files.traces.public.alibaba_2023 import read_openb_pods
+from tenfold.files.traces.public.helios import read_helios
+from tenfold.files.traces.public.philly import read_philly
 from tenfold.files.traces.sacct import read_sacct
 from tenfold.model.errors import FaultyFile, InputError
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tenfold.files import price_tables
+from tenfold.files.prices import tables as price_tables
 from tenfold.files.traces.columns import COLUMNS
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.write import write_jobs

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.files.work_profiles import ProfileRow, read_work_profiles
+from tenfold.files.jobs.work_profiles import ProfileRow, read_work_profiles
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import GIB

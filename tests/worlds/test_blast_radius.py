@@ -16,7 +16,7 @@ from tenfold.cli.main import main
 from tenfold.compose.fleet import load_facts
 from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimAsk, simulate
-from tenfold.files.fleet import load_fleet
+from tenfold.files.fleet.read import load_fleet
 from tenfold.model.events import Event, JobStopped, NodeLost
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId

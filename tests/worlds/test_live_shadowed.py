@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.compose import live_shadow
-from tenfold.files.shadow_log import last_entry
+from tenfold.files.records.shadow_log import last_entry
 from tenfold.fleet.fleet import FleetView
 from tenfold.journal.store import open_store
 from tenfold.model.decision import Decision

@@ -13,7 +13,7 @@ from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Line, Recording, turns_of
 from tenfold.engine.replay import Impossible, rebuild, replay
-from tenfold.files.replay_bundle import Bundle, read_bundle
+from tenfold.files.records.replay_bundle import Bundle, read_bundle
 from tenfold.fleet.check import check
 from tenfold.model.actions import StartJob
 from tenfold.model.errors import InputError

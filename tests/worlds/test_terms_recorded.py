@@ -12,7 +12,7 @@ from tenfold.compose.simulation import SimAsk, SimResult, simulate
 from tenfold.engine.explain import Story, explain
 from tenfold.engine.recording import Line, Recording, events_of
 from tenfold.engine.replay import rebuild, replay, say
-from tenfold.files.replay_bundle import BundleHeader, open_new_bundle, read_bundle
+from tenfold.files.records.replay_bundle import BundleHeader, open_new_bundle, read_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (

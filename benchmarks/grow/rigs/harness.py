@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from benchmarks.grow.rigs.predict import Prediction, predict
-from tenfold.files.measured_rows import COLUMNS
+from tenfold.files.measured.rows import COLUMNS
 from tenfold.model.measured import UsagePoint
 
 Settings = Mapping[str, Any]

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.grow.rigs.shared_rates import crossings_alternating, fit_cut, ring_s
-from tenfold.files.measured_rows import read_measured
-from tenfold.files.slurm_conf import read_slurm_conf
+from tenfold.files.measured.rows import read_measured
+from tenfold.files.slurm.conf import read_slurm_conf
 from tenfold.model.growth import Controller
 from tenfold.model.measured import UsagePoint
 from tenfold.physics.growth.admission import starts_per_s

@@ -96,7 +96,7 @@ def rules_command(
     if out is None:
         sys.stdout.write(text)
         return
-    from tenfold.files.write import write_new_file  # noqa: PLC0415
+    from tenfold.files.core.write import write_new_file  # noqa: PLC0415
 
     write_new_file(out, text, force=force)
     sys.stderr.write(f"note: the alarms are written to {out}\n")

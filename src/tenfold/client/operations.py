@@ -59,7 +59,7 @@ class Operations:
 
     async def submit_file(self, path: str | Path, *, key: str | None = None) -> Submitted:
         """Hand in a job file; its faults are named with their lines."""
-        from tenfold.files.submission import read_submission  # noqa: PLC0415
+        from tenfold.files.jobs.submission import read_submission  # noqa: PLC0415
 
         return await self._ask(_submission(read_submission(Path(path)), key))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tenfold.files.fault_trace import read_fault_trace
+from tenfold.files.traces.node_faults import read_fault_trace
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.failure_law import NO_FAILURES, FailureLaw, law_of
 from tenfold.model.fault import Fault, FaultTrace

@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 
 from tenfold.compose.settings import facts_folder
 from tenfold.facts.loader import load_catalogue
-from tenfold.files.fleet import load_fleet as load_fleet_file
-from tenfold.files.fleet import read_fleet
+from tenfold.files.fleet.read import load_fleet as load_fleet_file
+from tenfold.files.fleet.read import read_fleet
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.fact import spelling
 from tenfold.model.finding import Finding

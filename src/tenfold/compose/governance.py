@@ -10,9 +10,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, FleetCheck, load_facts, own_types, spelled
-from tenfold.files.fleet import load_fleet
-from tenfold.files.policy import PolicyReading, read_policy_file
-from tenfold.files.policy_fit import check_fit, tags_needed
+from tenfold.files.fleet.read import load_fleet
+from tenfold.files.policy.fit import check_fit, tags_needed
+from tenfold.files.policy.read import PolicyReading, read_policy_file
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.finding import Finding
 from tenfold.model.fleet_spec import FleetSpec, Team

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tenfold.decide.shift.release import SLACK_DEFAULT, release_at
-from tenfold.files.intensity_csv import read_intensity
+from tenfold.files.traces.grid_intensity import read_intensity
 from tenfold.model.errors import InputError
 from tenfold.model.ids import JobId
 from tenfold.model.intensity import Intensity, ShiftBy

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts, own_types, spelled
 from tenfold.compose.simulation import SimAsk, horizon_ms
-from tenfold.files.fleet import load_fleet
+from tenfold.files.fleet.read import load_fleet
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
 from tenfold.model.catalogue import Catalogue
@@ -151,7 +151,7 @@ def policy_of(named: str, placement: Placement | None = None) -> Policy:
     if named in POLICIES:
         policy = Policy(name=named)
     elif Path(named).suffix or len(Path(named).parts) > 1:
-        from tenfold.files.policy import read_policy  # noqa: PLC0415
+        from tenfold.files.policy.read import read_policy  # noqa: PLC0415
 
         policy = read_policy(Path(named))
     else:
@@ -167,7 +167,7 @@ def policy_of(named: str, placement: Placement | None = None) -> Policy:
 def _neighbours(
     path: Path, jobs: Sequence[Job], layout: Layout
 ) -> tuple["Neighbourhood", list[str]]:
-    from tenfold.files.work_profiles import read_work_profiles  # noqa: PLC0415
+    from tenfold.files.jobs.work_profiles import read_work_profiles  # noqa: PLC0415
     from tenfold.physics.shared_layers import shared_layers  # noqa: PLC0415
     from tenfold.sim.neighbourhood import Neighbourhood  # noqa: PLC0415
     from tenfold.sim.sharing import Neighbours  # noqa: PLC0415

@@ -15,7 +15,7 @@ from tenfold.engine.decision_log import Cycle
 from tenfold.engine.obstacle import obstacle_of
 from tenfold.engine.replay import say
 from tenfold.engine.shadow import Comparison, ShadowDifference
-from tenfold.files.shadow_log import Kind, ShadowEntry, ShadowLog, last_entry
+from tenfold.files.records.shadow_log import Kind, ShadowEntry, ShadowLog, last_entry
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.policies import policy_at
 from tenfold.journal.read import cycles_after, event_pages

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts
 from tenfold.compose.governance import govern_of
-from tenfold.files.fleet import load_fleet
+from tenfold.files.fleet.read import load_fleet
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.govern import Govern
 from tenfold.model.policy import Policy

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from tenfold.facts.checks import check_catalogue, check_row
 from tenfold.facts.kinds import KINDS, Kind
-from tenfold.files.document import Document, Table, read_document
-from tenfold.files.rows import read_row, wrong_value
+from tenfold.files.core.document import Document, Table, read_document
+from tenfold.files.core.rows import read_row, wrong_value
 from tenfold.model.catalogue import Catalogue, Shelf
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.fact import Fact, spelling

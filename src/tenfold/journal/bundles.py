@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from sqlalchemy import insert
 
 from tenfold.engine.decision_log import Cycle
-from tenfold.files.replay_bundle import Bundle
+from tenfold.files.records.replay_bundle import Bundle
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.tables import POLICIES
 from tenfold.model.errors import InputError

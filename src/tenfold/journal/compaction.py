@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
-from tenfold.files.replay_bundle import BundleHeader
+from tenfold.files.records.replay_bundle import BundleHeader
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.retention import Export, move_out
 from tenfold.journal.snapshots import exported_until

@@ -15,7 +15,7 @@ from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.recording import Line, events_of
 from tenfold.engine.stretches import Stretch
-from tenfold.files.replay_bundle import Bundle, BundleEnd, BundleHeader
+from tenfold.files.records.replay_bundle import Bundle, BundleEnd, BundleHeader
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import image_of
 from tenfold.journal.policies import stretches_from

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
-from tenfold.files.replay_bundle import BundleEnd, BundleHeader, open_new_bundle
+from tenfold.files.records.replay_bundle import BundleEnd, BundleHeader, open_new_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import image_of
 from tenfold.journal.append import JournalWriter

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, select, text
 
 from tenfold.engine.digest import fleet_digest
-from tenfold.files.replay_bundle import BundleEnd
+from tenfold.files.records.replay_bundle import BundleEnd
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.derive import Draft
 from tenfold.journal.read import event_pages

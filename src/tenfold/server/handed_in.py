@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.decide.place.looked_at import passed_over
-from tenfold.files.rows import read_row
-from tenfold.files.submission import submission_of
+from tenfold.files.core.rows import read_row
+from tenfold.files.jobs.submission import submission_of
 from tenfold.model.api.jobs import Submitted
 from tenfold.model.api.problems import Fault
 from tenfold.model.finding import Finding

@@ -18,7 +18,7 @@ import msgspec
 
 from tenfold.checkpoint import CheckpointError, newest
 from tenfold.client.place import ADDRESS, Address
-from tenfold.files.shadow_log import NAME as SHADOW_LOG
+from tenfold.files.records.shadow_log import NAME as SHADOW_LOG
 from tenfold.live.attempts import SavedAt
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.local import logs

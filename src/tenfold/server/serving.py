@@ -19,7 +19,7 @@ from tenfold.compose.policies import placing_decider
 from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import Blaming
 from tenfold.engine.loop import Witness
-from tenfold.files.replay_bundle import BundleHeader
+from tenfold.files.records.replay_bundle import BundleHeader
 from tenfold.journal.store import Store, open_store
 from tenfold.live.acceptance import Examiner
 from tenfold.live.attempts import SavedAt

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from tenfold.compose.live_shadow import LiveShadow, ShadowStanding
-from tenfold.files.shadow_log import ShadowLog
+from tenfold.files.records.shadow_log import ShadowLog
 from tenfold.journal.store import Store
 from tenfold.model.errors import TenfoldError
 from tenfold.model.policy import Policy

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 from sqlalchemy.exc import SQLAlchemyError
 
-from tenfold.files.replay_bundle import BundleHeader
+from tenfold.files.records.replay_bundle import BundleHeader
 from tenfold.journal.compaction import DAY_MS, KEEP_DAYS, compact_once, oldest_ms
 from tenfold.journal.retention import Export
 from tenfold.journal.store import open_store

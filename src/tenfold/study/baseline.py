@@ -7,7 +7,7 @@ from msgspec import Struct
 from tenfold.clock.wall import now_ms
 from tenfold.decide.detect.regression import STEPS_MIN, judge
 from tenfold.decide.detect.verdict import AlarmRule, Judgement
-from tenfold.files.baseline_store import BaselineStore, one_writer, read_store, write_store
+from tenfold.files.measured.baselines import BaselineStore, one_writer, read_store, write_store
 from tenfold.files.measured.read import read_measured
 from tenfold.files.measured.reading import Reading
 from tenfold.model.baseline import Baseline, Steps, kind_of

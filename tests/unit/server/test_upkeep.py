@@ -10,7 +10,7 @@ from litestar.testing import TestClient
 from patience import until
 from tenfold import __version__
 from tenfold.clock.wall import now_ms
-from tenfold.files.replay_bundle import BundleHeader, read_bundle
+from tenfold.files.records.replay_bundle import BundleHeader, read_bundle
 from tenfold.journal.compaction import DAY_MS, KEEP_DAYS
 from tenfold.journal.inspect import inspect
 from tenfold.journal.verify import verify

@@ -17,7 +17,7 @@ from tenfold.cli.baseline.render import (
 from tenfold.cli.errors import Done
 from tenfold.cli.output import print_json
 from tenfold.decide.detect.verdict import AlarmRule
-from tenfold.files.baseline_store import read_store
+from tenfold.files.measured.baselines import read_store
 from tenfold.study.baseline import baselines_of, check, record
 
 app = App(

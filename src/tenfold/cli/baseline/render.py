@@ -10,7 +10,7 @@ from rich.text import Text
 from tenfold.cli.output import show, table
 from tenfold.decide.detect.ranks import median, noise
 from tenfold.decide.detect.verdict import AlarmRule, Comparison
-from tenfold.files.baseline_store import BaselineStore
+from tenfold.files.measured.baselines import BaselineStore
 from tenfold.model.baseline import Baseline, Kernels, Steps, Transfers, kind_of
 from tenfold.study.baseline import Check
 

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from tenfold.cli.output import print_json, show, table
 from tenfold.cli.questions import asks
-from tenfold.files.json_lines import read_json_lines
-from tenfold.files.prefix_trace import BLOCK_TOKENS, PrefixRow
+from tenfold.files.core.json_lines import read_json_lines
+from tenfold.files.traces.prefix_trace import BLOCK_TOKENS, PrefixRow
 from tenfold.model.errors import InputError
 from tenfold.model.units import GIB
 from tenfold.report.figures import quantity_bytes, rate_bytes, share

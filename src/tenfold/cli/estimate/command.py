@@ -13,8 +13,8 @@ from tenfold.cli.estimate.cache import cache_command
 from tenfold.cli.estimate.federated import federated_command
 from tenfold.cli.estimate.money import month_command, own_command
 from tenfold.compose.fleet import load_facts
-from tenfold.files.document import decode
-from tenfold.files.json_lines import parse_json_lines, read_json_lines
+from tenfold.files.core.document import decode
+from tenfold.files.core.json_lines import parse_json_lines, read_json_lines
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow, TrainEstimate, TrainRow
 from tenfold.study.estimate.serve import estimate_serve
 from tenfold.study.estimate.train import estimate_train

@@ -14,7 +14,7 @@ from tenfold.compose.fleet import load_facts
 from tenfold.compose.settings import facts_folder
 from tenfold.facts.kinds import KINDS
 from tenfold.facts.loader import read_catalogue
-from tenfold.files.hf_config import read_hf_config
+from tenfold.files.models.hf_config import read_hf_config
 from tenfold.model.errors import InputError
 from tenfold.model.fact import Fact
 from tenfold.report.figures import count

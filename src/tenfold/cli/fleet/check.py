@@ -7,7 +7,7 @@ from rich.text import Text
 
 from tenfold.cli.output import show
 from tenfold.compose.fleet import FleetCheck, check_fleet
-from tenfold.files.document import SUFFIXES
+from tenfold.files.core.document import SUFFIXES
 from tenfold.model.errors import InputError
 from tenfold.model.finding import Finding
 from tenfold.report.figures import count

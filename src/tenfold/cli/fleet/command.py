@@ -13,7 +13,7 @@ from tenfold.cli.fleet.import_command import discover_command, import_app, merge
 from tenfold.cli.fleet.render import fleet_json, show_fleet
 from tenfold.cli.output import print_json
 from tenfold.compose.fleet import open_fleet
-from tenfold.files.write import write_new_file
+from tenfold.files.core.write import write_new_file
 from tenfold.report.rack_map import rack_views
 from tenfold.report.rack_svg import rack_map_svg
 

@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 from tenfold.cli.fleet import importing as fleet_import
 from tenfold.cli.fleet.importing import NO_TARGET, Imported, ImportSummary, ImportTarget, Target
 from tenfold.cli.output import print_json, show, table
-from tenfold.files.merge import Capacity, CapacityView
+from tenfold.files.fleet.merge import Capacity, CapacityView
 from tenfold.report.figures import count
 
 import_app = App(

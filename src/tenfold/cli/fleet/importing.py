@@ -13,15 +13,15 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from tenfold.compose.fleet import load_facts
-from tenfold.files.document import read_text
-from tenfold.files.fleet_rows import FleetRows
-from tenfold.files.fleet_toml import render_fleet_toml
-from tenfold.files.inventory import FleetDraft, pools_from
-from tenfold.files.kubernetes_nodes import read_kubernetes_nodes
-from tenfold.files.merge import CapacityView, compare, merge_fleets, read_source
-from tenfold.files.nodes_csv import read_nodes_csv
-from tenfold.files.slurm_nodes import read_slurm_nodes
-from tenfold.files.write import write_new_file
+from tenfold.files.core.document import read_text
+from tenfold.files.core.write import write_new_file
+from tenfold.files.fleet.merge import CapacityView, compare, merge_fleets, read_source
+from tenfold.files.fleet.rows import FleetRows
+from tenfold.files.fleet.write import render_fleet_toml
+from tenfold.files.inventory.inventory import FleetDraft, pools_from
+from tenfold.files.inventory.nodes_csv import read_nodes_csv
+from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
+from tenfold.files.slurm.nodes import read_slurm_nodes
 from tenfold.live.slurm import fetch_slurm_nodes
 from tenfold.model import hostlist
 from tenfold.model.inventory import Inventory, SoftwareFacts

@@ -11,7 +11,7 @@ from tenfold.cli.grow.json import document, stood
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.grow.render import show_grow
 from tenfold.cli.output import print_json
-from tenfold.files.write import open_new_file
+from tenfold.files.core.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.growth import Axis
 from tenfold.study.grow.answer import GrowAnswer

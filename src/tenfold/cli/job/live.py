@@ -21,7 +21,7 @@ from tenfold.cli.output import print_json, show
 from tenfold.client.calls import JobKeys
 from tenfold.client.client import Client
 from tenfold.client.place import find_place
-from tenfold.files.submission import read_submission
+from tenfold.files.jobs.submission import read_submission
 from tenfold.model.api.jobs import PAGE_MOST, Job, Submitted
 from tenfold.model.errors import InputError, TenfoldError, Unreachable
 from tenfold.model.job import JobState

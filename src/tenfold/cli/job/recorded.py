@@ -7,8 +7,8 @@ from tenfold.cli.errors import Done
 from tenfold.cli.job.render import list_json, show_answer, show_dry_run, show_jobs
 from tenfold.cli.output import print_json
 from tenfold.cli.quantities import seconds
-from tenfold.files.replay_bundle import read_bundle
-from tenfold.files.submission import job_of, read_job_file
+from tenfold.files.jobs.submission import job_of, read_job_file
+from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.model.job_spec import only_run
 from tenfold.model.units import SECOND, Millis
 from tenfold.study.why.recorded import Saved, ask, dry_run, saved_at

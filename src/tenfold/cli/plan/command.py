@@ -21,9 +21,9 @@ from tenfold.cli.quantities import number, seconds
 from tenfold.cli.questions import Option, asks
 from tenfold.clock import Stopwatch
 from tenfold.compose.fleet import load_facts
-from tenfold.files.json_lines import read_json_lines
+from tenfold.files.core.json_lines import read_json_lines
+from tenfold.files.core.write import write_new_file
 from tenfold.files.launch.formats import FORMATS
-from tenfold.files.write import write_new_file
 from tenfold.model.estimate import TrainRow
 from tenfold.model.reason import Misfit
 from tenfold.report.plan_report import serve_report

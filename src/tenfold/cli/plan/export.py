@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from tenfold.files.core.write import write_new_file
 from tenfold.files.launch.formats import render_format, unsupported
-from tenfold.files.write import write_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.launch import LaunchJob, Trainer
 from tenfold.model.plan import TrainPlan

@@ -7,9 +7,9 @@ from msgspec import Struct
 from rich.text import Text
 
 from tenfold.cli.output import show, table
-from tenfold.files.policy_fit import capacity
-from tenfold.files.policy_tree import TeamTree, names_in, turns_of_day
-from tenfold.files.policy_words import clock, counted, listed, plainly
+from tenfold.files.policy.amounts import clock, counted, listed, plainly
+from tenfold.files.policy.fit import capacity
+from tenfold.files.policy.tree import TeamTree, names_in, turns_of_day
 from tenfold.model import hostlist
 from tenfold.model.fleet_spec import FleetSpec
 from tenfold.model.govern import USD, Govern, TeamTerms

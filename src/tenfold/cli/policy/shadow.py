@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from tenfold.cli.output import print_json, show
 from tenfold.client.place import HOME, home_folder
-from tenfold.files.shadow_log import NAME, ShadowEntry, last_entry, latest_entries
+from tenfold.files.records.shadow_log import NAME, ShadowEntry, last_entry, latest_entries
 from tenfold.model.errors import InputError
 from tenfold.report.figures import count, share
 

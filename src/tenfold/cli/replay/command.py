@@ -14,7 +14,7 @@ from tenfold.client.place import HOME, home_folder
 from tenfold.clock.wall import now_ms
 from tenfold.compose.inputs import policy_of
 from tenfold.compose.policy_fleet import join_record
-from tenfold.files.replay_bundle import Bundle
+from tenfold.files.records.replay_bundle import Bundle
 from tenfold.model.errors import InputError
 from tenfold.report.figures import count
 from tenfold.study.replay.bundle import policies_of, story_of, verify

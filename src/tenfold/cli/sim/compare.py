@@ -14,7 +14,7 @@ from tenfold.cli.output import print_json
 from tenfold.cli.progress import progress
 from tenfold.cli.sim.compare_render import compare_page, show_comparison
 from tenfold.compose.inputs import SimFiles, policy_of
-from tenfold.files.write import open_new_file
+from tenfold.files.core.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.policy import Placement
 from tenfold.model.units import SECOND, Millis

@@ -10,8 +10,8 @@ from rich.text import Text
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.failures import failure_source
 from tenfold.compose.fleet import load_facts
-from tenfold.files.fleet import load_fleet
-from tenfold.files.write import write_new_file
+from tenfold.files.core.write import write_new_file
+from tenfold.files.fleet.read import load_fleet
 from tenfold.physics.nodes import nodes_of
 from tenfold.report.failures_report import failures_report
 from tenfold.report.figures import count, share

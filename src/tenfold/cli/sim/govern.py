@@ -24,7 +24,7 @@ from tenfold.cli.sim.options import (
     world_settings,
 )
 from tenfold.compose.inputs import SimFiles
-from tenfold.files.write import open_new_file
+from tenfold.files.core.write import open_new_file
 from tenfold.study.govern.compare import WAYS, governance
 from tenfold.study.parallel import process_map, usable_cpus
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts
 from tenfold.compose.inputs import policy_of
 from tenfold.compose.policy_fleet import NO_FLEET, join_fleet
-from tenfold.files.fleet import load_fleet
-from tenfold.files.inventory_parts import part_of
+from tenfold.files.fleet.read import load_fleet
+from tenfold.files.inventory.accelerators import part_of
 from tenfold.live.this_machine import discover_this_machine
 from tenfold.model import hostlist
 from tenfold.model.errors import InputError

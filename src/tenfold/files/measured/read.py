@@ -3,7 +3,7 @@
 import zlib
 from pathlib import Path
 
-from tenfold.files.document import decode, read_bytes
+from tenfold.files.core.document import decode, read_bytes
 from tenfold.files.measured import nccl_tests, nsys_stats
 from tenfold.files.measured.nccl_tests import read_nccl_tests
 from tenfold.files.measured.nsys_stats import read_nsys_stats

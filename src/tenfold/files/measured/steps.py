@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from tenfold.files.expectations import shown
+from tenfold.files.core.expectations import shown
 from tenfold.files.measured.reading import KEYS, TIMES_MAX_S, Reading
 from tenfold.model.baseline import Part, Steps, thinned
 from tenfold.model.errors import InputError

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tenfold.files.document import read_bytes
+from tenfold.files.core.document import read_bytes
 from tenfold.files.traces.cells import Cells, known_texts, parsed, thousandths
 from tenfold.files.traces.faults import check_header, unreadable
 from tenfold.model.errors import InputError

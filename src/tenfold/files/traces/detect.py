@@ -44,7 +44,7 @@ def read_trace(paths: Path | Sequence[Path], format: str = AUTO) -> JobTrace:
             f"the formats are {AUTO}, {', '.join(FORMATS)}",
         )
     if known == "alibaba-2020":
-        from tenfold.files.traces.alibaba_2020 import read_pai_files  # noqa: PLC0415
+        from tenfold.files.traces.public.alibaba_2020 import read_pai_files  # noqa: PLC0415
 
         return read_pai_files(files)
     if len(files) > 1:
@@ -88,19 +88,19 @@ def detect(files: Sequence[Path]) -> str:
 def _read_one(path: Path, format: str) -> JobTrace:
     # One reader is needed, and not what the others load.
     if format == "philly":
-        from tenfold.files.traces.philly import read_philly  # noqa: PLC0415
+        from tenfold.files.traces.public.philly import read_philly  # noqa: PLC0415
 
         return read_philly(path)
     if format == "helios":
-        from tenfold.files.traces.helios import read_helios  # noqa: PLC0415
+        from tenfold.files.traces.public.helios import read_helios  # noqa: PLC0415
 
         return read_helios(path)
     if format == "acme":
-        from tenfold.files.traces.acme import read_acme  # noqa: PLC0415
+        from tenfold.files.traces.public.acme import read_acme  # noqa: PLC0415
 
         return read_acme(path)
     if format == "alibaba-2023":
-        from tenfold.files.traces.alibaba_2023 import read_openb_pods  # noqa: PLC0415
+        from tenfold.files.traces.public.alibaba_2023 import read_openb_pods  # noqa: PLC0415
 
         return read_openb_pods(path)
     if format == "sacct":

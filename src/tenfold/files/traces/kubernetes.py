@@ -11,11 +11,11 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-from tenfold.files.document import Table
-from tenfold.files.export_json import number_at, read_json, table_at, tables_at, text_at
-from tenfold.files.kubernetes_labels import texts_of
-from tenfold.files.kubernetes_nodes import RESOURCES
-from tenfold.files.kubernetes_quantities import quantity_at
+from tenfold.files.core.document import Table
+from tenfold.files.core.export_json import number_at, read_json, table_at, tables_at, text_at
+from tenfold.files.kubernetes.labels import texts_of
+from tenfold.files.kubernetes.nodes import RESOURCES
+from tenfold.files.kubernetes.quantities import quantity_at
 from tenfold.files.traces.csv_table import read_plain_bytes
 from tenfold.files.traces.named_rows import said_moment, seconds_of
 from tenfold.files.traces.trace import JobTrace, TraceRow, left_out, trace_of

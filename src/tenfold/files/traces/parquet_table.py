@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from tenfold.files.document import read_bytes
-from tenfold.files.parquet import arrow_for
+from tenfold.files.core.document import read_bytes
+from tenfold.files.core.parquet import arrow_for
 from tenfold.files.traces.cells import NUMBER_MAX, Cells, checked, known_texts, parsed, thousandths
 from tenfold.files.traces.faults import check_header, unreadable
 

@@ -9,7 +9,7 @@ time it has run so far; one that never began is left out.
 import re
 from pathlib import Path
 
-from tenfold.files.slurm_times import slurm_seconds
+from tenfold.files.slurm.times import slurm_seconds
 from tenfold.files.traces.faults import Faults
 from tenfold.files.traces.named_rows import NamedRow, named_rows, said_moment
 from tenfold.files.traces.trace import JobTrace, TraceRow, even_split, left_out, trace_of

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tenfold.files.parquet import arrow_for
+from tenfold.files.core.parquet import arrow_for
+from tenfold.files.core.write import open_new_file
 from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS, Column, Value, Written
 from tenfold.files.traces.tables import SUFFIXES
 from tenfold.files.traces.trace import JobTrace
-from tenfold.files.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.job import Job
 

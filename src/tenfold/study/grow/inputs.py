@@ -10,10 +10,10 @@ from tenfold.compose.failures import FailureSource, failure_source
 from tenfold.compose.fleet import OpenFleet, load_facts
 from tenfold.compose.governance import govern_of
 from tenfold.compose.inputs import SimFiles, job_trace, policy_of, prepare
-from tenfold.files.fleet import load_fleet
-from tenfold.files.grow_file import read_grow
-from tenfold.files.measured_rows import read_measured
-from tenfold.files.work_profiles import read_work_profiles
+from tenfold.files.fleet.read import load_fleet
+from tenfold.files.growth import read_grow
+from tenfold.files.jobs.work_profiles import read_work_profiles
+from tenfold.files.measured.rows import read_measured
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.failure_law import NO_FAILURES

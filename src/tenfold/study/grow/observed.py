@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tenfold.files.json_lines import read_json_lines
+from tenfold.files.core.json_lines import read_json_lines
 from tenfold.model.estimate import TrainConfig, TrainRow
 from tenfold.model.plan import TrainPlan
 from tenfold.study.grow.inputs import GrowInputs

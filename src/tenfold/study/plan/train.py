@@ -12,7 +12,7 @@ from tenfold.compose.fleet import OwnFacts, open_fleet
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.train import TrainAnswer, plan_train
-from tenfold.files.hf_config import read_hf_config
+from tenfold.files.models.hf_config import read_hf_config
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, TrainEstimate, TrainRow

@@ -19,7 +19,7 @@ from tenfold.engine.recording import Line, events_of
 from tenfold.engine.replay import Difference, Impossible, lines_before, rebuild, replay
 from tenfold.engine.shadow import Shadowed
 from tenfold.engine.stretches import InTurn
-from tenfold.files.replay_bundle import Bundle, BundleHeader, open_new_bundle
+from tenfold.files.records.replay_bundle import Bundle, BundleHeader, open_new_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.errors import InputError
 from tenfold.model.events import Event, NodeJoined

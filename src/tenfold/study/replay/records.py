@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tenfold import __version__
 from tenfold.engine.decision_log import Cycle
-from tenfold.files.replay_bundle import SUFFIXES, Bundle, open_new_bundle, read_bundle
+from tenfold.files.records.replay_bundle import SUFFIXES, Bundle, open_new_bundle, read_bundle
 from tenfold.model.errors import InputError
 
 JOURNAL = "journal.db"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tenfold.compose.residency import bound_jobs
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.recording import Recording, events_of
-from tenfold.files.replay_bundle import Bundle
+from tenfold.files.records.replay_bundle import Bundle
 from tenfold.model.events import (
     Event,
     JobCancelled,

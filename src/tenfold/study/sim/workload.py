@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tenfold.compose.fleet import load_facts
-from tenfold.files.fleet import load_fleet
+from tenfold.files.fleet.read import load_fleet
 from tenfold.files.traces.trace import JobTrace
 from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError

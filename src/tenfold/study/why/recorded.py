@@ -13,7 +13,7 @@ from tenfold.engine.explain import Story, explain
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Line
 from tenfold.engine.replay import Impossible, rebuild
-from tenfold.files.replay_bundle import Bundle
+from tenfold.files.records.replay_bundle import Bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted

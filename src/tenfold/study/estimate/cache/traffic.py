@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from msgspec import Struct
 
-from tenfold.files.prefix_trace import PrefixRow
+from tenfold.files.traces.prefix_trace import PrefixRow
 from tenfold.model.errors import InputError
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.kvtier import (

@@ -1,0 +1,133 @@
+"""Read a TOML or YAML file as plain values that remember their lines.
+
+Values first, lines on demand: parsing keeps no positions for TOML, so a large good
+file costs one fast parse, and lines are only sought when something is wrong.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import tomli
+
+from tenfold.files.core import toml_lines
+from tenfold.files.core.unread import in_a_sentence, unread
+from tenfold.model import finding
+from tenfold.model.errors import InputError
+
+SIZE_MAX_BYTES = 64 * 1024 * 1024
+SUFFIXES = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+
+Table = dict[str, object]
+Locate = Callable[[finding.Path], int | None]
+
+
+class Document:
+    """The values of a file and a way from a path in them back to a line."""
+
+    def __init__(self, file: str, values: Table, locate: Locate) -> None:
+        self.file = file
+        self.values = values
+        self.line_of = locate
+
+
+def read_document(path: Path) -> Document:
+    """Parse a file by its suffix; a syntax error stands alone, with its line."""
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind is None and not path.is_dir():
+        raise InputError(
+            "unknown-suffix",
+            f"`{path}` ends in neither .toml nor .yaml",
+            "name the file by its format: TOML or YAML",
+            file=str(path),
+        )
+    text = read_text(path)
+    assert kind is not None, "a directory has been refused by now"
+    return _toml(path, text) if kind == "toml" else _yaml(path, text)
+
+
+def read_text(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> str:
+    """Return a file's text, or say in one sentence why it cannot be had."""
+    return decode(read_bytes(path, size_max_bytes), path)
+
+
+def read_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
+    """Return a file's bytes, or say in one sentence why they cannot be had."""
+    file = str(path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError
+        size = path.stat().st_size
+        if size > size_max_bytes:
+            raise InputError(
+                "file-too-large",
+                f"`{file}` is {size / 1e6:,.0f} MB; at most {size_max_bytes / 1e6:,.0f} MB is read",
+                "write host lists such as `n[1-1000]` instead of one entry a node",
+                file=file,
+            )
+        with path.open("rb") as stream:
+            return stream.read(size_max_bytes + 1)
+    except OSError as error:
+        raise unread(file, error) from None
+
+
+def decode(content: bytes, path: Path) -> str:
+    """Return the text of UTF-8 bytes, naming the first line that is not."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "not-utf-8",
+            f"`{path}` is not UTF-8 text (byte {error.start:,})",
+            f"save it as UTF-8, or convert it: iconv -t utf-8 {path}",
+            file=str(path),
+            line=content.count(b"\n", 0, error.start) + 1,
+        ) from None
+
+
+def _toml(path: Path, text: str) -> Document:
+    try:
+        values = tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        raise InputError(
+            "syntax",
+            f"`{path}` is not TOML: {in_a_sentence(error.msg)}",
+            "mend this first: nothing after it could be read",
+            file=str(path),
+            line=error.lineno,
+        ) from None
+    except RecursionError:
+        raise _too_deep(path) from None
+    return Document(str(path), values, toml_lines.locator(text))
+
+
+def _yaml(path: Path, text: str) -> Document:
+    from tenfold.files.core import yaml_tree
+
+    try:
+        values, locate = yaml_tree.parse(text)
+    except yaml_tree.YamlFault as error:
+        raise InputError(
+            "syntax",
+            f"`{path}` is not YAML: {error}",
+            "mend this first: nothing after it could be read",
+            file=str(path),
+            line=error.line,
+        ) from None
+    except RecursionError:
+        raise _too_deep(path) from None
+    if not isinstance(values, dict):
+        raise InputError(
+            "not-a-table",
+            f"`{path}` does not hold keys and values at its top",
+            "begin with a key such as `pool:`",
+            file=str(path),
+            line=1,
+        )
+    return Document(str(path), cast(Table, values), locate)
+
+
+def _too_deep(path: Path) -> InputError:
+    return InputError(
+        "nested-too-deep", f"`{path}` is nested too deep", "flatten the file", file=str(path)
+    )

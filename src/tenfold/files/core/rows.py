@@ -1,0 +1,180 @@
+"""Turn plain tables into typed rows, reporting every fault and not only the first.
+
+msgspec stops at the first error, which suits machines; a person mending a file wants
+them all. So a list of tables is tried at once, which is fast, and only where that
+fails is it taken table by table and key by key.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Annotated, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Struct, inspect
+
+from tenfold.files.core.expectations import expectation, shown, unit_of
+from tenfold.model.finding import Finding, Path
+
+R = TypeVar("R", bound=Struct)
+_BAD_VALUE = (msgspec.ValidationError, RecursionError, OverflowError)
+FAULTS_MOST = 5
+"""Of one list or table: whoever mends these knows how the others are mended."""
+
+
+def read_rows(
+    row_type: type[R], value: object, path: Path, findings: list[Finding]
+) -> dict[int, R]:
+    """Return the good rows of an array of tables by position; add a finding for each fault."""
+    try:
+        return dict(enumerate(msgspec.convert(value, list[row_type])))
+    except _BAD_VALUE:
+        pass
+    if isinstance(value, dict):
+        findings.append(
+            Finding(
+                code="wrong-value",
+                message=f"`{path[-1]}` is one table, but a list of tables is expected",
+                hint=f"write `[[{path[-1]}]]` in TOML, or `- ` before each entry in YAML",
+                path=path,
+            )
+        )
+        return {}
+    if not isinstance(value, list):
+        findings.append(wrong_value(path, "a list of tables", value))
+        return {}
+    rows = {
+        position: read_row(row_type, item, (*path, position), findings)
+        for position, item in enumerate(cast(list[object], value))
+    }
+    return {position: row for position, row in rows.items() if row is not None}
+
+
+def read_row(row_type: type[R], value: object, path: Path, findings: list[Finding]) -> R | None:
+    """Return a row with defaults where keys are faulty; None where no row is left."""
+    if not isinstance(value, dict):
+        findings.append(wrong_value(path, "a table of keys and values", value))
+        return None
+    table = cast(dict[str, object], value)
+    fields = _fields(row_type)
+    if table.keys() <= fields.keys():
+        # Most rows are good, and then one look at the whole will do.
+        try:
+            return msgspec.convert(table, row_type)
+        except _BAD_VALUE:
+            pass
+    good: dict[str, object] = {}
+    for key, item in table.items():
+        if key not in fields:
+            findings.append(_unknown_key(key, fields, (*path, key)))
+        elif _is_good(row_type, fields[key], item, (*path, key), findings):
+            good[key] = item
+    required = [name for name, field in fields.items() if field.required]
+    findings.extend(_missing(name, table, path) for name in required if name not in table)
+    if any(name not in good for name in required):
+        return None
+    return msgspec.convert(good, row_type)
+
+
+def wrong_value(path: Path, expected: str, value: object) -> Finding:
+    """Return the finding for a value that is not what its key takes."""
+    where = next((part for part in reversed(path) if isinstance(part, str)), "this")
+    number = next((f" {part + 1}" for part in path[-1:] if isinstance(part, int)), "")
+    unit = unit_of(where)
+    hint = f"write {expected}"
+    if isinstance(value, str) and unit:
+        hint = f"write a bare number, in {unit}: the key names the unit"
+    return Finding(
+        code="wrong-value",
+        message=f"`{where}`{number} expects {expected}, got {shown(value)}",
+        hint=hint,
+        path=path,
+    )
+
+
+@cache
+def _fields(row_type: type[Struct]) -> Mapping[str, inspect.Field]:
+    info = inspect.type_info(row_type)
+    assert isinstance(info, inspect.StructType), "a row is a struct"
+    return {field.encode_name: field for field in info.fields}
+
+
+@cache
+def _hints(row_type: type[Struct]) -> Mapping[str, object]:
+    return get_type_hints(row_type, include_extras=True)
+
+
+def _is_good(
+    row_type: type[Struct],
+    field: inspect.Field,
+    item: object,
+    path: Path,
+    findings: list[Finding],
+) -> bool:
+    hint = _hints(row_type)[field.name]
+    if _is_of(hint, item):
+        return True
+    nested = _nested_struct(field.type)
+    if nested is not None and isinstance(item, dict):
+        read_row(nested, cast(object, item), path, findings)
+    else:
+        whole = wrong_value(path, expectation(field.type, str(path[-1])), item)
+        findings.extend(_wrong_inside(hint, item, path) or [whole])
+    return False
+
+
+def _is_of(hint: object, item: object) -> bool:
+    try:
+        msgspec.convert(item, cast(type[object], hint))
+    except _BAD_VALUE:
+        return False
+    return True
+
+
+def _wrong_inside(hint: object, item: object, path: Path) -> list[Finding]:
+    """Return the first faults of a list or table; none where it is not one, or of rows."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    entries: list[tuple[Path, object, object]] = []
+    if get_origin(hint) in (list, tuple) and isinstance(item, list):
+        kind, *_ = get_args(hint)
+        entries = [((*path, at), kind, one) for at, one in enumerate(cast(list[object], item))]
+    elif get_origin(hint) is dict and isinstance(item, dict):
+        key_kind, kind = get_args(hint)
+        for key, one in cast(dict[str, object], item).items():
+            entries += [(path, key_kind, key), ((*path, key), kind, one)]
+    wrong = [
+        (at, inspect.type_info(kind), one) for at, kind, one in entries if not _is_of(kind, one)
+    ]
+    return [
+        wrong_value(at, expectation(kind, ""), one)
+        for at, kind, one in wrong[:FAULTS_MOST]
+        if not isinstance(kind, inspect.StructType)
+    ]
+
+
+def _nested_struct(kind: inspect.Type) -> type[Struct] | None:
+    kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    return next((one.cls for one in kinds if isinstance(one, inspect.StructType)), None)
+
+
+def _unknown_key(key: str, known: Mapping[str, inspect.Field], path: Path) -> Finding:
+    near = get_close_matches(key, list(known), n=1, cutoff=0.6)
+    hint = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
+    if near and unit_of(near[0]) and unit_of(near[0]) != unit_of(key):
+        hint += f" it takes {unit_of(near[0])}"
+    return Finding(
+        code="unknown-key", message=f"the key `{key}` means nothing here", hint=hint, path=path
+    )
+
+
+def _missing(name: str, table: Mapping[str, object], path: Path) -> Finding:
+    label = table.get("name")
+    which = f" `{label}`" if isinstance(label, str) else ""
+    kind = next((part for part in reversed(path) if isinstance(part, str)), "file")
+    return Finding(
+        code="missing-key",
+        message=f"{kind}{which} lacks the key `{name}`",
+        hint=f"add `{name} = ...` to it",
+        path=path,
+    )

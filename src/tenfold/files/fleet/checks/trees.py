@@ -1,0 +1,95 @@
+"""Domains and teams: trees that a file may tie into knots."""
+
+from collections.abc import Iterable, Mapping
+
+from tenfold.files.fleet.checks.names import References, need_fact
+from tenfold.files.fleet.rows import FleetRows, PoolRow
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.finding import Path
+from tenfold.model.fleet_spec import MADE_RACK
+
+DECLARABLE = ("leaf", "pdu", "cooling-zone", "spine", "hall", "shelf")
+
+
+def check_domains(rows: FleetRows, refs: References) -> None:
+    """Add a finding for domains that are empty, hold strangers or hold themselves."""
+    known = [name for table in ("pool", "rack", "tier", "domain") for name in refs.names[table]]
+    known_racks = tuple(f"{pool}{MADE_RACK}" for pool in refs.names["pool"])
+    parents: dict[str, tuple[str, ...]] = {}
+    for position, domain in rows.domain.items():
+        path: Path = ("domain", position)
+        if domain.kind not in DECLARABLE:
+            refs.add(
+                "domain-kind",
+                f"domains of kind `{domain.kind}` follow from the tables and are not declared",
+                f"declare {', '.join(DECLARABLE)}",
+                (*path, "kind"),
+            )
+        if not domain.members and domain.nodes is None:
+            refs.add(
+                "empty-domain",
+                f"domain `{domain.name}` holds nothing",
+                'add `members = [...]` or `nodes = "n[1-8]"`',
+                path,
+            )
+        for place, member in enumerate(domain.members):
+            if member not in known and not member.startswith(known_racks):
+                refs.add(
+                    "unknown-member",
+                    f"domain `{domain.name}` holds `{member}`, which is no rack, pool, tier "
+                    "or domain of this file",
+                    "name one of them, or list nodes under `nodes`",
+                    (*path, "members", place),
+                )
+        parents[domain.name] = tuple(domain.members)
+    for position, domain in rows.domain.items():
+        loop = _cycle(domain.name, parents)
+        if loop:
+            refs.add(
+                "cycle",
+                f"domain `{domain.name}` holds itself: {' > '.join(loop)}",
+                "take one of them out of the other's `members`",
+                ("domain", position, "members"),
+            )
+
+
+def check_teams(rows: FleetRows, refs: References, catalogue: Catalogue) -> None:
+    """Add a finding for teams without their parent, in a circle, or with strange quotas."""
+    parents = {team.name: (team.parent,) for team in rows.team.values() if team.parent}
+    for position, team in rows.team.items():
+        path: Path = ("team", position)
+        refs.need("team", team.parent, (*path, "parent"))
+        loop = _cycle(team.name, parents)
+        if loop:
+            refs.add(
+                "cycle",
+                f"team `{team.name}` is its own parent: {' > '.join(loop)}",
+                "clear `parent` of the topmost team",
+                (*path, "parent"),
+            )
+        for accelerator in team.quota_gpus:
+            if catalogue.accelerators.find(accelerator) is None and not _names_pool_part(
+                accelerator, rows.pool.values()
+            ):
+                need_fact(
+                    catalogue.accelerators, accelerator, (*path, "quota_gpus", accelerator), refs
+                )
+
+
+def _names_pool_part(accelerator: str, pools: Iterable[PoolRow]) -> bool:
+    return any(pool.accelerator == accelerator for pool in pools)
+
+
+def _cycle(start: str, edges: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return a way from `start` back to itself along `edges`, or nothing."""
+    stack = [(start, [start])]
+    seen: dict[str, bool] = {}
+    while stack:
+        name, way = stack.pop()
+        for nearer in edges.get(name, ()):
+            if nearer == start:
+                return [*way, start]
+            if nearer not in seen:
+                seen[nearer] = True
+                stack.append((nearer, [*way, nearer]))
+    return []

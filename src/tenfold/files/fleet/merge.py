@@ -1,0 +1,275 @@
+"""Fold several fleets into one file, each keeping its own sites and fabrics.
+
+Pooling does not lay cables: a gang still fits into one fabric, so the view of capacity
+before and after shows what is gained (one pool to share) and what is not.
+Names of things are prefixed with their fleet's name where they clash. Names of nodes
+are what executors call them by, so they change only when asked, or where they were
+made up from a pool's name in the first place.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.files.core.document import Table
+from tenfold.files.core.rows import read_row, read_rows
+from tenfold.files.fleet.build import build
+from tenfold.files.fleet.merge_names import Renames, rename
+from tenfold.files.fleet.read import read_fleet
+from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES, FleetRows
+from tenfold.files.inventory.checks import NAME_MAX
+from tenfold.files.inventory.inventory import FleetDraft
+from tenfold.model import hostlist
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.finding import Finding
+from tenfold.model.fleet_spec import FleetSpec
+
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+MEMBER_TABLES = ("pool", "rack", "tier", "domain")
+
+
+class FleetSource(Struct, frozen=True, kw_only=True):
+    """One fleet to fold in: what its file says, and what that comes to."""
+
+    file: str
+    rows: FleetRows
+    spec: FleetSpec
+
+
+class Capacity(Struct, frozen=True, kw_only=True):
+    """What one fleet holds. A gang is of one accelerator and inside one fabric."""
+
+    fleet: str
+    sites: int
+    nodes: int
+    gpus: int
+    gpus_by_accelerator: dict[str, int]
+    gang_gpus_max: int
+
+
+class CapacityView(Struct, frozen=True, kw_only=True):
+    """Capacity before, fleet by fleet, and after, as one."""
+
+    before: tuple[Capacity, ...]
+    after: Capacity
+
+
+def read_source(path: Path, catalogue: Catalogue) -> FleetSource:
+    """Read a fleet file that is to be merged; unknown accelerators are let pass."""
+    reading = read_fleet(path, catalogue, unknown_accelerators=True)
+    if reading.spec is None:
+        raise FaultyFile(str(path), reading.findings)
+    return FleetSource(file=str(path), rows=_rows_of(reading.document.values), spec=reading.spec)
+
+
+def _rows_of(values: Table) -> FleetRows:
+    """Return the tables of a document that is known to have no fault."""
+    findings: list[Finding] = []
+    tables: dict[str, object] = {"name": values.get("name", "")}
+    for key, row_type in TABLES.items():
+        tables[key] = read_rows(row_type, values.get(key, []), (key,), findings)
+    for key, row_type in SINGLE_TABLES.items():
+        tables[key] = read_row(row_type, values.get(key, {}), (key,), findings) or row_type()
+    assert not findings, "a file without faults reads without findings"
+    return FleetRows(**cast(dict[str, dict[int, object]], tables))  # pyright: ignore[reportArgumentType]
+
+
+def capacity_of(spec: FleetSpec) -> Capacity:
+    """Return what a fleet holds, and the largest gang that one of its fabrics takes."""
+    by_accelerator: dict[str, int] = {}
+    by_fabric: dict[tuple[str, str], int] = {}
+    for pool in spec.pools:
+        if pool.gpus and pool.accelerator is not None:
+            part = pool.accelerator
+            by_accelerator[part] = by_accelerator.get(part, 0) + pool.gpus
+            place = (pool.fabric or pool.id, part)
+            by_fabric[place] = by_fabric.get(place, 0) + pool.gpus
+    return Capacity(
+        fleet=spec.name,
+        sites=len(spec.sites),
+        nodes=spec.nodes,
+        gpus=spec.gpus,
+        gpus_by_accelerator=dict(sorted(by_accelerator.items())),
+        gang_gpus_max=max(by_fabric.values(), default=0),
+    )
+
+
+def compare(
+    sources: Sequence[FleetSource], merged: FleetDraft, catalogue: Catalogue
+) -> CapacityView:
+    """Return what the fleets hold each for itself, and as one."""
+    findings: list[Finding] = []
+    spec = build(merged.rows, merged.rows.name, catalogue, findings)
+    assert spec is not None, "fleets without faults merge into one without"
+    assert not findings, "fleets without faults merge into one without"
+    return CapacityView(
+        before=tuple(capacity_of(source.spec) for source in sources), after=capacity_of(spec)
+    )
+
+
+def merge_fleets(
+    sources: Sequence[FleetSource], name: str, *, prefix_nodes: bool = False
+) -> FleetDraft:
+    """Return one fleet with everything in it, or raise where two nodes share a name."""
+    if len(sources) < 2:
+        raise InputError(
+            "nothing-to-merge",
+            "merging takes two fleets or more",
+            "name several fleet files",
+        )
+    labels = _labels(sources)
+    renames = _renames(sources, labels)
+    notes = [note for one in renames for note in one.notes]
+    renames = _with_nodes(sources, renames, prefix_nodes, notes)
+    parts = [rename(source.rows, one) for source, one in zip(sources, renames, strict=True)]
+    tables = {table: _joined(parts, table) for table in TABLES}
+    singles = {table: _agreed(parts, table, notes) for table in SINGLE_TABLES}
+    sites = " and ".join(f"`{label}`" for label in labels)
+    notes.append(
+        f"no link between the sites of {sites} is known: add `[[link]]` where there is one"
+    )
+    rows = FleetRows(name=name, **tables, **singles)  # pyright: ignore[reportArgumentType]
+    return FleetDraft(rows=rows, notes=tuple(notes))
+
+
+def _labels(sources: Sequence[FleetSource]) -> list[str]:
+    """Return a name for each fleet that may stand in a host list, numbered where alike."""
+    labels: dict[str, None] = {}
+    for source in sources:
+        plain = _NOT_PLAIN.sub("-", source.spec.name).strip("-")[:60] or "fleet"
+        label, number = plain, 1
+        while label in labels:
+            number += 1
+            label = f"{plain}-{number}"
+        labels[label] = None
+    return list(labels)
+
+
+def _renames(sources: Sequence[FleetSource], labels: Sequence[str]) -> list[Renames]:
+    names = [_names_by_space(source, label) for source, label in zip(sources, labels, strict=True)]
+    given: dict[str, set[str]] = {space: set() for space in names[0]}
+    renames: list[Renames] = []
+    for place, (source, label) in enumerate(zip(sources, labels, strict=True)):
+        spaces: dict[str, dict[str, str]] = {}
+        for space, own in names[place].items():
+            others = {name for at, one in enumerate(names) if at != place for name in one[space]}
+            spaces[space] = _prefixed(own, others | given[space], label)
+            given[space].update(spaces[space].values())
+        changed = [new for one in spaces.values() for old, new in one.items() if old != new]
+        if not source.rows.site:
+            # A site that no file names is told apart by its fleet's name.
+            spaces["site"] = {source.spec.sites[0].id: spaces["site"][label]}
+        notes = (_called_otherwise(label, changed),) if changed else ()
+        renames.append(Renames(label=label, spaces=spaces, nodes={}, notes=notes, spec=source.spec))
+    return renames
+
+
+def _called_otherwise(label: str, changed: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in changed[:4])
+    more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
+    return f"of fleet `{label}`, names that another fleet has too are prefixed: {shown}{more}"
+
+
+def _names_by_space(source: FleetSource, label: str) -> dict[str, list[str]]:
+    """Return declared names; what a domain may hold shares one space of names."""
+
+    def declared(table: str) -> list[str]:
+        rows = cast(Mapping[int, object], getattr(source.rows, table))
+        return [cast(str, getattr(row, "name", "")) for row in rows.values()]
+
+    members = [name for table in MEMBER_TABLES for name in declared(table)]
+    undeclared = [rack.id for rack in source.spec.racks]
+    return {
+        "site": declared("site") or [label],
+        "fabric": declared("fabric"),
+        "team": declared("team"),
+        "member": list(dict.fromkeys([*members, *undeclared])),
+    }
+
+
+def _prefixed(own: Sequence[str], taken: set[str], label: str) -> dict[str, str]:
+    """Return a new name for each that is taken, so long that it is nobody's."""
+    new: dict[str, str] = {}
+    for name in own:
+        wanted = name
+        while wanted in taken or (wanted != name and wanted in own):
+            wanted = f"{label}-{wanted}"
+        if len(wanted) > NAME_MAX:
+            raise InputError(
+                "name-too-long",
+                f"`{name[:40]}` of fleet `{label}` clashes, and has no room for a prefix",
+                f"rename it: a name has at most {NAME_MAX} letters",
+            )
+        new[name] = wanted
+    return new
+
+
+def _with_nodes(
+    sources: Sequence[FleetSource], renames: Sequence[Renames], prefix: bool, notes: list[str]
+) -> list[Renames]:
+    """Give each fleet new node names where it must; raise where it may not."""
+    owner: dict[str, str] = {}
+    clashes: list[str] = []
+    finished: list[Renames] = []
+    for source, one in zip(sources, renames, strict=True):
+        nodes = _made_nodes(source, one)
+        own = [node for pool in source.spec.pools for node in hostlist.expand(pool.node_names)]
+        twice = [node for node in own if nodes.get(node, node) in owner]
+        if twice and prefix:
+            nodes |= {node: f"{one.label}-{nodes.get(node, node)}" for node in twice}
+            notes.append(
+                f"{len(twice)} nodes of fleet `{one.label}` are called after it, such as "
+                f"`{nodes[twice[0]]}`: another fleet has nodes of the same names"
+            )
+            twice = [node for node in twice if nodes[node] in owner]
+        clashes.extend(
+            f"`{node}` (in `{source.file}` and `{owner[nodes.get(node, node)]}`)" for node in twice
+        )
+        owner.update((nodes.get(node, node), source.file) for node in own)
+        finished.append(replace(one, nodes=nodes))
+    if clashes:
+        more = f" and {len(clashes) - 4} more" if len(clashes) > 4 else ""
+        raise InputError(
+            "node-clash",
+            f"{len(clashes)} nodes have the name of another: {', '.join(clashes[:4])}{more}",
+            "take a node out of one of the files, or tell them apart with `--prefix-nodes`",
+            file=sources[-1].file,
+        )
+    return finished
+
+
+def _made_nodes(source: FleetSource, renames: Renames) -> dict[str, str]:
+    """Return new names of nodes that are called after a pool which is now called otherwise."""
+    listed = {row.pool for row in source.rows.node.values()}
+    made: dict[str, str] = {}
+    for row in source.rows.pool.values():
+        pool = renames.of("member", row.name)
+        if row.node_names is None and row.name not in listed and pool != row.name:
+            made |= {
+                f"{row.name}-{number + 1}": f"{pool}-{number + 1}"
+                for number in range(row.nodes or 0)
+            }
+    return made
+
+
+def _joined(parts: Sequence[FleetRows], table: str) -> dict[int, object]:
+    rows = [
+        row for part in parts for row in cast(Mapping[int, object], getattr(part, table)).values()
+    ]
+    return dict(enumerate(rows))
+
+
+def _agreed(parts: Sequence[FleetRows], table: str, notes: list[str]) -> object:
+    """Return the one version of a single table that all fleets state, else none of it."""
+    empty: Callable[[], object] = SINGLE_TABLES[table]
+    stated: list[object] = [getattr(part, table) for part in parts]
+    told = [row for row in stated if row != empty()]
+    if all(row == told[0] for row in told):
+        return told[0] if told else empty()
+    notes.append(f"the fleets state `[{table}]` differently, so the merged one leaves it out")
+    return empty()

@@ -1,0 +1,154 @@
+"""Node names of a fleet file: every node once, in one pool and at most one rack.
+
+Only names that a file states are gathered; a pool that gives a count alone has names
+made from its own, which cannot clash unless another pool states them.
+"""
+
+from collections.abc import Mapping
+
+from tenfold.files.fleet.rows import FleetRows
+from tenfold.model import hostlist
+from tenfold.model.finding import Finding, Path
+
+
+def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[Finding]) -> None:
+    """Add a finding for each node named twice, counted wrong, or not in the fleet."""
+    owner: dict[str, str] = {}
+    # A key that is wrong in itself says nothing about the nodes.
+    faulty = {found.path for found in findings}
+    listed = _listed(rows, names, owner, findings)
+    for position, pool in rows.pool.items():
+        path: Path = ("pool", position)
+        own = _expand(pool.node_names, (*path, "node_names"), findings)
+        stated = len(own) + listed.get(pool.name, 0)
+        unsaid = pool.nodes is None and pool.node_names is None and stated == 0
+        if unsaid and not faulty & {(*path, "nodes"), (*path, "node_names")}:
+            findings.append(
+                Finding(
+                    code="missing-key",
+                    message=f"pool `{pool.name}` does not say how many nodes it has",
+                    hint='add `nodes = 8`, or `node_names = "n[1-8]"`',
+                    path=path,
+                )
+            )
+        if pool.nodes is not None and stated not in (0, pool.nodes):
+            findings.append(
+                Finding(
+                    code="node-count",
+                    message=f"pool `{pool.name}` has {pool.nodes} nodes but names {stated}",
+                    hint="make them agree, or drop `nodes`",
+                    path=(*path, "nodes"),
+                )
+            )
+        if not stated:
+            own = hostlist.expand(_made_names(pool.name, pool.nodes or 0))
+        if (*path, "name") not in faulty:
+            _claim(own, pool.name, owner, (*path, "node_names"), findings)
+    _check_racks(rows, owner, findings)
+    for position, domain in rows.domain.items():
+        path = ("domain", position, "nodes")
+        for name in _expand(domain.nodes, path, findings):
+            if name not in owner:
+                findings.append(_no_such_node(name, f"domain `{domain.name}`", path))
+                break
+
+
+def _made_names(pool: str, nodes: int) -> str:
+    return f"{pool}-[1-{nodes}]" if nodes else ""
+
+
+def _listed(
+    rows: FleetRows,
+    names: Mapping[str, list[str]],
+    owner: dict[str, str],
+    findings: list[Finding],
+) -> dict[str, int]:
+    """Claim the nodes that have a table of their own; return their number by pool."""
+    pools, racks = dict.fromkeys(names["pool"]), dict.fromkeys(names["rack"])
+    counts: dict[str, int] = {}
+    for position, node in rows.node.items():
+        counts[node.pool] = counts.get(node.pool, 0) + 1
+        if node.pool not in pools:
+            findings.append(
+                Finding(
+                    code="unknown-pool",
+                    message=f"node `{node.name}` is in pool `{node.pool}`, which is not there",
+                    hint=f"declared: {', '.join(pools) or 'none'}",
+                    path=("node", position, "pool"),
+                )
+            )
+        if racks and node.rack is not None and node.rack not in racks:
+            findings.append(
+                Finding(
+                    code="unknown-rack",
+                    message=f"node `{node.name}` is in rack `{node.rack}`, which is not there",
+                    hint="declare that rack too, or declare none of them",
+                    path=("node", position, "rack"),
+                )
+            )
+        if node.name not in owner:
+            owner[node.name] = node.pool
+    return counts
+
+
+def _claim(
+    names: list[str], pool: str, owner: dict[str, str], path: Path, findings: list[Finding]
+) -> None:
+    for name in names:
+        if name in owner:
+            findings.append(
+                Finding(
+                    code="duplicate-name",
+                    message=f"node `{name}` is in pool `{pool}` and in pool `{owner[name]}`",
+                    hint="give each node one name and one pool",
+                    path=path,
+                )
+            )
+            return
+        owner[name] = pool
+
+
+def _check_racks(rows: FleetRows, owner: dict[str, str], findings: list[Finding]) -> None:
+    rack_of = {node.name: node.rack for node in rows.node.values() if node.rack is not None}
+    for position, rack in rows.rack.items():
+        path: Path = ("rack", position, "nodes")
+        for name in _expand(rack.nodes, path, findings):
+            if name not in owner:
+                findings.append(_no_such_node(name, f"rack `{rack.name}`", path))
+                break
+            if rack_of.setdefault(name, rack.name) != rack.name:
+                findings.append(
+                    Finding(
+                        code="node-in-two-racks",
+                        message=f"node `{name}` is in racks `{rack_of[name]}` and `{rack.name}`",
+                        hint="take it out of one of them",
+                        path=path,
+                    )
+                )
+                break
+
+
+def _no_such_node(name: str, where: str, path: Path) -> Finding:
+    return Finding(
+        code="unknown-node",
+        message=f"{where} holds node `{name}`, which is in no pool",
+        hint="a pool without `node_names` calls its nodes `<pool>-1`, `<pool>-2` and so on",
+        path=path,
+    )
+
+
+def _expand(text: str | None, path: Path, findings: list[Finding]) -> list[str]:
+    if text is None:
+        return []
+    try:
+        return hostlist.expand(text)
+    except hostlist.HostlistError as error:
+        findings.append(
+            Finding(
+                code="bad-host-list",
+                message=f"`{path[-1]}` cannot be read: {error}",
+                hint="write it like `n[1-4],gpu[001-128]`",
+                path=path,
+            )
+        )
+        return []

@@ -1,0 +1,115 @@
+"""Read a fleet file: tables, then names and references, then the finished description."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.files.core.document import Document, Table, read_document
+from tenfold.files.core.rows import read_row, read_rows, wrong_value
+from tenfold.files.fleet.build import build
+from tenfold.files.fleet.checks.references import check_references
+from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES, FleetRows
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import FaultyFile
+from tenfold.model.finding import Finding
+from tenfold.model.fleet_spec import FleetSpec
+
+FACT_TABLES = frozenset({"accelerator", "medium", "failure", "cooling", "energy", "price", "model"})
+
+
+class FleetReading(Struct, frozen=True, kw_only=True):
+    """A file as read: its description where it has no fault, and what was found."""
+
+    document: Document
+    spec: FleetSpec | None
+    findings: tuple[Finding, ...]
+
+    def located(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return findings with the file and line that their paths stand for."""
+        return [
+            replace(found, file=self.document.file, line=self.document.line_of(found.path))
+            for found in findings
+        ]
+
+
+def read_fleet(
+    path: Path, catalogue: Catalogue, *, unknown_accelerators: bool = False
+) -> FleetReading:
+    """Read a fleet file to its end, gathering every fault it has."""
+    document = read_document(path)
+    findings: list[Finding] = []
+    if "pool" not in document.values and FACT_TABLES & document.values.keys():
+        findings.append(_facts_file(document.values))
+        return _reading(document, None, findings)
+    rows = _read_tables(document.values, findings)
+    check_references(rows, document.values, catalogue, findings, unknown_accelerators)
+    spec = None if findings else build(rows, _name_of(path), catalogue, findings)
+    return _reading(document, None if findings else spec, findings)
+
+
+def _reading(
+    document: Document, spec: FleetSpec | None, findings: Sequence[Finding]
+) -> FleetReading:
+    reading = FleetReading(document=document, spec=spec, findings=())
+    located = reading.located(findings)
+    located.sort(key=lambda found: (found.line or 0, found.code))
+    return replace(reading, findings=tuple(located))
+
+
+def _facts_file(values: Table) -> Finding:
+    kind = next(key for key in values if key in FACT_TABLES)
+    return Finding(
+        code="facts-file",
+        message=f"this file holds facts (`{kind}`), not a fleet",
+        hint="check it with `tenfold facts check`, and use it with `--facts`",
+        path=(kind,),
+    )
+
+
+def _name_of(path: Path) -> str:
+    """Return the name of a fleet that does not say its own: many files are called `fleet`."""
+    return path.stem if path.stem != "fleet" else path.resolve().parent.name or path.stem
+
+
+def load_fleet(
+    path: Path, catalogue: Catalogue, *, unknown_accelerators: bool = False
+) -> FleetSpec:
+    """Return the description in a file, or raise `FaultyFile` with all its faults."""
+    reading = read_fleet(path, catalogue, unknown_accelerators=unknown_accelerators)
+    if reading.spec is None:
+        raise FaultyFile(str(path), reading.findings)
+    return reading.spec
+
+
+def _read_tables(values: Table, findings: list[Finding]) -> FleetRows:
+    tables: dict[str, object] = {}
+    for key, value in values.items():
+        if key == "name":
+            if isinstance(value, str) and value:
+                tables["name"] = value
+            else:
+                findings.append(wrong_value((key,), "a text that is not empty", value))
+        elif key in SINGLE_TABLES:
+            row_type = SINGLE_TABLES[key]
+            tables[key] = read_row(row_type, value, (key,), findings) or row_type()
+        elif key in TABLES:
+            tables[key] = read_rows(TABLES[key], value, (key,), findings)
+        else:
+            findings.append(_unknown_table(key))
+    return FleetRows(**cast(dict[str, dict[int, object]], tables))  # pyright: ignore[reportArgumentType]
+
+
+def _unknown_table(key: str) -> Finding:
+    known = ["name", *TABLES, *SINGLE_TABLES]
+    singular = key.rstrip("s")
+    hint = (
+        f"did you mean `{singular}`? tables are named in the singular"
+        if singular in known
+        else f"a fleet file has {', '.join(known)}"
+    )
+    return Finding(
+        code="unknown-key", message=f"the key `{key}` means nothing here", hint=hint, path=(key,)
+    )

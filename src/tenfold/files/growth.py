@@ -1,0 +1,222 @@
+"""Read what growth is asked with: limits, controllers, services, datasets, people and pace.
+
+It stands beside the fleet file, which says what there is; this one says what is asked of it.
+Everything may be left out: a layer whose figures are missing is unknown, and says so.
+"""
+
+from collections.abc import Collection, Iterator
+from datetime import date
+from pathlib import Path
+from typing import TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.files.core.document import Table, read_document
+from tenfold.files.core.rows import read_row, read_rows
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import FaultyFile
+from tenfold.model.finding import Finding
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.growth import (
+    Controller,
+    Dataset,
+    Facility,
+    GrowSpec,
+    GrowTable,
+    LeadTime,
+    Limits,
+    Monitoring,
+    Months,
+    Operations,
+    Pace,
+    ServiceLoad,
+)
+
+R = TypeVar("R", bound=Struct)
+
+
+class PaceTable(GrowTable, frozen=True, kw_only=True):
+    """`[pace]` as it is read: the core knows no calendar, and keeps its day as text."""
+
+    today: date
+    doubles_in_months: Months
+
+
+SINGLE: dict[str, type[Struct]] = {
+    "limits": Limits,
+    "monitoring": Monitoring,
+    "operations": Operations,
+    "facility": Facility,
+    "pace": PaceTable,
+}
+MANY: dict[str, type[Struct]] = {
+    "controller": Controller,
+    "service": ServiceLoad,
+    "dataset": Dataset,
+    "lead_time": LeadTime,
+}
+
+
+class _Tables:
+    """The tables of one file as structs, and what is wrong with them."""
+
+    def __init__(self, values: Table) -> None:
+        self.values = values
+        self.findings: list[Finding] = []
+
+    def one(self, name: str, kind: type[R]) -> R | None:
+        if name not in self.values:
+            return None
+        return read_row(kind, self.values[name], (name,), self.findings)
+
+    def many(self, name: str, kind: type[R]) -> dict[int, R]:
+        if name not in self.values:
+            return {}
+        return read_rows(kind, self.values[name], (name,), self.findings)
+
+
+class _Lists(Struct, frozen=True, kw_only=True):
+    """Tables that stand in lists, by their position."""
+
+    controllers: dict[int, Controller]
+    services: dict[int, ServiceLoad]
+    datasets: dict[int, Dataset]
+    lead_times: dict[int, LeadTime]
+
+
+def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) -> GrowSpec:
+    """Return what a file asks, or raise `FaultyFile` with all its faults.
+
+    Where the fleet is given, the file may only name tiers, pools and sites of it.
+    """
+    document = read_document(path)
+    tables = _Tables(_without_empty_limits(document.values))
+    tables.findings += _unknown_tables(document.values)
+    lists = _Lists(
+        controllers=tables.many("controller", Controller),
+        services=tables.many("service", ServiceLoad),
+        datasets=tables.many("dataset", Dataset),
+        lead_times=tables.many("lead_time", LeadTime),
+    )
+    spec = _spec(tables, lists)
+    tables.findings += [*_twice(lists), *_untimely(lists), *_models(lists, catalogue)]
+    if fleet is not None:
+        tables.findings += _places(lists, fleet)
+    if tables.findings:
+        located = [
+            replace(found, file=document.file, line=document.line_of(found.path))
+            for found in tables.findings
+        ]
+        located.sort(key=lambda found: (found.line or 0, found.code))
+        raise FaultyFile(str(path), located)
+    return spec
+
+
+def _without_empty_limits(values: Table) -> Table:
+    """Return the tables less limits without a value: in YAML `kw_most:` states none."""
+    limits = values.get("limits")
+    if not isinstance(limits, dict):
+        return values
+    table = cast(dict[str, object], limits)
+    stated = {key: value for key, value in table.items() if value is not None}
+    return {**values, "limits": stated}
+
+
+def _spec(tables: _Tables, lists: _Lists) -> GrowSpec:
+    pace = tables.one("pace", PaceTable)
+    return GrowSpec(
+        limits=tables.one("limits", Limits) or Limits(),
+        controllers=tuple(lists.controllers.values()),
+        services=tuple(lists.services.values()),
+        datasets=tuple(lists.datasets.values()),
+        monitoring=tables.one("monitoring", Monitoring) or Monitoring(),
+        operations=tables.one("operations", Operations) or Operations(),
+        facility=tables.one("facility", Facility) or Facility(),
+        lead_times=tuple(lists.lead_times.values()),
+        pace=None
+        if pace is None
+        else Pace(today=pace.today.isoformat(), doubles_in_months=pace.doubles_in_months),
+    )
+
+
+def _unknown_tables(values: Table) -> Iterator[Finding]:
+    for key in values:
+        if key not in SINGLE and key not in MANY:
+            yield Finding(
+                code="unknown-key",
+                message=f"the key `{key}` means nothing here",
+                hint=f"a file of growth has the tables {', '.join((*SINGLE, *MANY))}",
+                path=(key,),
+            )
+
+
+def _twice(lists: _Lists) -> Iterator[Finding]:
+    named: dict[str, dict[int, str]] = {
+        "controller": {
+            at: f"{row.kind} {row.queue}".strip() for at, row in lists.controllers.items()
+        },
+        "service": {at: row.name for at, row in lists.services.items()},
+        "dataset": {at: row.name for at, row in lists.datasets.items()},
+        "lead_time": {at: row.thing for at, row in lists.lead_times.items()},
+    }
+    for table, names in named.items():
+        seen: dict[str, bool] = {}
+        for at, name in names.items():
+            if name in seen:
+                yield Finding(
+                    code="duplicate-name",
+                    message=f"two entries of `{table}` are called `{name}`",
+                    hint="give each its own name",
+                    path=(table, at),
+                )
+            seen[name] = True
+
+
+def _untimely(lists: _Lists) -> Iterator[Finding]:
+    for at, row in lists.lead_times.items():
+        if row.weeks_p50 > row.weeks_p90:
+            yield Finding(
+                code="wrong-value",
+                message=(
+                    f"half of the orders of `{row.thing}` take {row.weeks_p50:g} weeks, "
+                    f"and nine of ten only {row.weeks_p90:g}"
+                ),
+                hint="`weeks_p90` is at least `weeks_p50`",
+                path=("lead_time", at, "weeks_p90"),
+            )
+
+
+def _models(lists: _Lists, catalogue: Catalogue) -> Iterator[Finding]:
+    for at, row in lists.services.items():
+        if catalogue.models.find(row.model) is None:
+            yield Finding(
+                code="unknown-model",
+                message=f"no model is called `{row.model}`",
+                hint=catalogue.models.hint(row.model),
+                path=("service", at, "model"),
+            )
+
+
+def _places(lists: _Lists, fleet: FleetSpec) -> Iterator[Finding]:
+    tiers = [str(tier.id) for tier in fleet.tiers]
+    sites = [str(site.id) for site in fleet.sites]
+    pools = [str(pool.id) for pool in fleet.pools]
+    for at, row in lists.datasets.items():
+        if row.tier not in tiers:
+            yield _nowhere("unknown-tier", row.tier, tiers, ("dataset", at, "tier"))
+        if row.source_site and row.source_site not in sites:
+            path = ("dataset", at, "source_site")
+            yield _nowhere("unknown-site", row.source_site, sites, path)
+    for at, row in lists.services.items():
+        if row.pool and row.pool not in pools:
+            yield _nowhere("unknown-pool", row.pool, pools, ("service", at, "pool"))
+
+
+def _nowhere(code: str, name: str, known: Collection[str], path: tuple[str | int, ...]) -> Finding:
+    kind = code.removeprefix("unknown-")
+    declared = ", ".join(f"`{one}`" for one in sorted(known)[:8])
+    hint = f"declared: {declared}" if declared else f"add a `[[{kind}]]` of this name to it"
+    return Finding(
+        code=code, message=f"there is no {kind} `{name}` in the fleet", hint=hint, path=path
+    )

@@ -1,0 +1,262 @@
+"""Turn an inventory into the tables of a fleet file: nodes alike become a pool.
+
+Nodes are alike when they have the same site, accelerator, counts and the same labels
+of those that decide where work may run. Every other label stays on a pool only where
+all of its nodes agree on it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from tenfold.files.fleet.rows import FleetRows, NodeRow, PoolRow, RackRow, SiteRow
+from tenfold.files.inventory.accelerators import part_of
+from tenfold.files.inventory.checks import NAME_MAX, check_inventory
+from tenfold.model import hostlist
+from tenfold.model.catalogue import Catalogue
+from tenfold.model.errors import InputError
+from tenfold.model.inventory import Inventory, InventoryNode
+
+DEFAULT_SITE = "main"
+REASONS_SHOWN = 12
+POOL_LABELS = (
+    "partitions",
+    "features",
+    "taints",
+    "node.kubernetes.io/instance-type",
+    "cloud.google.com/gke-nodepool",
+    "cloud.google.com/gke-tpu-topology",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "nvidia.com/mig.config",
+)
+_SIZE_WORD = re.compile(r"(\d+gb?|sxm\d?|pcie|nvl|se|\d+w)\Z")
+_NOT_PLAIN = re.compile(r"[^a-z0-9]+")
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+class FleetDraft(Struct, frozen=True, kw_only=True):
+    """The tables of a fleet file to be, and what a reader of it should know."""
+
+    rows: FleetRows
+    notes: tuple[str, ...]
+
+
+class _Kind(Struct, frozen=True, order=True):
+    """What nodes of one pool have in common; its order is the order of the pools."""
+
+    without_gpus: bool
+    accelerator: str
+    site: str
+    gpus: int
+    cpus: int
+    memory_gib: int
+    shape: str
+    labels: tuple[tuple[str, str], ...]
+
+
+def pools_from(
+    inventory: Inventory, catalogue: Catalogue, *, name: str = "", keep_unusable: bool = False
+) -> FleetDraft:
+    """Return the fleet that an inventory describes, with nodes alike in pools."""
+    check_inventory(inventory.nodes, inventory.source)
+    nodes = [node for node in inventory.nodes if node.usable or keep_unusable]
+    notes = [*inventory.notes, *_left_out(inventory, nodes)]
+    if not nodes:
+        raise InputError(
+            "no-usable-nodes",
+            f"none of the {len(inventory.nodes)} nodes in `{inventory.source}` is usable: "
+            f"`{inventory.nodes[0].name}` is {inventory.nodes[0].why_unusable}",
+            "bring nodes back, or keep them with `--keep-unusable`",
+            file=inventory.source,
+        )
+    groups: dict[_Kind, list[InventoryNode]] = {}
+    sited = any(node.site for node in nodes)
+    for node in sorted(nodes, key=_natural):
+        groups.setdefault(_kind(node, sited, catalogue, notes), []).append(node)
+    kinds = sorted(groups)
+    pool_names = dict(zip(kinds, _pool_names(kinds), strict=True))
+    racks = _racks(nodes, sited)
+    listed = _listed(groups, racks)
+    pools = [_pool(pool_names[kind], kind, groups[kind], kind not in listed) for kind in kinds]
+    rows = FleetRows(
+        name=name or inventory.name,
+        site=dict(enumerate(_sites(nodes, sited))),
+        pool=dict(enumerate(pools)),
+        rack=dict(enumerate(_rack_rows(racks, listed, groups, sited))),
+        node=dict(enumerate(_node_rows(kinds, groups, listed, pool_names, racks))),
+    )
+    return FleetDraft(rows=rows, notes=tuple(dict.fromkeys(notes)))
+
+
+def _left_out(inventory: Inventory, kept: Sequence[InventoryNode]) -> list[str]:
+    if len(kept) == len(inventory.nodes):
+        return []
+    reasons: dict[str, list[str]] = {}
+    for node in inventory.nodes:
+        if not node.usable:
+            reasons.setdefault(node.why_unusable, []).append(node.name)
+    total = sum(map(len, reasons.values()))
+    notes = [f"left out of {len(inventory.nodes)} nodes, as not usable: {total}"]
+    for why, names in list(reasons.items())[:REASONS_SHOWN]:
+        which = hostlist.fold(sorted(names, key=_natural_name))
+        notes.append(f"left out: {which if len(which) <= 120 else f'{len(names)} nodes'} ({why})")
+    return notes
+
+
+def _natural(node: InventoryNode) -> tuple[list[str | int], str]:
+    return _natural_name(node.name), node.name
+
+
+def _natural_name(name: str) -> list[str | int]:
+    """Return a key that puts n2 before n10, so that runs of numbers fold."""
+    pieces = _DIGITS.split(name)
+    return [int(piece) if place % 2 else piece for place, piece in enumerate(pieces)]
+
+
+def _kind(node: InventoryNode, sited: bool, catalogue: Catalogue, notes: list[str]) -> _Kind:
+    part = part_of(node, catalogue, notes)
+    matter = tuple((key, node.labels[key]) for key in POOL_LABELS if key in node.labels)
+    return _Kind(
+        without_gpus=node.gpus == 0,
+        accelerator=part.accelerator,
+        site=(node.site or DEFAULT_SITE) if sited else "",
+        gpus=node.gpus,
+        cpus=node.cpus,
+        memory_gib=round(node.memory_gib),
+        shape=part.shape,
+        labels=matter,
+    )
+
+
+def _pool_names(kinds: Sequence[_Kind]) -> list[str]:
+    """Return a short name for each kind; where several share it, the site, then a number."""
+    bases = [_short(kind) for kind in kinds]
+    shared = Counter(bases)
+    sited = [
+        f"{base}-{_slug(kind.site)}" if shared[base] > 1 and kind.site else base
+        for base, kind in zip(bases, kinds, strict=True)
+    ]
+    return _unique(sited)
+
+
+def _unique(wanted: Sequence[str]) -> list[str]:
+    """Return the names, numbered where several things want the same one."""
+    shared = Counter(wanted)
+    names: dict[str, None] = {}
+    for base in wanted:
+        name, number = base, 0
+        while name in names or (number == 0 and shared[base] > 1):
+            number += 1
+            name = f"{base}-{number}"
+        names[name] = None
+    return list(names)
+
+
+def _short(kind: _Kind) -> str:
+    """Return `h100` for `H100-80G-SXM`: memory and form are not part of a short name."""
+    if kind.without_gpus:
+        return "cpu"
+    words = _slug(kind.accelerator).split("-")
+    while len(words) > 1 and _SIZE_WORD.match(words[-1]):
+        words.pop()
+    return "-".join(words)
+
+
+def _slug(text: str) -> str:
+    return _NOT_PLAIN.sub("-", text.casefold()).strip("-")[:60] or "gpu"
+
+
+def _racks(nodes: Sequence[InventoryNode], sited: bool) -> dict[str, list[InventoryNode]]:
+    """Return nodes by rack; racks of one name in several sites get the site's name too."""
+    by_place: dict[tuple[str, str], list[InventoryNode]] = {}
+    for node in sorted(nodes, key=_natural):
+        if node.rack is not None:
+            site = (node.site or DEFAULT_SITE) if sited else ""
+            by_place.setdefault((site, node.rack), []).append(node)
+    shared = Counter(rack for _, rack in by_place)
+    places = sorted(by_place)
+    wanted = [f"{site}-{rack}"[:190] if shared[rack] > 1 else rack for site, rack in places]
+    return {name: by_place[place] for name, place in zip(_unique(wanted), places, strict=True)}
+
+
+def _listed(
+    groups: Mapping[_Kind, list[InventoryNode]], racks: Mapping[str, list[InventoryNode]]
+) -> dict[_Kind, None]:
+    """Return the kinds whose nodes need a table each, for want of a short host list."""
+    long_racked = {
+        node.name: None for members in racks.values() if not _fits(members) for node in members
+    }
+    return {
+        kind: None
+        for kind, members in groups.items()
+        if not _fits(members) or any(node.name in long_racked for node in members)
+    }
+
+
+def _fits(members: Sequence[InventoryNode]) -> bool:
+    return len(hostlist.fold(node.name for node in members)) <= NAME_MAX
+
+
+def _sites(nodes: Sequence[InventoryNode], sited: bool) -> list[SiteRow]:
+    regions: dict[str, dict[str, None]] = {}
+    for node in nodes if sited else ():
+        known = regions.setdefault(node.site or DEFAULT_SITE, {})
+        known[node.labels.get("region", "")] = None
+    return [
+        SiteRow(name=site, region=next(iter(known)) if len(known) == 1 else "")
+        for site, known in sorted(regions.items())
+    ]
+
+
+def _pool(name: str, kind: _Kind, members: Sequence[InventoryNode], in_host_list: bool) -> PoolRow:
+    first = members[0].labels
+    agreed = {
+        key: value
+        for key, value in sorted(first.items())
+        if key != "region" and all(node.labels.get(key) == value for node in members)
+    }
+    return PoolRow(
+        name=name,
+        accelerator=None if kind.without_gpus else kind.accelerator,
+        gpus_per_node=kind.gpus,
+        node_names=hostlist.fold(node.name for node in members) if in_host_list else None,
+        shape=kind.shape or None,
+        site=kind.site or None,
+        cpus_per_node=kind.cpus,
+        memory_gib_per_node=kind.memory_gib or None,
+        labels=agreed,
+    )
+
+
+def _rack_rows(
+    racks: Mapping[str, list[InventoryNode]],
+    listed: Mapping[_Kind, None],
+    groups: Mapping[_Kind, list[InventoryNode]],
+    sited: bool,
+) -> list[RackRow]:
+    in_tables = {node.name: None for kind in listed for node in groups[kind]}
+    rows: list[RackRow] = []
+    for rack, members in racks.items():
+        names = [node.name for node in members if node.name not in in_tables]
+        site = (members[0].site or DEFAULT_SITE) if sited else None
+        rows.append(RackRow(name=rack, nodes=hostlist.fold(names) or None, site=site))
+    return rows
+
+
+def _node_rows(
+    kinds: Sequence[_Kind],
+    groups: Mapping[_Kind, list[InventoryNode]],
+    listed: Mapping[_Kind, None],
+    pool_names: Mapping[_Kind, str],
+    racks: Mapping[str, list[InventoryNode]],
+) -> list[NodeRow]:
+    rack_of = {node.name: rack for rack, members in racks.items() for node in members}
+    return [
+        NodeRow(name=node.name, pool=pool_names[kind], rack=rack_of.get(node.name))
+        for kind in kinds
+        if kind in listed
+        for node in groups[kind]
+    ]

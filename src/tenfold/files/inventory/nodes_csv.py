@@ -1,0 +1,166 @@
+"""Read nodes from a table that people keep by hand: one row a node, or a host list.
+
+Columns: `name` (a node, or a host list such as `n[1-8]`), and where known
+`accelerator`, `gpus`, `cpus`, `memory_gib`, `rack`, `site`. Any other column becomes a
+label. Every row is checked, and all faults come back with their lines.
+"""
+
+import csv
+import io
+from collections.abc import Mapping
+
+from tenfold.files.inventory.checks import (
+    CPUS_MAX,
+    GPUS_MAX,
+    MEMORY_GIB_MAX,
+    NAME_MAX,
+    NODES_MAX,
+    check_inventory,
+    name_fault,
+)
+from tenfold.model import hostlist
+from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.finding import Finding
+from tenfold.model.inventory import Inventory, InventoryNode
+
+COLUMNS = ("name", "accelerator", "gpus", "cpus", "memory_gib", "rack", "site")
+
+
+def read_nodes_csv(text: str, file: str) -> Inventory:
+    """Return the nodes of a CSV file, or raise with every faulty line."""
+    table = _Table(file)
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    try:
+        for cells in reader:
+            stripped = [cell.strip() for cell in cells]
+            if any(stripped):
+                table.take(stripped, reader.line_num)
+    except csv.Error as error:
+        raise InputError(
+            "syntax",
+            f"`{file}` is not CSV: {error}",
+            "put quotes around a cell that holds commas, quotes or line ends",
+            file=file,
+            line=reader.line_num,
+        ) from None
+    if table.findings:
+        raise FaultyFile(file, table.findings)
+    nodes = tuple(table.nodes.values())
+    check_inventory(nodes, file)
+    return Inventory(source=file, name="csv", nodes=nodes)
+
+
+class _Table:
+    """The rows read so far, and what is wrong with them."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.header: list[str] = []
+        self.nodes: dict[str, InventoryNode] = {}
+        self.lines: dict[str, int] = {}
+        self.findings: list[Finding] = []
+        self.line = 0
+
+    def take(self, cells: list[str], line: int) -> None:
+        self.line = line
+        if not self.header:
+            self._take_header(cells)
+        elif len(cells) > len(self.header):
+            count = f"{len(cells)} cells, but the header has {len(self.header)}"
+            self._add("too-many-cells", f"the row has {count}", "quote a cell that holds a comma")
+        else:
+            padded = [*cells, *[""] * (len(self.header) - len(cells))]
+            self._take_row(dict(zip(self.header, padded, strict=True)))
+
+    def _take_header(self, cells: list[str]) -> None:
+        self.header = [_column(cell) for cell in cells]
+        problem = ""
+        if "name" not in self.header:
+            problem = "has no column `name`"
+        elif len(dict.fromkeys(self.header)) < len(self.header):
+            problem = "names a column twice"
+        elif "" in self.header:
+            problem = "has a column without a name"
+        if problem:
+            raise InputError(
+                "csv-header",
+                f"the header of `{self.file}` {problem}",
+                f"begin with a line such as `{','.join(COLUMNS)}`",
+                file=self.file,
+                line=self.line,
+            )
+
+    def _take_row(self, row: Mapping[str, str]) -> None:
+        before = len(self.findings)
+        names = self._names(row["name"])
+        gpus = self._number(row, "gpus", 0, GPUS_MAX, whole=True)
+        cpus = self._number(row, "cpus", 1, CPUS_MAX, whole=True)
+        memory_gib = self._number(row, "memory_gib", 0, MEMORY_GIB_MAX)
+        for column in ("accelerator", "rack", "site"):
+            if len(row.get(column, "")) > NAME_MAX:
+                self._add("wrong-value", f"`{column}` has over {NAME_MAX} letters", "shorten it")
+        accelerator = row.get("accelerator") or None
+        if len(self.findings) == before and accelerator and not gpus:
+            message = f"`{row['name']}` has the accelerator `{accelerator}` but no `gpus`"
+            self._add("accelerator-without-gpus", message, "fill `gpus`, or clear `accelerator`")
+        if len(self.findings) > before:
+            return
+        for name in names:
+            self.lines[name] = self.line
+            self.nodes[name] = InventoryNode(
+                name=name,
+                accelerator=accelerator,
+                gpus=int(gpus),
+                cpus=int(cpus),
+                memory_gib=memory_gib,
+                rack=row.get("rack") or None,
+                site=row.get("site") or None,
+                labels={key: row[key] for key in self.header if key not in COLUMNS and row[key]},
+            )
+
+    def _names(self, text: str) -> list[str]:
+        try:
+            names = hostlist.expand(text)
+        except hostlist.HostlistError as error:
+            self._add("bad-host-list", f"`name` cannot be read: {error}", "write it like `n[1-4]`")
+            return []
+        if len(self.nodes) + len(names) > NODES_MAX:
+            message = f"with this row the file has more than {NODES_MAX:,} nodes"
+            self._add("too-many-nodes", message, "split the file by site")
+            return []
+        faults = [fault for name in names or [text] if (fault := name_fault(name))]
+        if faults:
+            self._add("bad-node", faults[0], "give the node a plain name")
+        for name in names:
+            if name in self.lines:
+                message = f"node `{name}` stands twice; it is also on line {self.lines[name]}"
+                self._add("duplicate-name", message, "give each node one row")
+                break
+        return names
+
+    def _number(
+        self, row: Mapping[str, str], column: str, low: int, high: int, *, whole: bool = False
+    ) -> float:
+        text = row.get(column, "")
+        if not text:
+            return low
+        try:
+            value = int(text[:30]) if whole else float(text[:30])
+        except ValueError:
+            value = None
+        if value is None or len(text) > 30 or not low <= value <= high:
+            kind = "a whole number" if whole else "a number"
+            message = f"`{column}` expects {kind} from {low} to {high:,}, got `{text[:40]}`"
+            self._add("wrong-value", message, "write a bare number: the column names the unit")
+            return low
+        return value
+
+    def _add(self, code: str, message: str, hint: str) -> None:
+        self.findings.append(
+            Finding(code=code, message=message, hint=hint, file=self.file, line=self.line)
+        )
+
+
+def _column(cell: str) -> str:
+    plain = cell.lower().replace(" ", "_")
+    return plain if plain in COLUMNS else cell

@@ -1,0 +1,384 @@
+"""Read jobs: a job file, and the body of a submission.
+
+All faults are named at once, each with its key, and in a file with its line.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from tenfold.files.core.document import Document, read_document
+from tenfold.files.core.rows import read_row
+from tenfold.files.slurm.times import slurm_seconds
+from tenfold.model.errors import FaultyFile
+from tenfold.model.finding import Finding
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job import Job, Shape, shape_of
+from tenfold.model.job_spec import (
+    ALIASES,
+    NOT_SUBMITTED,
+    SPAN_S_MOST,
+    Elastic,
+    JobFile,
+    JobSpec,
+)
+from tenfold.model.submission import Submission
+from tenfold.model.terms import Terms
+from tenfold.model.units import SECOND, Millis
+from tenfold.model.where import Where
+from tenfold.model.work import GRACE_MS, Saves, Work
+
+Spec = TypeVar("Spec", bound=JobSpec)
+OURS = (
+    "TENFOLD_",
+    "PET_",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+)
+"""Variables that are set for every job, and so cannot be its own."""
+_PER_NODE = {
+    "nodes": "gpus_per_node",
+    "cpus_per_node": "cpus",
+    "memory_gib_per_node": "mem_gib",
+    "elastic": "least_gpus",
+}
+"""Keys of a size by the node, and what a size of the whole job has instead."""
+_WITH_GPUS = ("cpus", "mem_gib", "least_gpus", "most_gpus")
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
+_UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_SPAN_SAID = "write a number of seconds, or `90m`, `12h`, `2d`, `1-12:00:00`"
+
+
+class _Size(Struct, frozen=True, kw_only=True):
+    """What the whole job asks for."""
+
+    gpus: float
+    gpus_per_node: int | None
+    cpus: float
+    memory_gib: float
+    least_gpus: int = 0
+    most_gpus: int = 0
+
+
+def read_submission(path: Path) -> dict[str, object]:
+    """Return the body of a submission from a job file, or raise `FaultyFile` with all faults."""
+    document = read_document(path)
+    findings: list[Finding] = []
+    values, written = _by_main_keys(document.values, findings)
+    body = {key: value for key, value in values.items() if key not in NOT_SUBMITTED}
+    submission_of(body, TeamId("any"), "", findings)
+    rest = values.keys() - body.keys()
+    if rest:
+        in_file: list[Finding] = []
+        _job_file(values, in_file)
+        findings += [one for one in in_file if rest.intersection(one.path[:1])]
+        faulty = {key for one in findings for key in one.path[:1]}
+        findings += [_not_submitted(key) for key in values if key in rest and key not in faulty]
+    if findings:
+        raise _faulty(path, document, written, findings)
+    return body
+
+
+def read_job_file(path: Path) -> JobFile:
+    """Return a job file that need not say what it runs, or raise `FaultyFile` with all faults."""
+    document = read_document(path)
+    findings: list[Finding] = []
+    values, written = _by_main_keys(document.values, findings)
+    row = _job_file(values, findings)
+    if row is None or findings:
+        raise _faulty(path, document, written, findings)
+    return row
+
+
+def job_of(row: JobFile) -> Job:
+    """Return the job of a file under its own name; of an array, one member.
+
+    When it is submitted, and after which jobs, is for the reader to say.
+    """
+    size = _size(row)
+    terms = _terms(row, size)
+    return Job(
+        id=JobId(row.name),
+        shape=_shape(row, size),
+        submitted_ms=Millis(0),
+        team=TeamId(row.team or ""),
+        user=row.user,
+        priority=row.priority,
+        limit_ms=_millis(row.time_limit),
+        terms=replace(terms or Terms(), array=row.name) if row.array else terms,
+    )
+
+
+def submission_of(
+    values: Mapping[str, object], team: TeamId, user: str, findings: list[Finding]
+) -> Submission | None:
+    """Return what values ask for; None, and findings, where they cannot be used.
+
+    `team` is that of whoever asks, for requests that name none.
+    """
+    row = _spec(JobSpec, values, findings)
+    if row is not None:
+        findings += _size_faults(row)
+        findings += _faults(row)
+    if row is None or findings:
+        return None
+    size = _size(row)
+    return Submission(
+        team=TeamId(row.team or team),
+        user=user,
+        shape=_shape(row, size),
+        work=_work(row),
+        priority=row.priority,
+        limit_ms=_millis(row.time_limit),
+        terms=_terms(row, size),
+        array=row.array or 0,
+    )
+
+
+def _by_main_keys(
+    values: Mapping[str, object], findings: list[Finding]
+) -> tuple[dict[str, object], dict[str, str]]:
+    """Return the values without aliases, and the keys that were written for them."""
+    found: dict[str, object] = {}
+    written: dict[str, str] = {}
+    for key, value in values.items():
+        main = ALIASES.get(key, key)
+        if main in found:
+            alias = key if key in ALIASES else written[main]
+            findings.append(_one_of(alias, main))
+        else:
+            found[main], written[main] = value, key
+    return found, written
+
+
+def _faulty(
+    path: Path, document: Document, written: Mapping[str, str], findings: Iterable[Finding]
+) -> FaultyFile:
+    """Return the error with each fault under the key that was written, and with its line."""
+    located: list[Finding] = []
+    for one in findings:
+        main = next((part for part in one.path if isinstance(part, str)), "")
+        key = written.get(main, main)
+        where = (key, *one.path[1:]) if one.path else ()
+        said = one.message.replace(f"`{main}`", f"`{key}`")
+        line = document.line_of(where)
+        located.append(replace(one, message=said, path=where, file=document.file, line=line))
+    return FaultyFile(str(path), sorted(located, key=lambda one: one.line or 0))
+
+
+def _spec(kind: type[Spec], values: Mapping[str, object], findings: list[Finding]) -> Spec | None:
+    row = read_row(kind, dict(values), (), findings)
+    if isinstance(line := values.get("command"), str):
+        findings[:] = [_as_arguments(one, line) for one in findings]
+    return row
+
+
+def _job_file(values: Mapping[str, object], findings: list[Finding]) -> JobFile | None:
+    row = _spec(JobFile, values, findings)
+    if row is None:
+        return None
+    if "gpus" in values:
+        findings += [
+            _wrong(key, f"`{key}` counts by the node, and `gpus` the whole job", f"write `{other}`")
+            for key, other in _PER_NODE.items()
+            if key in values
+        ]
+        findings += () if row.gpus is None else _whole_faults(row, row.gpus)
+    else:
+        findings += [
+            _wrong(key, f"`{key}` counts the whole job, and goes with `gpus`", "write `gpus` too")
+            for key in _WITH_GPUS
+            if key in values
+        ]
+        findings += _size_faults(row)
+    if "checkpoint" in values and "checkpoint_every_s" in values:
+        findings.append(_one_of("checkpoint_every_s", "checkpoint"))
+    findings += _span_faults(row.checkpoint_every_s, ("checkpoint_every_s",))
+    findings += _faults(row)
+    return row
+
+
+def _as_arguments(one: Finding, line: str) -> Finding:
+    """Return the fault of a command that is a line for a shell with what to write instead."""
+    if one.path != ("command",):
+        return one
+    said = "`command` is a line, and takes a list of arguments: no shell reads it"
+    return replace(one, message=said, hint=f'write ["sh", "-c", {line[:60]!r}]')
+
+
+def _size(row: JobSpec) -> _Size:
+    if isinstance(row, JobFile) and row.gpus is not None:
+        bounds = (row.least_gpus, row.most_gpus)
+        least, most = (0 if bounds == (None, None) else each or int(row.gpus) for each in bounds)
+        return _Size(
+            gpus=row.gpus,
+            gpus_per_node=int(row.gpus_per_node) or None,
+            cpus=row.cpus,
+            memory_gib=row.mem_gib,
+            least_gpus=least,
+            most_gpus=most,
+        )
+    elastic, per_node = row.elastic, int(row.gpus_per_node)
+    return _Size(
+        gpus=row.gpus_per_node * row.nodes,
+        gpus_per_node=per_node if row.nodes > 1 else None,
+        cpus=0.0 if elastic else row.cpus_per_node * row.nodes,
+        memory_gib=row.memory_gib_per_node * row.nodes,
+        least_gpus=elastic.min * per_node if elastic else 0,
+        most_gpus=elastic.max * per_node if elastic else 0,
+    )
+
+
+def _shape(row: JobSpec, size: _Size) -> Shape:
+    types = [row.accelerator] if isinstance(row.accelerator, str) else row.accelerator
+    avoids = [*row.avoids, *(["production"] if row.kind == "experiment" else [])]
+    where = Where(
+        within=row.within,
+        how=row.how,
+        needs=tuple(row.needs),
+        avoids=tuple(dict.fromkeys(avoids)),
+    )
+    return shape_of(
+        size.gpus,
+        gpus_per_node=size.gpus_per_node,
+        accelerators=tuple(types),
+        cpus=size.cpus,
+        memory_gib=size.memory_gib,
+        where=where if where.key else None,
+    )
+
+
+def _work(row: JobSpec) -> Work:
+    saves = row.checkpoint
+    return Work(
+        name=row.name,
+        command=tuple(row.command),
+        env=tuple(row.env.items()),
+        folder=row.workdir,
+        image=row.image,
+        saves=None if saves is None else Saves(folder=saves.dir, every_ms=_millis(saves.interval)),
+        grace_ms=_millis(row.grace) or GRACE_MS,
+        silent_ms_most=_millis(row.silent_limit),
+    )
+
+
+def _terms(row: JobSpec, size: _Size) -> Terms | None:
+    saves = row.checkpoint
+    every = None if saves is None else saves.interval
+    if isinstance(row, JobFile) and row.checkpoint_every_s is not None:
+        every = row.checkpoint_every_s
+    terms = Terms(
+        kind=row.kind,
+        preemptible=row.preemptible,
+        checkpoint_every_ms=_millis(every),
+        least_gpus=size.least_gpus,
+        most_gpus=size.most_gpus,
+        after=tuple(JobId(name) for name in row.after),
+        off_peak=row.off_peak,
+        idle_ms=UNSET if row.idle_after is None else _millis(row.idle_after) or UNSET,
+    )
+    return None if terms == Terms() else terms
+
+
+def _faults(row: JobSpec) -> Iterator[Finding]:
+    for key in ("time_limit", "grace", "silent_limit", "idle_after"):
+        yield from _span_faults(getattr(row, key), (key,))
+    if row.checkpoint is not None:
+        yield from _span_faults(row.checkpoint.interval, ("checkpoint", "interval"))
+    for name in row.env:
+        if name.startswith(OURS):
+            said = f"`env` sets `{name}`, which is set for every job"
+            yield Finding(code="wrong-value", message=said, hint="leave it out", path=("env", name))
+
+
+def _size_faults(row: JobSpec) -> Iterator[Finding]:
+    """Yield what is wrong with a size by the node."""
+    gpus = row.gpus_per_node
+    if gpus % 1 and (gpus > 1 or row.nodes > 1):
+        said = f"`gpus_per_node` is {gpus:g}: a share is of one GPU on one node"
+        yield _wrong("gpus_per_node", said, "ask for whole GPUs")
+    if row.nodes > 1 and not gpus:
+        said = f"`nodes` is {row.nodes}, and no GPU is asked for: a gang holds GPUs on each node"
+        yield _wrong("nodes", said, "ask for `gpus_per_node`, or for one node")
+    if row.elastic is not None:
+        yield from _elastic_faults(row, row.elastic)
+
+
+def _whole_faults(row: JobFile, gpus: float) -> Iterator[Finding]:
+    """Yield what is wrong with the size of a whole job."""
+    hint = "`docs/reference/job-file.md` says what each key takes"
+    per_node = row.gpus_per_node
+    if per_node % 1:
+        said = f"`gpus_per_node` is {per_node:g}: each node of a gang gives whole GPUs"
+        yield _wrong("gpus_per_node", said, hint)
+    elif gpus > 1 and gpus % 1:
+        said = f"`gpus` is {gpus:g}: a share is of one GPU, several are whole"
+        yield _wrong("gpus", said, hint)
+    elif per_node and gpus % per_node:
+        said = f"`gpus` is {gpus:g}: nodes of {per_node:g} do not add up to it"
+        yield _wrong("gpus", said, hint)
+    if row.least_gpus is not None and row.least_gpus > gpus:
+        said = f"`least_gpus` is {row.least_gpus}, more than the {gpus:g} asked for"
+        yield _wrong("least_gpus", said, hint)
+    if row.most_gpus is not None and row.most_gpus < gpus:
+        said = f"`most_gpus` is {row.most_gpus}, less than the {gpus:g} asked for"
+        yield _wrong("most_gpus", said, hint)
+
+
+def _elastic_faults(row: JobSpec, elastic: Elastic) -> Iterator[Finding]:
+    if not elastic.min <= row.nodes <= elastic.max:
+        said = f"`elastic` is {elastic.min} to {elastic.max} nodes, and `nodes` is {row.nodes}"
+        yield _wrong("elastic", said, "let `nodes` lie between its bounds")
+    if not row.gpus_per_node or row.gpus_per_node % 1:
+        said = "an elastic job holds whole GPUs on each node"
+        yield _wrong("elastic", said, "ask for `gpus_per_node`")
+    if row.memory_gib_per_node:
+        said = "an elastic job asks for GPUs alone"
+        yield _wrong("memory_gib_per_node", said, "leave it out, or leave out `elastic`")
+
+
+def _span_faults(span: str | float | None, path: tuple[str, ...]) -> Iterator[Finding]:
+    if not isinstance(span, str):
+        return
+    seconds = _seconds(span)
+    if seconds is None:
+        said = f"`{path[-1]}` is `{span}`, which is no time"
+        yield Finding(code="wrong-value", message=said, hint=_SPAN_SAID, path=path)
+    elif seconds > SPAN_S_MOST:
+        said = f"`{path[-1]}` is `{span}`, longer than {SPAN_S_MOST:,.0f} seconds"
+        yield Finding(code="wrong-value", message=said, hint="write a shorter time", path=path)
+
+
+def _one_of(key: str, other: str) -> Finding:
+    return _wrong(key, f"`{key}` means the same as `{other}`", "give one of them")
+
+
+def _not_submitted(key: str) -> Finding:
+    said = f"`{key}` can be tried on a recorded run, but not submitted"
+    return Finding(code="unknown-key", message=said, hint=NOT_SUBMITTED[key], path=(key,))
+
+
+def _wrong(key: str, said: str, hint: str) -> Finding:
+    return Finding(code="wrong-value", message=said, hint=hint, path=(key,))
+
+
+def _millis(span: str | float | None) -> Millis | None:
+    seconds = _seconds(span) if isinstance(span, str) else span
+    return None if seconds is None else Millis(round(seconds * SECOND))
+
+
+def _seconds(text: str) -> float | None:
+    """Return the seconds of `90m` or of a time as Slurm writes it; None where it is neither."""
+    match = _SPAN.match(text.strip().lower())
+    if match is not None:
+        return float(match[1]) * _UNITS_S[match[2]] or None
+    try:
+        return slurm_seconds(text) or None
+    except ValueError:
+        return None

@@ -1,0 +1,135 @@
+"""What a policy file says twice, of nobody, or against itself."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import cast
+
+from tenfold.files.core.document import Table
+from tenfold.files.policy.amounts import clock, said
+from tenfold.files.policy.govern import GovernTables
+from tenfold.files.policy.tree import TeamTree, names_in, pieces, quota_at, turns_of_day
+from tenfold.files.policy.values import fault, warning
+from tenfold.files.policy.windows import clashes
+from tenfold.model.finding import Finding, Path
+from tenfold.model.govern import TeamTerms
+
+
+def check_govern(tables: GovernTables, values: Table) -> list[Finding]:
+    """Return every fault and warning that a policy file has by itself."""
+    declared = _declared(values.get("teams"))
+    found = [
+        *_twice(values.get("teams"), "team", "teams"),
+        *_twice(values.get("windows"), "window", "windows"),
+        *_parents(tables.teams, declared),
+        *_cycles(tables.teams),
+    ]
+    whole = not found
+    for place, team in tables.teams.items():
+        found += _lent(team, ("teams", place, "lend"))
+        found += _hours(team, ("teams", place, "hours"))
+    if whole:
+        # Sums go down the tree, which has to be one for that.
+        found += _sums(tables.teams)
+    for place, window in tables.windows.items():
+        if window.team and declared and window.team not in declared:
+            found.append(unknown_team(window.team, declared, ("windows", place, "team")))
+    found += clashes(
+        tables.windows, {place: dict.fromkeys(one.nodes) for place, one in tables.windows.items()}
+    )
+    return found
+
+
+def unknown_team(name: str, declared: Sequence[str], path: Path) -> Finding:
+    """Return the fault of naming a team that is not there."""
+    known = ", ".join(f"`{one}`" for one in declared[:8])
+    hint = f"declared: {known}" if known else f'add a `[[teams]]` with `id = "{name}"`'
+    return fault("unknown-team", f"there is no team `{name}`", hint, path)
+
+
+def _declared(tables: object) -> list[str]:
+    """Return the ids of raw tables: a row with another fault is there all the same."""
+    rows = cast(list[object], tables) if isinstance(tables, list) else []
+    ids = [cast(Table, row).get("id") for row in rows if isinstance(row, dict)]
+    return list(dict.fromkeys(name for name in ids if isinstance(name, str)))
+
+
+def _twice(tables: object, kind: str, table: str) -> Iterator[Finding]:
+    rows = cast(list[object], tables) if isinstance(tables, list) else []
+    first: dict[str, int] = {}
+    for place, row in enumerate(rows):
+        name = cast(Table, row).get("id") if isinstance(row, dict) else None
+        if isinstance(name, str) and first.setdefault(name, place) != place:
+            yield fault(
+                "duplicate-name",
+                f"{kind} `{name}` stands twice; it is also entry {first[name] + 1}",
+                "give each its own `id`",
+                (table, place, "id"),
+            )
+
+
+def _parents(teams: Mapping[int, TeamTerms], declared: Sequence[str]) -> Iterator[Finding]:
+    for place, team in teams.items():
+        if team.parent is not None and team.parent not in declared:
+            yield unknown_team(team.parent, declared, ("teams", place, "parent"))
+
+
+def _cycles(teams: Mapping[int, TeamTerms]) -> Iterator[Finding]:
+    parents = {team.id: team.parent for team in teams.values()}
+    for place, team in teams.items():
+        way, above = [team.id], team.parent
+        while above is not None and above not in way:
+            way.append(above)
+            above = parents.get(above)
+        if above is not None and above == team.id:
+            yield fault(
+                "cycle",
+                f"team `{team.id}` is its own parent: {' > '.join([*way, above])}",
+                "take `parent` away from the topmost team",
+                ("teams", place, "parent"),
+            )
+
+
+def _lent(team: TeamTerms, path: Path) -> Iterator[Finding]:
+    for name, lent in team.lend.items():
+        most = max(quota.get(name, 0) for quota in (team.quota, *(one for _, one in team.hours)))
+        if lent > most:
+            yield fault(
+                "lend-over-quota",
+                f"team `{team.id}` lends {said(name, lent)} and is sure of {said(name, most)}",
+                "lend at most the quota; a type that `lend` does not name is lent whole",
+                (*path, name),
+            )
+
+
+def _hours(team: TeamTerms, path: Path) -> Iterator[Finding]:
+    for (_, (first, _quota)), (place, (second, _)) in combinations(enumerate(team.hours), 2):
+        if any(a < d and c < b for a, b in pieces(first) for c, d in pieces(second)):
+            yield fault(
+                "hours-overlap",
+                f"the hours of team `{team.id}` from {clock(first.from_ms)} and from "
+                f"{clock(second.from_ms)} overlap",
+                "let one end where the other begins",
+                (*path, place),
+            )
+
+
+def _sums(teams: Mapping[int, TeamTerms]) -> Iterator[Finding]:
+    """Yield a warning where those under a team are sure of more than it is."""
+    tree = TeamTree(list(teams.values()))
+    for place, team in teams.items():
+        below = tree.children[team.id]
+        family = [team, *below]
+        for name in names_in([team]) if below else ():
+            for at_ms in turns_of_day(family):
+                own = quota_at(team, at_ms).get(name)
+                together = sum(tree.sure_of(child, name, at_ms) for child in below)
+                if own is not None and together > own:
+                    when = f" at {clock(at_ms)}" if len(turns_of_day(family)) > 1 else ""
+                    yield warning(
+                        "quota-over-parent",
+                        f"the teams under `{team.id}` are sure of {said(name, together)} "
+                        f"together{when}, and `{team.id}` of {said(name, own)}",
+                        "lower theirs or raise its own: it counts with what they have together",
+                        ("teams", place, "quota"),
+                    )
+                    break

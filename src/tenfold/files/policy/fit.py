@@ -1,0 +1,171 @@
+"""Whether the rules of a shared fleet fit the fleet: what they name must be there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tenfold.files.policy.amounts import clock, said
+from tenfold.files.policy.checks import unknown_team
+from tenfold.files.policy.tree import TeamTree, names_in, turns_of_day
+from tenfold.files.policy.values import warning
+from tenfold.files.policy.windows import clashes
+from tenfold.model import hostlist
+from tenfold.model.finding import Finding
+from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.govern import ANY, USD, Amounts, Govern, TeamTerms
+from tenfold.model.ids import TeamId
+from tenfold.model.job import WHOLE
+from tenfold.physics.layout import Layout
+
+
+def check_fit(govern: Govern, layout: Layout) -> list[Finding]:
+    """Return what rules name that a fleet lacks; types are spelled as the fleet does."""
+    spec = layout.spec
+    has = capacity(govern, spec)
+    return [
+        *_teams(govern, spec),
+        *_types(govern, has),
+        *_sums(govern, has),
+        *_prices(govern, has),
+        *_residency(govern, spec),
+        *_windows(govern, layout),
+    ]
+
+
+def capacity(govern: Govern, spec: FleetSpec) -> Amounts:
+    """Return what a fleet has, in the amounts of quotas; dollars at the prices of the rules."""
+    has: Amounts = {}
+    for pool in spec.pools:
+        if pool.accelerator is not None and pool.gpus:
+            has[pool.accelerator] = has.get(pool.accelerator, 0) + pool.gpus * WHOLE
+    prices = govern.usd_micros_per_gpu_hour
+    worth = sum(prices.get(name, 0) * milli // WHOLE for name, milli in has.items())
+    return {**has, ANY: sum(has.values()), USD: worth}
+
+
+def tags_needed(team: TeamTerms, teams: Mapping[TeamId, TeamTerms]) -> tuple[str, ...]:
+    """Return the tags that nodes of a team must bear: its own, and those of its parents."""
+    tags = dict.fromkeys(team.residency)
+    above = team.parent
+    while above is not None and above in teams:
+        tags |= dict.fromkeys(teams[above].residency)
+        above = teams[above].parent
+    return tuple(tags)
+
+
+def _teams(govern: Govern, spec: FleetSpec) -> Iterator[Finding]:
+    named = [team.id for team in govern.teams]
+    left = [f"`{team.id}`" for team in spec.teams if team.id not in named]
+    if named and left:
+        yield warning(
+            "team-left-out",
+            f"the fleet has teams that the policy does not name: {', '.join(left)}",
+            "add them to `[[teams]]`; as they are they have no quota, and weight 1",
+            ("teams",),
+        )
+    for place, window in enumerate(govern.windows):
+        if window.team and named and window.team not in named:
+            yield unknown_team(window.team, named, ("windows", place, "team"))
+
+
+def _types(govern: Govern, has: Amounts) -> Iterator[Finding]:
+    for place, team in enumerate(govern.teams):
+        stated = {"quota": team.quota, "borrow": team.borrow, "lend": team.lend}
+        stated |= {"hours": {name: 0 for _, quota in team.hours for name in quota}}
+        for key, amounts in stated.items():
+            for name in amounts:
+                if name not in has:
+                    yield warning(
+                        "type-not-in-fleet",
+                        f"`{key}` of team `{team.id}` names `{name}`, which the fleet lacks",
+                        f"the fleet has {_listed([one for one in has if one not in (ANY, USD)])}",
+                        ("teams", place, key, name),
+                    )
+
+
+def _sums(govern: Govern, has: Amounts) -> Iterator[Finding]:
+    tree = TeamTree(govern.teams)
+    turns = turns_of_day(govern.teams)
+    for name in names_in(govern.teams):
+        if name not in has or (name == USD and not has[USD]):
+            continue
+        worst = max(turns, key=lambda at_ms: tree.sum(name, at_ms))
+        granted = tree.sum(name, worst)
+        if granted > has[name]:
+            when = f" at {clock(worst)}" if len(turns) > 1 else ""
+            verb = "costs" if name == USD else "has"
+            yield warning(
+                "quota-over-fleet",
+                f"quotas grant {said(name, granted)}{when}, and the fleet {verb} "
+                f"{said(name, has[name])}",
+                "lower `quota`: what is guaranteed must exist",
+                ("teams",),
+            )
+
+
+def _prices(govern: Govern, has: Amounts) -> Iterator[Finding]:
+    stated = [held for team in govern.teams for held in (team.quota, team.borrow, team.lend)]
+    if USD not in names_in(govern.teams) and not any(USD in held for held in stated):
+        return
+    for name in has:
+        if name not in (ANY, USD) and not govern.usd_micros_per_gpu_hour.get(name):
+            yield warning(
+                "quota-without-price",
+                f"quotas are in dollars, and `{name}` has no price: it counts for nothing",
+                f"add `usd_per_gpu_hour = {{ {name} = 2.0 }}` to `[prices]`",
+                ("prices",),
+            )
+
+
+def _residency(govern: Govern, spec: FleetSpec) -> Iterator[Finding]:
+    teams = {team.id: team for team in govern.teams}
+    for place, team in enumerate(govern.teams):
+        needed = tags_needed(team, teams)
+        borne = [[*pool.residency, *pool.certifications] for pool in spec.pools if pool.gpus]
+        if team.residency and not any(all(tag in tags for tag in needed) for tags in borne):
+            known = dict.fromkeys(tag for tags in borne for tag in tags)
+            yield warning(
+                "residency-nowhere",
+                f"team `{team.id}` needs nodes with {_listed(needed)}, and no pool is so",
+                f"the fleet has {_listed(list(known))}",
+                ("teams", place, "residency"),
+            )
+
+
+def _windows(govern: Govern, layout: Layout) -> Iterator[Finding]:
+    if not govern.windows:
+        return
+    held = _nodes_by_name(layout)
+    nodes: dict[int, dict[str, None]] = {}
+    for place, window in enumerate(govern.windows):
+        nodes[place] = {}
+        for name in window.nodes:
+            nodes[place] |= dict.fromkeys(held.get(name, ()))
+        strange = [name for name in window.nodes if name not in held]
+        if strange:
+            yield warning(
+                "window-nowhere",
+                f"window `{window.id}` names {_listed(strange)}: no node, rack or pool",
+                "`tenfold fleet show` lists racks and pools; nodes are named by their pool",
+                ("windows", place, "nodes"),
+            )
+    yield from clashes(dict(enumerate(govern.windows)), nodes)
+
+
+def _nodes_by_name(layout: Layout) -> dict[str, list[str]]:
+    """Return the nodes that every name of a node, rack or pool stands for."""
+    held: dict[str, list[str]] = {}
+    number = 0
+    for pool in layout.spec.pools:
+        names = hostlist.expand(pool.node_names)
+        for name in names:
+            rack = layout.racks[int(layout.rack_of[number])].name
+            held.setdefault(rack, []).append(name)
+            held[name] = [name]
+            number += 1
+        held[str(pool.id)] = names
+    return held
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:most])
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{shown}{more}" if names else "none"

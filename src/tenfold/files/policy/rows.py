@@ -1,0 +1,81 @@
+"""What a policy file may say about governance: one struct a table, in the units people write.
+
+Amounts, times of day and moments are left as they stand here and read in `policy_values`, so
+that each of them has a fault of its own, with its line.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from tenfold.files.fleet.rows import Name, Row
+from tenfold.model.govern import FairShare, Govern
+from tenfold.model.units import HOUR, MINUTE
+
+USUAL = Govern()
+MOST_GPUS = 100_000_000
+MOST_USD_PER_HOUR = 1e9
+Minutes = Annotated[float, Meta(ge=0, le=10_000_000)]
+Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+
+
+class GovernRow(Row, frozen=True, kw_only=True):
+    """`[govern]`: the rules that hold for all teams."""
+
+    fair_share: FairShare = USUAL.fair_share
+    half_life_h: Annotated[float, Meta(gt=0, le=100_000)] = USUAL.half_life_ms / HOUR
+    promises: Count = USUAL.promises
+    promise_after_min: Minutes = USUAL.promise_after_ms / MINUTE
+    backfill: bool = USUAL.backfill
+    preempts: bool = USUAL.preempts
+    min_run_min: Minutes = USUAL.min_run_ms / MINUTE
+    delay_min: Minutes = USUAL.delay_ms / MINUTE
+    stops_per_hour: Count = USUAL.stops_per_hour
+    stops_per_job: Count = USUAL.stops_per_job
+    restart_cost_min: Minutes = USUAL.restart_cost_ms / MINUTE
+    defragment: bool = USUAL.defragment
+    idle_min: Annotated[float, Meta(gt=0, le=10_000_000)] | None = None
+    off_peak: list[str] = field(default_factory=list[str])
+    utc_offset_h: Annotated[float, Meta(ge=-14, le=14)] = 0.0
+    zero: object = None
+    """The moment that is time 0 of the run."""
+
+
+class HoursRow(Row, frozen=True, kw_only=True):
+    """One of the `hours` of a team: a quota that holds at some hours of the day."""
+
+    start: object = field(name="from")
+    end: object = field(name="to")
+    quota: object
+
+
+class TeamRow(Row, frozen=True, kw_only=True):
+    """`[[teams]]`."""
+
+    id: Name
+    parent: Name | None = None
+    weight: Annotated[float, Meta(gt=0, le=1_000_000)] = 1.0
+    quota: object = field(default_factory=dict[str, object])
+    borrow: object = field(default_factory=dict[str, object])
+    lend: object = field(default_factory=dict[str, object])
+    hours: object = field(default_factory=list[object])
+    residency: list[Name] = field(default_factory=list[Name])
+    min_run_min: Minutes | None = None
+
+
+class WindowRow(Row, frozen=True, kw_only=True):
+    """`[[windows]]`: nodes that are kept for a team, or for nobody, for a time."""
+
+    id: Name
+    start_h: Annotated[float, Meta(ge=-1e6, le=1e6)] | None = None
+    start: object = None
+    hours: Annotated[float, Meta(ge=-1e6, le=1e6)]
+    every_h: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+    nodes: list[Name]
+    team: Name | None = None
+
+
+class PricesRow(Row, frozen=True, kw_only=True):
+    """`[prices]`: what GPUs count for in quotas in dollars."""
+
+    usd_per_gpu_hour: object = field(default_factory=dict[str, object])

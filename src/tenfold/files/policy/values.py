@@ -1,0 +1,149 @@
+"""Amounts, times of day and moments of a policy file, each with a fault of its own."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from math import isfinite
+from typing import cast
+
+from tenfold.files.core.expectations import shown
+from tenfold.files.core.rows import wrong_value
+from tenfold.files.policy.rows import MOST_GPUS, MOST_USD_PER_HOUR
+from tenfold.model.finding import Finding, Path
+from tenfold.model.govern import USD, Amounts
+from tenfold.model.job import WHOLE
+from tenfold.model.terms import Hours
+from tenfold.model.units import DAY, HOUR, MINUTE, Millis, usd_micros
+
+USD_PER_HOUR = "usd_per_hour"
+"""What people write for dollars; the core says `USD`."""
+EPOCH = datetime.fromisoformat("1970-01-01T00:00+00:00")
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})\Z")
+
+
+def fault(code: str, message: str, hint: str, path: Path) -> Finding:
+    """Return something that must be mended before the file can be used."""
+    return Finding(code=code, message=message, hint=hint, path=path)
+
+
+def warning(code: str, message: str, hint: str, path: Path) -> Finding:
+    """Return something that one may live with."""
+    return Finding(code=code, message=message, hint=hint, path=path, severity="warning")
+
+
+def amounts_of(value: object, path: Path, findings: list[Finding]) -> Amounts:
+    """Return GPUs in thousandths by type, and dollars an hour in micro-USD."""
+    amounts: Amounts = {}
+    for name, number in numbers_of(value, path, findings).items():
+        if name == USD_PER_HOUR:
+            amounts[USD] = usd_micros(number)
+        elif name == USD:
+            findings.append(
+                fault(
+                    "unknown-key",
+                    f"the key `{USD}` means nothing here",
+                    f"did you mean `{USD_PER_HOUR}`?",
+                    (*path, name),
+                )
+            )
+        else:
+            amounts[name] = round(number * WHOLE)
+    return amounts
+
+
+def numbers_of(value: object, path: Path, findings: list[Finding]) -> dict[str, float]:
+    """Return the good figures of a table of names to numbers that are not negative."""
+    if not isinstance(value, dict):
+        findings.append(wrong_value(path, "a table such as { H100 = 8, any = 16 }", value))
+        return {}
+    good: dict[str, float] = {}
+    for name, number in cast(Mapping[str, object], value).items():
+        most = MOST_USD_PER_HOUR if "usd" in _words((*path, name)) else MOST_GPUS
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            findings.append(wrong_value((*path, name), "a number", number))
+        elif not isfinite(number) or not 0 <= number <= most:
+            findings.append(wrong_value((*path, name), f"a number from 0 to {most:,.0f}", number))
+        else:
+            good[name] = float(number)
+    return good
+
+
+def _words(path: Path) -> list[str]:
+    return [word for part in path if isinstance(part, str) for word in part.split("_")]
+
+
+def hours_of(start: object, end: object, path: Path, findings: list[Finding]) -> Hours | None:
+    """Return a part of the day; an end that is not after its start lies past midnight."""
+    first, last = _clock_ms(start), _clock_ms(end)
+    for value, found in ((start, first), (end, last)):
+        if found is None:
+            findings.append(
+                fault(
+                    "bad-hours",
+                    f"{shown(value)} is no time of day",
+                    'write it as "08:30", in quotes, from "00:00" to "24:00"',
+                    path,
+                )
+            )
+    if first is None or last is None:
+        return None
+    if first == last:
+        findings.append(
+            fault(
+                "bad-hours",
+                f"the hours from `{start}` to `{end}` hold nothing",
+                'write "00:00" to "24:00" for the whole day',
+                path,
+            )
+        )
+        return None
+    return Hours(Millis(first), Millis(last if last > first else last + DAY))
+
+
+def span_of(text: str, path: Path, findings: list[Finding]) -> Hours | None:
+    """Return a part of the day that is written as one text: `22:00-06:00`."""
+    start, dash, end = text.partition("-")
+    if dash:
+        return hours_of(start.strip(), end.strip(), path, findings)
+    findings.append(
+        fault("bad-hours", f"{shown(text)} is no span of hours", 'write it as "22:00-06:00"', path)
+    )
+    return None
+
+
+def _clock_ms(value: object) -> int | None:
+    match = _CLOCK.match(value) if isinstance(value, str) else None
+    if match is None:
+        return None
+    ms = int(match[1]) * HOUR + int(match[2]) * MINUTE
+    return ms if int(match[2]) < 60 and ms <= DAY else None
+
+
+def moment_of(
+    value: object, offset_ms: Millis, path: Path, findings: list[Finding]
+) -> Millis | None:
+    """Return a moment as ms since 1970; one without a zone is in that of the file."""
+    moment = value if isinstance(value, datetime) else None
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = None
+    if moment is None:
+        findings.append(
+            fault(
+                "bad-moment",
+                f"{shown(value)} is no moment",
+                "write it as 2026-11-20T08:00:00Z",
+                path,
+            )
+        )
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone(timedelta(milliseconds=offset_ms)))
+    return Millis((moment - EPOCH) // timedelta(milliseconds=1))
+
+
+def millis(number: float, unit: int) -> Millis:
+    """Return whole milliseconds for minutes or hours."""
+    return Millis(round(number * unit))

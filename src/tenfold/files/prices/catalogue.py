@@ -1,0 +1,101 @@
+"""Turn a catalogue of cloud offers into price facts: one median per thing one can rent.
+
+The catalogue is the public one of SkyPilot, flattened to one table. Its accelerator names
+are not normalised and some of its prices are placeholders, so most of the work is in what
+is left out; `PriceNotes` accounts for every offer that was.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.files.prices.rules import Offer, median_usd, offers_of, sift_named, sift_offers
+from tenfold.files.prices.tables import read_table
+from tenfold.model.catalogue import Shelf
+from tenfold.model.facility import PriceFact, PriceKind
+from tenfold.model.hardware import Accelerator
+
+_TEXT = ("cloud", "region", "zone", "instance", "accelerator")
+_NUMBERS = ("accelerator_count", "ondemand_usd_h", "spot_usd_h")
+_HOST_TEXT = ("InstanceType", "Region")
+_HOST_NUMBERS = ("Price", "SpotPrice")
+_DECIMALS = 4
+
+
+class PriceNotes(Struct, frozen=True, kw_only=True):
+    """What became of every offer: used + dropped by rule + unresolved = read."""
+
+    offers_read: int
+    offers_used: int
+    dropped: dict[str, int]
+    """Offers dropped by each rule of `price_rules`, in the order of the rules."""
+    unresolved: dict[str, int]
+    """Offers by accelerator spelling that no fact is known under, in order of name."""
+
+
+def read_price_catalogue(
+    path: Path,
+    accelerators: Shelf[Accelerator],
+    *,
+    source: str,
+    date: str,
+    hosts: Path | None = None,
+) -> tuple[list[PriceFact], PriceNotes]:
+    """Return price facts in order of name, and what was left out of them.
+
+    `hosts` is a table of GCP machine types: GCP lists accelerators without their host, and
+    such offers are dropped where no host is found.
+    """
+    offers = offers_of(read_table(path, _TEXT, _NUMBERS))
+    host_table = None if hosts is None else read_table(hosts, _HOST_TEXT, _HOST_NUMBERS)
+    priced, dropped = sift_offers(offers, host_table)
+    named, unresolved = _resolve(priced, accelerators)
+    used, dropped_named = sift_named(named)
+    notes = PriceNotes(
+        offers_read=len(offers),
+        offers_used=len(used),
+        dropped={**dropped, **dropped_named},
+        unresolved=unresolved,
+    )
+    return _facts(used, source, date), notes
+
+
+def _resolve(
+    offers: list[Offer], accelerators: Shelf[Accelerator]
+) -> tuple[list[Offer], dict[str, int]]:
+    """Return offers under the name of their fact, and how many there are of each other spelling."""
+    spellings = Counter(one.spelling for one in offers)
+    found = {spelling: accelerators.find(spelling) for spelling in sorted(spellings)}
+    names = {spelling: fact.name for spelling, fact in found.items() if fact is not None}
+    resolved = [
+        replace(one, accelerator=names[one.spelling]) for one in offers if one.spelling in names
+    ]
+    return resolved, {name: spellings[name] for name in found if name not in names}
+
+
+def _facts(offers: list[Offer], source: str, date: str) -> list[PriceFact]:
+    groups: dict[tuple[str, str, PriceKind], list[Offer]] = {}
+    for one in offers:
+        groups.setdefault((one.provider, one.accelerator, one.kind), []).append(one)
+    facts: list[PriceFact] = []
+    for (provider, accelerator, kind), alike in sorted(groups.items()):
+        prices = [one.usd_per_gpu_hour for one in alike]
+        facts.append(
+            PriceFact(
+                name=f"{provider}/{accelerator}/{kind}",
+                provider=provider,
+                accelerator=accelerator,
+                kind=kind,
+                usd_per_gpu_hour=round(median_usd(prices), _DECIMALS),
+                usd_per_gpu_hour_min=round(min(prices), _DECIMALS),
+                usd_per_gpu_hour_max=round(max(prices), _DECIMALS),
+                offers=len(alike),
+                regions=len(dict.fromkeys(one.region for one in alike)),
+                source=source,
+                date=date,
+                evidence="published",
+            )
+        )
+    return facts

@@ -1,0 +1,181 @@
+"""Read the nodes of a Slurm cluster as Slurm itself prints them.
+
+Three forms say the same: the JSON of `scontrol show nodes` (and of `sinfo` up to
+22.05), the JSON of newer `sinfo`, which has one entry for each group of nodes in each
+partition, and the plain text of `scontrol`. All become the first form here.
+"""
+
+import re
+from collections.abc import Iterable
+
+from tenfold.files.core.document import Table
+from tenfold.files.core.export_json import (
+    number_at,
+    read_json,
+    table_at,
+    tables_at,
+    text_at,
+    words_at,
+)
+from tenfold.files.inventory.checks import check_inventory
+from tenfold.files.slurm.text import read_node_text
+from tenfold.model.errors import InputError
+from tenfold.model.inventory import Inventory, InventoryNode, SoftwareFacts
+
+COMMAND = "scontrol show nodes --json"
+UNUSABLE_STATES = (
+    "DOWN",
+    "DRAIN",
+    "DRAINED",
+    "DRAINING",
+    "ERROR",
+    "FAIL",
+    "FAILING",
+    "FUTURE",
+    "INVAL",
+    "INVALID",
+    "INVALID_REG",
+    "NO_RESPOND",
+    "NOT_RESPONDING",
+    "UNKNOWN",
+)
+# `sinfo` marks a state with a letter behind it; `*` is a node that does not answer.
+_STATE_MARKS = "*~#!%$@^-"
+_GRES_COMMA = re.compile(r",(?![^()]*\))")
+_GRES_GPU = re.compile(r"gpu(?::(?P<type>[^:()]+))?(?::(?P<count>\d+))?(?:\(.*\))?\Z")
+
+
+def read_slurm_nodes(text: str, file: str) -> Inventory:
+    """Return the nodes in a saved answer of `scontrol show nodes` or `sinfo --json`."""
+    name = "slurm"
+    if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
+        values = read_json(text, file, COMMAND)
+        tables = _node_tables(values, file)
+        name = text_at(table_at(table_at(values, "meta"), "slurm"), "cluster") or name
+    else:
+        tables = read_node_text(text, file)
+    notes: list[str] = []
+    nodes = tuple(_node(table, file, notes) for table in tables)
+    check_inventory(nodes, file)
+    return Inventory(source=file, name=name, nodes=nodes, notes=tuple(notes))
+
+
+def _node_tables(values: Table, file: str) -> list[Table]:
+    if isinstance(values.get("nodes"), list):
+        return tables_at(values, "nodes")
+    if isinstance(values.get("sinfo"), list):
+        return list(_ungrouped(tables_at(values, "sinfo"), file))
+    raise InputError(
+        "not-slurm-nodes",
+        f"`{file}` is JSON, but has no list `nodes` or `sinfo` as Slurm prints it",
+        f"save it with `{COMMAND}`",
+        file=file,
+    )
+
+
+def _ungrouped(rows: Iterable[Table], file: str) -> Iterable[Table]:
+    """Return one table a node from entries that each stand for nodes of one partition."""
+    found: dict[str, Table] = {}
+    for row in rows:
+        partition = text_at(table_at(row, "partition"), "name")
+        for name in words_at(table_at(row, "nodes"), "nodes"):
+            node = found.setdefault(name, {**_group(row, name, file), "partitions": []})
+            partitions = words_at(node, "partitions")
+            if partition and partition not in partitions:
+                node["partitions"] = [*partitions, partition]
+    return found.values()
+
+
+def _group(row: Table, name: str, file: str) -> Table:
+    where = f"node `{name}`"
+    cpus, members = table_at(row, "cpus"), table_at(row, "nodes")
+    each = number_at(cpus, "maximum", where, file)
+    if not each:
+        total = number_at(members, "total", where, file) or 1.0
+        each = number_at(cpus, "total", where, file) / total
+    gres = table_at(row, "gres")
+    return {
+        "name": name,
+        "cpus": each,
+        "real_memory": number_at(table_at(row, "memory"), "maximum", where, file),
+        "gres": text_at(gres, "total") or text_at(row, "gres"),
+        "state": table_at(row, "node").get("state"),
+        "features": words_at(table_at(row, "features"), "total"),
+        "reason": text_at(table_at(row, "reason"), "description"),
+    }
+
+
+def _node(table: Table, file: str, notes: list[str]) -> InventoryNode:
+    name = text_at(table, "name")
+    where = f"node `{name}`" if name else "a node without a name"
+    accelerator, gpus = _gpus(text_at(table, "gres"), where, file, notes)
+    labels = {
+        "features": ",".join(words_at(table, "features")),
+        "partitions": ",".join(words_at(table, "partitions")),
+    }
+    why = _why_unusable(table)
+    return InventoryNode(
+        name=name,
+        accelerator=accelerator,
+        gpus=gpus,
+        cpus=max(1, round(number_at(table, "cpus", where, file))),
+        memory_gib=number_at(table, "real_memory", where, file) / 1024,
+        labels={key: value for key, value in labels.items() if value},
+        usable=not why,
+        why_unusable=why,
+        software=_software(table),
+    )
+
+
+def _gpus(gres: str, where: str, file: str, notes: list[str]) -> tuple[str | None, int]:
+    """Return the GPU type and count of a `Gres` text such as `gpu:h100:8(S:0-1)`."""
+    counts: dict[str, int] = {}
+    for part in _GRES_COMMA.split(gres):
+        if part.strip().partition(":")[0].partition("(")[0] != "gpu":
+            continue
+        match = _GRES_GPU.match(part.strip())
+        if match is None or len(match["count"] or "") > 9:
+            raise InputError(
+                "wrong-value",
+                f"`gres` of {where} in `{file}` is `{part.strip()[:60]}`, which counts no GPUs",
+                "write it as `gpu:h100:8`",
+                file=file,
+                field="gres",
+            )
+        kind, count = match["type"] or "", match["count"]
+        if count is None and kind.isascii() and kind.isdigit() and len(kind) <= 9:
+            kind, count = "", kind
+        counts[kind] = counts.get(kind, 0) + (1 if count is None else int(count))
+    if not sum(counts.values()):
+        return None, 0
+    most = max(counts, key=lambda kind: counts[kind])
+    others = [f"{count} `{kind}`" for kind, count in counts.items() if kind != most and count]
+    if others:
+        notes.append(f"{where} also has {', '.join(others)}, which a pool of one kind leaves out")
+    return most or None, counts[most]
+
+
+def _why_unusable(table: Table) -> str:
+    stated = table.get("state")
+    states = [stated] if isinstance(stated, str) else words_at(table, "state")
+    states = [*states, *words_at(table, "state_flags")]
+    silent = any("*" in state for state in states)
+    bare = [state.rstrip(_STATE_MARKS).upper() for part in states for state in part.split("+")]
+    bad = [state for state in bare if state in UNUSABLE_STATES]
+    if silent and not bad:
+        bad = ["NOT_RESPONDING"]
+    if not bad:
+        return ""
+    reason = text_at(table, "reason")
+    said = "+".join(state.lower() for state in dict.fromkeys(bad))
+    return f"{said}: {reason}" if reason else said
+
+
+def _software(table: Table) -> SoftwareFacts:
+    system = text_at(table, "operating_system").split()
+    version = text_at(table, "version") or text_at(table, "slurmd_version")
+    return SoftwareFacts(
+        # Slurm prints what `uname` says: the kernel's name, release and build.
+        kernel=system[1] if len(system) > 1 else "",
+        orchestrators=(f"slurm {version}",) if version else (),
+    )
