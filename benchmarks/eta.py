@@ -23,10 +23,10 @@ from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
-from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import WHOLE, Job, Shape, shape_of
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
+from tenfold.model.policy.govern import ANY, Govern, TeamTerms
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.study.eta.eta import covered, eta, eta_of
 from tenfold.study.eta.wait_log import EtaBook, Outcome

@@ -13,10 +13,10 @@ import numpy as np
 from benchmarks.verdict import Verdict
 from tenfold.compose.fleet import load_facts
 from tenfold.files.traces.node_faults import read_fault_trace
-from tenfold.model.failure_law import FailureLaw, law_of
+from tenfold.model.facts.failure_law import FailureLaw, law_of
 from tenfold.model.fault import Fault
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import DomainId, NodeId, PoolId, SiteId
-from tenfold.model.node import Node
 from tenfold.model.units import DAY, HOUR, Millis
 from tenfold.physics.operations.faults import poisson_quantile
 from tenfold.sim.down_time import added, mean_count, quantile, time_by_count

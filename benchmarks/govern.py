@@ -22,13 +22,13 @@ from tenfold.compose.policies import placing_decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, Event, JobStarted, JobSubmitted, NodeJoined
-from tenfold.model.govern import Govern, TeamTerms
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import WHOLE, Job, shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import WHOLE, Job, shape_of
+from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, Millis
-from tenfold.model.where import Where
 from tenfold.study.bench.kai import kai_reclaim, kai_unschedulable
 
 TIMES = 3

@@ -30,7 +30,7 @@ from tenfold.journal.snapshots import exported_until, restore, save_snapshot
 from tenfold.journal.store import Store, last_seq, open_store
 from tenfold.model.errors import TenfoldError
 from tenfold.model.events import Event
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tests.rigs.journal import READ_TABLES, export_older, rebuild_read_tables
 from tests.rigs.soak import simulated
 from tests.rigs.worlds import drawn_world

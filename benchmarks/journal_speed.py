@@ -30,9 +30,9 @@ from tenfold.model.events import (
     NodeJoined,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
+from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 from tenfold.testing.builders import job, nodes
 from tests.rigs.journal import rebuild_read_tables
 

@@ -45,12 +45,12 @@ from tenfold.model.events import (
     JobSubmitted,
     NodeCordoned,
 )
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job import Job
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.job import Job
+from tenfold.model.job.work import Work
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 SEEDS, CHUNK, SHOWN_MOST = 5_000, 50, 10
 POLICIES: tuple[PolicyName, ...] = ("fifo", "las", "fair", "tenfold", "governed")

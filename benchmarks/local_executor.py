@@ -15,7 +15,7 @@ from tenfold.live.executor import AttemptEnded, AttemptStarted, Launch, Member
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.processes import descendants
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.work import Work
+from tenfold.model.job.work import Work
 
 JOBS, SLOTS = 200, 16
 DEADLINE_S = 120.0

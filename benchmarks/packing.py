@@ -19,10 +19,10 @@ import numpy as np
 import polars as pl
 
 from benchmarks.verdict import Verdict
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job import WHOLE, Job, Shape, shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import PLACEMENTS, Placement
+from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
+from tenfold.model.policy.policy import PLACEMENTS, Placement
 from tenfold.model.units import Millis
 from tenfold.study.sim.fill import MARKS, asked_milli, fill
 

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.verdict import Verdict
 from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job import Job, Shape, shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.job import Job, Shape, shape_of
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import SECOND, Millis
 from tenfold.sim.meters import Summary
 from tenfold.sim.world import SimSettings

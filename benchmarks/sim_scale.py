@@ -21,8 +21,8 @@ from tenfold.model.actions import Action
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event, NodeJoined
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, Millis
 from tenfold.sim.world import SimWorld
 

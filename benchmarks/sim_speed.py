@@ -18,7 +18,7 @@ from tenfold.clock import Stopwatch
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
-from tenfold.model.job import shape_of
+from tenfold.model.job.job import shape_of
 from tenfold.model.units import Millis
 
 PHILLY = DATA / "jobs" / "philly_2017.parquet"
@@ -31,8 +31,8 @@ import resource, sys
 from tenfold.compose.policies import placing_decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import JobSubmitted, NodeJoined
-from tenfold.model.job import Job, shape_of
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.policy.policy import Policy
 from benchmarks.published_runs import nodes
 fleet = Fleet()
 fleet.apply_all([NodeJoined(0, node) for node in nodes(64)])

@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from time import perf_counter
 from typing import NamedTuple
 
-from tenfold.model.policy import POLICIES, PolicyName
+from tenfold.model.policy.policy import POLICIES, PolicyName
 from tests.rigs.broken import never_met, table, times
 from tests.rigs.soak import policy_of, soak_one
 

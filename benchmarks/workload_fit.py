@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.packing import DATA
 from benchmarks.verdict import Verdict
 from benchmarks.workload_goodness import goodness, muri, philly
-from tenfold.model.workload import Lognormal, SizeClass
+from tenfold.model.job.workload import Lognormal, SizeClass
 
 Floats = NDArray[np.float64]
 ENDS = ("duration_s_max", "failed", "cancelled")

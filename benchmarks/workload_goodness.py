@@ -13,9 +13,9 @@ import polars as pl
 from benchmarks.packing import DATA
 from benchmarks.verdict import Verdict
 from tenfold.compose.fleet import load_facts
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
-from tenfold.model.job import Job
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND, Millis
 from tenfold.sim.workload import Demand, generate_jobs
 

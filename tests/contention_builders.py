@@ -5,9 +5,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tenfold.files.fleet.read import load_fleet
-from tenfold.model.fleet_spec import FabricKind, Tier
+from tenfold.model.fleet.spec import FabricKind, Tier
 from tenfold.model.ids import JobId, NodeId, TierId
-from tenfold.model.traffic import Traffic
+from tenfold.model.job.traffic import Traffic
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out
 from tenfold.physics.shared_layers import SharedLayers, shared_layers

@@ -3,9 +3,9 @@
 from functools import cache
 
 from tenfold.compose.fleet import OpenFleet, load_facts
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.fleet_spec import Fabric, FleetSpec, Pool, Site, Tier
-from tenfold.model.growth import Axis, GrowSpec
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.spec import Fabric, FleetSpec, Pool, Site, Tier
+from tenfold.model.growth.growth import Axis, GrowSpec
 from tenfold.model.ids import FabricId, PoolId, SiteId, TierId
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out

@@ -12,9 +12,9 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, JOBS, NODES
 from tenfold.model.events import Event, JobSubmitted, NodeJoined
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.work import Work
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 from tenfold.testing.builders import job, nodes
 from tests.rigs.soak import simulated
 from tests.rigs.worlds import SmallWorld, drawn_world

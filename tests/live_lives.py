@@ -9,7 +9,7 @@ from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import run
 from tenfold.model.actions import Action, StartJob, StopJob
 from tenfold.model.events import Event, JobStarted, JobStopped
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
 
 Turns = Sequence[tuple[int, Sequence[Event]]]

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from tenfold.decide.place.scored import ScoredCapacity, make_capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job import Job, Shape
-from tenfold.model.node import Node
-from tenfold.model.policy import Placement
+from tenfold.model.job.job import Job, Shape
+from tenfold.model.policy.policy import Placement
 from tenfold.model.units import SECOND, Millis
 
 

@@ -14,7 +14,7 @@ from tenfold.decide.place.waiting import Waiting
 from tenfold.fleet.capacity import Bank, Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import JobStopped
-from tenfold.model.policy import PolicyName
+from tenfold.model.policy.policy import PolicyName
 from tenfold.sim.world import SimWorld
 
 Patch = Callable[[pytest.MonkeyPatch], None]

@@ -19,7 +19,7 @@ from tenfold.fleet import topology
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.model.actions import ResizeJob
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
 from tenfold.model.reason import Reason
 
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from tenfold.files.prices.catalogue import PriceNotes, read_price_catalogue
-from tenfold.model.catalogue import Shelf
-from tenfold.model.facility import PriceFact
-from tenfold.model.hardware import Accelerator
+from tenfold.model.facts.catalogue import Shelf
+from tenfold.model.fleet.facility import PriceFact
+from tenfold.model.fleet.hardware import Accelerator
 
 ROOT = Path(__file__).parents[1]
 SHARED_PRICES = ROOT.parent / "shared" / "data" / "prices"

@@ -8,10 +8,10 @@ from tenfold.compose.simulation import SimAsk, SimResult
 from tenfold.engine.recording import Line
 from tenfold.files.records.replay_bundle import Bundle, read_bundle
 from tenfold.model.fault import Fault
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.sim.world import SimSettings
 from tenfold.study.replay.bundle import simulate_watched

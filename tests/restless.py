@@ -12,7 +12,7 @@ from tenfold.model.actions import Action, PromiseStart, ResizeJob, StartJob, Sto
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job, Run, Slot, StopCause
+from tenfold.model.job.job import Job, Run, Slot, StopCause
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, Millis
 from tests.rigs.room import admits, bound_to

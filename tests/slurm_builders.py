@@ -7,10 +7,10 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, JobEnded, JobStarted, JobSubmitted, NodeJoined
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.node import Node
-from tenfold.model.slurm_policy import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.policy.slurm import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.units import MINUTE, SECOND, Millis
 
 NO_WEIGHTS = PriorityWeights()

@@ -14,12 +14,12 @@ from tenfold.model.events import (
     JobSubmitted,
     NodeJoined,
 )
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.mishap import Mishap, MishapKind
-from tenfold.model.node import Node
+from tenfold.model.job.failures import Mishap, MishapKind
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.terms import Terms
 from tenfold.model.reason import Reason
-from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
 
 RULE = Blaming()

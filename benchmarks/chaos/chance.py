@@ -34,12 +34,12 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import shape_of
+from tenfold.model.job.job import shape_of
+from tenfold.model.job.submission import Submission
+from tenfold.model.job.terms import Terms
+from tenfold.model.job.work import Saves, Work
 from tenfold.model.reason import Reason
-from tenfold.model.submission import Submission
-from tenfold.model.terms import Terms
 from tenfold.model.units import SECOND, Millis
-from tenfold.model.work import Saves, Work
 
 START_MS = 1_800_000_000_000
 JOBS, NODES, GPUS = 12, 3, 4

@@ -23,7 +23,7 @@ from tenfold.journal.store import open_store
 from tenfold.model.actions import Action
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 
 CUT = "cut off"

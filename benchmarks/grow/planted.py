@@ -13,8 +13,8 @@ from typing import NamedTuple
 from benchmarks.verdict import Verdict
 from tenfold.compose.fleet import OpenFleet, load_facts
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import TenfoldError
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.plan import ServiceDemand
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.answer import GrowAnswer

@@ -19,9 +19,9 @@ from benchmarks.planner.training_scaling import KNOWN_MAX, SPAN, _known, _series
 from benchmarks.verdict import Verdict
 from tenfold.compose.fleet import OpenFleet
 from tenfold.facts.loader import load_catalogue
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.estimate import TrainRow
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.law_book import all_laws

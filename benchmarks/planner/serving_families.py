@@ -14,9 +14,9 @@ from scipy.optimize import least_squares
 
 from benchmarks.planner.serving_model import sigma_of
 from benchmarks.planner.serving_rows import DATE, Published, read_decode_steps, served
-from tenfold.model.hardware import Accelerator
-from tenfold.model.profiles import EngineProfile
-from tenfold.model.shape import ModelShape
+from tenfold.model.facts.profiles import EngineProfile
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.fleet.hardware import Accelerator
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import decode_s
 from tenfold.physics.serving.devices import serving_devices

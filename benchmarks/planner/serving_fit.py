@@ -39,8 +39,8 @@ from benchmarks.planner.serving_rows import (
     tables_of,
 )
 from tenfold.facts.loader import load_catalogue
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.profiles import EngineProfile
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.profiles import EngineProfile
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.engines import catalog_of
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.planner.serving_model import LIMITS, ODD_GROUP, PRIOR, Fit, sigma_of
 from benchmarks.planner.serving_rows import DATE, FITTED, TABLES, Rows
-from tenfold.model.profiles import EngineProfile
+from tenfold.model.facts.profiles import EngineProfile
 from tenfold.physics.arrays import Floats
 
 HEAD = """\

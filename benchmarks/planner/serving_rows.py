@@ -14,10 +14,10 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.hardware import Accelerator
-from tenfold.model.profiles import EngineProfile
-from tenfold.model.shape import ModelShape
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.profiles import EngineProfile
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.fleet.hardware import Accelerator
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.devices import serving_devices
 from tenfold.physics.serving.engines import Catalog, release_number, resolve

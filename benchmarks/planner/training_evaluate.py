@@ -9,7 +9,7 @@ from benchmarks.planner.training_judge import Judge, Miss, ask, join, miss, obse
 from benchmarks.planner.training_model import held_out_log_error
 from benchmarks.planner.training_rows import H200, Rows, full_sources, pick, read_out_of_memory
 from benchmarks.verdict import Verdict
-from tenfold.model.catalogue import Catalogue, Shelf
+from tenfold.model.facts.catalogue import Catalogue, Shelf
 
 RUNS_MAX = 3
 DRAWS, DRAWS_OF_MANY, MANY = 10, 4, 200

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from benchmarks.planner.training_model import Fitted, anchors_of, fixed_of
 from benchmarks.planner.training_rows import H200, Rows
-from tenfold.model.catalogue import Catalogue, Shelf
-from tenfold.model.profiles import StackCorrection, StackProfile
+from tenfold.model.facts.catalogue import Catalogue, Shelf
+from tenfold.model.facts.profiles import StackCorrection, StackProfile
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.calibration import INTERVAL_Z, Anchors
 from tenfold.physics.training.knobs import NAMES, values_of

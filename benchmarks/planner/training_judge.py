@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from benchmarks.planner.training_facts import catalogue_of, corrections_of, profiles_of
 from benchmarks.planner.training_model import Fitted, fit, held_out_log_error
 from benchmarks.planner.training_rows import Rows, pick
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.estimate import TrainEstimate, TrainRow
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.physics.arrays import Floats
 from tenfold.study.estimate.train import estimate_train
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import ShapeRow, TrainRow
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.plan import Precision, Recompute, Shard
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.arrays import Shape, gather, parameters, take

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from benchmarks.planner.training_judge import Judge, ask, observed
 from benchmarks.planner.training_rows import Rows, pick
 from benchmarks.verdict import Verdict
-from tenfold.model.catalogue import Catalogue
+from tenfold.model.facts.catalogue import Catalogue
 
 SPAN = 8
 # A stack with this many small runs would be calibrated on far more than a user has.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.verdict import Verdict
-from tenfold.model.catalogue import Catalogue
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.physics.training.arrays import Plans
 from tenfold.physics.training.catalog import resolve
 from tenfold.physics.training.memory import fits, memory_of

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         TrainEstimate,
         TrainRow,
     )
-    from tenfold.model.fleet_spec import FleetSpec
+    from tenfold.model.fleet.spec import FleetSpec
     from tenfold.study.estimate.serve import estimate_serve
     from tenfold.study.estimate.train import estimate_train
     from tenfold.study.plan.serve import ServeQuestion, plan_serving
@@ -56,7 +56,7 @@ __all__ = [
 _HOMES = {
     "AsyncClient": "tenfold.client.async_client",
     "Client": "tenfold.client.client",
-    "FleetSpec": "tenfold.model.fleet_spec",
+    "FleetSpec": "tenfold.model.fleet.spec",
     "InputError": "tenfold.model.errors",
     "NoAnswer": "tenfold.model.errors",
     "NoEstimate": "tenfold.model.estimate",

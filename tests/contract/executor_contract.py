@@ -33,8 +33,8 @@ from tenfold.live.executor import (
     OrderRefused,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 from tenfold.report.reasons.render import render
 
 

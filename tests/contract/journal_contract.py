@@ -31,10 +31,10 @@ from tenfold.model.events import (
     JobStopped,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
+from tenfold.model.job.work import Work
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 from tests.rigs.journal import rebuild_read_tables
 
 A = JobId("job-1")

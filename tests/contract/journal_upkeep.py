@@ -37,7 +37,7 @@ from tenfold.journal.store import Store, open_store
 from tenfold.journal.tables import EVENTS, METADATA, SNAPSHOTS
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.study.replay.bundle import verify
 from tests.rigs.journal import export_older, fleet_of_parts, rebuild_read_tables
 from tests.rigs.worlds import drawn_world

@@ -21,8 +21,8 @@ from tenfold.live.executor import (
     Sighting,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 DEADLINE_S = HANG_S
 LONG_MS = Millis(600_000)

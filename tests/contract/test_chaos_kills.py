@@ -19,9 +19,9 @@ from tenfold.engine.recording import Line
 from tenfold.journal.rows import AttemptRow, JobRow
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJoined
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.units import Millis
 
 REQUIRED = os.environ.get("TENFOLD_REQUIRE_ENGINES") == "1"

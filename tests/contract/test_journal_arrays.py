@@ -14,7 +14,7 @@ from tenfold.journal.store import open_store
 from tenfold.journal.submit_keys import find_key, latest_keys
 from tenfold.model.events import Event, JobCancelled, JobSubmitted
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.submission import SubmitKey
+from tenfold.model.job.submission import SubmitKey
 from tenfold.model.units import HOUR, Millis
 from tests.rigs.journal import rebuild_read_tables
 

@@ -25,8 +25,8 @@ from tenfold.live.local.images import own_environment
 from tenfold.live.local.launches import launch_line
 from tenfold.live.local.team_users import FIRST
 from tenfold.model.ids import NodeId, TeamId
+from tenfold.model.job.work import Saves, Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Saves, Work
 from tenfold.report.reasons.render import render
 
 PODMAN = shutil.which("podman") or ""

@@ -37,8 +37,8 @@ from tenfold.live.executor import (
 )
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job.work import Saves, Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Saves, Work
 from tenfold.report.reasons.render import render
 
 LOG_BYTES_MOST = 1024 * 1024

@@ -12,7 +12,7 @@ from contract.real_processes import JOB, wait_for
 from contract.test_local_executor import LocalRig
 from tenfold.live.executor import AttemptEnded, AttemptLost, Launch, Member
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.work import Work
+from tenfold.model.job.work import Work
 
 REQUIRED = os.environ.get("TENFOLD_REQUIRE_ENGINES") == "1"
 MISSING = importlib.util.find_spec("torch") is None

@@ -15,9 +15,9 @@ from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.usage import LocalProbe, processes, ticks_below
 from tenfold.live.usage import Measured
 from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job.usage import GpuUse
+from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
-from tenfold.model.usage import GpuUse
-from tenfold.model.work import Work
 
 # A child of a child burns a second of CPU time, says so by a file, and then everything sleeps.
 BURNS = """

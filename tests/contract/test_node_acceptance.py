@@ -44,13 +44,13 @@ from tenfold.model.events import (
     NodeReturned,
     NodeTested,
 )
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
-from tenfold.model.submission import Submission
+from tenfold.model.job.job import shape_of
+from tenfold.model.job.submission import Submission
+from tenfold.model.job.work import Work
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 from tenfold.report.reasons.render import render
 from tests.rigs.journal import rebuild_read_tables
 

@@ -11,9 +11,9 @@ from patience import HANG_S
 from tenfold.cli.fleet.importing import Target, import_slurm
 from tenfold.compose.fleet import load_fleet
 from tenfold.files.slurm.nodes import read_slurm_nodes
-from tenfold.model import hostlist
 from tenfold.model.errors import InputError, Unreachable
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.spec import FleetSpec
 
 FLEET = Path(__file__).parent / "fleets" / "slurm-four-nodes.toml"
 

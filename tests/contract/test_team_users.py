@@ -17,7 +17,7 @@ from tenfold.live.local.attempt_folder import Home
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.team_users import Span, TeamUsers, why_shared
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.work import Saves, Work
+from tenfold.model.job.work import Saves, Work
 from tenfold.report.reasons.render import render
 
 SPAN = Span()

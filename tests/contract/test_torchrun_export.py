@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from patience import HANG_S
 from tenfold.files.launch.torchrun import render
-from tenfold.model.launch import LaunchJob
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import Shard, TrainPlan
-from tenfold.model.shape import ModelShape
 
 REQUIRED = os.environ.get("TENFOLD_REQUIRE_ENGINES") == "1"
 MISSING = importlib.util.find_spec("torch") is None

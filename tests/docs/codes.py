@@ -44,7 +44,7 @@ def codes() -> dict[str, str]:
                 for text in _stated(node, takers):
                     found.setdefault(text, str(path.relative_to(ROOT)))
     for name in (*KINDS, *MADE_OF_TABLES):
-        found.setdefault(f"unknown-{name}", "src/tenfold/model/catalogue.py")
+        found.setdefault(f"unknown-{name}", "src/tenfold/model/facts/catalogue.py")
     return found
 
 

@@ -35,8 +35,8 @@ from tenfold.files.core.expectations import expectation, unit_of
 from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES, PriceRow
 from tenfold.files.growth import MANY, SINGLE
 from tenfold.model.estimate import ServeRow, ShapeRow, TrainRow
-from tenfold.model.fact import Fact
-from tenfold.model.shape import Mla, ModelShape
+from tenfold.model.facts.fact import Fact
+from tenfold.model.facts.shape import Mla, ModelShape
 from tenfold.study.grow.layer import FollowingLayer, Layer
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.runs.layer import RunLayer

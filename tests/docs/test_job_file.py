@@ -7,8 +7,8 @@ import pytest
 
 from tenfold.cli.up.state_dir import FIRST_JOB_TEXT
 from tenfold.files.jobs.submission import read_submission
-from tenfold.model.job import JobState
-from tenfold.model.job_spec import ALIASES, NOT_SUBMITTED, JobFile, JobSpec
+from tenfold.model.job.job import JobState
+from tenfold.model.job.spec import ALIASES, NOT_SUBMITTED, JobFile, JobSpec
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "job-file.md").read_text()

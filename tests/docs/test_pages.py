@@ -28,8 +28,8 @@ from tenfold.files.core.json_lines import read_json_lines
 from tenfold.files.growth import MANY, SINGLE
 from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS
 from tenfold.model.estimate import ServeEstimate, ServeRow, TrainEstimate, TrainRow
-from tenfold.model.fact import Fact
-from tenfold.model.shape import Mla, ModelShape
+from tenfold.model.facts.fact import Fact
+from tenfold.model.facts.shape import Mla, ModelShape
 from tenfold.study.estimate.cache.cache import CacheAnswer, CacheSize
 from tenfold.study.estimate.money import MonthAnswer, OwnAnswer, OwnAt
 from tenfold.study.estimate.serve import estimate_serve

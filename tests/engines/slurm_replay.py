@@ -13,10 +13,10 @@ from tenfold.decide.place.slurm import SlurmPlacer
 from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.node import Node
-from tenfold.model.slurm_policy import SlurmPolicy
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import MINUTE, SECOND, Millis
 from tenfold.sim.world import SimWorld
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import OpenFleet, open_fleet
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.units import BytesPerSecond
 from tenfold.physics.layout import lay_out
 from tenfold.study.ceiling.compute import scale_up

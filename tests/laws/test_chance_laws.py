@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.policy import POLICIES, PolicyName
+from tenfold.model.policy.policy import POLICIES, PolicyName
 from tests.rigs.chance_world import ChanceWorld
 from tests.rigs.laws import Sound
 from tests.rigs.ledger import Ledger

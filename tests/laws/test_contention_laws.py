@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from contention_builders import NIC, gang, layers
 from tenfold.model.ids import JobId
-from tenfold.model.traffic import Traffic
+from tenfold.model.job.traffic import Traffic
 from tenfold.physics.contention import Flow, max_min
 from tenfold.sim.sharing import Neighbours
 

@@ -19,11 +19,11 @@ from tenfold.model.events import (
     JobSubmitted,
     NodeJoined,
 )
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.mishap import Mishap
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.failures import Mishap
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import SECOND, Millis
 
 POLICIES = ("fifo", "las", "fair", "tenfold", "governed")

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from benchmarks import soak as soaks
-from tenfold.model.policy import POLICIES
+from tenfold.model.policy.policy import POLICIES
 from tests.rigs.broken import LAWS, PLACING, hold, never_met, overlooked, times
 from tests.rigs.soak import soak_one
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_flow, shortest_path
 
-from tenfold.model.fleet_spec import Fabric
+from tenfold.model.fleet.spec import Fabric
 from tenfold.model.ids import FabricId, SiteId
 from tenfold.physics.fabric import FabricPlan, binding_layers, bisection, plan_fabric
 from tests.rigs.fabric_graph import Graph, build_graph

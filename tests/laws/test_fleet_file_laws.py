@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tenfold.facts.loader import load_catalogue
 from tenfold.files.fleet.read import read_fleet
 from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES
-from tenfold.model import hostlist
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet import hostlist
 from tenfold.physics.blast import blast_radius
 from tenfold.physics.layout import lay_out
 from tenfold.physics.limits import lint

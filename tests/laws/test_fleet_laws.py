@@ -8,7 +8,7 @@ from tenfold.engine.loop import Decider, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
-from tenfold.model.policy import POLICIES, Policy, PolicyName
+from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tests.rigs.ledger import Ledger
 from tests.rigs.soak import simulated, state

@@ -22,9 +22,9 @@ from tenfold.model.events import (
     NodeCordoned,
     NodeLost,
 )
-from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import WHOLE, Job, shape_of
+from tenfold.model.job.job import WHOLE, Job, shape_of
+from tenfold.model.policy.govern import ANY, Govern, TeamTerms
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.testing.builders import nodes
 from tests.rigs.chance_world import ChanceWorld

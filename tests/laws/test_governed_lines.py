@@ -11,9 +11,9 @@ from tenfold.decide.place.govern.holdings import Holding, Holdings
 from tenfold.decide.place.govern.lines import Class, Lines, Option
 from tenfold.decide.place.govern.owing import Owing
 from tenfold.decide.place.govern.tree import Team, Tree
-from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import TeamId
-from tenfold.model.job import WHOLE, Job, Slot
+from tenfold.model.job.job import WHOLE, Job, Slot
+from tenfold.model.policy.govern import ANY, Govern, TeamTerms
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
 

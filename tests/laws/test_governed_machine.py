@@ -38,9 +38,9 @@ from tenfold.model.events import (
     NodeLost,
     NodeReturned,
 )
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
+from tenfold.model.policy.govern import Govern
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tests.rigs.governed.laws import Governing, index_of

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import TeamId
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
+from tenfold.model.policy.govern import ANY, Govern, TeamTerms
 from tenfold.model.units import Millis
 from tenfold.testing.builders import fleet, job, nodes
 from tests.rigs.governed.gaps import stops_cost, walk_gap

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.model.growth import AXES, Axis
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.growth.growth import AXES, Axis
+from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.physics.growth.law import FACTOR_LEAST, breaking_factor
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.inputs import GrowInputs

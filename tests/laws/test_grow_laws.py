@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.model.growth import (
+from tenfold.model.growth.growth import (
     AXES,
     Axis,
     Dataset,
@@ -16,7 +16,7 @@ from tenfold.model.growth import (
     grown_by,
     moves,
 )
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
 from tenfold.physics.growth.law import FACTOR_LEAST, breaking_factor
 from tenfold.study.grow.attribute import attribute

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tenfold.compose.fleet import load_fleet
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.recording import Recording
-from tenfold.model.policy import Policy
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.traffic import Traffic, WorkProfile
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Bytes, Millis
 from tenfold.physics.layout import lay_out
 from tenfold.physics.nodes import nodes_of
@@ -29,8 +29,8 @@ import msgspec
 from pathlib import Path
 from tenfold.compose.fleet import load_fleet
 from tenfold.study.grow.runs.run import GrowTask, run_digest, run_once
-from tenfold.model.failure_law import FailureLaw
-from tenfold.model.policy import Policy
+from tenfold.model.facts.failure_law import FailureLaw
+from tenfold.model.policy.policy import Policy
 from tenfold.testing.builders import job
 spec = load_fleet(Path({str(RESEARCH)!r}))
 jobs = [job(n, (1, 8, 5)[n % 3], at_s=n * 2_000, runs_s=9_000, team="abc"[n % 3])

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.grow.rigs.shared_rates import fit_cut, ring_s, tree_s
-from tenfold.model.growth import Controller
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.growth import Controller
+from tenfold.model.growth.measured import UsagePoint
 from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
 from tenfold.physics.growth.usage import factor_at, factor_range, fit_usage, usage_at
 

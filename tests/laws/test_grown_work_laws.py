@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tenfold.model.growth import AXES, Axis
+from tenfold.model.growth.growth import AXES, Axis
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.job.terms import Terms
 from tenfold.model.units import DAY, HOUR, SECOND, Millis
 from tenfold.sim.grown_work import copy_sign, grown, origin, work_milli_ms
 from tenfold.sim.submissions import submissions
@@ -170,8 +170,8 @@ def test_larger_jobs_do_the_same_work(jobs: list[Job], one: float, other: float)
 SCRIPT = """
 import hashlib, msgspec
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.growth import AXES
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.growth.growth import AXES
 from tenfold.model.units import Millis
 from tenfold.sim.grown_work import grown
 jobs = [

@@ -7,10 +7,10 @@ from functools import cache
 
 import pytest
 
-from tenfold.model.policy import POLICIES, PolicyName
+from tenfold.model.policy.policy import POLICIES, PolicyName
 
 SCRIPT = """
-from tenfold.model.policy import POLICIES
+from tenfold.model.policy.policy import POLICIES
 from tests.rigs.soak import soak_one
 for name in POLICIES:
     print(name, *(soak_one(seed, name, every=1_000).digest for seed in range(4)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tenfold.files.models.families import FAMILIES
 from tenfold.files.models.hf_config import read_hf_config, shape_from_hf
 from tenfold.model.errors import InputError
-from tenfold.model.shape import ModelShape
+from tenfold.model.facts.shape import ModelShape
 
 KEY_NAMES = """
 model_type num_hidden_layers n_layer hidden_size n_embd d_model num_attention_heads n_head

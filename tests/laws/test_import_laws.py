@@ -15,9 +15,9 @@ from tenfold.files.inventory.inventory import pools_from
 from tenfold.files.inventory.nodes_csv import read_nodes_csv
 from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
 from tenfold.files.slurm.nodes import read_slurm_nodes
-from tenfold.model import hostlist
 from tenfold.model.errors import TenfoldError
-from tenfold.model.inventory import Inventory, InventoryNode
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.inventory import Inventory, InventoryNode
 
 CATALOGUE = load_facts()
 SLURM_JSON = {

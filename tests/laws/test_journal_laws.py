@@ -22,7 +22,7 @@ from tenfold.journal.snapshots import restore, save_snapshot
 from tenfold.journal.store import open_store
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
-from tenfold.model.policy import POLICIES, PolicyName
+from tenfold.model.policy.policy import POLICIES, PolicyName
 from tenfold.model.units import Millis
 from tests.rigs.journal import export_older, fleet_of_parts, rebuild_read_tables
 from tests.rigs.ledger import Ledger

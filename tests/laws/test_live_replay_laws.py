@@ -15,7 +15,7 @@ from tenfold.engine.loop import Decider, World, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.study.replay.bundle import verify
 from tenfold.study.replay.records import open_record

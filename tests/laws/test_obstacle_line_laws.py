@@ -13,7 +13,7 @@ from tenfold.engine.obstacle_line import jobs_ahead
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
-from tenfold.model.policy import POLICIES, Policy, PolicyName
+from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tests.rigs.soak import simulated
 from tests.rigs.worlds import drawn_world

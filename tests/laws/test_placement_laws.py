@@ -30,10 +30,10 @@ from tenfold.model.events import (
     NodeJoined,
     NodeReturned,
 )
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId
-from tenfold.model.job import WHOLE, Job, Shape, shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import PLACEMENTS, Placement
+from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
+from tenfold.model.policy.policy import PLACEMENTS, Placement
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimWorld
 from tenfold.study.sim.fill import fill

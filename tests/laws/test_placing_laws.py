@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tenfold.model.policy import POLICIES, PolicyName
+from tenfold.model.policy.policy import POLICIES, PolicyName
 from tests.rigs.soak import run_world, soak_one
 from tests.rigs.worlds import SmallWorld, drawn_world
 

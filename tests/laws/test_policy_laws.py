@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from tenfold.files.policy.tree import pieces, quota_at
 from tenfold.files.policy.windows import meet
-from tenfold.model.govern import TeamTerms
 from tenfold.model.ids import TeamId
-from tenfold.model.terms import Hours, Window
+from tenfold.model.job.terms import Hours, Window
+from tenfold.model.policy.govern import TeamTerms
 from tenfold.model.units import DAY, HOUR, Millis
 
 LONG = 2_000

@@ -25,8 +25,8 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.fleet.topology_domains import Tally
 from tenfold.model.decision import Decision
-from tenfold.model.govern import Govern
 from tenfold.model.ids import NodeId
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import Millis
 from tests.rigs.soak import simulated
 from tests.rigs.worlds import drawn_world

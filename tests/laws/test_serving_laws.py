@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tenfold.facts.loader import load_catalogue
-from tenfold.model.catalogue import Catalogue, Shelf
 from tenfold.model.estimate import ServeEstimate, ServeRow, ShapeRow
+from tenfold.model.facts.catalogue import Catalogue, Shelf
 from tenfold.study.estimate.serve import estimate_serve
 
 CATALOGUE = load_catalogue()

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tenfold.decide.shift.release import release_at
-from tenfold.model.intensity import curve_of
+from tenfold.model.facts.intensity import curve_of
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.testing.builders import job
 

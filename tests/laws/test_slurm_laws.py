@@ -11,8 +11,8 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
 from tenfold.model.events import NodeJoined
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, Shape, shape_of
-from tenfold.model.slurm_policy import PriorityWeights, SlurmPartition, SlurmPolicy
+from tenfold.model.job.job import Job, Shape, shape_of
+from tenfold.model.policy.slurm import PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.units import MINUTE, SECOND, Millis
 from tenfold.sim.world import SimWorld
 

@@ -15,7 +15,7 @@ from restless import Restless
 from tenfold.engine.loop import Decider, World, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import Event
-from tenfold.model.job import Job, shape_of
+from tenfold.model.job.job import Job, shape_of
 from tenfold.sim.world import SimWorld
 from tests.rigs.chance_world import ChanceWorld
 from tests.rigs.laws import Sound

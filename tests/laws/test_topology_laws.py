@@ -20,11 +20,11 @@ from tenfold.model.events import (
     NodeCordoned,
     NodeReturned,
 )
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import LEVELS, Level, Togetherness, Where
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Shape, shape_of
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job, Shape, shape_of
 from tenfold.model.units import Millis
-from tenfold.model.where import LEVELS, Level, Togetherness, Where
 from tenfold.testing.builders import fleet, in_domains, nodes
 
 NOW = Millis(0)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
 from tenfold.engine.recording import Recording
-from tenfold.model.policy import POLICIES, Policy, PolicyName
+from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import HOUR, Millis
 from tenfold.sim.world import SimSettings
 from tests.rigs.worlds import SmallWorld, drawn_world

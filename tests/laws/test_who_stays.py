@@ -11,11 +11,11 @@ from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy, PolicyName
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, Millis
 from tenfold.sim.world import SimSettings, SimWorld
 from tests.rigs.soak import run_world

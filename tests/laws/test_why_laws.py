@@ -22,8 +22,8 @@ from tenfold.model.events import (
     JobSubmitted,
     NodeJoined,
 )
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import MINUTE, Millis
 from tenfold.report.reasons.render import render
 from tenfold.study.why.changes import apply_change

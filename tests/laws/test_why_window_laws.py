@@ -12,8 +12,8 @@ from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import Millis
 from tenfold.study.why.why import Asker
 from tests.rigs.soak import simulated

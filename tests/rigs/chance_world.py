@@ -31,9 +31,9 @@ from tenfold.model.events import (
     NodeLost,
     NodeReturned,
 )
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, JobStatus, Run
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job, JobStatus, Run
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
 

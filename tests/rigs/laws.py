@@ -18,7 +18,7 @@ from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.model.actions import PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
-from tenfold.model.job import Job, Slot
+from tenfold.model.job.job import Job, Slot
 from tenfold.model.units import Millis
 from tests.rigs.broken import hold
 from tests.rigs.ledger import Ledger

@@ -27,7 +27,7 @@ from tenfold.model.events import (
     NodeLost,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot
+from tenfold.model.job.job import Job, Slot
 from tests.rigs.broken import hold
 from tests.rigs.worked import Hands, Worked
 

@@ -1,10 +1,10 @@
 """Does it fit? Worked out the slow way, from the view alone, to judge what an index says."""
 
 from tenfold.fleet.fleet import FleetView
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Level
 from tenfold.model.ids import NodeId
-from tenfold.model.job import WHOLE, Shape, per_member
-from tenfold.model.node import Node
-from tenfold.model.where import Level
+from tenfold.model.job.job import WHOLE, Shape, per_member
 
 Kind = tuple[str, str, int, int, int, tuple[str, ...], str]
 """Site, accelerator, GPUs, CPUs, memory, tags, and the domain that a gang may not leave."""

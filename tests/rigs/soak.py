@@ -10,9 +10,9 @@ from tenfold.decide.place.indexed import IndexedDecider
 from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
-from tenfold.model.govern import Govern
-from tenfold.model.job import Job
-from tenfold.model.policy import POLICIES, Policy, PolicyName
+from tenfold.model.job.job import Job
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings, SimWorld
 from tests.rigs.broken import hold

@@ -7,7 +7,7 @@ speed, and what a world rounds away at a stop is missing here, so it has a littl
 from msgspec import Struct
 
 from tenfold.model.events import JobEnded, JobStopped
-from tenfold.model.job import Job, Slot
+from tenfold.model.job.job import Job, Slot
 from tests.rigs.broken import hold
 
 

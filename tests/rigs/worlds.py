@@ -12,13 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.model.fault import Fault
-from tenfold.model.govern import Govern
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import DomainId, JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import Job, Shape, shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import PLACEMENTS, Placement
-from tenfold.model.slurm_policy import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, Shape, shape_of
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import PLACEMENTS, Placement
+from tenfold.model.policy.slurm import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tests.rigs.governed.worlds import governance, on_terms, placed
 

@@ -18,7 +18,7 @@ from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import decision_key
 from tenfold.model.decision import Decision
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.sim.meters import Summary
 from tenfold.sim.world import SimSettings

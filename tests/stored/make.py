@@ -76,14 +76,14 @@ from tenfold.model.events import (
     NodeTested,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.mishap import Mishap
-from tenfold.model.policy import Policy
+from tenfold.model.job.failures import Mishap
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.job.submission import SubmitKey
+from tenfold.model.job.terms import Terms
+from tenfold.model.job.work import Saves, Work
+from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
-from tenfold.model.submission import SubmitKey
-from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
-from tenfold.model.work import Saves, Work
 from tenfold.study.replay.bundle import simulate_watched, verify
 from unit.up_process import Up
 

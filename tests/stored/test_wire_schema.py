@@ -24,8 +24,8 @@ from tenfold.live.local.team_users import Span, TeamUsers
 from tenfold.model.actions import Action
 from tenfold.model.events import KIND_OF, Event
 from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 TOLERANT = ("address",)
 """Written anew at each start, and read by clients that may be older: these take what they know."""

@@ -28,24 +28,14 @@ from tenfold.files.records.replay_bundle import BundleEnd, BundleHeader
 from tenfold.files.records.shadow_log import ShadowEntry
 from tenfold.fleet.image import FleetImage
 from tenfold.live.local import wire
-from tenfold.model import (
-    acceptance,
-    actions,
-    baseline,
-    events,
-    govern,
-    job,
-    mishap,
-    node,
-    reason,
-    slurm_policy,
-    submission,
-    terms,
-    where,
-    work,
-)
-from tenfold.model.node import NodeState
-from tenfold.model.policy import Policy
+from tenfold.model import acceptance, actions, baseline, events, reason
+from tenfold.model.fleet import node, where
+from tenfold.model.fleet.node import NodeState
+from tenfold.model.job import failures as mishap
+from tenfold.model.job import job, submission, terms, work
+from tenfold.model.policy import govern
+from tenfold.model.policy import slurm as slurm_policy
+from tenfold.model.policy.policy import Policy
 from tenfold.server.tokens import Role
 from tenfold.sim.settings import SimSettings
 

@@ -19,9 +19,9 @@ from tenfold.model.events import (
     NodeJoined,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, JobStatus
-from tenfold.model.policy import Policy, PolicyName
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, JobStatus
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import MINUTE, Millis
 from tenfold.testing.builders import job, nodes
 

@@ -6,9 +6,9 @@ from tenfold.decide.place.govern.placer import GovernedPlacer
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import PromiseStart, StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, Slot
+from tenfold.model.job.job import Job, Slot
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.testing.builders import fleet, job, nodes
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
 from tenfold.study.bench.kueue import LOADS, THEIRS, bench_kueue
 from tenfold.study.bench.kueue_loads import (
     BASELINE,

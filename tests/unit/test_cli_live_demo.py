@@ -9,7 +9,7 @@ import tenfold
 from tenfold.cli.main import main
 from tenfold.cli.up.demo import SPEED, Player, demo_fleet, demo_work, submission
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, shape_of
+from tenfold.model.job.job import Job, shape_of
 from tenfold.model.units import HOUR, SECOND, Millis
 from unit.up_process import Up
 

@@ -9,7 +9,7 @@ import pytest
 from tenfold.cli.job.live import exit_status
 from tenfold.cli.main import main
 from tenfold.model.api.jobs import Attempt, Job, Reason
-from tenfold.model.job import JobState
+from tenfold.model.job.job import JobState
 from unit.up_process import Up
 
 Printed = pytest.CaptureFixture[str]

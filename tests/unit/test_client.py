@@ -17,7 +17,7 @@ from tenfold.client import connections, tries
 from tenfold.client.calls import JobKeys
 from tenfold.client.problems import FaultyRequest
 from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
-from tenfold.model.job_spec import JobSpec
+from tenfold.model.job.spec import JobSpec
 
 URL = "http://127.0.0.1:7410"
 MADE = {"id": "a-1", "name": "a", "team": "red", "state": "pending"}

@@ -4,7 +4,7 @@ import pytest
 
 from contention_builders import NIC, A, B, C, gang, layers, reader, talker
 from tenfold.model.ids import JobId
-from tenfold.model.traffic import Traffic
+from tenfold.model.job.traffic import Traffic
 from tenfold.physics.contention import Flow, max_min, speed
 from tenfold.physics.scaling import efficiency_at
 from tenfold.physics.shared_layers import SharedLayers

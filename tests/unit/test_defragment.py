@@ -8,11 +8,11 @@ from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import PromiseStart, StartJob, StopJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStarted, JobSubmitted
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot
-from tenfold.model.policy import Policy
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, Slot
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.testing.builders import fleet, job, nodes
 

@@ -16,9 +16,9 @@ from tenfold.model.events import (
     NodeJoined,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, JobStatus, Slot, shape_of
+from tenfold.model.job.job import Job, JobStatus, Slot, shape_of
+from tenfold.model.job.terms import Terms
 from tenfold.model.reason import Reason
-from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
 from tenfold.testing.builders import nodes
 

@@ -18,14 +18,14 @@ from tenfold.model.events import (
     NodeCordoned,
     NodeJoined,
 )
-from tenfold.model.govern import Govern
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.mishap import Mishap
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
-from tenfold.model.slurm_policy import SlurmPartition, SlurmPolicy
-from tenfold.model.terms import Window
+from tenfold.model.job.failures import Mishap
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.terms import Window
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import Policy
+from tenfold.model.policy.slurm import SlurmPartition, SlurmPolicy
 from tenfold.model.units import HOUR, MINUTE, Millis
 
 N1, N2, N3 = NodeId("n1"), NodeId("n2"), NodeId("n3")

@@ -20,9 +20,9 @@ from tenfold.model.events import (
     NodeJoined,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, Slot, shape_of
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 from tenfold.testing.builders import nodes
 
 [NODE] = nodes(1)

@@ -14,7 +14,7 @@ from tenfold.model.events import (
     JobSubmitted,
     NodeJoined,
 )
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes

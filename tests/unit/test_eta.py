@@ -21,8 +21,8 @@ from tenfold.model.events import (
     NodeJoined,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.study.eta.eta import JUDGED, Eta, eta, eta_of
 from tenfold.study.eta.levels import Levels

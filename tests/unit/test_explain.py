@@ -23,12 +23,12 @@ from tenfold.model.events import (
     NodeLost,
 )
 from tenfold.model.fault import Fault
+from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.policy import POLICIES, Policy
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.policy.policy import POLICIES, Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
-from tenfold.model.where import Where
 from tenfold.report.reasons.render import render
 from tenfold.sim.world import SimSettings
 

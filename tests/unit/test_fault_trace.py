@@ -11,8 +11,8 @@ from tenfold.compose.fleet import load_facts
 from tenfold.files.traces.node_faults import read_fault_trace
 from tenfold.model.errors import FaultyFile, InputError
 from tenfold.model.fault import FaultTrace
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
-from tenfold.model.node import Node
 from tenfold.model.units import DAY, Millis
 from tenfold.sim.fault_replay import replay_faults
 from tenfold.study.sim.spares import SparesQuestion, size_spares

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from tenfold.compose.failures import failure_source
 from tenfold.compose.fleet import load_facts
 from tenfold.model.errors import InputError
-from tenfold.model.failure_law import NO_FAILURES, FailureLaw, law_of
+from tenfold.model.facts.failure_law import NO_FAILURES, FailureLaw, law_of
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import DomainId, NodeId, PoolId, SiteId
-from tenfold.model.node import Node
 from tenfold.model.units import DAY, HOUR, Millis
 from tenfold.physics.operations.faults import (
     burst_mean,

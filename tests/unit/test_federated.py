@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.model.federated import FederatedJob, FederatedSite
-from tenfold.model.fleet_spec import SiteLink
+from tenfold.model.fleet.spec import SiteLink
 from tenfold.model.ids import SiteId
 from tenfold.model.reason import Misfit
 from tenfold.model.units import BytesPerSecond, UsdMicros

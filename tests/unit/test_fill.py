@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from placement_builders import jobs, node
-from tenfold.model.job import Shape, shape_of
-from tenfold.model.policy import PLACEMENTS, Placement
+from tenfold.model.job.job import Shape, shape_of
+from tenfold.model.policy.policy import PLACEMENTS, Placement
 from tenfold.study.sim.fill import fill
 
 

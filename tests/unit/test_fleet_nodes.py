@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.compose.fleet import load_fleet
-from tenfold.model.node import Node
+from tenfold.model.fleet.node import Node
 from tenfold.physics.nodes import nodes_of
 
 POOL = '[[pool]]\nname = "p"\naccelerator = "H100"\ngpus_per_node = 8\n'

@@ -18,7 +18,7 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.testing.builders import fleet, job, nodes

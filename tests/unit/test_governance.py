@@ -10,10 +10,10 @@ from tenfold.cli.main import main
 from tenfold.compose.inputs import SimFiles
 from tenfold.compose.policy_fleet import EVEN, join_record
 from tenfold.model.errors import InputError
-from tenfold.model.govern import Govern, TeamTerms
 from tenfold.model.ids import TeamId
-from tenfold.model.job import WHOLE
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import WHOLE
+from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.policy import Policy
 from tenfold.study.govern.compare import (
     WAYS,
     Governance,

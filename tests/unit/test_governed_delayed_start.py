@@ -6,7 +6,7 @@ from tenfold.decide.place.govern import placer as placers
 from tenfold.decide.place.govern.placer import GovernedPlacer
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import ActionOrdered, Event, JobStarted
-from tenfold.model.govern import Govern
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import MINUTE, Millis
 from tenfold.testing.builders import fleet, job, nodes
 

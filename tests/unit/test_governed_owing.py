@@ -9,10 +9,10 @@ from tenfold.decide.place.govern.holdings import Holding, Holdings
 from tenfold.decide.place.govern.owing import Owing
 from tenfold.decide.place.govern.tree import Hurdle, Tree
 from tenfold.decide.place.govern.waiting import Class, Option
-from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import WHOLE, Slot, shape_of
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import WHOLE, Slot, shape_of
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import ANY, Govern, TeamTerms
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
 

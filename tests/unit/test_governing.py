@@ -8,13 +8,13 @@ from tenfold.compose.fleet import load_facts
 from tenfold.compose.governance import check_policy, govern_notes, govern_of, with_residency
 from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.files.fleet.read import load_fleet
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.govern import USD, Govern, TeamTerms
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.policy.govern import USD, Govern, TeamTerms
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
-from tenfold.model.where import Where
 from tenfold.physics.layout import lay_out
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tenfold.model.growth import Controller
-from tenfold.model.slurm_policy import Backfill, SlurmPolicy
+from tenfold.model.growth.growth import Controller
+from tenfold.model.policy.slurm import Backfill, SlurmPolicy
 from tenfold.model.units import SECOND, Millis
 from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
 

@@ -11,10 +11,10 @@ from scipy.stats import kendalltau
 
 from tenfold.compose.fleet import open_fleet
 from tenfold.model.errors import TenfoldError
-from tenfold.model.failure_law import FailureLaw
+from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.study.grow.calibrate import calibrate, order_tau, shown
 from tenfold.study.grow.inputs import GrowInputs

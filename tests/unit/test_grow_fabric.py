@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.growth import Axis, GrowSpec, Limits
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.growth.growth import Axis, GrowSpec, Limits
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.job import Job
+from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.physics.growth.law import ASSUMED, breaking_factor, stands_still
 from tenfold.physics.layout import lay_out
 from tenfold.physics.shared_layers import shared_layers

@@ -7,7 +7,7 @@ import pytest
 import growth_builders as made
 from tenfold.files.growth import read_grow
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.growth import (
+from tenfold.model.growth.growth import (
     Controller,
     Dataset,
     Facility,

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import load_fleet
-from tenfold.model import hostlist
-from tenfold.model.fleet_spec import FleetSpec, Rack
-from tenfold.model.govern import Govern, TeamTerms
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.spec import FleetSpec, Rack
 from tenfold.model.ids import PoolId, RackId, TeamId
+from tenfold.model.policy.govern import Govern, TeamTerms
 from tenfold.physics.nodes import nodes_of
 from tenfold.study.grow.runs.fleet import grown_fleet, grown_govern
 

@@ -11,9 +11,9 @@ import growth_builders as made
 from tenfold.cli.grow.bill import order_day
 from tenfold.cli.grow.json import Required, document
 from tenfold.model.errors import InputError
-from tenfold.model.growth import Dataset, Facility, GrowSpec, LeadTime, Limits, Pace
-from tenfold.model.job import Job
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.growth.growth import Dataset, Facility, GrowSpec, LeadTime, Limits, Pace
+from tenfold.model.job.job import Job
+from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.inputs import GrowInputs

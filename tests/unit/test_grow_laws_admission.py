@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.cli.main import main
-from tenfold.model.growth import Axis, Controller, GrowSpec
-from tenfold.model.job import Job
-from tenfold.model.measured import UsagePoint
-from tenfold.model.policy import Policy
-from tenfold.model.slurm_policy import SlurmPolicy
+from tenfold.model.growth.growth import Axis, Controller, GrowSpec
+from tenfold.model.growth.measured import UsagePoint
+from tenfold.model.job.job import Job
+from tenfold.model.policy.policy import Policy
+from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.physics.growth.law import breaking_factor
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Law

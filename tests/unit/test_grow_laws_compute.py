@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.model.growth import Axis
-from tenfold.model.job import Job
-from tenfold.model.traffic import WorkProfile
+from tenfold.model.growth.growth import Axis
+from tenfold.model.job.job import Job
+from tenfold.model.job.traffic import WorkProfile
 from tenfold.physics.growth.law import breaking_factor
 from tenfold.study.grow.layer import Law
 from tenfold.study.grow.layers.compute.load import Compute

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import open_fleet
-from tenfold.model.failure_law import FailureLaw
-from tenfold.model.growth import GrowSpec, Limits
-from tenfold.model.job import Job
-from tenfold.model.policy import Policy
+from tenfold.model.facts.failure_law import FailureLaw
+from tenfold.model.growth.growth import GrowSpec, Limits
+from tenfold.model.job.job import Job
+from tenfold.model.policy.policy import Policy
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.law_book import run_laws
 from tenfold.study.grow.layer import Law, break_of, lift

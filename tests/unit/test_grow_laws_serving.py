@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.model.growth import Axis, GrowSpec, ServiceLoad
+from tenfold.model.growth.growth import Axis, GrowSpec, ServiceLoad
 from tenfold.physics.growth.law import breaking_factor
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.layer import Law

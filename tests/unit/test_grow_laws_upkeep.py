@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.model.failure_law import FailureLaw
+from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.fault import FaultTrace, TraceFault
-from tenfold.model.fleet_spec import Price
-from tenfold.model.growth import GrowSpec, LeadTime, Limits, Monitoring, Operations, Pace
+from tenfold.model.fleet.spec import Price
+from tenfold.model.growth.growth import GrowSpec, LeadTime, Limits, Monitoring, Operations, Pace
 from tenfold.model.units import UsdMicros
 from tenfold.physics.growth.law import breaking_factor
 from tenfold.physics.growth.upkeep import mean_for, shortfall_share

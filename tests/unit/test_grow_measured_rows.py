@@ -6,7 +6,7 @@ import pytest
 
 from tenfold.files.measured.rows import read_measured
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.measured import UsagePoint
 
 HEADER = "layer,resource,queue,factor,usage,limit,unit\n"
 

@@ -16,8 +16,8 @@ from docs.generate_reference import growth_layers
 from tenfold.cli.grow.json import document
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.grow.render import show_grow
-from tenfold.model.growth import Axis, GrowSpec, LeadTime, Pace, Quantity, Thing, grown_by
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.growth import Axis, GrowSpec, LeadTime, Pace, Quantity, Thing, grown_by
+from tenfold.model.growth.measured import UsagePoint
 from tenfold.physics.growth.law import ASSUMED, STATED, Evidence
 from tenfold.study.grow import layers
 from tenfold.study.grow.answer import GrowAnswer

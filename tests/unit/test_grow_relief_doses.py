@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.model.failure_law import FailureLaw
-from tenfold.model.fleet_spec import Fabric, Price, SiteLink
-from tenfold.model.growth import (
+from tenfold.model.facts.failure_law import FailureLaw
+from tenfold.model.fleet.spec import Fabric, Price, SiteLink
+from tenfold.model.growth.growth import (
     Axis,
     Controller,
     GrowSpec,
@@ -16,12 +16,12 @@ from tenfold.model.growth import (
     Operations,
     ServiceLoad,
 )
+from tenfold.model.growth.measured import UsagePoint
 from tenfold.model.ids import SiteId
-from tenfold.model.job import Job
-from tenfold.model.measured import UsagePoint
-from tenfold.model.policy import Policy
-from tenfold.model.slurm_policy import SlurmPolicy
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.job import Job
+from tenfold.model.job.traffic import Traffic, WorkProfile
+from tenfold.model.policy.policy import Policy
+from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.inputs import GrowInputs

@@ -4,11 +4,11 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.model.failure_law import FailureLaw
-from tenfold.model.growth import Axis, GrowSpec, Limits
-from tenfold.model.job import Job
-from tenfold.model.policy import Policy
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.facts.failure_law import FailureLaw
+from tenfold.model.growth.growth import Axis, GrowSpec, Limits
+from tenfold.model.job.job import Job
+from tenfold.model.job.traffic import Traffic, WorkProfile
+from tenfold.model.policy.policy import Policy
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.law_book import run_laws

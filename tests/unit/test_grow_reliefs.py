@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.model.fleet_spec import Price
-from tenfold.model.growth import GrowSpec, Limits
-from tenfold.model.policy import Policy
+from tenfold.model.fleet.spec import Price
+from tenfold.model.growth.growth import GrowSpec, Limits
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import UsdMicros
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.inputs import GrowInputs

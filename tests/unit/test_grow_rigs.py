@@ -11,7 +11,7 @@ import pytest
 from benchmarks.grow.rigs import harness, two_limits
 from benchmarks.grow.rigs.harness import Attained, Rig, Settings
 from benchmarks.grow.rigs.predict import predict
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.measured import UsagePoint
 
 SETTINGS: Settings = {"law": "usage", "full": 40, "loads": [2, 5, 10], "share_least": 0.95}
 

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
-from tenfold.model.policy import Policy
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import DAY, HOUR
 from tenfold.sim.window_figures import Window
 from tenfold.study.grow.inputs import GrowInputs

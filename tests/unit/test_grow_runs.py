@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from tenfold.compose.fleet import OpenFleet, load_facts, load_fleet
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.model.errors import InputError
-from tenfold.model.failure_law import FailureLaw
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.govern import Govern, TeamTerms
+from tenfold.model.facts.failure_law import FailureLaw
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import TeamId
-from tenfold.model.job import Job
-from tenfold.model.policy import Policy
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.job import Job
+from tenfold.model.job.traffic import Traffic, WorkProfile
+from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Bytes, Millis
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.inputs import GrowFiles, GrowInputs, grow_inputs

@@ -4,7 +4,7 @@ from math import inf, isclose
 
 import pytest
 
-from tenfold.model.growth import Grade
+from tenfold.model.growth.growth import Grade
 from tenfold.physics.growth.law import (
     ASSUMED,
     FACTOR_LEAST,

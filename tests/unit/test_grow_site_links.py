@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
-from tenfold.model.fleet_spec import FleetSpec, Site, SiteLink
-from tenfold.model.growth import Axis
+from tenfold.model.fleet.spec import FleetSpec, Site, SiteLink
+from tenfold.model.growth.growth import Axis
 from tenfold.model.ids import SiteId
-from tenfold.model.job import Job
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.job import Job
+from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, BytesPerSecond, Millis, UsdMicros
 from tenfold.physics.growth.law import breaking_factor
 from tenfold.physics.layout import lay_out

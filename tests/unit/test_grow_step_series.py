@@ -9,8 +9,8 @@ from msgspec.structs import replace
 import growth_builders as made
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import ShapeRow, TrainEstimate, TrainRow
-from tenfold.model.growth import GrowSpec, Limits
-from tenfold.model.traffic import WorkProfile
+from tenfold.model.growth.growth import GrowSpec, Limits
+from tenfold.model.job.traffic import WorkProfile
 from tenfold.study.estimate.train import estimate_train
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Law, break_of

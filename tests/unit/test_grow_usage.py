@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.measured import UsagePoint
 from tenfold.physics.growth.usage import (
     Usage,
     factor_at,

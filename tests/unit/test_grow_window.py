@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
 from tenfold.model.fault import Fault
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.policy import Policy, PolicyName
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import DAY, HOUR, Millis
 from tenfold.sim.stranded import stranded_share
 from tenfold.sim.window_figures import (

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.job.terms import Terms
 from tenfold.model.units import DAY, HOUR, Millis
 from tenfold.sim.grown_work import copy_sign, grown, origin
 from tenfold.sim.submissions import submissions

@@ -9,7 +9,7 @@ import tomli
 
 import tenfold
 from tenfold.files.models.hf_config import read_hf_config, shape_from_hf
-from tenfold.model.shape import ModelPreset
+from tenfold.model.facts.shape import ModelPreset
 
 FACTS = Path(tenfold.__file__).parent / "facts" / "data" / "models.toml"
 SHAPES = {

@@ -8,10 +8,10 @@ from tenfold.compose.fleet import load_facts
 from tenfold.files.fleet.read import load_fleet, read_fleet
 from tenfold.files.fleet.write import render_fleet_toml
 from tenfold.files.inventory.inventory import FleetDraft, pools_from
-from tenfold.model import hostlist
 from tenfold.model.errors import InputError
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.inventory import Inventory, InventoryNode
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.inventory import Inventory, InventoryNode
+from tenfold.model.fleet.spec import FleetSpec
 
 CATALOGUE = load_facts()
 

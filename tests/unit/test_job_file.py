@@ -8,8 +8,8 @@ import pytest
 from tenfold.cli.main import main
 from tenfold.files.jobs.submission import job_of, read_job_file, read_submission
 from tenfold.model.errors import FaultyFile
-from tenfold.model.job import Job
-from tenfold.model.job_spec import NOT_SUBMITTED
+from tenfold.model.job.job import Job
+from tenfold.model.job.spec import NOT_SUBMITTED
 
 FLEET = '[[pool]]\nname = "h100"\nnodes = 2\naccelerator = "H100-80G-SXM"\ngpus_per_node = 8\n'
 

@@ -11,7 +11,7 @@ from tenfold.journal.append import open_journal
 from tenfold.journal.read import lines_between
 from tenfold.journal.store import open_store
 from tenfold.model.events import ActionOrdered, Event
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tests.journal_builders import JOINED, submitted
 

@@ -21,7 +21,7 @@ from tenfold.model.events import (
     node_of,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import JobState, JobStatus, Slot
+from tenfold.model.job.job import JobState, JobStatus, Slot
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes

@@ -6,7 +6,7 @@ import pytest
 
 from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
 from tenfold.model.errors import InputError
-from tenfold.model.inventory import Inventory, InventoryNode
+from tenfold.model.fleet.inventory import Inventory, InventoryNode
 
 INFO = {
     "kubeletVersion": "v1.29.3",

@@ -8,9 +8,9 @@ from tenfold.decide.place.learned import WINDOW, epoch
 from tenfold.fleet.fleet import HISTORY, Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStarted, JobSubmitted
-from tenfold.model.govern import Govern
 from tenfold.model.ids import NodeId, TeamId
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import HOUR, Millis
 from tenfold.testing.builders import fleet, job, nodes
 

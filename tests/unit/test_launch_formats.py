@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from tenfold.files.launch.formats import FORMATS, render_format, unsupported
 from tenfold.model.errors import InputError
-from tenfold.model.launch import LaunchJob
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
-from tenfold.model.shape import ModelShape
 
 SHAPE = ModelShape(
     layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from tenfold.files.launch.formats import render_format
 from tenfold.model.errors import InputError
-from tenfold.model.launch import LaunchJob
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
-from tenfold.model.shape import ModelShape
 
 PLAN = TrainPlan(
     model="llama-3-8b",

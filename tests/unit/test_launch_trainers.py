@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from tenfold.files.launch.deepspeed import settings
 from tenfold.files.launch.formats import render_format
 from tenfold.files.launch.megatron import arguments, megatron_payload, moe_pattern
-from tenfold.model.launch import LaunchJob
+from tenfold.model.facts.shape import Mla, ModelShape
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
-from tenfold.model.shape import Mla, ModelShape
 
 GPT3 = ModelShape(
     layers=96,

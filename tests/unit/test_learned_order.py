@@ -6,7 +6,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStarted, JobSubmitted
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job, Slot
+from tenfold.model.job.job import Job, Slot
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.testing.builders import fleet, job, nodes
 

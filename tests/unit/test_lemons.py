@@ -14,7 +14,7 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.ids import NodeId
-from tenfold.model.mishap import Mishap
+from tenfold.model.job.failures import Mishap
 from tenfold.model.units import HOUR, Millis
 from tenfold.report.reasons.render import render
 from troubled import RULE, Story

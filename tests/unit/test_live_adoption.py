@@ -9,9 +9,9 @@ from tenfold.live.executor import AttemptEnded, AttemptStarted, AttemptState, La
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStopped, JobSubmitted, NodeJoined
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, Slot, shape_of
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 from tenfold.testing.builders import nodes
 
 [NODE] = nodes(1)

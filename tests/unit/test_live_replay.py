@@ -27,7 +27,7 @@ from tenfold.model.events import (
     NodeJoined,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
 from tenfold.study.replay.bundle import story_of, verify

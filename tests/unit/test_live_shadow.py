@@ -22,7 +22,7 @@ from tenfold.model.decision import Decision
 from tenfold.model.errors import InputError
 from tenfold.model.events import Event, JobEnded, JobStarted, JobSubmitted, NodeJoined
 from tenfold.model.ids import JobId
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.server import shadowing
 from tenfold.server.shadowing import Shadowing

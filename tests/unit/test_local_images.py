@@ -22,7 +22,7 @@ from tenfold.live.local.launches import launch_line, refusal
 from tenfold.live.local.places import Places
 from tenfold.live.local.wire import LaunchLine, UserLine
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.work import Work
+from tenfold.model.job.work import Work
 from tenfold.report.reasons.render import render
 
 TEAMS_USER: UserLine = {"uid": 5, "gid": 6, "groups": [44], "name": "team"}

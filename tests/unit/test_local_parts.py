@@ -17,7 +17,7 @@ from tenfold.live.local.limits import find_limits
 from tenfold.live.local.places import Places
 from tenfold.live.local.wire import LaunchLine
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.work import Saves, Work
+from tenfold.model.job.work import Saves, Work
 
 HEAVY = (
     "msgspec",

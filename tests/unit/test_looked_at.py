@@ -13,12 +13,12 @@ from tenfold.decide.place.looked_at import LOOKED_AT, MEANS, passed_over
 from tenfold.files.jobs.submission import submission_of
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import DryRun, Submitted
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job_spec import JobSpec
-from tenfold.model.policy import ORACLES, POLICIES, Policy
-from tenfold.model.submission import Submission, admitted
-from tenfold.model.terms import Hours
+from tenfold.model.job.spec import JobSpec
+from tenfold.model.job.submission import Submission, admitted
+from tenfold.model.job.terms import Hours
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import ORACLES, POLICIES, Policy
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
 from tenfold.server.serving import Fittings, Serving

@@ -7,9 +7,9 @@ import pytest
 from tenfold.cli.fleet.importing import Target, merge
 from tenfold.compose.fleet import load_fleet
 from tenfold.files.fleet.merge import CapacityView
-from tenfold.model import hostlist
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.spec import FleetSpec
 
 SMALL = """
 name = "{name}"

@@ -5,9 +5,9 @@ from msgspec.structs import replace
 from tenfold.decide.place.misfit import never_fits
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.topology import TopologyCapacity
-from tenfold.model.job import Shape, shape_of
-from tenfold.model.node import Node
-from tenfold.model.where import Where
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Where
+from tenfold.model.job.job import Shape, shape_of
 from tenfold.report.reasons.render import render
 from tenfold.testing.builders import fleet, in_domains, nodes
 

@@ -9,8 +9,8 @@ import tomli
 from msgspec import Struct
 
 import tenfold
-from tenfold.model.fact import spelling
-from tenfold.model.shape import Mla, ModelPreset, ModelShape
+from tenfold.model.facts.fact import spelling
+from tenfold.model.facts.shape import Mla, ModelPreset, ModelShape
 
 FILE = Path(tenfold.__file__).parent / "facts" / "data" / "models.toml"
 ROWS = tomli.loads(FILE.read_text("ascii"))["model"]

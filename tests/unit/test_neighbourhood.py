@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from contention_builders import layers, reader
 from tenfold.compose.simulation import SimAsk, simulate
-from tenfold.model.job import Job
-from tenfold.model.policy import Policy
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.job import Job
+from tenfold.model.job.traffic import Traffic, WorkProfile
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND, Bytes, Millis
 from tenfold.sim.neighbourhood import Neighbourhood
 from tenfold.sim.sharing import Neighbours

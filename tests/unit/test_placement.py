@@ -9,8 +9,8 @@ from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeCordoned
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Ended, Job, Slot, shape_of
-from tenfold.model.policy import PLACEMENTS, Placement
+from tenfold.model.job.job import Ended, Job, Slot, shape_of
+from tenfold.model.policy.policy import PLACEMENTS, Placement
 from tenfold.model.units import Millis
 
 

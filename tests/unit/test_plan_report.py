@@ -11,9 +11,9 @@ from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import Curve
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServePlan
 from tenfold.decide.layout.train import TrainAnswer, plan_train
+from tenfold.model.facts.shape import ModelShape
 from tenfold.model.plan import ServiceDemand, TrainingJob
 from tenfold.model.reason import Reason
-from tenfold.model.shape import ModelShape
 from tenfold.physics.training.memory import CONTEXT_BYTES, Memory
 from tenfold.report.plan_figures import memory_parts
 from tenfold.report.plan_report import serve_report, train_report

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.grow.planted import judged
 from growth_builders import catalogue, fleet, tier
-from tenfold.model.growth import Dataset, Facility, GrowSpec, Limits
+from tenfold.model.growth.growth import Dataset, Facility, GrowSpec, Limits
 from tests.rigs.planted.fleets import FIRST_LEAST, KINDS, LAYERS, planted, sound, starved
 from tests.rigs.planted.plan import Plan, Replica, Work
 from tests.rigs.planted.truth import breaks, first_of, headroom, slowed_most

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from growth_builders import fleet
-from tenfold.model.failure_law import FailureLaw
-from tenfold.model.fleet_spec import Price
-from tenfold.model.growth import (
+from tenfold.model.facts.failure_law import FailureLaw
+from tenfold.model.fleet.spec import Price
+from tenfold.model.growth.growth import (
     Axis,
     Controller,
     GrowSpec,

@@ -6,8 +6,8 @@ import pytest
 
 from tenfold.files.policy.read import read_policy, read_policy_file
 from tenfold.model.errors import FaultyFile
-from tenfold.model.govern import USD, Govern
-from tenfold.model.terms import Hours
+from tenfold.model.job.terms import Hours
+from tenfold.model.policy.govern import USD, Govern
 from tenfold.model.units import DAY, HOUR, MINUTE
 
 HEAD = 'name = "governed"\n'

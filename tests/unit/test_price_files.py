@@ -23,10 +23,10 @@ from price_builders import (
 )
 from tenfold.files.prices.catalogue import PriceNotes, read_price_catalogue
 from tenfold.files.prices.write import render_price_facts
-from tenfold.model.catalogue import Shelf
 from tenfold.model.errors import InputError
-from tenfold.model.facility import PriceFact
-from tenfold.model.hardware import Accelerator
+from tenfold.model.facts.catalogue import Shelf
+from tenfold.model.fleet.facility import PriceFact
+from tenfold.model.fleet.hardware import Accelerator
 
 
 def test_csv_gzip_and_parquet_read_alike(tmp_path: Path):

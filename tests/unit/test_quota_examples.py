@@ -20,10 +20,10 @@ from tenfold.model.events import (
     JobStopped,
     JobSubmitted,
 )
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import MINUTE, Millis
 from tenfold.testing.builders import fleet, nodes
 from tests.rigs.governed.laws import Governing

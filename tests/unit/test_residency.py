@@ -9,11 +9,11 @@ from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.recording import Recording, events_of
 from tenfold.model.events import JobEnded, JobRefused, JobStarted
-from tenfold.model.govern import Govern, TeamTerms
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
-from tenfold.model.terms import Terms
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.policy import Policy
 from tenfold.study.replay.bundle import nodes_in, simulate_watched
 from tenfold.study.replay.rerun import ask_of, rerun
 

@@ -6,7 +6,7 @@ import pytest
 
 from tenfold.clock.steady import SteadyClock
 from tenfold.files.jobs.submission import submission_of
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import TeamId
 from tenfold.model.units import DAY, Millis
 

@@ -12,7 +12,7 @@ from tenfold.engine.shadow import Shadowed
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
-from tenfold.model.policy import POLICIES, Policy, PolicyName
+from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 
 

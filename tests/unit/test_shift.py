@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from tenfold.decide.shift.release import release_at
 from tenfold.files.traces.grid_intensity import read_intensity
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.intensity import MICROS, curve_of
-from tenfold.model.job import Job
+from tenfold.model.facts.intensity import MICROS, curve_of
+from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis
 from tenfold.testing.builders import job
 

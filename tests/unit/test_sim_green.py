@@ -15,9 +15,9 @@ from tenfold.compose.simulation import SimResult, simulate
 from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
+from tenfold.model.facts.intensity import ShiftBy
 from tenfold.model.ids import JobId
-from tenfold.model.intensity import ShiftBy
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, SECOND
 from tenfold.study.replay.bundle import simulate_watched
 from tenfold.study.replay.rerun import rerun

@@ -5,8 +5,8 @@ from tenfold.model.actions import StartJob, StopJob
 from tenfold.model.events import Event, JobEnded, JobStarted, JobStopped, NodeLost, NodeReturned
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Slot
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import Slot
+from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
 from tenfold.sim.world import SimSettings, SimWorld

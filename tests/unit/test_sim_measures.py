@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
 from tenfold.model.fault import Fault
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND, Millis
 from tenfold.sim.fairness import finish_time_fairness
 from tenfold.sim.fragmentation import fragmentation

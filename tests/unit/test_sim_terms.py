@@ -19,10 +19,10 @@ from tenfold.model.events import (
 )
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot
+from tenfold.model.job.job import Job, Slot
+from tenfold.model.job.terms import Terms
+from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.reason import Reason
-from tenfold.model.terms import Terms
-from tenfold.model.traffic import Traffic, WorkProfile
 from tenfold.model.units import MINUTE, SECOND, Millis
 from tenfold.sim.neighbourhood import Neighbourhood
 from tenfold.sim.sharing import Neighbours

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
 from tenfold.model.fault import Fault
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.job import Job
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.sim.world import SimSettings
 from tenfold.testing.builders import job, nodes

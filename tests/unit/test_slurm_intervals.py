@@ -7,8 +7,8 @@ from tenfold.decide.place.slurm import SlurmPlacer
 from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
-from tenfold.model.job import Job
-from tenfold.model.slurm_policy import SlurmPolicy
+from tenfold.model.job.job import Job
+from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import SECOND, Millis
 from tenfold.sim.world import SimWorld
 

@@ -8,7 +8,7 @@ import pytest
 from tenfold.files.slurm.nodes import read_slurm_nodes
 from tenfold.live.slurm import fetch_slurm_nodes
 from tenfold.model.errors import InputError, Unreachable
-from tenfold.model.inventory import InventoryNode
+from tenfold.model.fleet.inventory import InventoryNode
 
 OLD_NODE = {
     "name": "n1",

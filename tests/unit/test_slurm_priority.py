@@ -7,10 +7,10 @@ from tenfold.decide.place.slurm_priority import NO_ACCOUNTS, Accounts, Prioritie
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
-from tenfold.model.job import Job, shape_of
-from tenfold.model.node import Node
-from tenfold.model.slurm_policy import PriorityWeights, SlurmPartition, SlurmPolicy
+from tenfold.model.job.job import Job, shape_of
+from tenfold.model.policy.slurm import PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.units import DAY, HOUR, MINUTE, SECOND, Millis
 
 NORMAL = SlurmPartition(name="normal", priority_job_factor=10)

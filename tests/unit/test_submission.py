@@ -6,9 +6,9 @@ import pytest
 
 from tenfold.files.jobs.submission import read_submission, submission_of
 from tenfold.model.errors import FaultyFile
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import TeamId
-from tenfold.model.submission import Submission, admitted
+from tenfold.model.job.submission import Submission, admitted
 from tenfold.model.units import Millis
 
 TEAM = TeamId("vision")

@@ -3,7 +3,7 @@
 import pytest
 
 from tenfold.files.jobs.submission import submission_of
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import TeamId
 
 

@@ -5,10 +5,10 @@ from msgspec.structs import replace
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.topology import Nearest, TopologyCapacity
 from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Level, Togetherness, Where
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Shape, Slot, shape_of
-from tenfold.model.node import Node
-from tenfold.model.where import Level, Togetherness, Where
+from tenfold.model.job.job import Shape, Slot, shape_of
 from tenfold.testing.builders import fleet, in_domains, nodes
 
 

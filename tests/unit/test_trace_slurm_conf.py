@@ -7,7 +7,7 @@ import pytest
 from tenfold.files.slurm.conf import read_slurm_conf
 from tenfold.files.slurm.times import slurm_seconds
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.slurm_policy import Backfill, SlurmPolicy
+from tenfold.model.policy.slurm import Backfill, SlurmPolicy
 from tenfold.model.units import DAY, HOUR, MINUTE, SECOND
 
 CONF = """\

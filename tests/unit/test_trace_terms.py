@@ -8,8 +8,8 @@ from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
 from tenfold.files.traces.write import write_jobs
 from tenfold.model.errors import FaultyFile
-from tenfold.model.terms import Terms
-from tenfold.model.where import Where
+from tenfold.model.fleet.where import Where
+from tenfold.model.job.terms import Terms
 
 BASE = "job_id,submit_s,duration_s,gpus"
 

@@ -18,10 +18,10 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Slot
-from tenfold.model.policy import POLICIES, Policy, PolicyName
+from tenfold.model.job.job import Slot
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.reason import Reason
-from tenfold.model.terms import Terms
 from tenfold.model.units import MINUTE, Millis
 from tenfold.testing.builders import fleet, job, nodes
 

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import PromiseStart, StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJoined
-from tenfold.model.govern import Govern, TeamTerms
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Level, Togetherness, Where
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.node import Node
-from tenfold.model.terms import Hours, Terms
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.terms import Hours, Terms
+from tenfold.model.policy.govern import Govern, TeamTerms
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
-from tenfold.model.where import Level, Togetherness, Where
 from tenfold.report.reasons.render import render
 from tenfold.study.why.changes import AskFor, Grant, MoveJobs, Raise, RentNodes, ShrinkJobs
 from tenfold.study.why.remedies import Sought

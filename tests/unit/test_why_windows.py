@@ -6,10 +6,10 @@ from tenfold.decide.place.govern.placer import GovernedPlacer
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJoined
-from tenfold.model.govern import Govern, TeamTerms
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.terms import Hours, Terms, Window
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.terms import Hours, Terms, Window
+from tenfold.model.policy.govern import Govern, TeamTerms
 from tenfold.model.units import HOUR, Millis
 from tenfold.report.reasons.render import render
 from tenfold.study.why.changes import AskFor

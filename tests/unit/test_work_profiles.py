@@ -7,7 +7,7 @@ import pytest
 
 from tenfold.files.jobs.work_profiles import ProfileRow, read_work_profiles
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import GIB
 from tenfold.study.plan.traffic import train_traffic
 from tenfold.study.plan.train import TrainQuestion, plan_training

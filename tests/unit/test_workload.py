@@ -12,11 +12,11 @@ from tenfold.compose.fleet import load_facts
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.write import write_jobs
 from tenfold.model.errors import InputError
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
-from tenfold.model.job import Job
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job
+from tenfold.model.job.workload import Lognormal, SizeClass, WorkloadMix, check_mix
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis
-from tenfold.model.workload import Lognormal, SizeClass, WorkloadMix, check_mix
 from tenfold.sim.workload import Demand, TeamPart, ends_of, generate_jobs, gpu_hours
 from tenfold.study.sim.workload import WorkAsk, generate_work
 

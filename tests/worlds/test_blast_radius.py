@@ -20,8 +20,8 @@ from tenfold.files.fleet.read import load_fleet
 from tenfold.model.events import Event, JobStopped, NodeLost
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Slot
-from tenfold.model.policy import Policy, PolicyName
+from tenfold.model.job.job import Slot
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.physics.blast import Blast, blast_radius, domain_members
 from tenfold.physics.blast_jobs import Hit, Placed, jobs_hit

@@ -13,7 +13,7 @@ from tenfold.fleet.fleet import FleetView
 from tenfold.journal.store import open_store
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event, JobEnded, JobSubmitted
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.server import shadowing
 from tenfold.server.shadowing import Shadowing

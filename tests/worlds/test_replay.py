@@ -18,7 +18,7 @@ from tenfold.fleet.check import check
 from tenfold.model.actions import StartJob
 from tenfold.model.errors import InputError
 from tenfold.model.events import ActionOrdered, JobEnded, JobSubmitted
-from tenfold.model.policy import POLICIES, Policy, PolicyName
+from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings
 from tenfold.study.replay.bundle import fleet_in, simulate_watched, verify

@@ -33,13 +33,13 @@ from tenfold.live.inbox import Inbox, Join, Submit
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, Event, JobEnded, JobSubmitted
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy, PolicyName
-from tenfold.model.submission import Submission, admitted
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.submission import Submission, admitted
+from tenfold.model.job.work import Work
+from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 DEADLINE_S = HANG_S
 GPUS = 8

@@ -25,9 +25,9 @@ from tenfold.model.events import (
     NodeJoined,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot, shape_of
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.terms import Terms
 from tenfold.model.reason import Reason
-from tenfold.model.terms import Terms
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.report.reasons.render import render
 from tenfold.sim.world import SimSettings

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.grow.rigs import machine
 from benchmarks.grow.rigs.harness import Attained, Rig, Settings
 from benchmarks.grow.rigs.shared_rates import step_efficiency
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.measured import UsagePoint
 
 PORT = 29_500
 TIMEOUT_S = 180.0

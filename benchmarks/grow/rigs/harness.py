@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from benchmarks.grow.rigs.predict import Prediction, predict
 from tenfold.files.measured.rows import COLUMNS
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.measured import UsagePoint
 
 Settings = Mapping[str, Any]
 STEP = 1.08

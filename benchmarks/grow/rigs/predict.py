@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from benchmarks.grow.rigs.shared_rates import crossings_alternating, fit_cut, ring_s
 from tenfold.files.measured.rows import read_measured
 from tenfold.files.slurm.conf import read_slurm_conf
-from tenfold.model.growth import Controller
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.growth import Controller
+from tenfold.model.growth.measured import UsagePoint
 from tenfold.physics.growth.admission import starts_per_s
 from tenfold.physics.growth.law import breaking_factor
 from tenfold.physics.growth.usage import factor_at, factor_range, fit_usage

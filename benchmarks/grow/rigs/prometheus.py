@@ -16,7 +16,7 @@ from time import monotonic
 
 from benchmarks.grow.rigs import machine
 from benchmarks.grow.rigs.harness import Attained, Rig, Settings
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.measured import UsagePoint
 
 PORT, TARGETS_PORT = 19_090, 19_100
 CPU = "prometheus cpu"

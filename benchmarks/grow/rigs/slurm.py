@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks.grow.rigs import machine
 from benchmarks.grow.rigs.harness import Attained, Rig, Settings
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.measured import UsagePoint
 from tests.engines.slurm import COMMANDS, RunningSlurm, SlurmNode, running_slurm
 
 NODES = [SlurmNode(name=f"n{number}", cpus=64, memory_mib=256_000) for number in (1, 2)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.grow.rigs import machine
 from benchmarks.grow.rigs.harness import Attained, Rig, Settings
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.measured import UsagePoint
 
 FILE_BYTES = 256 << 20
 PROBES = 2

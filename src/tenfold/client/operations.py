@@ -25,7 +25,7 @@ from tenfold.model.api.jobs import (
 from tenfold.model.api.nodes import Marked, MarkNodes, Node, Nodes, NodesMarked, NodeVerb
 from tenfold.model.api.tokens import DAYS, CreateToken, NewToken, RoleName, Token, Tokens
 from tenfold.model.errors import TenfoldError, Unreachable
-from tenfold.model.job import JobState
+from tenfold.model.job.job import JobState
 
 if TYPE_CHECKING:
     from tenfold.client.connections import AsyncStream, BlockingStream, Transport

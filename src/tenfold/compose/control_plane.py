@@ -23,8 +23,8 @@ from tenfold.model.decision import Decision
 from tenfold.model.errors import TenfoldError
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason, Text, Value
-from tenfold.model.submission import SubmitKey
 from tenfold.model.units import SECOND, Millis
 
 AGAIN_MS = Millis(1 * SECOND)

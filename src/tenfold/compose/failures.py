@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tenfold.files.traces.node_faults import read_fault_trace
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.failure_law import NO_FAILURES, FailureLaw, law_of
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.failure_law import NO_FAILURES, FailureLaw, law_of
 from tenfold.model.fault import Fault, FaultTrace
-from tenfold.model.node import Node
+from tenfold.model.fleet.node import Node
 from tenfold.model.units import Millis
 from tenfold.sim.fault_replay import replay_faults
 from tenfold.sim.faults import generate_faults

@@ -10,10 +10,10 @@ from tenfold.compose.settings import facts_folder
 from tenfold.facts.loader import load_catalogue
 from tenfold.files.fleet.read import load_fleet as load_fleet_file
 from tenfold.files.fleet.read import read_fleet
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.fact import spelling
-from tenfold.model.finding import Finding
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.fact import spelling
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.physics.limits import lint
 

@@ -13,14 +13,14 @@ from tenfold.compose.fleet import UNREAD_FACTS, FleetCheck, load_facts, own_type
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.policy.fit import check_fit, tags_needed
 from tenfold.files.policy.read import PolicyReading, read_policy_file
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.finding import Finding
-from tenfold.model.fleet_spec import FleetSpec, Team
-from tenfold.model.govern import ANY, USD, Amounts, Govern, TeamTerms
-from tenfold.model.job import WHOLE, Job, Shape
-from tenfold.model.policy import Policy
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.fleet.spec import FleetSpec, Team
+from tenfold.model.fleet.where import Where
+from tenfold.model.job.job import WHOLE, Job, Shape
+from tenfold.model.policy.govern import ANY, USD, Amounts, Govern, TeamTerms
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import UsdMicros
-from tenfold.model.where import Where
 from tenfold.physics.layout import Layout, lay_out
 
 

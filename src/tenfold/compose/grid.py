@@ -8,9 +8,9 @@ from msgspec import Struct
 from tenfold.decide.shift.release import SLACK_DEFAULT, release_at
 from tenfold.files.traces.grid_intensity import read_intensity
 from tenfold.model.errors import InputError
+from tenfold.model.facts.intensity import Intensity, ShiftBy
 from tenfold.model.ids import JobId
-from tenfold.model.intensity import Intensity, ShiftBy
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, HOUR, Millis
 
 COUNTED = (

@@ -16,14 +16,14 @@ from tenfold.compose.simulation import SimAsk, horizon_ms
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fault import Fault
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, JobStatus, Shape
-from tenfold.model.node import Node
-from tenfold.model.policy import POLICIES, Placement, Policy
+from tenfold.model.job.job import Job, JobStatus, Shape
+from tenfold.model.policy.policy import POLICIES, Placement, Policy
 from tenfold.model.units import Millis
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.physics.nodes import nodes_of

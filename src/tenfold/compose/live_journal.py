@@ -17,10 +17,10 @@ from tenfold.live.acceptance import Standing
 from tenfold.live.book import Entry
 from tenfold.live.keys import KEPT_MOST
 from tenfold.model.events import Event
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.policy import Policy
-from tenfold.model.submission import SubmitKey
+from tenfold.model.job.submission import SubmitKey
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 
 

@@ -27,7 +27,7 @@ from tenfold.model.actions import Action
 from tenfold.model.errors import InputError
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.ids import JobId
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
 

@@ -10,8 +10,8 @@ from functools import partial
 from tenfold.decide.place.indexed import IndexedDecider
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.job import Job, Shape
-from tenfold.model.policy import Placement, Policy
+from tenfold.model.job.job import Job, Shape
+from tenfold.model.policy.policy import Placement, Policy
 from tenfold.model.units import MINUTE
 
 LAS_REVIEW_MS = MINUTE
@@ -95,14 +95,14 @@ def _repack(policy: Policy, restart_cost_ms: int, room: Room) -> IndexedDecider:
 
 def _slurm(policy: Policy) -> IndexedDecider:
     from tenfold.decide.place.slurm import SlurmPlacer  # noqa: PLC0415
-    from tenfold.model.slurm_policy import SlurmPolicy  # noqa: PLC0415
+    from tenfold.model.policy.slurm import SlurmPolicy  # noqa: PLC0415
 
     return SlurmPlacer(policy.slurm or SlurmPolicy())
 
 
 def _governed(policy: Policy) -> IndexedDecider:
     from tenfold.decide.place.govern.placer import GovernedPlacer  # noqa: PLC0415
-    from tenfold.model.govern import Govern  # noqa: PLC0415
+    from tenfold.model.policy.govern import Govern  # noqa: PLC0415
 
     return GovernedPlacer(policy.govern or Govern())
 

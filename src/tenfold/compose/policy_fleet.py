@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts
 from tenfold.compose.governance import govern_of
 from tenfold.files.fleet.read import load_fleet
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.govern import Govern
-from tenfold.model.policy import Policy
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import Policy
 
 NO_FLEET = FleetSpec(name="", sites=(), pools=())
 EVEN = "nothing says who the teams are: all count alike and have no quota (--fleet names them)"

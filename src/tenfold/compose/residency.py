@@ -14,10 +14,10 @@ from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import Job
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 
 

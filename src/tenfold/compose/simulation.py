@@ -11,10 +11,10 @@ from tenfold.engine.loop import Decider, Journal, Witness, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.fault import Fault
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, JobStatus
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import Job, JobStatus
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import DAY, Millis
 from tenfold.sim.meters import Meters, Summary
 from tenfold.sim.world import SimSettings, SimWorld

@@ -10,7 +10,7 @@ from hashlib import blake2b
 import msgspec
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.node import Node
+from tenfold.model.fleet.node import Node
 
 
 def fleet_digest(fleet: Fleet) -> str:

@@ -35,7 +35,7 @@ from tenfold.model.events import (
     job_of,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import WHOLE, Job, Slot
+from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.reason import Causes, NodeRef, Reason, TeamRef, Text, UserRef, Value, joined
 from tenfold.model.units import Millis
 

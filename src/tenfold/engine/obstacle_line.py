@@ -13,7 +13,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import Action, RefuseJob, StartJob
 from tenfold.model.events import ActionOrdered, Event, JobEnded, JobStarted
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 

@@ -27,7 +27,7 @@ from tenfold.model.actions import (
 )
 from tenfold.model.decision import Decision
 from tenfold.model.events import KIND_OF, ActionOrdered, Event
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
 from tenfold.model.units import Millis
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.loop import Decider
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 
 
 class Stretch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

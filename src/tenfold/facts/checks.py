@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tenfold.facts.kinds import KINDS
-from tenfold.model.catalogue import Catalogue, Shelf
-from tenfold.model.fact import Fact, spelling
-from tenfold.model.finding import Finding, Path
-from tenfold.model.hardware import LinkClass
+from tenfold.model.facts.catalogue import Catalogue, Shelf
+from tenfold.model.facts.fact import Fact, spelling
+from tenfold.model.fleet.finding import Finding, Path
+from tenfold.model.fleet.hardware import LinkClass
 
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?\Z")
 

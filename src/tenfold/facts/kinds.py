@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-from tenfold.model.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
-from tenfold.model.fact import Fact
-from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
-from tenfold.model.profiles import EngineProfile, StackCorrection, StackProfile
-from tenfold.model.shape import ModelPreset
-from tenfold.model.storage import Medium, TierClass
-from tenfold.model.workload import WorkloadMix
+from tenfold.model.facts.fact import Fact
+from tenfold.model.facts.profiles import EngineProfile, StackCorrection, StackProfile
+from tenfold.model.facts.shape import ModelPreset
+from tenfold.model.fleet.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
+from tenfold.model.fleet.hardware import Accelerator, LinkClass, NodeShape
+from tenfold.model.fleet.storage import Medium, TierClass
+from tenfold.model.job.workload import WorkloadMix
 
 
 class Kind(NamedTuple):

@@ -15,10 +15,10 @@ from tenfold.facts.checks import check_catalogue, check_row
 from tenfold.facts.kinds import KINDS, Kind
 from tenfold.files.core.document import Document, Table, read_document
 from tenfold.files.core.rows import read_row, wrong_value
-from tenfold.model.catalogue import Catalogue, Shelf
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.fact import Fact, spelling
-from tenfold.model.finding import Finding
+from tenfold.model.facts.catalogue import Catalogue, Shelf
+from tenfold.model.facts.fact import Fact, spelling
+from tenfold.model.fleet.finding import Finding
 
 PROVENANCE = ("source", "date", "evidence")
 

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from tenfold.files.core.document import Table, read_document
 from tenfold.files.core.rows import read_row, read_rows
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import FaultyFile
-from tenfold.model.finding import Finding
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.growth import (
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.growth.growth import (
     Controller,
     Dataset,
     Facility,

@@ -8,9 +8,9 @@ fifty thousand.
 
 from collections.abc import Iterator
 
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Slot
-from tenfold.model.node import Node
+from tenfold.model.job.job import Slot
 
 BLOCK = 64
 

@@ -10,10 +10,10 @@ from typing import Self
 
 from tenfold.fleet.bank import Bank, Slots
 from tenfold.fleet.fleet import FleetView
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Where
 from tenfold.model.ids import NodeId
-from tenfold.model.job import WHOLE, Shape, Slot, per_member
-from tenfold.model.node import Node
-from tenfold.model.where import Where
+from tenfold.model.job.job import WHOLE, Shape, Slot, per_member
 
 __all__ = ["Bank", "Capacity", "Seat", "Slots"]
 

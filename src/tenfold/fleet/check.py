@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tenfold.fleet.fleet import Fleet, more_than
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import WHOLE, Order, Run, Slot, per_member
+from tenfold.model.job.job import WHOLE, Order, Run, Slot, per_member
 
 
 def check(fleet: Fleet) -> None:

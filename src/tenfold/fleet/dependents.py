@@ -5,7 +5,7 @@ before its dependent came is not known any more, and counts as completed.
 """
 
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, JobStatus
+from tenfold.model.job.job import Job, JobStatus
 
 
 class Dependents:

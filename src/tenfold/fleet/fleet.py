@@ -34,8 +34,9 @@ from tenfold.model.events import (
     NodeReturned,
     NodeTested,
 )
+from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import (
+from tenfold.model.job.job import (
     WHOLE,
     Ended,
     Job,
@@ -48,7 +49,6 @@ from tenfold.model.job import (
     Slot,
     per_member,
 )
-from tenfold.model.node import Node, NodeState
 from tenfold.model.units import Millis
 
 __all__ = ["HISTORY", "NEVER_RAN", "Fleet", "FleetView", "more_than"]

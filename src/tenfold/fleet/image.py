@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from tenfold.fleet.dependents import Dependents
 from tenfold.fleet.fleet import Fleet
+from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Ended, Job, JobStatus, Order, Past, Promise, Run
-from tenfold.model.mishap import Crashes, Failure
-from tenfold.model.node import Node, NodeState
+from tenfold.model.job.failures import Crashes, Failure
+from tenfold.model.job.job import Ended, Job, JobStatus, Order, Past, Promise, Run
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 

@@ -14,7 +14,7 @@ from tenfold.fleet.topology import TopologyCapacity, TopologyScratch
 from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.fleet.wishes import anywhere
 from tenfold.model.ids import NodeId
-from tenfold.model.job import WHOLE, Shape, per_member
+from tenfold.model.job.job import WHOLE, Shape, per_member
 from tenfold.model.reason import Reason, Value
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from tenfold.fleet.capacity import Capacity, Slots
-from tenfold.model.job import Shape
+from tenfold.model.job.job import Shape
 
 Change = tuple[Callable[..., object], tuple[object, ...]]
 """How to undo one change: what to call, and with what."""

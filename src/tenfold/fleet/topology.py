@@ -16,11 +16,11 @@ from tenfold.fleet.scratch import Scratch
 from tenfold.fleet.topology_bank import Rack, TopologyBank
 from tenfold.fleet.topology_gang import USUAL, Gang, Way, ways
 from tenfold.model.events import NodeJoined
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Level
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Shape, Slot
-from tenfold.model.node import Node
+from tenfold.model.job.job import Shape, Slot
 from tenfold.model.units import Millis
-from tenfold.model.where import Level
 
 
 class Nearest(NamedTuple):

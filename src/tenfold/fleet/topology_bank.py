@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from tenfold.fleet.bank import Bank, Slots
 from tenfold.fleet.topology_domains import Groups, Tally, Words
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Level
 from tenfold.model.ids import NodeId
-from tenfold.model.node import Node
-from tenfold.model.where import Level
 
 _HIDDEN = -1
 """Stands for the free GPUs of a node that is not open: members without any may not use it."""

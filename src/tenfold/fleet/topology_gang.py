@@ -13,8 +13,8 @@ from tenfold.fleet import topology_plans as plans
 from tenfold.fleet.capacity import Seat, Slots
 from tenfold.fleet.topology_bank import Rack, TopologyBank
 from tenfold.fleet.topology_domains import Tally
-from tenfold.model.job import Shape, per_member
-from tenfold.model.where import LEVELS, Level, Togetherness, Where
+from tenfold.model.fleet.where import LEVELS, Level, Togetherness, Where
+from tenfold.model.job.job import Shape, per_member
 
 USUAL: Level = "leaf"
 """What a gang that says nothing would rather share: traffic that stays below a leaf is free."""

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from tenfold.model.events import ActionRefused, JobEnded, JobStopped
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job
-from tenfold.model.mishap import Crashes, Failure, Mishap
+from tenfold.model.job.failures import Crashes, Failure, Mishap
+from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 

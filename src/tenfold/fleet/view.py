@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tenfold.fleet.trouble import Trouble
+from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Ended, Job, JobStatus, Order, Past, Promise, Run
-from tenfold.model.node import Node, NodeState
+from tenfold.model.job.job import Ended, Job, JobStatus, Order, Past, Promise, Run
 from tenfold.model.reason import JobRef
 from tenfold.model.units import Millis
 

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from tenfold.model.job import Shape
-from tenfold.model.where import Where
+from tenfold.model.fleet.where import Where
+from tenfold.model.job.job import Shape
 
 
 def standing(shape: Shape, where: Where | None) -> Shape:

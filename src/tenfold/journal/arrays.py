@@ -11,7 +11,7 @@ from tenfold.journal.rows import ArrayStory, JobRow
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS
 from tenfold.model.ids import JobId
-from tenfold.model.job import ENDED, JOB_STATES, JobState
+from tenfold.model.job.job import ENDED, JOB_STATES, JobState
 
 FAILED_SHOWN_MOST = 10
 """Members that failed and are named in a summary."""

@@ -32,9 +32,9 @@ from tenfold.model.events import (
     NodeReturned,
     NodeTested,
 )
+from tenfold.model.fleet.node import NodeState
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import WHOLE, JobState, Slot
-from tenfold.model.node import NodeState
+from tenfold.model.job.job import WHOLE, JobState, Slot
 from tenfold.model.reason import Causes, Reason, UserRef, Value
 
 Fields = Mapping[str, Value]

@@ -9,7 +9,7 @@ from tenfold.engine.stretches import Stretch
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.tables import CYCLES, POLICIES
 from tenfold.model.errors import InputError
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 
 _POLICY = msgspec.json.Decoder(Policy)
 

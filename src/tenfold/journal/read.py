@@ -22,7 +22,7 @@ from tenfold.model.actions import Action
 from tenfold.model.api.jobs import PAGE_MOST
 from tenfold.model.errors import InputError
 from tenfold.model.events import ActionOrdered, Event, JobSubmitted
-from tenfold.model.job import ENDED, JOB_STATES, JobState
+from tenfold.model.job.job import ENDED, JOB_STATES, JobState
 
 PAGE = 10_000
 """Events in one reading."""

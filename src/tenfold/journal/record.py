@@ -27,7 +27,7 @@ from tenfold.model.actions import Action, StartJob
 from tenfold.model.errors import InputError
 from tenfold.model.events import ActionOrdered, Event, JobStarted
 from tenfold.model.ids import JobId
-from tenfold.model.policy import POLICIES, Policy
+from tenfold.model.policy.policy import POLICIES, Policy
 
 
 class Recorded(Struct, frozen=True, kw_only=True):

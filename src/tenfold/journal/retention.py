@@ -39,7 +39,7 @@ from tenfold.model.events import (
     job_of,
     node_of,
 )
-from tenfold.model.job import ENDED
+from tenfold.model.job.job import ENDED
 
 AT_ONCE = 500
 """Numbers in one statement: databases limit how many there may be."""

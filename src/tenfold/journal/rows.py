@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from tenfold.model.acceptance import Acceptance
+from tenfold.model.fleet.node import NodeState
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import JobState, JobStatus
-from tenfold.model.node import NodeState
+from tenfold.model.job.job import JobState, JobStatus
 from tenfold.model.reason import Value
 
 _FOREMOST: tuple[JobState, ...] = (

@@ -22,7 +22,7 @@ from tenfold.journal.store import Store, last_seq
 from tenfold.journal.tables import EXPORTS, SNAPSHOTS
 from tenfold.model.decision import Decision
 from tenfold.model.errors import InputError
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 from tenfold.model.units import Millis
 
 EVERY = 50_000

@@ -25,7 +25,7 @@ from tenfold.journal.snapshots import exported_until, fleet_at, snapshots_of
 from tenfold.journal.store import Store, last_seq
 from tenfold.journal.tables import ATTEMPTS, EXPORTS, JOBS, NODES
 from tenfold.model.errors import InputError, TenfoldError
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 
 TOLD_MOST = 20
 """Rows of a table that are named; a journal with more wrong is told by its count."""

@@ -40,11 +40,11 @@ from tenfold.model.events import (
     NodeReturned,
     NodeTested,
 )
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.node import Node
+from tenfold.model.job.work import Work
 from tenfold.model.reason import Causes, NodeRef, Reason, Value
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 PREFIX = "acceptance/"
 """How the attempts of tests are named. No job can be called so: names of jobs have no slash."""

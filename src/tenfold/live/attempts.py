@@ -37,10 +37,10 @@ from tenfold.model.events import (
     JobStopped,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, JobStatus, Slot, StopCause, per_member
+from tenfold.model.job.job import Job, JobStatus, Slot, StopCause, per_member
+from tenfold.model.job.work import Work
 from tenfold.model.reason import Reason, UserRef
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 Why = StopCause | Literal["cancelled", "timeout", "resize"]
 SavedAt = Callable[[Job, Work], Millis | None]

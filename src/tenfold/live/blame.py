@@ -21,7 +21,7 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Order, Run
+from tenfold.model.job.job import Order, Run
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 

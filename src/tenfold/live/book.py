@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from tenfold.live.keys import Keys
 from tenfold.model.ids import JobId
-from tenfold.model.mishap import Crashes
-from tenfold.model.submission import Admitted, SubmitKey
+from tenfold.model.job.failures import Crashes
+from tenfold.model.job.submission import Admitted, SubmitKey
+from tenfold.model.job.work import Work
 from tenfold.model.units import SECOND, Millis
-from tenfold.model.work import Work
 
 BACK_OFF_MS = 1 * SECOND
 BACK_OFF_MS_MOST = 60 * SECOND

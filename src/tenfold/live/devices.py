@@ -7,7 +7,7 @@ Shares name a device of their own counting; each such name is one real device wh
 from collections.abc import Mapping, Sequence
 
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
 
 
 class Devices:

@@ -11,9 +11,9 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job.work import Work
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 How = Literal["exited", "stopped", "silent", "out-of-memory", "start-failed"]
 Phase = Literal["starting", "running", "orphaned", "ended", "lost"]

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any, cast
 
-from tenfold.model.usage import GpuUse
+from tenfold.model.job.usage import GpuUse
 
 MIB = 1024 * 1024
 COMMAND_S_MOST = 10.0

@@ -13,10 +13,10 @@ from threading import Lock
 
 from msgspec import Struct
 
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.node import Node
+from tenfold.model.job.submission import Submission, SubmitKey
 from tenfold.model.reason import Reason
-from tenfold.model.submission import Submission, SubmitKey
 from tenfold.model.units import Millis
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason
-from tenfold.model.submission import SubmitKey
 
 KEPT_MOST = 50_000
 """Keys in memory; the inbox holds 10,000 requests."""

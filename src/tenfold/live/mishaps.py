@@ -10,8 +10,8 @@ from msgspec import UNSET, UnsetType
 
 from tenfold.live.executor import AttemptEnded, AttemptLost, OrderRefused
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Slot
-from tenfold.model.mishap import Mishap
+from tenfold.model.job.failures import Mishap
+from tenfold.model.job.job import Slot
 from tenfold.model.units import Millis
 
 NOT_THE_NODE = ("node-lost", "attempt-unknown", "supervisor-told")

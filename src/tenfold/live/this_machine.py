@@ -19,7 +19,7 @@ from tenfold.live.software import (
     os_name,
     rocm_version,
 )
-from tenfold.model.inventory import Inventory, InventoryNode, SoftwareFacts
+from tenfold.model.fleet.inventory import Inventory, InventoryNode, SoftwareFacts
 
 GIB = 1024**3
 

@@ -6,8 +6,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from tenfold.model.ids import JobId
+from tenfold.model.job.usage import GpuUse, JobUse
 from tenfold.model.units import Millis
-from tenfold.model.usage import GpuUse, JobUse
 
 
 class Measured(Struct, frozen=True):

@@ -52,10 +52,10 @@ from tenfold.model.events import (
     NodeLost,
     NodeReturned,
 )
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.node import Node
+from tenfold.model.job.submission import admitted, names_of
 from tenfold.model.reason import JobRef, NodeRef, Reason, Text
-from tenfold.model.submission import admitted, names_of
 from tenfold.model.units import Millis
 
 BY_HAND = "by-hand"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from tenfold.model.ids import JobId
-from tenfold.model.job import Slot, StopCause
+from tenfold.model.job.job import Slot, StopCause
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 

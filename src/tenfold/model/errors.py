@@ -14,7 +14,7 @@ an assertion, not one of these, and ends with exit status 70.
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 
 
 class TenfoldError(Exception):

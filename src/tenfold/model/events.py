@@ -15,14 +15,14 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.acceptance import NodeTest, NodeVerdict
 from tenfold.model.actions import Action
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, JobStatus, StopCause
-from tenfold.model.mishap import Mishap
-from tenfold.model.node import Node
+from tenfold.model.job.failures import Mishap
+from tenfold.model.job.job import Job, JobStatus, StopCause
+from tenfold.model.job.submission import SubmitKey
+from tenfold.model.job.work import Work
 from tenfold.model.reason import Reason
-from tenfold.model.submission import SubmitKey
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 
 class NodeJoined(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeJoined"):

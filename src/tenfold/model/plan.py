@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from tenfold.model.shape import ModelShape
+from tenfold.model.facts.shape import ModelShape
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 Shard = Literal["none", "zero1", "zero2", "zero3"]

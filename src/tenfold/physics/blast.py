@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.fleet_spec import DomainKind
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.spec import DomainKind
 from tenfold.physics.fabric import Floats, Ints
 from tenfold.physics.layout import Layout
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import WHOLE, Past, Run, Slot
+from tenfold.model.job.job import WHOLE, Past, Run, Slot
 from tenfold.model.units import HOUR, Millis
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from tenfold.model.fleet_spec import Fabric, FabricKind
+from tenfold.model.fleet.spec import Fabric, FabricKind
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 Ints = np.ndarray[tuple[int], np.dtype[np.int64]]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold.model import hostlist
-from tenfold.model.fleet_spec import MADE_RACK, Domain, Fabric, FleetSpec
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.spec import MADE_RACK, Domain, Fabric, FleetSpec
 from tenfold.physics.fabric import FabricPlan, Floats, Ints, leaf_size, plan_fabric
 
 

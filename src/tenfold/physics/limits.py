@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.finding import Finding, Path
-from tenfold.model.fleet_spec import FleetSpec, Pool
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.finding import Finding, Path
+from tenfold.model.fleet.spec import FleetSpec, Pool
 from tenfold.model.units import GIB
 from tenfold.physics.blast import blast_radius
 from tenfold.physics.fabric import binding_layers

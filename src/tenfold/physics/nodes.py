@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tenfold.model import hostlist
 from tenfold.model.events import NodeJoined
-from tenfold.model.facility import IDLE_POWER_SHARE
-from tenfold.model.fleet_spec import FleetSpec, Pool, Site
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.facility import IDLE_POWER_SHARE
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.spec import FleetSpec, Pool, Site
 from tenfold.model.ids import DomainId, NodeId, PoolId, SiteId
-from tenfold.model.node import Node
 from tenfold.model.units import Millis
 from tenfold.physics.layout import Layout, lay_out
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.fleet_spec import Fabric, FleetSpec, Pool
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.spec import Fabric, FleetSpec, Pool
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.layout import Layout
 

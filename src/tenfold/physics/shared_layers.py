@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold.model.fleet_spec import FleetSpec, Pool
+from tenfold.model.fleet.spec import FleetSpec, Pool
 from tenfold.model.ids import NodeId
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.layout import Layout, node_numbers

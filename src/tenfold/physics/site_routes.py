@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 from msgspec import Struct
 
-from tenfold.model.fleet_spec import SiteLink
+from tenfold.model.fleet.spec import SiteLink
 from tenfold.model.ids import SiteId
 
 MICRO = 1e-6

@@ -4,8 +4,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.fleet_spec import FleetSpec, Pool
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.spec import FleetSpec, Pool
 from tenfold.model.units import HOURS_PER_MONTH, UsdMicros, usd_micros
 from tenfold.physics.fabric import FabricPlan, bisection
 from tenfold.physics.layout import Layout

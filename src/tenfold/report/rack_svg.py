@@ -2,7 +2,7 @@
 
 from html import escape
 
-from tenfold.model.fleet_spec import FleetSpec, Pool
+from tenfold.model.fleet.spec import FleetSpec, Pool
 from tenfold.report.rack_map import COLOURS, RackView
 
 CELL_W, CELL_H, GAP, TOP, LEFT = 132, 26, 6, 60, 16

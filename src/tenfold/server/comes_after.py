@@ -14,9 +14,9 @@ from sqlalchemy import select
 from tenfold.journal import arrays
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import JobId
-from tenfold.model.submission import Submission
+from tenfold.model.job.submission import Submission
 from tenfold.server.handed_in import HandedIn
 from tenfold.server.problems import faulty
 from tenfold.server.tokens import Token

@@ -21,12 +21,12 @@ from tenfold.journal.read import event_pages
 from tenfold.journal.snapshots import EVERY, restore
 from tenfold.journal.store import Store, last_seq
 from tenfold.model.events import JobSubmitted
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import Job
+from tenfold.model.job.submission import Submission, admitted
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
-from tenfold.model.submission import Submission, admitted
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta
 from tenfold.study.why.holders import holders_in

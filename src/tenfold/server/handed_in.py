@@ -17,11 +17,11 @@ from tenfold.files.core.rows import read_row
 from tenfold.files.jobs.submission import submission_of
 from tenfold.model.api.jobs import Submitted
 from tenfold.model.api.problems import Fault
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.policy import Policy
+from tenfold.model.job.submission import ARRAY_MOST, Submission
+from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
-from tenfold.model.submission import ARRAY_MOST, Submission
 from tenfold.server.problems import Problem, faulty
 from tenfold.server.tokens import Token
 

@@ -27,9 +27,9 @@ from tenfold.live.local.attempt_folder import closed_folder, plain_name
 from tenfold.live.local.places import Places
 from tenfold.live.local.wire import LaunchLine
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
+from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 _NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?$")
 """The number in a job's name, and the place of a member of an array, which counts on from it."""

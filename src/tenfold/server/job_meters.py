@@ -26,7 +26,7 @@ from tenfold.model.events import (
     job_of,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import WHOLE, Slot
+from tenfold.model.job.job import WHOLE, Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.server.metrics import Meters
 

@@ -25,8 +25,8 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.submission import Submission
-from tenfold.model.work import Work
+from tenfold.model.job.submission import Submission
+from tenfold.model.job.work import Work
 from tenfold.server.traces import Traces
 
 VARIABLE = "TRACEPARENT"

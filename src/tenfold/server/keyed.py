@@ -13,8 +13,8 @@ from tenfold.journal.submit_keys import find_key
 from tenfold.live.inbox import Answer
 from tenfold.live.keys import matched
 from tenfold.model.ids import TeamId
+from tenfold.model.job.submission import SubmitKey, names_of
 from tenfold.model.reason import Reason
-from tenfold.model.submission import SubmitKey, names_of
 from tenfold.server.handed_in import HandedIn, digest_of
 from tenfold.server.problems import refusal
 from tenfold.server.tokens import Token

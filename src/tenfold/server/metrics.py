@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.read import counts
 from tenfold.journal.store import Store
-from tenfold.model.job import JOB_STATES
+from tenfold.model.job.job import JOB_STATES
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND
 from tenfold.server.access import needs

@@ -18,7 +18,7 @@ from tenfold import __version__
 from tenfold.model.api.nodes import MarkNodes
 from tenfold.model.api.problems import ProblemBody
 from tenfold.model.api.tokens import CreateToken
-from tenfold.model.job_spec import JobSpec
+from tenfold.model.job.spec import JobSpec
 from tenfold.server.access import needs
 from tenfold.server.handed_in import BATCH_MOST
 from tenfold.server.problems import MEDIA_TYPE

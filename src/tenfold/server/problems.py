@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.model.api.problems import Fault, ProblemBody
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 from tenfold.model.reason import Reason
 from tenfold.report.reasons.render import Reader, render
 

@@ -14,7 +14,7 @@ from tenfold.live.executor import MemberLog
 from tenfold.live.local.attempt_folder import Home
 from tenfold.live.local.pruning import Kept, Pruned, prune
 from tenfold.model.errors import TenfoldError
-from tenfold.model.job import ENDED
+from tenfold.model.job.job import ENDED
 from tenfold.model.reason import Reason
 from tenfold.server.beside import Beside
 from tenfold.server.problems import Problem

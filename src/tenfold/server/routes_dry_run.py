@@ -12,7 +12,7 @@ from tenfold.fleet.topology import TopologyCapacity
 from tenfold.journal.store import last_seq
 from tenfold.model.api import jobs
 from tenfold.model.api.jobs import CouldHold, DryRun
-from tenfold.model.job import Shape
+from tenfold.model.job.job import Shape
 from tenfold.model.reason import Reason
 from tenfold.report.reasons.render import render
 from tenfold.server.access import Asked, needs

@@ -12,9 +12,9 @@ from tenfold.journal.rows import ArrayStory, JobStory
 from tenfold.live.inbox import Cancel, Submit
 from tenfold.model.api.jobs import PAGE_MOST, Batch, Job, JobPage, Submitted, Taken
 from tenfold.model.ids import JobId
-from tenfold.model.job import JobState
+from tenfold.model.job.job import JobState
+from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason
-from tenfold.model.submission import SubmitKey
 from tenfold.server.access import Asked, needs, sees, team_seen
 from tenfold.server.asked import ask, check_writable
 from tenfold.server.comes_after import comes_after, with_after

@@ -14,8 +14,8 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.live.inbox import Answer, Inbox, Observe, Seen
 from tenfold.live.usage import Measured, Probe, Usage
 from tenfold.model.ids import JobId
-from tenfold.model.job import Run
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Run
+from tenfold.model.job.terms import Terms
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.reasons.render import render
 from tenfold.server.beside import Beside

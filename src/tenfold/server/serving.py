@@ -26,8 +26,8 @@ from tenfold.live.attempts import SavedAt
 from tenfold.live.executor import Executor
 from tenfold.live.inbox import Answer, Inbox, Join
 from tenfold.live.usage import Probe, Usage
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
+from tenfold.model.fleet.node import Node
+from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.reasons.render import render

@@ -18,8 +18,8 @@ from tenfold.journal.compaction import KEEP_DAYS
 from tenfold.live.local.pruning import Kept
 from tenfold.live.local.team_users import MOST, Span
 from tenfold.model.errors import InputError, Refused
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
+from tenfold.model.fleet.node import Node
+from tenfold.model.policy.policy import Policy
 
 PORT = 7410
 BACKLOG = 2_048

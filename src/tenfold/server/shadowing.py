@@ -14,7 +14,7 @@ from tenfold.compose.live_shadow import LiveShadow, ShadowStanding
 from tenfold.files.records.shadow_log import ShadowLog
 from tenfold.journal.store import Store
 from tenfold.model.errors import TenfoldError
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.server.beside import Beside
 
 REST = 3

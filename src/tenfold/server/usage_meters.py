@@ -14,8 +14,8 @@ from prometheus_client.registry import Collector
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.live.usage import Usage
-from tenfold.model.govern import ANY, USD, Govern
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
+from tenfold.model.policy.govern import ANY, USD, Govern
 from tenfold.server.used import gpus_of
 
 TEAMS_MOST = 50

@@ -10,10 +10,10 @@ from tenfold.journal.rows import JobRow
 from tenfold.live.usage import Usage
 from tenfold.model.api.fleet import Idle, IdleJob, IdleTeam
 from tenfold.model.api.jobs import Job, Use
-from tenfold.model.job import WHOLE, Run
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import WHOLE, Run
+from tenfold.model.job.terms import Terms
+from tenfold.model.job.usage import JobUse, Measure
 from tenfold.model.units import HOUR, Millis
-from tenfold.model.usage import JobUse, Measure
 from tenfold.server.told import iso
 
 JOBS_MOST = 1_000

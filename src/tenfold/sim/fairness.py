@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from tenfold.model.job import WHOLE, Job
+from tenfold.model.job.job import WHOLE, Job
 from tenfold.sim.meters import Meters, asked_milli
 from tenfold.sim.timeline import in_system
 

@@ -7,8 +7,8 @@ fleet in order, and start over where the fleet is smaller.
 from collections.abc import Iterator, Sequence
 
 from tenfold.model.fault import Fault, FaultTrace
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
-from tenfold.model.node import Node
 from tenfold.model.units import SECOND, Millis
 
 

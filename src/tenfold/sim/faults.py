@@ -13,9 +13,9 @@ from heapq import merge
 
 import numpy as np
 
-from tenfold.model.failure_law import FailureLaw
+from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.fault import Fault
-from tenfold.model.node import Node
+from tenfold.model.fleet.node import Node
 from tenfold.model.units import DAY, HOUR, SECOND, Millis
 from tenfold.physics.operations.faults import burst_mean, burst_sizes, repair_sigma
 

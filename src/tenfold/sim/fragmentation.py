@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
-from tenfold.model.job import WHOLE, Job, Shape, Slot, per_member
-from tenfold.model.node import Node
+from tenfold.model.job.job import WHOLE, Job, Shape, Slot, per_member
 from tenfold.sim.meters import Meters
 from tenfold.sim.timeline import bounds_ms, spans
 

@@ -11,8 +11,8 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from tenfold.model.job import WHOLE, Job, Shape, shape_of
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
+from tenfold.model.job.terms import Terms
 from tenfold.model.units import Millis
 from tenfold.physics.scaling import efficiency_at
 

@@ -17,9 +17,9 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from tenfold.model.growth import Axis, moves
+from tenfold.model.growth.growth import Axis, moves
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, MINUTE, Millis
 from tenfold.sim.chance import fraction
 from tenfold.sim.grown_size import Curve, resized

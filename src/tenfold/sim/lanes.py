@@ -9,9 +9,9 @@ from heapq import nlargest
 
 from msgspec import Struct
 
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import Slot
-from tenfold.model.node import Node
+from tenfold.model.job.job import Slot
 from tenfold.model.units import SECOND
 from tenfold.sim.meters import Meters
 from tenfold.sim.timeline import Span, spans

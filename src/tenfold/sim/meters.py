@@ -10,7 +10,7 @@ from math import ceil
 from msgspec import Struct
 
 from tenfold.model.ids import NodeId
-from tenfold.model.job import WHOLE, Job, Slot, StopCause
+from tenfold.model.job.job import WHOLE, Job, Slot, StopCause
 from tenfold.model.units import HOUR, SECOND
 from tenfold.sim.running import idles_after_ms
 

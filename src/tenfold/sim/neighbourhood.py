@@ -10,8 +10,8 @@ from heapq import heappop, heappush
 from math import ceil, inf
 
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, Slot
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.job import Job, Slot
+from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND
 from tenfold.physics.scaling import efficiency_at
 from tenfold.sim.sharing import Neighbours

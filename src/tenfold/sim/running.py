@@ -10,7 +10,7 @@ from math import ceil
 from msgspec import Struct
 
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot
+from tenfold.model.job.job import Job, Slot
 from tenfold.model.units import Millis
 
 NEVER = 1 << 62

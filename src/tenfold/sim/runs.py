@@ -15,7 +15,7 @@ from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import JobEnded, JobIdled, JobResized, JobStopped, NodeReturned
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, StopCause
+from tenfold.model.job.job import Job, StopCause
 from tenfold.model.units import Millis
 from tenfold.sim.meters import Meters
 from tenfold.sim.running import Running, idles_after_ms, own_speed, reaches_ms, work_at

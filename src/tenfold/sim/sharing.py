@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tenfold.model.ids import JobId
-from tenfold.model.traffic import Traffic
+from tenfold.model.job.traffic import Traffic
 from tenfold.physics.contention import Flow, max_min, speed, throttled
 from tenfold.physics.shared_layers import Gang, SharedLayers, crossings, sending_bytes_per_s
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import WHOLE, Job, Shape, Slot
-from tenfold.model.node import Node
+from tenfold.model.job.job import WHOLE, Job, Shape, Slot
 from tenfold.sim.meters import Meters
 from tenfold.sim.timeline import Span
 from tenfold.sim.window_figures import Window

@@ -6,7 +6,7 @@ member would find the one that it waits for, and bursts would become a drizzle.
 
 from collections.abc import Sequence
 
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import HOUR, MINUTE
 
 GAP_MS = MINUTE

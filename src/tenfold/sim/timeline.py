@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
-from tenfold.model.job import WHOLE, Job, Slot
+from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND
 from tenfold.sim.meters import Meters
 from tenfold.sim.steps import Steps, Values

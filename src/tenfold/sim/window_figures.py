@@ -15,7 +15,7 @@ from math import ceil
 from msgspec import Struct
 
 from tenfold.model.ids import JobId
-from tenfold.model.job import WHOLE, Job, Run, Slot
+from tenfold.model.job.job import WHOLE, Job, Run, Slot
 from tenfold.model.units import DAY, SECOND
 from tenfold.sim.meters import Meters, asked_milli
 from tenfold.sim.timeline import Span, spans

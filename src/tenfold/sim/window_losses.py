@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from tenfold.model.ids import JobId
-from tenfold.model.job import WHOLE, Job, Past
+from tenfold.model.job.job import WHOLE, Job, Past
 from tenfold.sim.meters import Meters, asked_milli
 from tenfold.sim.timeline import Span
 from tenfold.sim.window_figures import Stay, Window, slots_milli, within, work_of

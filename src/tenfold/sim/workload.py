@@ -16,11 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.model.errors import InputError
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, Shape, shape_of
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job, Shape, shape_of
+from tenfold.model.job.workload import Lognormal, SizeClass, WorkloadMix, check_mix
 from tenfold.model.units import DAY, HOUR, SECOND, Millis
-from tenfold.model.workload import Lognormal, SizeClass, WorkloadMix, check_mix
 from tenfold.sim.chance import fraction
 
 _JOBS_MOST = 5_000_000

@@ -23,7 +23,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, JobStatus
+from tenfold.model.job.job import Job, JobStatus
 from tenfold.model.reason import JobRef, NodeRef, Reason
 from tenfold.model.units import Millis
 from tenfold.sim.chance import fraction

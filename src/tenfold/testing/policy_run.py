@@ -17,9 +17,9 @@ from tenfold.model.events import (
     NodeJoined,
 )
 from tenfold.model.fault import Fault
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, SECOND, Millis
 from tenfold.sim.settings import SimSettings
 from tenfold.sim.world import SimWorld

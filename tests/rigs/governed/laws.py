@@ -14,10 +14,10 @@ from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
-from tenfold.model.govern import Govern
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Promise, Run
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job, Promise, Run
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import DAY, Millis
 from tests.rigs.broken import hold
 from tests.rigs.governed.quota import Quotas, held_by_teams, is_in

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.govern import Govern
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Run, Slot
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job, Run, Slot
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import Millis
 from tests.rigs.governed.quota import Held, Quotas, add_to, amounts_of, held_by_teams
 from tests.rigs.governed.standing import PLAIN, Standing

@@ -8,11 +8,11 @@ lend; it may demand its quota and what it may borrow; all together no more than 
 from collections.abc import Iterable, Mapping, Sequence
 
 from tenfold.fleet.fleet import FleetView, more_than
-from tenfold.model.govern import ANY, USD, Amounts, Govern, TeamTerms
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, TeamId
-from tenfold.model.job import WHOLE, Run, Slot
-from tenfold.model.node import Node
-from tenfold.model.terms import Hours
+from tenfold.model.job.job import WHOLE, Run, Slot
+from tenfold.model.job.terms import Hours
+from tenfold.model.policy.govern import ANY, USD, Amounts, Govern, TeamTerms
 from tenfold.model.units import DAY, Millis
 
 ALL = TeamId("")

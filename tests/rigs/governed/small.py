@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJoined
-from tenfold.model.govern import ANY, Govern, TeamTerms
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import WHOLE, Job, Slot, shape_of
-from tenfold.model.node import Node
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import WHOLE, Job, Slot, shape_of
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import ANY, Govern, TeamTerms
 from tenfold.model.units import HOUR, MINUTE, Millis
-from tenfold.model.where import Where
 
 NODES_MOST, JOBS_MOST = 4, 6
 GPUS = (2, 4, 8)

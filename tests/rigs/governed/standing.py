@@ -11,10 +11,10 @@ from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.actions import Action, PromiseStart, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, JobEnded
-from tenfold.model.govern import ANY, USD, Amounts, Govern
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import WHOLE, Job, Order, Run
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import WHOLE, Job, Order, Run
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import ANY, USD, Amounts, Govern
 from tenfold.model.units import Millis
 from tests.rigs.governed.quota import Quotas, add_to, amounts_of, held_by_teams
 from tests.rigs.governed.windows import barred_now, barred_soon

@@ -17,9 +17,9 @@ from tenfold.model.events import (
     NodeLost,
     NodeReturned,
 )
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
+from tenfold.model.policy.govern import Govern
 from tenfold.model.reason import JobRef
 from tenfold.model.units import DAY, HOUR, Millis
 from tests.rigs.broken import hold

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.govern import Govern
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job
-from tenfold.model.node import Node
-from tenfold.model.terms import Window
+from tenfold.model.job.job import Job
+from tenfold.model.job.terms import Window
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import DAY, Millis
 
 Span = tuple[int, int]

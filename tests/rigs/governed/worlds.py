@@ -8,13 +8,13 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from tenfold.model.govern import ANY, USD, Amounts, FairShare, Govern, TeamTerms
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import LEVELS, Togetherness, Where
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import WHOLE, Job, Shape
-from tenfold.model.node import Node
-from tenfold.model.terms import Hours, JobKind, Terms, Window
+from tenfold.model.job.job import WHOLE, Job, Shape
+from tenfold.model.job.terms import Hours, JobKind, Terms, Window
+from tenfold.model.policy.govern import ANY, USD, Amounts, FairShare, Govern, TeamTerms
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
-from tenfold.model.where import LEVELS, Togetherness, Where
 
 TAGS = ("eu", "production", "certified")
 KINDS: tuple[JobKind, ...] = ("batch", "batch", "training", "experiment", "interactive", "service")

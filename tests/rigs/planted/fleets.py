@@ -11,12 +11,12 @@ from random import Random
 
 from msgspec import Struct
 
-from tenfold.model.growth import Axis
+from tenfold.model.growth.growth import Axis
+from tenfold.model.growth.measured import UsagePoint
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
-from tenfold.model.measured import UsagePoint
-from tenfold.model.policy import Policy
-from tenfold.model.traffic import WorkProfile
+from tenfold.model.job.job import Job
+from tenfold.model.job.traffic import WorkProfile
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tests.rigs.planted.jobs import OF_RUNS, jobs_of, policy_of, profiles_of
 from tests.rigs.planted.maker import DRAWN, MEASURED, Maker, Order, between

@@ -7,12 +7,12 @@ so that what chance adds to a grown history is small beside it; figures need no 
 from math import log
 from random import Random
 
-from tenfold.model.govern import Govern, TeamTerms
-from tenfold.model.growth import Axis, Limits
+from tenfold.model.growth.growth import Axis, Limits
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import WHOLE, Job, shape_of
-from tenfold.model.policy import Policy
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.job.job import WHOLE, Job, shape_of
+from tenfold.model.job.traffic import Traffic, WorkProfile
+from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND, Bytes, Millis
 from tests.rigs.planted.plan import FULLER, NODE_GPUS, Work
 from tests.rigs.planted.work_truth import DAY_S, WARM_UP_S, uneven_share

@@ -6,8 +6,8 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import Fabric, FleetSpec, Pool, Price, Site, Tier
-from tenfold.model.growth import Axis, Dataset, Facility, GrowSpec
+from tenfold.model.fleet.spec import Fabric, FleetSpec, Pool, Price, Site, Tier
+from tenfold.model.growth.growth import Axis, Dataset, Facility, GrowSpec
 from tenfold.model.ids import FabricId, PoolId, SiteId, TierId
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 from tests.rigs.planted.jobs import ACCELERATOR, OF_RUNS, bare_work, work_limits

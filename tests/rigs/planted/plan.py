@@ -6,9 +6,9 @@ that come evenly. Whoever makes one and whoever tells its truth share these word
 
 from msgspec import Struct
 
-from tenfold.model.failure_law import NO_FAILURES, FailureLaw
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.growth import Axis, GrowSpec
+from tenfold.model.facts.failure_law import NO_FAILURES, FailureLaw
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.growth.growth import Axis, GrowSpec
 
 NODE_GPUS = 8
 WITH_NODES: tuple[Axis, ...] = ("nodes", "all")

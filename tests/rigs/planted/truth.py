@@ -9,7 +9,7 @@ from math import inf, sqrt
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import Pool
+from tenfold.model.fleet.spec import Pool
 from tests.rigs.planted.plan import FULLER, WITH_DATA, WITH_JOBS, WITH_NODES, Plan
 from tests.rigs.planted.upkeep_truth import upkeep_breaks
 from tests.rigs.planted.work_truth import work_breaks

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from tenfold.model.failure_law import NO_FAILURES, FailureLaw
-from tenfold.model.growth import Controller, Monitoring, Operations, ServiceLoad
+from tenfold.model.facts.failure_law import NO_FAILURES, FailureLaw
+from tenfold.model.growth.growth import Controller, Monitoring, Operations, ServiceLoad
 from tenfold.model.units import Bytes
 from tests.rigs.planted.plan import NODE_GPUS, Replica, Work
 from tests.rigs.planted.upkeep_truth import mean_carried

@@ -6,7 +6,7 @@ answers is the planner's word and is given: a law has to make the right thing of
 
 from math import exp
 
-from tenfold.model.fleet_spec import Pool, Site
+from tenfold.model.fleet.spec import Pool, Site
 from tenfold.model.units import HOURS_PER_MONTH
 from tests.rigs.planted.plan import WITH_NODES, WITH_TRAFFIC, Plan
 

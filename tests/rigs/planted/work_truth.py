@@ -5,7 +5,7 @@ Written a second time from what the layers mean; nothing of the laws or of runs 
 
 from math import inf, sqrt
 
-from tenfold.model.growth import Controller
+from tenfold.model.growth.growth import Controller
 from tests.rigs.planted.plan import FULLER, NODE_GPUS, WITH_JOBS, Plan, Work
 
 DAY_S = 86_400.0

@@ -7,8 +7,8 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
-from tenfold.model.node import Node
 from tenfold.server.app import make_app
 from tenfold.server.serving import Fittings, Serving
 from tenfold.server.tokens import Role

@@ -10,11 +10,11 @@ from tenfold.journal.append import JournalWriter, open_journal
 from tenfold.journal.store import Store, open_store
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, Event, JobStarted, JobSubmitted, NodeJoined
-from tenfold.model.govern import Govern, TeamTerms
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.policy import Policy
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.server import follower as rules
 from tenfold.server.follower import Follower

@@ -19,11 +19,11 @@ from tenfold.journal.read import lines_between
 from tenfold.live.inbox import Answer, Observe, Seen
 from tenfold.live.usage import Look, Measured
 from tenfold.model.events import Event, JobBusy, JobEnded, JobIdled
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
-from tenfold.model.policy import Policy
+from tenfold.model.job.usage import GpuUse, JobUse, Measure
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
-from tenfold.model.usage import GpuUse, JobUse, Measure
 from tenfold.server.app import make_app
 from tenfold.server.serving import Fittings, Serving
 from tenfold.server.tokens import Role

@@ -32,10 +32,10 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import Slot
+from tenfold.model.job.job import Slot
+from tenfold.model.job.work import Work
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 from tenfold.server.redaction import Line, seen_by
 from tenfold.server.tokens import Role, Token
 from tenfold.testing.builders import job, nodes

@@ -14,10 +14,10 @@ from tenfold.model.events import (
     JobSubmitted,
     NodeJoined,
 )
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job import Job, Slot, shape_of
-from tenfold.model.mishap import Mishap
-from tenfold.model.node import Node
+from tenfold.model.job.failures import Mishap
+from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
 from tenfold.server.job_meters import JobMeters

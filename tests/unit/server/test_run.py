@@ -21,7 +21,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import msgspec
-from tenfold.model.node import Node
+from tenfold.model.fleet.node import Node
 from tenfold.server.run import run
 from tenfold.server.settings import Settings
 node = Node(id="n1", pool="p", site="s", gpus=4, cpus_milli=8000)

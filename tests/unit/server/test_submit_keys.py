@@ -21,8 +21,8 @@ from tenfold.live import keys
 from tenfold.live.keys import Keys
 from tenfold.model.events import Event, JobSubmitted
 from tenfold.model.ids import TeamId
+from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason
-from tenfold.model.submission import SubmitKey
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
 from tenfold.server.serving import Fittings, Serving

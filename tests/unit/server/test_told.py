@@ -5,8 +5,8 @@ from tenfold.journal.rows import JobRow
 from tenfold.model.actions import PromiseStart
 from tenfold.model.events import ActionOrdered, JobSubmitted, NodeJoined
 from tenfold.model.ids import JobId
-from tenfold.model.job import JobState, Slot
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import JobState, Slot
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.follower import Moment
 from tenfold.server.tokens import Role, Token

@@ -1,7 +1,7 @@
 """Meters of use: labels are bounded, and what is counted only grows."""
 
-from tenfold.model.govern import Govern, TeamTerms
 from tenfold.model.ids import TeamId
+from tenfold.model.policy.govern import Govern, TeamTerms
 from tenfold.server.usage_meters import OTHERS, TEAMS_MOST, TeamSpent, by_team, quotas_of
 
 

@@ -16,7 +16,7 @@ from tenfold.facts.kinds import KINDS
 from tenfold.facts.loader import read_catalogue
 from tenfold.files.models.hf_config import read_hf_config
 from tenfold.model.errors import InputError
-from tenfold.model.fact import Fact
+from tenfold.model.facts.fact import Fact
 from tenfold.report.figures import count
 
 app = App(

@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from tenfold.cli.output import table
-from tenfold.model.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
-from tenfold.model.fact import Fact
-from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
-from tenfold.model.profiles import EngineProfile, StackCorrection, StackProfile
-from tenfold.model.shape import ModelPreset, ModelShape
-from tenfold.model.storage import Medium, TierClass
-from tenfold.model.workload import WorkloadMix
+from tenfold.model.facts.fact import Fact
+from tenfold.model.facts.profiles import EngineProfile, StackCorrection, StackProfile
+from tenfold.model.facts.shape import ModelPreset, ModelShape
+from tenfold.model.fleet.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
+from tenfold.model.fleet.hardware import Accelerator, LinkClass, NodeShape
+from tenfold.model.fleet.storage import Medium, TierClass
+from tenfold.model.job.workload import WorkloadMix
 from tenfold.report.figures import count
 
 PROVENANCE = (

@@ -9,7 +9,7 @@ from tenfold.cli.output import show
 from tenfold.compose.fleet import FleetCheck, check_fleet
 from tenfold.files.core.document import SUFFIXES
 from tenfold.model.errors import InputError
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 from tenfold.report.figures import count
 
 STYLES = {"fault": "bold red", "warning": "yellow"}

@@ -13,7 +13,7 @@ from tenfold.cli.fleet.render import domains_table
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import load_facts, open_fleet
 from tenfold.compose.inputs import SimFiles, prepare
-from tenfold.model.fleet_spec import DomainKind
+from tenfold.model.fleet.spec import DomainKind
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.physics.blast import blast_radius
 from tenfold.report.figures import count, share

@@ -23,8 +23,8 @@ from tenfold.files.inventory.nodes_csv import read_nodes_csv
 from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
 from tenfold.files.slurm.nodes import read_slurm_nodes
 from tenfold.live.slurm import fetch_slurm_nodes
-from tenfold.model import hostlist
-from tenfold.model.inventory import Inventory, SoftwareFacts
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.inventory import Inventory, SoftwareFacts
 
 # An export has kilobytes a node, mostly container images, where a fleet file has bytes.
 EXPORT_MAX_BYTES = 512 * 1024 * 1024

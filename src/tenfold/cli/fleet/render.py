@@ -12,7 +12,7 @@ from rich.tree import Tree
 
 from tenfold.cli.output import show, table
 from tenfold.compose.fleet import OpenFleet
-from tenfold.model import hostlist
+from tenfold.model.fleet import hostlist
 from tenfold.physics.blast import Blast
 from tenfold.physics.path import pool_paths
 from tenfold.physics.totals import FleetTotals, fleet_totals

@@ -13,7 +13,7 @@ from tenfold.cli.grow.render import show_grow
 from tenfold.cli.output import print_json
 from tenfold.files.core.write import open_new_file
 from tenfold.model.errors import InputError
-from tenfold.model.growth import Axis
+from tenfold.model.growth.growth import Axis
 from tenfold.study.grow.answer import GrowAnswer
 from tenfold.study.grow.inputs import MIX_LOAD, GrowFiles, GrowInputs, grow_inputs
 from tenfold.study.grow.ladder import climb

@@ -24,7 +24,7 @@ from tenfold.client.place import find_place
 from tenfold.files.jobs.submission import read_submission
 from tenfold.model.api.jobs import PAGE_MOST, Job, Submitted
 from tenfold.model.errors import InputError, TenfoldError, Unreachable
-from tenfold.model.job import JobState
+from tenfold.model.job.job import JobState
 
 EXIT_NO = 1
 TAIL_BYTES = 64 << 10

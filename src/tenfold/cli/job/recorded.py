@@ -9,7 +9,7 @@ from tenfold.cli.output import print_json
 from tenfold.cli.quantities import seconds
 from tenfold.files.jobs.submission import job_of, read_job_file
 from tenfold.files.records.replay_bundle import read_bundle
-from tenfold.model.job_spec import only_run
+from tenfold.model.job.spec import only_run
 from tenfold.model.units import SECOND, Millis
 from tenfold.study.why.recorded import Saved, ask, dry_run, saved_at
 from tenfold.study.why.remedies import Sought

@@ -9,7 +9,7 @@ from tenfold.cli.replay.render import show_story
 from tenfold.cli.sim.render import hours
 from tenfold.decide.place.govern.why_held import Holders, Standing
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import WHOLE, Job, Slot
+from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.figures import count, dollars
 from tenfold.report.reasons.render import amount_of, counted, render

@@ -10,9 +10,9 @@ from tenfold.cli.job.live_render import show_nodes
 from tenfold.cli.node.acceptance import show_refused, show_test, tested_at, wait_for_tests
 from tenfold.cli.output import print_json, show
 from tenfold.client.client import Client
-from tenfold.model import hostlist
 from tenfold.model.api.nodes import Marked, NodeVerb
 from tenfold.model.errors import InputError
+from tenfold.model.fleet import hostlist
 
 app = App(
     name="node",

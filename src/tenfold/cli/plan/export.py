@@ -6,7 +6,7 @@ from pathlib import Path
 from tenfold.files.core.write import write_new_file
 from tenfold.files.launch.formats import render_format, unsupported
 from tenfold.model.errors import InputError
-from tenfold.model.launch import LaunchJob, Trainer
+from tenfold.model.job.launch import LaunchJob, Trainer
 from tenfold.model.plan import TrainPlan
 
 TRAINERS: tuple[Trainer, ...] = ("example", "megatron", "torchtitan", "deepspeed")

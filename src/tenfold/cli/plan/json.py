@@ -7,8 +7,8 @@ from msgspec import structs
 from tenfold.cli.plan.render import assumed
 from tenfold.clock import Stopwatch
 from tenfold.decide.layout.outcome import Outcome
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.estimate import ShapeRow, TrainEstimate, TrainRow
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.plan import TrainPlan
 from tenfold.model.reason import Misfit
 from tenfold.report.html import Section

@@ -14,7 +14,7 @@ from tenfold.compose.fleet import FleetCheck, open_fleet
 from tenfold.compose.governance import check_policy, govern_of
 from tenfold.compose.inputs import policy_of
 from tenfold.model.errors import InputError
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 
 app = App(
     name="policy",

@@ -10,11 +10,11 @@ from tenfold.cli.output import show, table
 from tenfold.files.policy.amounts import clock, counted, listed, plainly
 from tenfold.files.policy.fit import capacity
 from tenfold.files.policy.tree import TeamTree, names_in, turns_of_day
-from tenfold.model import hostlist
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.govern import USD, Govern, TeamTerms
-from tenfold.model.policy import Policy
-from tenfold.model.terms import Hours, Window
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.job.terms import Hours, Window
+from tenfold.model.policy.govern import USD, Govern, TeamTerms
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, usd
 from tenfold.report.figures import count
 

@@ -15,7 +15,7 @@ from tenfold.cli.sim.json import fill_json, run_json
 from tenfold.compose.inputs import SimFiles, prepare, prepare_fill
 from tenfold.compose.simulation import simulate
 from tenfold.model.errors import InputError
-from tenfold.model.policy import Placement
+from tenfold.model.policy.policy import Placement
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.sim.world import SimSettings
 from tenfold.study.sim.bill import bill

@@ -16,7 +16,7 @@ from tenfold.cli.sim.compare_render import compare_page, show_comparison
 from tenfold.compose.inputs import SimFiles, policy_of
 from tenfold.files.core.write import open_new_file
 from tenfold.model.errors import InputError
-from tenfold.model.policy import Placement
+from tenfold.model.policy.policy import Placement
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.compare_report import compare_report
 from tenfold.sim.world import SimSettings

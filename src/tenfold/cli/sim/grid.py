@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter, validators
 
 from tenfold.model.errors import InputError
-from tenfold.model.intensity import ShiftBy
+from tenfold.model.facts.intensity import ShiftBy
 from tenfold.model.units import HOUR, SECOND, Millis
 
 if TYPE_CHECKING:

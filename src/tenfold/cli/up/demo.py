@@ -18,7 +18,7 @@ import msgspec
 from tenfold.client.client import Client
 from tenfold.client.place import address_in
 from tenfold.model.errors import TenfoldError, Unreachable
-from tenfold.model.job import WHOLE, Job
+from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import SECOND
 from tenfold.study.sim.workload import WorkAsk, generate_work
 

@@ -16,13 +16,13 @@ from tenfold.compose.policy_fleet import NO_FLEET, join_fleet
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.inventory.accelerators import part_of
 from tenfold.live.this_machine import discover_this_machine
-from tenfold.model import hostlist
 from tenfold.model.errors import InputError
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.inventory import InventoryNode
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import NodeId, PoolId, SiteId
-from tenfold.model.inventory import InventoryNode
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.physics.nodes import nodes_of
 from tenfold.report.figures import count
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tenfold.compose.inputs import policy_of
 from tenfold.compose.policy_fleet import join_record
 from tenfold.model.errors import InputError
-from tenfold.model.policy import ORACLES, Policy
+from tenfold.model.policy.policy import ORACLES, Policy
 
 
 def shadow_of(named: str | None, live: Policy, fleet: Path | None) -> Policy | None:

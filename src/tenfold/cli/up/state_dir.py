@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tenfold.model.errors import InputError, Refused
-from tenfold.model.node import Node
+from tenfold.model.fleet.node import Node
 
 LOCK = "up.lock"
 NODES = "nodes.json"

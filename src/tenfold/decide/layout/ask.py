@@ -3,8 +3,8 @@
 import numpy as np
 from msgspec import Struct
 
+from tenfold.model.facts.shape import ModelShape
 from tenfold.model.plan import TrainingJob
-from tenfold.model.shape import ModelShape
 from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.goodput import Reliability
 from tenfold.physics.training.arrays import Accelerator, Plans, Shape

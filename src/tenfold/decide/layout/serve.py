@@ -10,10 +10,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tenfold.model.hardware import Accelerator
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.fleet.hardware import Accelerator
 from tenfold.model.plan import Precision, ServiceDemand
 from tenfold.model.reason import Misfit, Reason, Value
-from tenfold.model.shape import ModelShape
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import Limits, Served
 from tenfold.physics.serving.coldstart import (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenfold.decide.layout.ask import Ground, TrainAsk
-from tenfold.model.shape import ModelShape
+from tenfold.model.facts.shape import ModelShape
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.arrays import (
     PRECISION_CODES,

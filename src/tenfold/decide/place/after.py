@@ -15,7 +15,7 @@ from tenfold.model.actions import Action, RefuseJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, JobSubmitted
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 

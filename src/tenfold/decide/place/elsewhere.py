@@ -16,9 +16,9 @@ from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, ResizeJob, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Slot, per_member
-from tenfold.model.node import Node
+from tenfold.model.job.job import Job, Slot, per_member
 from tenfold.model.units import Millis
 
 Taken = tuple[int, int, int]

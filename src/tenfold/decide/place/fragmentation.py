@@ -13,7 +13,7 @@ import numpy as np
 from tenfold.decide.place.rows import PLENTY, Ask, Floats, Ints, Rows
 from tenfold.decide.place.scorers import Spoiling
 from tenfold.decide.place.usable import Weights
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
 
 SCARCITY_POWER = 1.0
 SCARCITY_MOST = 30.0

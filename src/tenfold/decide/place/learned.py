@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from tenfold.decide.place.ranking import Family, Group, Holder
 from tenfold.decide.place.rankings import NO_GPUS_MILLI, Plain
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.job import WHOLE, Ended, Job
+from tenfold.model.job.job import WHOLE, Ended, Job
 from tenfold.model.units import HOUR, SECOND
 
 FIRST_LEVEL_MS = 300 * SECOND

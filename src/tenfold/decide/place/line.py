@@ -19,7 +19,7 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, Shape
+from tenfold.model.job.job import Job, Shape
 from tenfold.model.units import Millis
 
 Key = Callable[[Job], int]

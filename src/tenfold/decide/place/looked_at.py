@@ -8,10 +8,10 @@ same file may go to another fleet; whoever hands it in is told.
 from collections.abc import Iterator
 from typing import Literal
 
-from tenfold.model.policy import Policy, PolicyName
-from tenfold.model.submission import Submission
-from tenfold.model.terms import Terms
-from tenfold.model.where import Where
+from tenfold.model.fleet.where import Where
+from tenfold.model.job.submission import Submission
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.policy import Policy, PolicyName
 
 Key = Literal["priority", "elastic", "off_peak", "kind", "within", "how"]
 

@@ -14,9 +14,9 @@ from tenfold.fleet.obstacle import members_of
 from tenfold.fleet.topology_bank import Rack, TopologyBank
 from tenfold.fleet.topology_domains import Tally
 from tenfold.fleet.wishes import anywhere, is_bound, untagged
-from tenfold.model.job import Shape
+from tenfold.model.fleet.where import Where
+from tenfold.model.job.job import Shape
 from tenfold.model.reason import Reason, Value
-from tenfold.model.where import Where
 
 Cause = Literal["tags", "place", "power"]
 CAUSES: tuple[tuple[Cause, ...], ...] = (

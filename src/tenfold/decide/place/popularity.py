@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from tenfold.fleet.fleet import HISTORY, FleetView
-from tenfold.model.job import Shape
+from tenfold.model.job.job import Shape
 
 WINDOW = 3_072
 STEP_MOST = 1_024

@@ -26,7 +26,7 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import MINUTE, Millis
 

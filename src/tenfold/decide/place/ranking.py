@@ -13,7 +13,7 @@ from typing import Protocol
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, Past, Shape
+from tenfold.model.job.job import Job, Past, Shape
 from tenfold.model.units import Millis
 
 NEVER = 1 << 62

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from tenfold.decide.place.ranking import ALIKE, NEVER, Family, Group, Holder
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.job import WHOLE, Job, Past
+from tenfold.model.job.job import WHOLE, Job, Past
 from tenfold.model.units import SECOND, Millis
 
 NO_GPUS_MILLI = WHOLE // 8

@@ -9,7 +9,7 @@ from typing import Protocol
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.scratch import Scratch
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job, Shape, per_member
+from tenfold.model.job.job import Job, Shape, per_member
 
 
 class Leaving(Protocol):

@@ -26,7 +26,7 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, Order, Run, Shape, StopCause
+from tenfold.model.job.job import Job, Order, Run, Shape, StopCause
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 

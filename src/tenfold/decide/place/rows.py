@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tenfold.fleet.capacity import Bank
 from tenfold.model.ids import NodeId
-from tenfold.model.job import WHOLE, Shape, per_member
+from tenfold.model.job.job import WHOLE, Shape, per_member
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -19,10 +19,10 @@ from tenfold.decide.place.rows import Ask, Flags, Ints, Rows, ask_of
 from tenfold.decide.place.scorers import NO_ROOM, BestFit, Gradient, Scorer
 from tenfold.fleet.capacity import Bank, Capacity, Slots
 from tenfold.fleet.fleet import FleetView
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Shape, Slot
-from tenfold.model.node import Node
-from tenfold.model.policy import Placement
+from tenfold.model.job.job import Shape, Slot
+from tenfold.model.policy.policy import Placement
 
 LOG_MOST = 1 << 16
 """Touched nodes that are remembered; then all scores are worked out again."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from tenfold.decide.place.rows import PLENTY, Ask, Floats, Ints, Rows
 from tenfold.decide.place.usable import Usable, Weights
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
 
 NO_ROOM = (1 << 31) - 1
 """The number of a node that cannot hold the ask."""

@@ -21,9 +21,9 @@ from tenfold.model.actions import Action, RefuseJob, StartJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.events import ActionOrdered, Event, JobEnded, JobStarted, JobSubmitted
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
+from tenfold.model.policy.slurm import Backfill, SlurmPolicy
 from tenfold.model.reason import Reason
-from tenfold.model.slurm_policy import Backfill, SlurmPolicy
 from tenfold.model.units import SECOND, Millis
 
 

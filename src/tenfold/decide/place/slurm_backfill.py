@@ -12,7 +12,7 @@ from tenfold.decide.place.slurm_select import Usable, choose
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.scratch import Scratch
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job, Shape
+from tenfold.model.job.job import Job, Shape
 from tenfold.model.units import SECOND, Millis
 
 STEP_MS = 30 * SECOND

@@ -12,8 +12,8 @@ from msgspec import Struct
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import TeamId
-from tenfold.model.job import WHOLE, Job, Shape
-from tenfold.model.slurm_policy import SlurmPartition, SlurmPolicy
+from tenfold.model.job.job import WHOLE, Job, Shape
+from tenfold.model.policy.slurm import SlurmPartition, SlurmPolicy
 from tenfold.model.units import Millis
 
 LEAST = 1

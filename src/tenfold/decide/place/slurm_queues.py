@@ -6,10 +6,10 @@ A job's `qos` names its partition where one bears that name; all others go to th
 from typing import NamedTuple
 
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.hostlist import expand
+from tenfold.model.fleet.hostlist import expand
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job
-from tenfold.model.slurm_policy import SlurmPartition, SlurmPolicy
+from tenfold.model.job.job import Job
+from tenfold.model.policy.slurm import SlurmPartition, SlurmPolicy
 from tenfold.model.units import DAY, MINUTE, Millis
 
 LONG_MS = Millis(365 * DAY)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from tenfold.fleet.capacity import Bank, Capacity, Seat, Slots
 from tenfold.model.ids import NodeId
-from tenfold.model.job import WHOLE, Shape, Slot, per_member
+from tenfold.model.job.job import WHOLE, Shape, Slot, per_member
 
 Usable = Callable[[NodeId], bool]
 """Whether a job may use a node: its partition holds it and no reservation is in the way."""

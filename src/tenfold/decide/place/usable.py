@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenfold.decide.place.rows import Ask, Flags, Floats, Ints, Rows
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
 
 Weights = Sequence[tuple[Ask, float]]
 

@@ -10,7 +10,7 @@ from tenfold.decide.place.ranking import Holder
 from tenfold.decide.place.victims_counted import CountedSearch
 from tenfold.fleet.capacity import Bank, Capacity, Seat
 from tenfold.fleet.scratch import Scratch
-from tenfold.model.job import Shape
+from tenfold.model.job.job import Shape
 
 
 def choose_victims(

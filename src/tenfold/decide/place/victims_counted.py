@@ -9,7 +9,7 @@ from operator import add, ge, sub
 
 from tenfold.decide.place.ranking import Holder
 from tenfold.fleet.capacity import Bank, Capacity, Seat
-from tenfold.model.job import Shape, Slot, per_member
+from tenfold.model.job.job import Shape, Slot, per_member
 
 Amounts = tuple[int, ...]
 """GPUs, CPU thousandths and MiB."""

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 from tenfold.decide.place.ranking import Family, Group, Ranking, level_at
 from tenfold.fleet.capacity import Capacity
-from tenfold.model.job import Job, Past, Shape
+from tenfold.model.job.job import Job, Past, Shape
 
 Head = tuple[float, int, int, int, Group]
 """(turn, submitted, number, stamp of the group when this was noted, group)."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tenfold.fleet.trouble import KEEPS_FAILING, Trouble
 from tenfold.fleet.view import FleetView
 from tenfold.model.ids import NodeId
-from tenfold.model.mishap import HARD, Failure
+from tenfold.model.job.failures import HARD, Failure
 from tenfold.model.reason import Causes, JobRef, NodeRef, Reason
 from tenfold.model.units import HOUR, Millis
 

@@ -7,8 +7,8 @@ pays for a queue.
 
 from math import ceil
 
-from tenfold.model.intensity import Curve
-from tenfold.model.job import Job
+from tenfold.model.facts.intensity import Curve
+from tenfold.model.job.job import Job
 from tenfold.model.units import HOUR, Millis
 
 SLACK_DEFAULT = 1.5

@@ -12,8 +12,8 @@ import tomli
 
 from tenfold.files.core import toml_lines
 from tenfold.files.core.unread import in_a_sentence, unread
-from tenfold.model import finding
 from tenfold.model.errors import InputError
+from tenfold.model.fleet import finding
 
 SIZE_MAX_BYTES = 64 * 1024 * 1024
 SUFFIXES = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}

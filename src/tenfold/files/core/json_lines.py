@@ -10,7 +10,7 @@ from msgspec import Struct
 from tenfold.files.core.document import decode, read_bytes
 from tenfold.files.core.rows import read_row
 from tenfold.model.errors import InputError
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 
 R = TypeVar("R", bound=Struct)
 SIZE_MAX_BYTES = 1024 * 1024 * 1024

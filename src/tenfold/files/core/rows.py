@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from tenfold.files.core.expectations import expectation, shown, unit_of
-from tenfold.model.finding import Finding, Path
+from tenfold.model.fleet.finding import Finding, Path
 
 R = TypeVar("R", bound=Struct)
 _BAD_VALUE = (msgspec.ValidationError, RecursionError, OverflowError)

@@ -8,7 +8,7 @@ and nested arrays and inline tables; it never judges the text.
 from collections.abc import Callable
 from functools import cache
 
-from tenfold.model import finding
+from tenfold.model.fleet import finding
 
 
 def locator(text: str) -> Callable[[finding.Path], int | None]:

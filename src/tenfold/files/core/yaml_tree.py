@@ -9,7 +9,7 @@ from typing import cast
 
 import yaml
 
-from tenfold.model import finding
+from tenfold.model.fleet import finding
 
 VALUES_MAX = 5_000_000
 _BASE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

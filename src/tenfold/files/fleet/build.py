@@ -4,10 +4,10 @@ from msgspec.structs import replace
 
 from tenfold.files.fleet.defaults import fill_pool, fill_site, fill_tier
 from tenfold.files.fleet.rows import FleetRows, RackRow
-from tenfold.model import hostlist
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.finding import Finding
-from tenfold.model.fleet_spec import (
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.fleet.spec import (
     MADE_RACK,
     Domain,
     Expectation,

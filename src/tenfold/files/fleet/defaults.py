@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from statistics import median
 
 from tenfold.files.fleet.rows import PoolRow, PriceRow, SiteRow, TierRow
-from tenfold.model import hostlist
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.facility import CoolingClass
-from tenfold.model.fleet_spec import Pool, Price, Site, Tier
-from tenfold.model.hardware import Accelerator, NodeShape
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.facility import CoolingClass
+from tenfold.model.fleet.hardware import Accelerator, NodeShape
+from tenfold.model.fleet.spec import Pool, Price, Site, Tier
 from tenfold.model.ids import FabricId, PoolId, SiteId, TierId
 from tenfold.model.units import (
     HOURS_PER_YEAR,

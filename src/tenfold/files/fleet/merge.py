@@ -23,11 +23,11 @@ from tenfold.files.fleet.read import read_fleet
 from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES, FleetRows
 from tenfold.files.inventory.checks import NAME_MAX
 from tenfold.files.inventory.inventory import FleetDraft
-from tenfold.model import hostlist
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.finding import Finding
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.fleet.spec import FleetSpec
 
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 MEMBER_TABLES = ("pool", "rack", "tier", "domain")

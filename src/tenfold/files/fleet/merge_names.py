@@ -20,8 +20,8 @@ from tenfold.files.fleet.rows import (
     Row,
     SiteRow,
 )
-from tenfold.model import hostlist
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.spec import FleetSpec
 
 R = TypeVar("R", bound=Row)
 

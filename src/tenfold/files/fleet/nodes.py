@@ -7,8 +7,8 @@ made from its own, which cannot clash unless another pool states them.
 from collections.abc import Mapping
 
 from tenfold.files.fleet.rows import FleetRows
-from tenfold.model import hostlist
-from tenfold.model.finding import Finding, Path
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.finding import Finding, Path
 
 
 def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[Finding]) -> None:

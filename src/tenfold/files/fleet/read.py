@@ -12,10 +12,10 @@ from tenfold.files.core.rows import read_row, read_rows, wrong_value
 from tenfold.files.fleet.build import build
 from tenfold.files.fleet.checks.references import check_references
 from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES, FleetRows
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import FaultyFile
-from tenfold.model.finding import Finding
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.fleet.spec import FleetSpec
 
 FACT_TABLES = frozenset({"accelerator", "medium", "failure", "cooling", "energy", "price", "model"})
 

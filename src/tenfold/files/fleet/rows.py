@@ -8,8 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from tenfold.model.facility import PriceKind
-from tenfold.model.fleet_spec import DomainKind, Expectation, FabricKind, LintPolicy, PoolUse
+from tenfold.model.fleet.facility import PriceKind
+from tenfold.model.fleet.spec import DomainKind, Expectation, FabricKind, LintPolicy, PoolUse
 from tenfold.model.ids import Name
 
 PlainName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\[\],]+$")]

@@ -6,8 +6,8 @@ cloud's instance type (`p5.48xlarge`) may still say which they are.
 
 from msgspec import Struct
 
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.inventory import InventoryNode
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.inventory import InventoryNode
 
 UNNAMED = "gpu"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"

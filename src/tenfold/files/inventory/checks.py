@@ -6,9 +6,9 @@ then refuses.
 
 from collections.abc import Sequence
 
-from tenfold.model import hostlist
 from tenfold.model.errors import InputError
-from tenfold.model.inventory import InventoryNode
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.inventory import InventoryNode
 
 NAME_MAX = 200
 NODES_MAX = 1_000_000

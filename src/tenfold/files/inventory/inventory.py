@@ -14,10 +14,10 @@ from msgspec import Struct
 from tenfold.files.fleet.rows import FleetRows, NodeRow, PoolRow, RackRow, SiteRow
 from tenfold.files.inventory.accelerators import part_of
 from tenfold.files.inventory.checks import NAME_MAX, check_inventory
-from tenfold.model import hostlist
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
-from tenfold.model.inventory import Inventory, InventoryNode
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.inventory import Inventory, InventoryNode
 
 DEFAULT_SITE = "main"
 REASONS_SHOWN = 12

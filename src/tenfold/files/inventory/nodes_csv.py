@@ -18,10 +18,10 @@ from tenfold.files.inventory.checks import (
     check_inventory,
     name_fault,
 )
-from tenfold.model import hostlist
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.finding import Finding
-from tenfold.model.inventory import Inventory, InventoryNode
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.fleet.inventory import Inventory, InventoryNode
 
 COLUMNS = ("name", "accelerator", "gpus", "cpus", "memory_gib", "rack", "site")
 

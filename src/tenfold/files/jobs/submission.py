@@ -15,10 +15,11 @@ from tenfold.files.core.document import Document, read_document
 from tenfold.files.core.rows import read_row
 from tenfold.files.slurm.times import slurm_seconds
 from tenfold.model.errors import FaultyFile
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, Shape, shape_of
-from tenfold.model.job_spec import (
+from tenfold.model.job.job import Job, Shape, shape_of
+from tenfold.model.job.spec import (
     ALIASES,
     NOT_SUBMITTED,
     SPAN_S_MOST,
@@ -26,11 +27,10 @@ from tenfold.model.job_spec import (
     JobFile,
     JobSpec,
 )
-from tenfold.model.submission import Submission
-from tenfold.model.terms import Terms
+from tenfold.model.job.submission import Submission
+from tenfold.model.job.terms import Terms
+from tenfold.model.job.work import GRACE_MS, Saves, Work
 from tenfold.model.units import SECOND, Millis
-from tenfold.model.where import Where
-from tenfold.model.work import GRACE_MS, Saves, Work
 
 Spec = TypeVar("Spec", bound=JobSpec)
 OURS = (

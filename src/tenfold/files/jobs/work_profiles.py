@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from tenfold.files.core.document import Table, read_document
 from tenfold.files.core.rows import read_row, wrong_value
 from tenfold.files.fleet.rows import Gib, Row
-from tenfold.model import finding
 from tenfold.model.errors import FaultyFile
-from tenfold.model.finding import Finding
-from tenfold.model.traffic import Traffic, WorkProfile
+from tenfold.model.fleet import finding
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis, bytes_from_gib
 
 Share = Annotated[float, Meta(ge=0, le=1)]

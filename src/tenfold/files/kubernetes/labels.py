@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tenfold.files.core.document import Table
 from tenfold.files.core.export_json import text_at
-from tenfold.model.inventory import SoftwareFacts
+from tenfold.model.fleet.inventory import SoftwareFacts
 
 _ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 _REGIONS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")

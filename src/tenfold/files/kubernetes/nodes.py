@@ -18,7 +18,7 @@ from tenfold.files.kubernetes.labels import (
 )
 from tenfold.files.kubernetes.quantities import quantity_at
 from tenfold.model.errors import InputError
-from tenfold.model.inventory import Inventory, InventoryNode
+from tenfold.model.fleet.inventory import Inventory, InventoryNode
 
 COMMAND = "kubectl get nodes -o json"
 RESOURCES = {

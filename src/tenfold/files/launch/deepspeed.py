@@ -10,7 +10,7 @@ from tenfold.files.launch.job_checks import check_job
 from tenfold.files.launch.limits import refuse_unsupported, trainer_unsupported
 from tenfold.files.launch.payload import Payload, precision_env
 from tenfold.files.launch.shell import torchrun_script
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 SETTINGS = "deepspeed.json"

@@ -18,7 +18,7 @@ from tenfold.files.launch.limits import (
     trainer_unsupported,
 )
 from tenfold.model.errors import InputError
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 Render = Callable[[TrainPlan, LaunchJob], dict[str, str]]

@@ -7,7 +7,7 @@ so names are checked once and for all formats instead of being quoted for each.
 import re
 
 from tenfold.model.errors import InputError
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 
 # A Kubernetes service starts with a letter, and its pods add an ending to the name.
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?\Z")

@@ -14,7 +14,7 @@ from tenfold.files.launch.job_checks import check_job
 from tenfold.files.launch.payload import PORT, Payload, processes_per_node, torchrun_sizes
 from tenfold.files.launch.trainers import launcher_payload
 from tenfold.model.errors import InputError
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 FOLDER = "/tenfold/"

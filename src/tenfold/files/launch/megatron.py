@@ -11,9 +11,9 @@ from tenfold.files.launch.limits import (
 )
 from tenfold.files.launch.payload import Payload, precision_env
 from tenfold.files.launch.shell import torchrun_script
-from tenfold.model.launch import LaunchJob
+from tenfold.model.facts.shape import Mla, ModelShape
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
-from tenfold.model.shape import Mla, ModelShape
 
 _SHARDS = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
 _PRECISIONS = {

@@ -7,7 +7,7 @@ inside each worker as if started by hand, with the process group already there.
 from tenfold.files.launch.job_checks import check_job
 from tenfold.files.launch.limits import Unsupported, launcher_unsupported, refuse_unsupported
 from tenfold.files.launch.trainers import launcher_payload
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 _DRIVER = '''\

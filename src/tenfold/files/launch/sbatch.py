@@ -6,7 +6,7 @@ from tenfold.files.launch.job_checks import check_job
 from tenfold.files.launch.payload import processes_per_node, torchrun_sizes
 from tenfold.files.launch.shell import HEADER, command, quoted, settings
 from tenfold.files.launch.trainers import launcher_payload
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 # Jobs that share a node must not meet on one port.

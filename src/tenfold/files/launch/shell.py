@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from tenfold.files.launch.payload import PORT, Payload, torchrun_sizes
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 HEADER = ("#!/usr/bin/env bash", "set -euo pipefail")

@@ -17,7 +17,7 @@ from tenfold.files.launch.limits import (
 )
 from tenfold.files.launch.payload import Payload
 from tenfold.files.launch.shell import torchrun_script
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 SCRIPT = "train_example.py"

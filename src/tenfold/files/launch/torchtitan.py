@@ -15,7 +15,7 @@ from tenfold.files.launch.limits import (
 from tenfold.files.launch.payload import Payload, precision_env
 from tenfold.files.launch.shell import torchrun_script
 from tenfold.files.launch.torchtitan_model import model_module
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 JOB_FILE = "torchtitan.toml"

@@ -1,8 +1,8 @@
 """The plan's shape as a flavor of one of TorchTitan's models."""
 
 from tenfold.files.launch.limits import torchtitan_base
+from tenfold.model.facts.shape import ModelShape
 from tenfold.model.plan import TrainPlan
-from tenfold.model.shape import ModelShape
 
 _CLASSES = {
     "llama3": "TransformerModelArgs",

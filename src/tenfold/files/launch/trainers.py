@@ -8,7 +8,7 @@ from tenfold.files.launch.megatron import megatron_payload
 from tenfold.files.launch.payload import Payload
 from tenfold.files.launch.torchrun import example_payload
 from tenfold.files.launch.torchtitan import torchtitan_payload
-from tenfold.model.launch import LaunchJob
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 _TRAINERS: dict[str, Callable[[TrainPlan, LaunchJob, str], Payload]] = {

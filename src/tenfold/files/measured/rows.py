@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tenfold.files.traces.csv_table import csv_rows
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.finding import Finding
-from tenfold.model.growth import AXES, Axis
-from tenfold.model.measured import UsagePoint
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.growth.growth import AXES, Axis
+from tenfold.model.growth.measured import UsagePoint
 
 COLUMNS = ("layer", "resource", "queue", "factor", "usage", "limit", "unit", "axis")
 OPTIONAL = ("queue", "limit", "unit", "axis")

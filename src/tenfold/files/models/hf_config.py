@@ -18,7 +18,7 @@ from tenfold.files.core.expectations import shown
 from tenfold.files.models.families import FAMILIES, SILENT, Family
 from tenfold.files.models.fields import Fields
 from tenfold.model.errors import InputError
-from tenfold.model.shape import Mla, ModelShape
+from tenfold.model.facts.shape import Mla, ModelShape
 
 SIZE_MAX_BYTES = 16 * 1024 * 1024
 

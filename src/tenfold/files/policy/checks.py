@@ -10,8 +10,8 @@ from tenfold.files.policy.govern import GovernTables
 from tenfold.files.policy.tree import TeamTree, names_in, pieces, quota_at, turns_of_day
 from tenfold.files.policy.values import fault, warning
 from tenfold.files.policy.windows import clashes
-from tenfold.model.finding import Finding, Path
-from tenfold.model.govern import TeamTerms
+from tenfold.model.fleet.finding import Finding, Path
+from tenfold.model.policy.govern import TeamTerms
 
 
 def check_govern(tables: GovernTables, values: Table) -> list[Finding]:

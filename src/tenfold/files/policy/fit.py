@@ -7,12 +7,12 @@ from tenfold.files.policy.checks import unknown_team
 from tenfold.files.policy.tree import TeamTree, names_in, turns_of_day
 from tenfold.files.policy.values import warning
 from tenfold.files.policy.windows import clashes
-from tenfold.model import hostlist
-from tenfold.model.finding import Finding
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.govern import ANY, USD, Amounts, Govern, TeamTerms
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import TeamId
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
+from tenfold.model.policy.govern import ANY, USD, Amounts, Govern, TeamTerms
 from tenfold.physics.layout import Layout
 
 

@@ -15,11 +15,11 @@ from tenfold.files.policy.values import (
     span_of,
     warning,
 )
-from tenfold.model import hostlist
-from tenfold.model.finding import Finding, Path
-from tenfold.model.govern import Amounts, Govern, TeamTerms
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.finding import Finding, Path
 from tenfold.model.ids import TeamId
-from tenfold.model.terms import Hours, Window
+from tenfold.model.job.terms import Hours, Window
+from tenfold.model.policy.govern import Amounts, Govern, TeamTerms
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis, UsdMicros, usd_micros
 
 

@@ -15,8 +15,8 @@ from tenfold.files.policy.checks import check_govern
 from tenfold.files.policy.govern import GovernTables, read_govern
 from tenfold.files.slurm.conf import read_slurm_conf
 from tenfold.model.errors import FaultyFile
-from tenfold.model.finding import Finding
-from tenfold.model.policy import Placement, Policy, PolicyName
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.policy.policy import Placement, Policy, PolicyName
 
 Limit = Annotated[float, Meta(gt=0, le=1e12)]
 GOVERN_TABLES = frozenset({"govern", "teams", "windows", "prices"})

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from tenfold.files.fleet.rows import Name, Row
-from tenfold.model.govern import FairShare, Govern
+from tenfold.model.policy.govern import FairShare, Govern
 from tenfold.model.units import HOUR, MINUTE
 
 USUAL = Govern()

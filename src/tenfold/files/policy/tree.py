@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from tenfold.model.govern import Amounts, TeamTerms
-from tenfold.model.terms import Hours
+from tenfold.model.job.terms import Hours
+from tenfold.model.policy.govern import Amounts, TeamTerms
 from tenfold.model.units import DAY, Millis
 
 

@@ -9,10 +9,10 @@ from typing import cast
 from tenfold.files.core.expectations import shown
 from tenfold.files.core.rows import wrong_value
 from tenfold.files.policy.rows import MOST_GPUS, MOST_USD_PER_HOUR
-from tenfold.model.finding import Finding, Path
-from tenfold.model.govern import USD, Amounts
-from tenfold.model.job import WHOLE
-from tenfold.model.terms import Hours
+from tenfold.model.fleet.finding import Finding, Path
+from tenfold.model.job.job import WHOLE
+from tenfold.model.job.terms import Hours
+from tenfold.model.policy.govern import USD, Amounts
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis, usd_micros
 
 USD_PER_HOUR = "usd_per_hour"

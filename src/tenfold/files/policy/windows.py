@@ -5,8 +5,8 @@ from itertools import combinations
 from math import gcd
 
 from tenfold.files.policy.values import warning
-from tenfold.model.finding import Finding
-from tenfold.model.terms import Window
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.job.terms import Window
 
 
 def clashes(

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from tenfold.files.prices.rules import Offer, median_usd, offers_of, sift_named, sift_offers
 from tenfold.files.prices.tables import read_table
-from tenfold.model.catalogue import Shelf
-from tenfold.model.facility import PriceFact, PriceKind
-from tenfold.model.hardware import Accelerator
+from tenfold.model.facts.catalogue import Shelf
+from tenfold.model.fleet.facility import PriceFact, PriceKind
+from tenfold.model.fleet.hardware import Accelerator
 
 _TEXT = ("cloud", "region", "zone", "instance", "accelerator")
 _NUMBERS = ("accelerator_count", "ondemand_usd_h", "spot_usd_h")

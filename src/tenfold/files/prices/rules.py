@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.files.prices.tables import PriceTable
-from tenfold.model.facility import PriceKind
+from tenfold.model.fleet.facility import PriceKind
 
 BID_FLOOR_PROVIDERS = ("mithril",)
 SPOT_ROUNDING = 1.001

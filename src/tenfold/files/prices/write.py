@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from tenfold.model.facility import PriceFact
+from tenfold.model.fleet.facility import PriceFact
 
 _HEADER = """\
 # What providers ask for one accelerator-hour: the median over their offers, host included.

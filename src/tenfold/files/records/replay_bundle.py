@@ -29,7 +29,7 @@ from tenfold.model.actions import Action
 from tenfold.model.decision import Decision
 from tenfold.model.errors import InputError
 from tenfold.model.events import ActionOrdered, Event
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 
 FORMAT = "tenfold-replay"

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tenfold.engine.shadow import ShadowDifference
 from tenfold.files.core.unread import unread
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 
 BYTES_MOST = 8 << 20

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 from tenfold.files.core.document import read_text
 from tenfold.files.slurm.times import slurm_seconds
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.finding import Finding
-from tenfold.model.slurm_policy import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.policy.slurm import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.units import SECOND, Millis
 
 T = TypeVar("T")

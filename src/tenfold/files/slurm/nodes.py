@@ -20,7 +20,7 @@ from tenfold.files.core.export_json import (
 from tenfold.files.inventory.checks import check_inventory
 from tenfold.files.slurm.text import read_node_text
 from tenfold.model.errors import InputError
-from tenfold.model.inventory import Inventory, InventoryNode, SoftwareFacts
+from tenfold.model.fleet.inventory import Inventory, InventoryNode, SoftwareFacts
 
 COMMAND = "scontrol show nodes --json"
 UNUSABLE_STATES = (

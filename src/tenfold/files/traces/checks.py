@@ -12,7 +12,7 @@ from tenfold.files.traces.columns import JobColumns, several_traces
 from tenfold.files.traces.faults import Faults
 from tenfold.files.traces.tables import Table
 from tenfold.files.traces.term_checks import Problem, TermChecks, company_problem
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
 
 
 def refuse(table: Table, columns: JobColumns, ids: Sequence[str], *, fill: bool) -> NoReturn:

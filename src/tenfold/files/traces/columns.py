@@ -10,10 +10,10 @@ from typing import Annotated, Literal, NamedTuple, cast, get_type_hints
 from tenfold.files.traces.cells import Cells
 from tenfold.files.traces.tables import Table
 from tenfold.model.errors import InputError
-from tenfold.model.job import WHOLE, Job
-from tenfold.model.terms import Terms
+from tenfold.model.fleet.where import Where
+from tenfold.model.job.job import WHOLE, Job
+from tenfold.model.job.terms import Terms
 from tenfold.model.units import SECOND, Millis
-from tenfold.model.where import Where
 
 TRACE_NAMES = ("trace", "workload")
 """Columns that tell several traces in one file apart; not read, but worth a hint."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tenfold.model.errors import FaultyFile, InputError
-from tenfold.model.finding import Finding
+from tenfold.model.fleet.finding import Finding
 
 SHOWN_MAX = 20
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tenfold.files.traces.csv_table import csv_rows
 from tenfold.files.traces.faults import Faults
 from tenfold.model.errors import InputError
-from tenfold.model.intensity import Intensity, curve_of
+from tenfold.model.facts.intensity import Intensity, curve_of
 
 COLUMNS = ("hour", "co2_g_per_kwh", "usd_per_kwh")
 NEEDED = COLUMNS[:2]

@@ -19,7 +19,7 @@ from tenfold.files.traces.terms import array_sizes, members, with_terms
 from tenfold.files.traces.trace import JobTrace, possible_starts, status_word
 from tenfold.model.errors import InputError
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import WHOLE, Job, Shape, shape_of
+from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
 from tenfold.model.units import Millis
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from typing import get_args
 
 from tenfold.files.traces.columns import TermColumns
 from tenfold.files.traces.terms import NO, YES, array_sizes, cell, members, names
-from tenfold.model.job import WHOLE
-from tenfold.model.terms import JobKind
-from tenfold.model.where import LEVELS, Togetherness
+from tenfold.model.fleet.where import LEVELS, Togetherness
+from tenfold.model.job.job import WHOLE
+from tenfold.model.job.terms import JobKind
 
 Problem = tuple[str, str, str, str]
 """The column, a code, what is wrong and what to do."""

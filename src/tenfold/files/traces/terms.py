@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from tenfold.files.traces.cells import Cells
 from tenfold.files.traces.columns import PRODUCTION, TermColumns
+from tenfold.model.fleet.where import Level, Togetherness, Where
 from tenfold.model.ids import JobId
-from tenfold.model.job import WHOLE, Job, Shape
-from tenfold.model.terms import JobKind, Terms
+from tenfold.model.job.job import WHOLE, Job, Shape
+from tenfold.model.job.terms import JobKind, Terms
 from tenfold.model.units import Millis
-from tenfold.model.where import Level, Togetherness, Where
 
 YES, NO = ("yes", "true", "1"), ("no", "false", "0")
 

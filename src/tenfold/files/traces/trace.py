@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tenfold.model.errors import InputError
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, Shape, shape_of
+from tenfold.model.job.job import Job, Shape, shape_of
 from tenfold.model.units import SECOND, Millis
 
 _STATUS_WORDS = {

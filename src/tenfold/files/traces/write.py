@@ -14,7 +14,7 @@ from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS, Column, Valu
 from tenfold.files.traces.tables import SUFFIXES
 from tenfold.files.traces.trace import JobTrace
 from tenfold.model.errors import InputError
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 
 Cells = dict[Column, list[Value]]
 _STORED = {"text": "string", "whole": "int64", "thousandths": "float64", "number": "float64"}

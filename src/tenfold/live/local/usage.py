@@ -13,8 +13,8 @@ from tenfold.live.gpu_use import Reader
 from tenfold.live.local.attempt_folder import Home
 from tenfold.live.usage import Look, Measured
 from tenfold.model.ids import JobId
+from tenfold.model.job.usage import GpuUse, JobUse
 from tenfold.model.units import SECOND, Millis
-from tenfold.model.usage import GpuUse, JobUse
 
 Key = tuple[str, int]
 _TICKS = os.sysconf("SC_CLK_TCK")

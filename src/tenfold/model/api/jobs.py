@@ -5,8 +5,8 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.api.nodes import NodeOut
-from tenfold.model.job import ENDED, JobState
-from tenfold.model.usage import Measure
+from tenfold.model.job.job import ENDED, JobState
+from tenfold.model.job.usage import Measure
 
 PAGE_MOST = 1_000
 """Jobs in one page of a listing."""

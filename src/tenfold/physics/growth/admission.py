@@ -7,8 +7,8 @@ would answer; a guess would be ranked beside what was measured.
 
 from typing import NamedTuple
 
-from tenfold.model.growth import Controller
-from tenfold.model.slurm_policy import SlurmPolicy
+from tenfold.model.growth.growth import Controller
+from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import SECOND
 
 _TURN_S = 1.0

@@ -7,7 +7,7 @@ factor be found by bisection.
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from tenfold.model.growth import GRADES, Grade
+from tenfold.model.growth.growth import GRADES, Grade
 
 Strain = Callable[[float], float]
 BreakStatus = Literal["breaks", "free", "unknown"]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.measured import UsagePoint
 
 FACTORS_TO_BEND = 4
 SPAN_TO_BEND = 4.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenfold.model.facility import IDLE_POWER_SHARE
+from tenfold.model.fleet.facility import IDLE_POWER_SHARE
 from tenfold.physics.arrays import Floats
 
 _J_PER_KWH = 3.6e6

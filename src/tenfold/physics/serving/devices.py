@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenfold.model.hardware import Accelerator
+from tenfold.model.fleet.hardware import Accelerator
 from tenfold.physics.arrays import Floats
 
 # Marketing GB are GiB on every part whose driver figure is known (80 -> 79.6, 141 -> 140.4 GiB);

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tenfold.model.profiles import EngineProfile
+from tenfold.model.facts.profiles import EngineProfile
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import Limits
 from tenfold.physics.serving.replica import (

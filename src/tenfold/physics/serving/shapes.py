@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tenfold.model.shape import ModelShape
+from tenfold.model.facts.shape import ModelShape
 from tenfold.physics.arrays import Floats
 
 

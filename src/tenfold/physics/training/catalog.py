@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.profiles import StackCorrection, StackProfile
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.profiles import StackCorrection, StackProfile
 from tenfold.physics.training.arrays import Accelerator, Plans, Shape
 from tenfold.physics.training.calibration import (
     Anchors,

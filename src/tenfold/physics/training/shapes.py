@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from tenfold.model.hardware import Accelerator as Part
-from tenfold.model.shape import ModelShape
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.fleet.hardware import Accelerator as Part
 from tenfold.physics.training.arrays import Accelerator, Shape, decoder
 
 # What a part without a measured matmul ceiling reaches of its datasheet peak. Measured ones:

@@ -12,8 +12,8 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.model.govern import ANY, USD
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
+from tenfold.model.policy.govern import ANY, USD
 from tenfold.model.reason import (
     Amount,
     Causes,

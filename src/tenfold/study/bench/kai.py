@@ -9,10 +9,10 @@ from tenfold.decide.place.govern.why_settled import Settled
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
-from tenfold.model.govern import Govern
-from tenfold.model.job import Job
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
+from tenfold.model.fleet.node import Node
+from tenfold.model.job.job import Job
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
 from tenfold.study.bench.figures import Bench, Figure

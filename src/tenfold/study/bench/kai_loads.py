@@ -6,12 +6,12 @@ borrowed. Gangs of a second team come a while later, within theirs.
 
 from itertools import product
 
-from tenfold.model.govern import Govern, TeamTerms
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import WHOLE, Job, Shape, shape_of
-from tenfold.model.node import Node
+from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
+from tenfold.model.policy.govern import Govern, TeamTerms
 from tenfold.model.units import HOUR, Millis
-from tenfold.model.where import Where
 
 GPU = "gpu"
 GPUS_PER_NODE = 8

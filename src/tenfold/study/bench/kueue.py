@@ -2,7 +2,7 @@
 
 from tenfold.clock import Stopwatch
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND
 from tenfold.study.bench.figures import Bench, Figure
 from tenfold.study.bench.kueue_loads import (

@@ -9,13 +9,13 @@ from itertools import product
 
 from msgspec import Struct
 
-from tenfold.model.govern import Govern, TeamTerms
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Togetherness, Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job import WHOLE, Job, Shape, shape_of
-from tenfold.model.node import Node
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import Govern, TeamTerms
 from tenfold.model.units import DAY, Millis
-from tenfold.model.where import Togetherness, Where
 
 SLOT = "slot"
 """What stands for an accelerator: a unit of what Kueue's workloads request."""

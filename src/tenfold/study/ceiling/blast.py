@@ -12,10 +12,10 @@ from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.decision import Decision
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import WHOLE, Past, Run
+from tenfold.model.job.job import WHOLE, Past, Run
 from tenfold.model.units import Millis
 from tenfold.physics.blast import Blast, blast_radius, domain_members
 from tenfold.physics.blast_jobs import Hit, Placed, jobs_hit, placed_at, worst_node

@@ -8,8 +8,8 @@ from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import sizes
 from tenfold.decide.layout.space import candidates
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
+from tenfold.model.facts.shape import ModelPreset
 from tenfold.model.plan import TrainingJob
-from tenfold.model.shape import ModelPreset
 from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.shapes import training_shape
 from tenfold.study.ceiling.design import Design

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tenfold.compose.fleet import OpenFleet
 from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.scaling import Curve, curve, sizes
-from tenfold.model.fleet_spec import Fabric, Pool, Tier
+from tenfold.model.fleet.spec import Fabric, Pool, Tier
 from tenfold.model.plan import TrainingJob
 from tenfold.physics.fabric import FabricPlan, leaf_size
 from tenfold.study.plan.target import TrainGround, train_ground

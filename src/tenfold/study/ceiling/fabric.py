@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tenfold.decide.layout.search import search
-from tenfold.model.fleet_spec import Fabric
+from tenfold.model.fleet.spec import Fabric
 from tenfold.physics.fabric import FabricPlan
 from tenfold.study.ceiling.design import Design, grown
 from tenfold.study.ceiling.layers import Grade, Layer, Named

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tenfold.model.errors import InputError
-from tenfold.model.fleet_spec import Tier
+from tenfold.model.fleet.spec import Tier
 from tenfold.physics.operations.datafeed import Reading, feed, readers_max, tier_bytes_per_s
 from tenfold.physics.operations.datafeed import Tier as TierRates
 from tenfold.study.ceiling.design import Design

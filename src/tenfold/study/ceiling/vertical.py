@@ -6,8 +6,8 @@ beside what its racks draw, which are the two ends of scaling up.
 
 from msgspec import Struct
 
-from tenfold.model.fleet_spec import MADE_RACK
-from tenfold.model.hardware import Accelerator, NodeShape
+from tenfold.model.fleet.hardware import Accelerator, NodeShape
+from tenfold.model.fleet.spec import MADE_RACK
 from tenfold.physics.blast import Blast, blast_radius
 from tenfold.report.figures import count
 from tenfold.study.ceiling.design import Design

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import ServeRow
-from tenfold.model.hardware import Accelerator
-from tenfold.model.shape import ModelShape
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.fleet.hardware import Accelerator
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.devices import serving_devices
 from tenfold.physics.serving.engines import (

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, TrainRow
-from tenfold.model.fleet_spec import FleetSpec, Pool
+from tenfold.model.fleet.spec import FleetSpec, Pool
 from tenfold.model.ids import SiteId
 from tenfold.model.units import USD
 from tenfold.physics.site_routes import Route, quickest_route, shared_rates

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import TrainConfig, TrainRow
-from tenfold.model.hardware import Accelerator
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.fleet.hardware import Accelerator
 from tenfold.model.plan import TrainPlan
-from tenfold.model.shape import ModelShape
 from tenfold.physics.training.arrays import (
     PRECISION_CODES,
     RECOMPUTE_CODES,

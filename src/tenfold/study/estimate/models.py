@@ -1,8 +1,8 @@
 """From what a row of an estimate says to the records it means."""
 
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.estimate import ShapeRow
-from tenfold.model.shape import ModelShape
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.shape import ModelShape
 
 USUAL_VOCAB = 50_304
 """Of rows that give widths but no vocabulary: GPT-2's, padded; an assumption."""

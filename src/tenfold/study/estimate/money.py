@@ -9,10 +9,10 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from tenfold.compose.fleet import OwnFacts, load_facts, open_fleet
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
-from tenfold.model.fleet_spec import FleetSpec, Pool
-from tenfold.model.hardware import Accelerator
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.hardware import Accelerator
+from tenfold.model.fleet.spec import FleetSpec, Pool
 from tenfold.model.units import HOURS_PER_MONTH, usd
 from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.money import (

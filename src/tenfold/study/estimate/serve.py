@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.physics.serving.batching import Served
 from tenfold.physics.serving.devices import serving_devices
 from tenfold.physics.serving.engines import Profile, catalog_of, interval

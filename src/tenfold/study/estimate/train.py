@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, RowId, TrainConfig, TrainEstimate, TrainRow
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.arrays import model_flops_per_token
 from tenfold.physics.training.calibration import Calibration, Runs, interval, predict

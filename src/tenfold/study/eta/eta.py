@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import Millis
 from tenfold.study.eta.levels import SHARES
 from tenfold.study.eta.past_waits import ENOUGH

@@ -7,7 +7,7 @@ all others have a say. True durations are never read.
 """
 
 from tenfold.fleet.fleet import HISTORY, NEVER_RAN, FleetView
-from tenfold.model.job import WHOLE, Job
+from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import HOUR, Millis
 
 TRUST = 8

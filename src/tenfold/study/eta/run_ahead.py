@@ -25,7 +25,7 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import HOUR, Millis
 from tenfold.sim.chance import fraction
 from tenfold.study.eta.run_lengths import Lengths

@@ -6,7 +6,7 @@ all lengths are alike on a log scale. True durations are never read.
 """
 
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import MINUTE, Millis
 
 FIRST_MS = MINUTE

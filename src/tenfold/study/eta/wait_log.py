@@ -19,7 +19,7 @@ from tenfold.fleet.fleet import NEVER_RAN, Fleet, FleetView
 from tenfold.model.actions import RefuseJob, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.ids import JobId
-from tenfold.model.job import WHOLE, Job
+from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.study.eta.levels import Levels
 from tenfold.study.eta.past_waits import SHORTEST_MS, Alike, Traits, Waits

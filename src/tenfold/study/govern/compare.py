@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from tenfold.compose.inputs import SimFiles, policy_of, prepare
 from tenfold.compose.simulation import simulate
 from tenfold.model.errors import InputError, TenfoldError
-from tenfold.model.govern import Govern
-from tenfold.model.policy import Policy
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.policy import Policy
 from tenfold.study.compare.cell import CellError
 from tenfold.study.govern.figures import Gain, Ran, Way, gain_of, ran_of
 

@@ -13,9 +13,9 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from tenfold.model.govern import ANY, USD, Amounts, Govern, TeamTerms
 from tenfold.model.ids import TeamId
-from tenfold.model.job import WHOLE, Job
+from tenfold.model.job.job import WHOLE, Job
+from tenfold.model.policy.govern import ANY, USD, Amounts, Govern, TeamTerms
 from tenfold.model.units import HOUR
 from tenfold.sim.meters import Meters, asked_milli
 from tenfold.sim.timeline import spans

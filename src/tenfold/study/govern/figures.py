@@ -6,8 +6,8 @@ from math import ceil
 from msgspec import Struct
 
 from tenfold.compose.simulation import SimAsk, SimResult
-from tenfold.model.govern import Govern
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import DAY, HOUR, SECOND
 from tenfold.sim.meters import Summary, asked_milli
 from tenfold.study.compare.cell import CellError

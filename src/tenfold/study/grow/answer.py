@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from tenfold.model.growth import Axis, Grade, Limits
+from tenfold.model.growth.growth import Axis, Grade, Limits
 from tenfold.physics.growth.law import BreakStatus
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND
 from tenfold.sim.meters import asked_milli
 from tenfold.sim.window_figures import Window, slots_milli, within, work_of

@@ -7,8 +7,8 @@ than the GPUs there are carry: where the fleet is full, more arrivals wait, and 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenfold.model.growth import Axis, grown_by
-from tenfold.model.job import Job
+from tenfold.model.growth.growth import Axis, grown_by
+from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND
 from tenfold.study.ceiling.design import Design
 from tenfold.study.grow.state import State

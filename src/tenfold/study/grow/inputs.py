@@ -14,15 +14,15 @@ from tenfold.files.fleet.read import load_fleet
 from tenfold.files.growth import read_grow
 from tenfold.files.jobs.work_profiles import read_work_profiles
 from tenfold.files.measured.rows import read_measured
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
-from tenfold.model.failure_law import NO_FAILURES
-from tenfold.model.growth import GrowSpec
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.failure_law import NO_FAILURES
+from tenfold.model.growth.growth import GrowSpec
+from tenfold.model.growth.measured import UsagePoint
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, JobStatus
-from tenfold.model.measured import UsagePoint
-from tenfold.model.policy import Policy
-from tenfold.model.traffic import WorkProfile
+from tenfold.model.job.job import Job, JobStatus
+from tenfold.model.job.traffic import WorkProfile
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.physics.layout import lay_out
 from tenfold.study.sim.workload import WorkAsk, generate_work

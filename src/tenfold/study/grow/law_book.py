@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace as with_fields
 from math import inf
 
-from tenfold.model.growth import Axis
+from tenfold.model.growth.growth import Axis
 from tenfold.study.grow.calibrate import calibrate
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import FiguredLayer, FollowingLayer, Law, Layer

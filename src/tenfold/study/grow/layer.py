@@ -14,8 +14,8 @@ from math import inf, isfinite
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.growth import Axis, Grade, Quantity, Thing, moves
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.growth.growth import Axis, Grade, Quantity, Thing, moves
 from tenfold.physics.growth import law as arithmetic
 from tenfold.physics.growth.law import Break, Evidence, Strain
 from tenfold.study.grow.relief import Relief

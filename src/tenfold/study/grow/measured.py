@@ -7,8 +7,8 @@ that is asked about. What was measured of a layer stands in place of what its fi
 from collections.abc import Sequence
 from dataclasses import replace as with_fields
 
-from tenfold.model.growth import Axis
-from tenfold.model.measured import UsagePoint
+from tenfold.model.growth.growth import Axis
+from tenfold.model.growth.measured import UsagePoint
 from tenfold.physics.growth.law import Evidence
 from tenfold.physics.growth.usage import fit_usage, spread_of, usage_at
 from tenfold.study.grow.layer import Law, Layer

@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 from math import log2
 
-from tenfold.model.growth import Pace
+from tenfold.model.growth.growth import Pace
 
 DAYS_PER_MONTH = 365.25 / 12
 DAYS_PER_WEEK = 7

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from tenfold.model.errors import InputError
-from tenfold.model.growth import Axis
+from tenfold.model.growth.growth import Axis
 
 USUAL_FACTORS = (2.0, 5.0, 10.0)
 FACTOR_MOST = 1_000.0

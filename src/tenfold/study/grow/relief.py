@@ -9,8 +9,8 @@ from math import ceil, floor, log10
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.growth import Thing
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.growth.growth import Thing
 from tenfold.study.grow.state import State
 
 NEARLY = 1 - 1e-9

@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import OpenFleet
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.growth import GrowSpec
-from tenfold.model.policy import Policy
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.growth.growth import GrowSpec
+from tenfold.model.policy.policy import Policy
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
 from tenfold.study.grow.inputs import GrowInputs

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import TrainConfig, TrainEstimate, TrainRow
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.physics.training.names import stack_key, version_family
 from tenfold.study.estimate.fill import fill
 from tenfold.study.estimate.train import estimate_train

@@ -15,8 +15,8 @@ from tenfold.decide.layout.families import family_of
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.serve import ServeAsk, ServeGround, plan_serve
 from tenfold.decide.layout.train import plan_train
+from tenfold.model.facts.shape import ModelShape
 from tenfold.model.reason import Misfit
-from tenfold.model.shape import ModelShape
 from tenfold.report.reasons.plans import FAMILIES
 from tenfold.report.reasons.render import render
 

@@ -8,11 +8,11 @@ from msgspec import Struct
 from tenfold.compose.fleet import OpenFleet
 from tenfold.decide.layout.ask import Ground, Power
 from tenfold.decide.layout.serve import ServeGround
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import TrainRow
-from tenfold.model.facility import FailurePreset
-from tenfold.model.fleet_spec import Pool
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.facility import FailurePreset
+from tenfold.model.fleet.spec import Pool
 from tenfold.model.units import usd
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.operations.goodput import Reliability

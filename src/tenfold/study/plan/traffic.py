@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, TrainConfig, TrainRow
-from tenfold.model.traffic import Traffic
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.job.traffic import Traffic
 from tenfold.model.units import SECOND, Bytes, Millis
 from tenfold.physics.operations.goodput import checkpoint_bytes
 from tenfold.study.estimate.fill import Filled, fill

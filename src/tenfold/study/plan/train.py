@@ -13,13 +13,13 @@ from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.train import TrainAnswer, plan_train
 from tenfold.files.models.hf_config import read_hf_config
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, TrainEstimate, TrainRow
-from tenfold.model.facility import PriceKind
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.facts.shape import ModelShape
+from tenfold.model.fleet.facility import PriceKind
 from tenfold.model.plan import TrainingJob
 from tenfold.model.reason import Misfit
-from tenfold.model.shape import ModelShape
 from tenfold.physics.training.memory import Memory, memory_of
 from tenfold.study.estimate.fill import fill, runs_of
 from tenfold.study.estimate.train import estimate_train

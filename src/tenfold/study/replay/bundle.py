@@ -23,9 +23,9 @@ from tenfold.files.records.replay_bundle import Bundle, BundleHeader, open_new_b
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.errors import InputError
 from tenfold.model.events import Event, NodeJoined
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
+from tenfold.model.policy.policy import Policy
 from tenfold.sim.world import SimSettings
 
 

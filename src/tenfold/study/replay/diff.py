@@ -17,7 +17,7 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import WHOLE, Job, Slot
+from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
 
 TOP = 20

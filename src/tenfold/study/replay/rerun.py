@@ -23,8 +23,8 @@ from tenfold.model.events import (
     job_of,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job, JobStatus
-from tenfold.model.policy import Policy
+from tenfold.model.job.job import Job, JobStatus
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND, Millis
 from tenfold.study.replay.bundle import fleet_in, nodes_in, settings_of
 from tenfold.study.replay.rerun_inputs import (

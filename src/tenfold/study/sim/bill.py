@@ -7,8 +7,8 @@ pool is owned: rents include it.
 
 from msgspec import Struct
 
-from tenfold.model.facility import IDLE_POWER_SHARE
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.fleet.facility import IDLE_POWER_SHARE
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.units import usd, usd_micros
 from tenfold.sim.meters import Summary
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 from tenfold.decide.place.scored import make_capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
-from tenfold.model.job import WHOLE, Job, Shape
-from tenfold.model.node import Node
-from tenfold.model.policy import Placement
+from tenfold.model.fleet.node import Node
+from tenfold.model.job.job import WHOLE, Job, Shape
+from tenfold.model.policy.policy import Placement
 from tenfold.model.units import Millis
 
 MARKS = ("0.8", "0.9", "1.0")

@@ -11,11 +11,11 @@ from msgspec.structs import asdict
 
 from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimResult
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.facts.intensity import MICROS, Curve
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import NodeId
-from tenfold.model.intensity import MICROS, Curve
-from tenfold.model.job import WHOLE, Job, Slot
-from tenfold.model.node import Node
+from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import HOUR, SECOND
 from tenfold.sim.meters import Meters
 from tenfold.sim.timeline import spans

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tenfold.compose.failures import FailureSource, faults_of
 from tenfold.model.fault import Fault, FaultTrace
-from tenfold.model.node import Node
+from tenfold.model.fleet.node import Node
 from tenfold.model.units import DAY, SECOND, Millis
 from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.faults import poisson_quantile, spares_for

@@ -8,11 +8,11 @@ from msgspec import Struct
 from tenfold.compose.fleet import load_facts
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.traces.trace import JobTrace
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
-from tenfold.model.fleet_spec import FleetSpec
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, Millis
 from tenfold.physics.nodes import nodes_of
 from tenfold.sim.workload import Demand, TeamPart, ends_of, generate_jobs, gpu_hours, merged

@@ -17,7 +17,7 @@ from tenfold.decide.place.govern.why_settled import Settled
 from tenfold.decide.place.govern.why_windows import openings
 from tenfold.fleet.obstacle import fits
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import Millis
 from tenfold.study.why.changes import AskFor, Change, RentNodes, Several, Step, sized
 from tenfold.study.why.grants import grants

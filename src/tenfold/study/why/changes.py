@@ -19,13 +19,13 @@ from tenfold.model.events import (
     JobStopped,
     NodeJoined,
 )
-from tenfold.model.govern import Amounts, Govern, TeamTerms
+from tenfold.model.fleet.where import Togetherness
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import Job, Shape, Slot, StopCause
+from tenfold.model.job.job import Job, Shape, Slot, StopCause
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import Amounts, Govern, TeamTerms
 from tenfold.model.reason import Reason
-from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
-from tenfold.model.where import Togetherness
 
 ADVISED = Reason("advised")
 Slots = tuple[Slot, ...]

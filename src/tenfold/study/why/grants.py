@@ -6,7 +6,7 @@ from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.tree import UNLIMITED, Team
 from tenfold.decide.place.govern.why_quota import missing
 from tenfold.decide.place.govern.why_settled import Settled
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.study.why.changes import Grant, Raise
 
 

@@ -6,7 +6,7 @@ from tenfold.decide.place.govern.holdings import PLAIN
 from tenfold.decide.place.govern.why_held import SHOWN, Holders, JobHolds, TeamHolds
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import TeamId
-from tenfold.model.job import WHOLE, Run, Shape
+from tenfold.model.job.job import WHOLE, Run, Shape
 
 
 def holders_in(view: FleetView, shape: Shape) -> Holders:

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from tenfold.decide.place.govern.why_settled import Settled
 from tenfold.fleet.view import job_ref
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.reason import Amount, Causes, JobRef, Reason, TeamRef, Value
 from tenfold.study.why.changes import (
     AskFor,

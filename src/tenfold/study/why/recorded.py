@@ -17,9 +17,9 @@ from tenfold.files.records.replay_bundle import Bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import SECOND, Millis
 from tenfold.study.eta.eta import JUDGED, Eta, eta, no_earlier
 from tenfold.study.eta.recorded import book_of

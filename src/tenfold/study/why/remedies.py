@@ -13,7 +13,7 @@ from msgspec import Struct
 from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.why import Blocked
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, UsdMicros
 from tenfold.study.why.candidates import LESS, Candidate, Kind, lessened, paid, several, unpaid

@@ -16,7 +16,7 @@ from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.reclaim import Level, Own, Reclaim, priced
 from tenfold.decide.place.govern.tree import Team
 from tenfold.decide.place.govern.why_settled import Settled
-from tenfold.model.job import WHOLE, Job
+from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import Millis
 from tenfold.study.why.changes import MoveJobs, NewSlots, StopJobs
 

@@ -8,7 +8,7 @@ from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.why_settled import Settled
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.job import WHOLE, Shape, Slot
+from tenfold.model.job.job import WHOLE, Shape, Slot
 from tenfold.study.why.changes import NewSlots, ShrinkJobs
 from tenfold.study.why.search import type_of
 

@@ -12,8 +12,8 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, JobRefused, JobResized, JobStopped
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import Millis
 from tenfold.study.why.changes import AskFor, Change, Nothing, Several, Slots, apply_change
 

@@ -19,9 +19,9 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.obstacle import Room
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import Outcome
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, Promise, Slot
+from tenfold.model.job.job import Job, Promise, Slot
+from tenfold.model.policy.govern import Govern
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta, eta_of

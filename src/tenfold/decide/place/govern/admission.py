@@ -10,11 +10,11 @@ from heapq import heappop, heappush
 from tenfold.decide.place.govern.tree import is_off_peak
 from tenfold.fleet.fleet import FleetView
 from tenfold.fleet.view import job_ref
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import Govern
 from tenfold.model.reason import JobRef, Reason
-from tenfold.model.terms import Terms
 from tenfold.model.units import Millis
 
 Line = list[tuple[int, int, Job]]

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from tenfold.model.govern import ANY, USD, Govern
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
-from tenfold.model.job import WHOLE, Slot
-from tenfold.model.node import Node
+from tenfold.model.job.job import WHOLE, Slot
+from tenfold.model.policy.govern import ANY, USD, Govern
 from tenfold.model.units import UsdMicros
 
 Amounts = tuple[tuple[int, int], ...]

@@ -13,9 +13,9 @@ from tenfold.decide.place.govern.windows import Windows
 from tenfold.fleet.capacity import Seat, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.fleet.topology import TopologyCapacity
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job import WHOLE, Job, Promise, Run, Shape, Slot
+from tenfold.model.job.job import WHOLE, Job, Promise, Run, Shape, Slot
+from tenfold.model.policy.govern import Govern
 from tenfold.model.reason import Amount, Reason, TeamRef, Value
 from tenfold.model.units import Millis
 

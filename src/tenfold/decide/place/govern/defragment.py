@@ -14,7 +14,7 @@ from tenfold.decide.place.govern.lines import Class, Option
 from tenfold.decide.place.govern.reclaim import priced
 from tenfold.decide.place.govern.session import Session
 from tenfold.fleet.capacity import Slots
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.units import Millis
 
 MOVED_MOST = 64

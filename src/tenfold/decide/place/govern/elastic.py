@@ -10,11 +10,11 @@ from tenfold.decide.place.govern.lines import Option
 from tenfold.decide.place.govern.session import Session
 from tenfold.fleet.capacity import Slots
 from tenfold.model.actions import ResizeJob
-from tenfold.model.job import Run, Shape, Slot
+from tenfold.model.fleet.where import Level
+from tenfold.model.job.job import Run, Shape, Slot
+from tenfold.model.job.terms import Terms
 from tenfold.model.reason import Reason
-from tenfold.model.terms import Terms
 from tenfold.model.units import MINUTE
-from tenfold.model.where import Level
 
 GROW_MS = 10 * MINUTE
 """Elastic jobs grow at multiples of this: a resize costs them a restart."""

@@ -12,8 +12,8 @@ from tenfold.decide.place.govern.holdings import Holding
 from tenfold.fleet.capacity import Bank, Seat
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.fleet.topology_bank import TopologyBank
-from tenfold.model.job import Shape
-from tenfold.model.where import Level
+from tenfold.model.fleet.where import Level
+from tenfold.model.job.job import Shape
 
 Priced = tuple[int, Holding]
 Found = tuple[int, list[Holding]]

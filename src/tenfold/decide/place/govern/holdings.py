@@ -11,10 +11,10 @@ from heapq import heapify, heappop, heappush
 from tenfold.decide.place.govern.asks import Amounts, milli_of
 from tenfold.decide.place.govern.tree import Team, Tree
 from tenfold.fleet.capacity import Slots
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job import Job
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job
+from tenfold.model.job.terms import Terms
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import Millis
 
 PLAIN = Terms()

@@ -10,7 +10,7 @@ from itertools import islice
 from tenfold.decide.place.learned import WINDOW, epoch
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import TeamId
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
 from tenfold.model.units import Millis
 
 Used = dict[tuple[TeamId, str], int]

@@ -13,7 +13,7 @@ from tenfold.decide.place.govern.owing import Owing, Wanting
 from tenfold.decide.place.govern.tree import Hurdle, Obstacle, Team, Tree
 from tenfold.decide.place.govern.turns import Turns
 from tenfold.decide.place.govern.waiting import Class, Option, State, Trait
-from tenfold.model.job import Job, Shape
+from tenfold.model.job.job import Job, Shape
 
 __all__ = ["Class", "Lines", "Option"]
 

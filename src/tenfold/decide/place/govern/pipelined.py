@@ -15,7 +15,7 @@ from tenfold.decide.place.govern.tree import Team
 from tenfold.decide.place.releasing import ReleasingCapacity
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.topology import Room
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 
 Pipelined = tuple[Class, Job, Slots, Amounts, Promised | None]
 """A job to start once its room is free, what it takes from quotas, and its reservation."""

@@ -28,8 +28,8 @@ from tenfold.model.events import (
     JobStopped,
     JobSubmitted,
 )
-from tenfold.model.govern import Govern
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import Millis
 
 

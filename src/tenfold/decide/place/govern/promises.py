@@ -14,7 +14,7 @@ from tenfold.fleet.capacity import Bank, Seat, Slots
 from tenfold.fleet.topology import TopologyCapacity, TopologyScratch
 from tenfold.fleet.topology_bank import TopologyBank
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job, Promise, Shape
+from tenfold.model.job.job import Job, Promise, Shape
 from tenfold.model.units import MINUTE, Millis
 
 SHORTEST_GUESS_MS = 5 * MINUTE

@@ -20,8 +20,8 @@ from tenfold.decide.place.govern.lines import Option
 from tenfold.decide.place.govern.scratch import QuotaScratch
 from tenfold.decide.place.govern.tree import Team, Tree
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
-from tenfold.model.govern import Govern
-from tenfold.model.job import Job, Shape
+from tenfold.model.job.job import Job, Shape
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import Millis
 
 Level = tuple[Team, Team]

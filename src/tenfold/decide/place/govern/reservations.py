@@ -18,7 +18,7 @@ from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import StartJob
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job, Promise, Slot
+from tenfold.model.job.job import Job, Promise, Slot
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 

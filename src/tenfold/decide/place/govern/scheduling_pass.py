@@ -18,7 +18,7 @@ from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import PromiseStart, RefuseJob, StartJob
 from tenfold.model.decision import Decision
-from tenfold.model.job import Job, Promise, Shape
+from tenfold.model.job.job import Job, Promise, Shape
 from tenfold.model.reason import JobRef, Reason, TeamRef
 from tenfold.model.units import Millis
 

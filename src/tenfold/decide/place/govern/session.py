@@ -18,7 +18,7 @@ from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action, PromiseStart, RefuseJob, StartJob, StopJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job, Promise, Shape, StopCause
+from tenfold.model.job.job import Job, Promise, Shape, StopCause
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, Millis
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from tenfold.decide.place.govern.asks import Amounts, Resources
 from tenfold.decide.place.govern.lately import Used
-from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import TeamId
+from tenfold.model.policy.govern import ANY, Govern, TeamTerms
 from tenfold.model.units import DAY, Millis
 
 ROOT = TeamId("")

@@ -5,7 +5,7 @@ from msgspec import UNSET
 from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.holdings import PLAIN, Holding
 from tenfold.decide.place.govern.session import Session
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
 from tenfold.model.reason import NodeRef, Reason
 from tenfold.model.units import Millis
 

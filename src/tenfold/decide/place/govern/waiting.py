@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 from tenfold.decide.place.govern.asks import Amounts
 from tenfold.decide.place.govern.tree import Hurdle, Team
-from tenfold.model.job import Job, Shape
+from tenfold.model.job.job import Job, Shape
 
 State = Literal["active", "parked", "gated"]
 Trait = tuple[int | None, ...]

@@ -34,7 +34,7 @@ from tenfold.decide.place.govern.why_windows import (
 )
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.obstacle import Room
-from tenfold.model.job import Job, Promise
+from tenfold.model.job.job import Job, Promise
 from tenfold.model.reason import Reason, joined
 from tenfold.model.units import Millis
 

@@ -9,8 +9,8 @@ from tenfold.decide.place.govern.books import Books
 from tenfold.decide.place.govern.holdings import Holding
 from tenfold.decide.place.govern.lines import Class
 from tenfold.decide.place.govern.tree import UNLIMITED, Team
-from tenfold.model.govern import ANY
 from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.policy.govern import ANY
 from tenfold.model.units import Millis
 
 SHOWN = 5

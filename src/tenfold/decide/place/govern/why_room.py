@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tenfold.decide.place.govern.books import Books
 from tenfold.fleet.obstacle import Room, fits, needs, obstacle_to, room_of
-from tenfold.model.job import Shape
+from tenfold.model.job.job import Shape
 from tenfold.model.reason import JobRef, Reason
 
 

@@ -15,9 +15,9 @@ from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import RefuseJob, StartJob, StopJob
 from tenfold.model.decision import Decision
-from tenfold.model.govern import Govern
 from tenfold.model.ids import JobId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
+from tenfold.model.policy.govern import Govern
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 

@@ -19,11 +19,11 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.obstacle import Room, fits, needs
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.model.events import NodeJoined
-from tenfold.model.govern import Govern
 from tenfold.model.ids import NodeId, TeamId
-from tenfold.model.job import Job
+from tenfold.model.job.job import Job
+from tenfold.model.job.terms import Window
+from tenfold.model.policy.govern import Govern
 from tenfold.model.reason import Amount, Causes, NodeRef, Reason, TeamRef, Value
-from tenfold.model.terms import Window
 from tenfold.model.units import DAY, Millis
 
 EDGES_MOST = 96

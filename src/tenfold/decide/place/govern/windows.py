@@ -11,12 +11,12 @@ from math import lcm
 from tenfold.decide.place.govern.tree import next_off_peak_ms
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.topology import TopologyCapacity
-from tenfold.model import hostlist
-from tenfold.model.govern import Govern
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
-from tenfold.model.job import Job
-from tenfold.model.node import Node
-from tenfold.model.terms import Window
+from tenfold.model.job.job import Job
+from tenfold.model.job.terms import Window
+from tenfold.model.policy.govern import Govern
 from tenfold.model.units import DAY, Millis
 
 AHEAD_MS = DAY

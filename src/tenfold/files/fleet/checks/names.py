@@ -8,9 +8,9 @@ from typing import TypeVar, cast
 
 from tenfold.files.core.document import Table
 from tenfold.files.fleet.rows import TABLES
-from tenfold.model.catalogue import Shelf
-from tenfold.model.fact import Fact
-from tenfold.model.finding import Finding, Path
+from tenfold.model.facts.catalogue import Shelf
+from tenfold.model.facts.fact import Fact
+from tenfold.model.fleet.finding import Finding, Path
 
 F = TypeVar("F", bound=Fact)
 

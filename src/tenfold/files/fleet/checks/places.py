@@ -5,7 +5,7 @@ from typing import cast
 
 from tenfold.files.fleet.checks.names import References, need_fact
 from tenfold.files.fleet.rows import FleetRows
-from tenfold.model.catalogue import Catalogue
+from tenfold.model.facts.catalogue import Catalogue
 
 
 def check_places(rows: FleetRows, refs: References, catalogue: Catalogue) -> None:

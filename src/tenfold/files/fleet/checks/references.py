@@ -6,8 +6,8 @@ from tenfold.files.fleet.checks.places import check_places
 from tenfold.files.fleet.checks.trees import check_domains, check_teams
 from tenfold.files.fleet.nodes import check_nodes
 from tenfold.files.fleet.rows import FleetRows, PoolRow
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.finding import Finding, Path
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.finding import Finding, Path
 from tenfold.physics.limits import CODES
 
 

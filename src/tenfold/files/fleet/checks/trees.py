@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from tenfold.files.fleet.checks.names import References, need_fact
 from tenfold.files.fleet.rows import FleetRows, PoolRow
-from tenfold.model.catalogue import Catalogue
-from tenfold.model.finding import Path
-from tenfold.model.fleet_spec import MADE_RACK
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.finding import Path
+from tenfold.model.fleet.spec import MADE_RACK
 
 DECLARABLE = ("leaf", "pdu", "cooling-zone", "spine", "hall", "shelf")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tenfold.files.traces.faults import Faults
 from tenfold.files.traces.named_rows import NamedRow, named_rows
 from tenfold.files.traces.trace import JobTrace, TraceRow, left_out, trace_of
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
 
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "creation_time", "deletion_time")
 

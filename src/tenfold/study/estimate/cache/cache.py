@@ -4,9 +4,9 @@ import numpy as np
 from msgspec import Struct
 
 from tenfold.compose.fleet import load_facts
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import NoEstimate, ServeRow
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.units import GIB
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.kv_cache import Layout, kv_bytes_per_token

@@ -6,9 +6,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from tenfold.compose.fleet import OwnFacts, open_fleet
-from tenfold.model.catalogue import Catalogue
 from tenfold.model.errors import InputError
-from tenfold.model.fleet_spec import FleetSpec, Pool, Tier
+from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.spec import FleetSpec, Pool, Tier
 from tenfold.model.plan import Precision
 from tenfold.model.units import GIB
 

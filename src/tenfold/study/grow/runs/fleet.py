@@ -13,10 +13,10 @@ from re import compile as pattern
 
 from msgspec.structs import replace
 
-from tenfold.model import hostlist
-from tenfold.model.fleet_spec import FleetSpec, Pool, Rack
-from tenfold.model.govern import Govern, TeamTerms
+from tenfold.model.fleet import hostlist
+from tenfold.model.fleet.spec import FleetSpec, Pool, Rack
 from tenfold.model.ids import RackId, TeamId
+from tenfold.model.policy.govern import Govern, TeamTerms
 from tenfold.sim.grown_work import COPY, origin
 
 _NUMBERED = pattern(r"(.*?)([0-9]{1,12})([^0-9]*)\Z", DOTALL)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tenfold.model.growth import Axis, moves
+from tenfold.model.growth.growth import Axis, moves
 from tenfold.physics.growth.law import ASSUMED, Evidence
 from tenfold.study.grow.calibrate import ERROR_MOST
 from tenfold.study.grow.layer import Law, Layer, Relieve

@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from tenfold.compose.failures import FailureSource, faults_of
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
-from tenfold.model.failure_law import NO_FAILURES
+from tenfold.model.facts.failure_law import NO_FAILURES
 from tenfold.model.fault import Fault
-from tenfold.model.fleet_spec import Expectation, FleetSpec, LintPolicy, Pool, Site, Tier
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.spec import Expectation, FleetSpec, LintPolicy, Pool, Site, Tier
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.model.ids import JobId
-from tenfold.model.job import WHOLE, Job, JobStatus
-from tenfold.model.node import Node
-from tenfold.model.policy import Policy
-from tenfold.model.traffic import WorkProfile
+from tenfold.model.job.job import WHOLE, Job, JobStatus
+from tenfold.model.job.traffic import WorkProfile
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import DAY, HOUR, Bytes, Millis, UsdMicros
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.physics.nodes import nodes_of

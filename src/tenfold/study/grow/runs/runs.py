@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from tenfold.compose.failures import FailureSource
 from tenfold.model.errors import TenfoldError
-from tenfold.model.failure_law import NO_FAILURES
-from tenfold.model.fleet_spec import FleetSpec
-from tenfold.model.growth import Axis, moves
+from tenfold.model.facts.failure_law import NO_FAILURES
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.growth.growth import Axis, moves
 from tenfold.model.units import MINUTE, Millis
 from tenfold.sim.window_figures import Window
 from tenfold.sim.world import SimSettings

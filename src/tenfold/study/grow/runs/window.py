@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenfold.model.growth import Axis, moves
-from tenfold.model.job import Job
+from tenfold.model.growth.growth import Axis, moves
+from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, HOUR, SECOND
 from tenfold.sim.meters import asked_milli
 from tenfold.sim.window_figures import Window, window_of

@@ -7,7 +7,7 @@ beside the ladder and is no rung of it, for more of nothing relieves it.
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from tenfold.model.growth import LeadTime, Pace
+from tenfold.model.growth.growth import LeadTime, Pace
 from tenfold.physics.growth.law import STATED, breaking_factor
 from tenfold.study.grow.layer import FollowingLayer, Law
 from tenfold.study.grow.state import State

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.law import STATED, SUPPOSED
 from tenfold.study.estimate.money import fleet_bill
 from tenfold.study.grow.layer import FiguredLayer, Law

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.law import STATED
 from tenfold.report.figures import count
 from tenfold.study.grow.layer import FiguredLayer, Law

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import Pool, Site
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.fleet.spec import Pool, Site
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.law import STATED, SUPPOSED, Evidence
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.relief import Relief, lead_weeks, taken, up

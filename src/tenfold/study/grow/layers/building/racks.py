@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import FleetSpec, Site
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.fleet.spec import FleetSpec, Site
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.law import STATED, SUPPOSED, weakest
 from tenfold.report.figures import count
 from tenfold.study.grow.layer import FiguredLayer, Law

@@ -7,7 +7,7 @@ tell how much earlier waits are too long. Larger jobs do the same work with less
 
 from collections.abc import Iterable
 
-from tenfold.model.growth import Axis, grown_by, moves
+from tenfold.model.growth.growth import Axis, grown_by, moves
 from tenfold.study.grow.history import span_s
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.layers.compute.nodes import nodes_more

@@ -5,7 +5,7 @@ Nodes strain power, ports and floor as those there are.
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import FleetSpec, Pool
+from tenfold.model.fleet.spec import FleetSpec, Pool
 from tenfold.model.units import HOURS_PER_MONTH, usd
 from tenfold.report.figures import count
 from tenfold.study.grow.relief import Relief, lead_weeks, taken, up

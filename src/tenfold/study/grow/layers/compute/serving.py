@@ -14,7 +14,7 @@ from msgspec.msgpack import decode, encode
 from msgspec.structs import replace
 
 from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServeGround, ServePlan, plan_serve
-from tenfold.model.growth import Axis, ServiceLoad, grown_by
+from tenfold.model.growth.growth import Axis, ServiceLoad, grown_by
 from tenfold.model.plan import ServiceDemand
 from tenfold.physics.growth.law import SUPPOSED
 from tenfold.study.grow.layer import FiguredLayer, Law

@@ -6,7 +6,7 @@ scale have calibrated it, or else the planner's curve of the model expected.
 
 from collections.abc import Iterable, Sequence
 
-from tenfold.model.growth import Axis
+from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.law import ASSUMED, Evidence
 from tenfold.study.ceiling.design import Design
 from tenfold.study.grow.history import usual_size

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold.model.fleet_spec import Fabric
+from tenfold.model.fleet.spec import Fabric
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.growth.law import ASSUMED, STATED, SUPPOSED, Evidence
 from tenfold.study.grow.state import State

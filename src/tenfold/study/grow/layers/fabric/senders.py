@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from tenfold.model.fleet_spec import Fabric
+from tenfold.model.fleet.spec import Fabric
 from tenfold.physics.growth.law import ASSUMED, STATED, Evidence
 from tenfold.study.estimate.fill import fill
 from tenfold.study.grow.history import History, Kind, history_of, usual_size

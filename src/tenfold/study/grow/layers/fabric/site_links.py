@@ -11,8 +11,8 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import SiteLink, Tier
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.fleet.spec import SiteLink, Tier
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.model.ids import SiteId
 from tenfold.model.units import SECOND, BytesPerSecond
 from tenfold.physics.growth.law import ASSUMED, STATED, Evidence, weakest

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import Fabric
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.fleet.spec import Fabric
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.growth.law import weakest
 from tenfold.report.figures import count, rate_bytes

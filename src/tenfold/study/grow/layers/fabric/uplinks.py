@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import Fabric
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.fleet.spec import Fabric
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.law import weakest
 from tenfold.report.figures import rate_bytes
 from tenfold.study.grow.layer import FiguredLayer, Law

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tenfold.model.growth import Axis, Controller, grown_by
-from tenfold.model.measured import UsagePoint
-from tenfold.model.slurm_policy import SlurmPolicy
+from tenfold.model.growth.growth import Axis, Controller, grown_by
+from tenfold.model.growth.measured import UsagePoint
+from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import SECOND
 from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
 from tenfold.physics.growth.law import ASSUMED, STATED, Evidence, weakest

@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from tenfold.model.govern import ANY, Govern, TeamTerms
 from tenfold.model.ids import TeamId
-from tenfold.model.job import WHOLE
+from tenfold.model.job.job import WHOLE
+from tenfold.model.policy.govern import ANY, Govern, TeamTerms
 from tenfold.study.grow.relief import Relief, taken
 from tenfold.study.grow.runs.layer import Reading, RunLayer
 from tenfold.study.grow.runs.runs import Runs

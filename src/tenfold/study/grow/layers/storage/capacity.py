@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from tenfold.model.fleet_spec import Tier
-from tenfold.model.growth import Axis, moves
+from tenfold.model.fleet.spec import Tier
+from tenfold.model.growth.growth import Axis, moves
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.layers.storage.draws import tier_evidence
 from tenfold.study.grow.layers.storage.shelves import more_shelves

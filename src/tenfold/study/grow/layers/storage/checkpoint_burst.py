@@ -5,8 +5,8 @@ Beyond the tier's rate saves run into each other.
 
 from collections.abc import Iterable
 
-from tenfold.model.fleet_spec import Tier
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.fleet.spec import Tier
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.law import weakest
 from tenfold.report.figures import rate_bytes
 from tenfold.study.grow.history import busier

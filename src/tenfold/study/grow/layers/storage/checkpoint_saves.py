@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tenfold.model.fleet_spec import Tier
-from tenfold.model.growth import Axis, grown_by
+from tenfold.model.fleet.spec import Tier
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.law import ASSUMED, SUPPOSED, weakest
 from tenfold.physics.operations.goodput import (
     checkpoint_bytes,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import FleetSpec, Tier
-from tenfold.model.job import Job
+from tenfold.model.fleet.spec import FleetSpec, Tier
+from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND, BytesPerSecond
 from tenfold.physics.growth.law import ASSUMED, STATED, SUPPOSED, Evidence
 from tenfold.study.ceiling.storage import feed_rate, feeding_tier

@@ -4,7 +4,7 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet_spec import Tier
+from tenfold.model.fleet.spec import Tier
 from tenfold.model.units import Bytes, BytesPerSecond, usd
 from tenfold.report.figures import count
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, taken

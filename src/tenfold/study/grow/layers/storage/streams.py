@@ -5,8 +5,8 @@ One stream a GPU is an assumption, so this law is one too.
 
 from collections.abc import Iterable
 
-from tenfold.model.fleet_spec import Tier
-from tenfold.model.growth import Axis
+from tenfold.model.fleet.spec import Tier
+from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.law import ASSUMED
 from tenfold.study.ceiling.storage import USUAL_STREAMS_PER_GPU
 from tenfold.study.grow.history import busier

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from tenfold.model.fault import FaultTrace
-from tenfold.model.growth import Axis, Operations, grown_by
+from tenfold.model.growth.growth import Axis, Operations, grown_by
 from tenfold.model.units import DAY, HOUR, SECOND
 from tenfold.physics.growth.law import ASSUMED, STATED, SUPPOSED, Evidence
 from tenfold.study.grow.relief import taken

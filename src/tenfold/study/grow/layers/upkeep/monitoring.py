@@ -11,7 +11,7 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from tenfold.model.growth import Axis, Monitoring, grown_by
+from tenfold.model.growth.growth import Axis, Monitoring, grown_by
 from tenfold.physics.growth.law import STATED
 from tenfold.report.figures import count
 from tenfold.study.grow.layer import FiguredLayer, Law

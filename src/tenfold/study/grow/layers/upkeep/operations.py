@@ -5,7 +5,7 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from tenfold.model.growth import Axis
+from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.law import STATED
 from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.layers.upkeep.faults import NO_FAILURES, faults_of, nodes_at, operated

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from tenfold.model.growth import Axis
+from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.upkeep import down_mean, mean_for
 from tenfold.report.figures import count
 from tenfold.study.grow.layer import FiguredLayer, Law

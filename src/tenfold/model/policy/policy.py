@@ -4,8 +4,8 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from tenfold.model.govern import Govern
-from tenfold.model.slurm_policy import SlurmPolicy
+from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.slurm import SlurmPolicy
 
 PolicyName = Literal[
     "tenfold", "fifo", "sjf", "srtf", "srsf", "las", "edf", "fair", "slurm", "governed"

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from tenfold.model.fact import Fact
+from tenfold.model.facts.fact import Fact
 
 
 class Mla(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

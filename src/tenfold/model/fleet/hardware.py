@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from tenfold.model.fact import Fact
+from tenfold.model.facts.fact import Fact
 from tenfold.model.units import Bytes, bytes_from_gib
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8"]

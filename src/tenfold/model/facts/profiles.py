@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from tenfold.model.fact import Fact
+from tenfold.model.facts.fact import Fact
 
 EngineScope = Literal["generic", "family", "version", "accelerator"]
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from tenfold.model.errors import InputError
-from tenfold.model.fact import Fact
+from tenfold.model.facts.fact import Fact
 
 HOURS, DAYS = 24, 7
 EVEN_DAY = (1.0,) * HOURS

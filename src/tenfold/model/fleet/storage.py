@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from tenfold.model.fact import Fact
+from tenfold.model.facts.fact import Fact
 
 TierRole = Literal["gpu-direct", "hot", "warm", "cold", "memory"]
 

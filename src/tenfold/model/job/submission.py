@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job import Job, Shape
-from tenfold.model.terms import Terms
+from tenfold.model.job.job import Job, Shape
+from tenfold.model.job.terms import Terms
+from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
-from tenfold.model.work import Work
 
 ARRAY_MOST = 100_000
 """Members of an array, at most: what one request may ask the journal to hold."""

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from tenfold.model.fleet.where import Level, Togetherness
 from tenfold.model.ids import FolderName, Name
-from tenfold.model.submission import ARRAY_MOST
-from tenfold.model.terms import JobKind
-from tenfold.model.where import Level, Togetherness
+from tenfold.model.job.submission import ARRAY_MOST
+from tenfold.model.job.terms import JobKind
 
 SPAN_S_MOST = 1e9
 Argument = Annotated[str, Meta(max_length=131_072, pattern=r"^[^\x00]*$")]

@@ -5,7 +5,7 @@ Rigs, telemetry and reports all come in as these, so that one law is fitted to a
 
 from msgspec import Struct
 
-from tenfold.model.growth import Axis
+from tenfold.model.growth.growth import Axis
 
 
 class UsagePoint(Struct, frozen=True, kw_only=True):

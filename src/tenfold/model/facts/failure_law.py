@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from tenfold.model.errors import InputError
-from tenfold.model.facility import FailurePreset
+from tenfold.model.fleet.facility import FailurePreset
 
 
 class FailureLaw(Struct, frozen=True, kw_only=True):

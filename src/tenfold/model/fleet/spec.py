@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from tenfold.model.facility import PriceKind
+from tenfold.model.fleet.facility import PriceKind
+from tenfold.model.fleet.storage import TierRole
 from tenfold.model.ids import (
     DomainId,
     FabricId,
@@ -20,7 +21,6 @@ from tenfold.model.ids import (
     TeamId,
     TierId,
 )
-from tenfold.model.storage import TierRole
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 
 FabricKind = Literal["fat-tree", "rail-optimised", "dragonfly"]

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from tenfold.model.ids import TeamId
-from tenfold.model.terms import Hours, Window
+from tenfold.model.job.terms import Hours, Window
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 
 ANY = "any"

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from tenfold.model.fact import Fact
+from tenfold.model.facts.fact import Fact
 
 Cooling = Literal["air", "liquid", "hybrid"]
 PriceKind = Literal["owned", "reserved", "on-demand", "spot"]

@@ -8,10 +8,10 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.terms import Terms
+from tenfold.model.job.terms import Terms
 from tenfold.model.units import Millis
-from tenfold.model.where import Where
 
 WHOLE = 1_000
 """Thousandths of a GPU in one GPU: shares are integers."""

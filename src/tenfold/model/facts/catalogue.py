@@ -7,13 +7,19 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from tenfold.model.errors import InputError
-from tenfold.model.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact, PriceKind
-from tenfold.model.fact import Fact, spelling
-from tenfold.model.hardware import Accelerator, LinkClass, NodeShape
-from tenfold.model.profiles import EngineProfile, StackCorrection, StackProfile
-from tenfold.model.shape import ModelPreset
-from tenfold.model.storage import Medium, TierClass
-from tenfold.model.workload import WorkloadMix
+from tenfold.model.facts.fact import Fact, spelling
+from tenfold.model.facts.profiles import EngineProfile, StackCorrection, StackProfile
+from tenfold.model.facts.shape import ModelPreset
+from tenfold.model.fleet.facility import (
+    CoolingClass,
+    EnergyDefaults,
+    FailurePreset,
+    PriceFact,
+    PriceKind,
+)
+from tenfold.model.fleet.hardware import Accelerator, LinkClass, NodeShape
+from tenfold.model.fleet.storage import Medium, TierClass
+from tenfold.model.job.workload import WorkloadMix
 
 F = TypeVar("F", bound=Fact)
 
