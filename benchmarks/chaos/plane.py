@@ -17,7 +17,7 @@ from tenfold.client.client import Client
 from tenfold.client.place import address_in
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.units import Millis
-from tenfold.server.home import StateFolder
+from tenfold.server.runtime.state_dir import StateFolder
 
 LOOK_S = 0.01
 READY_S_MOST = 300.0

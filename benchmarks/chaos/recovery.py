@@ -25,7 +25,7 @@ from tenfold.checkpoint import verify
 from tenfold.client.client import Client
 from tenfold.live.local.attempt_folder import Home
 from tenfold.model.ids import JobId
-from tenfold.server.home import LocalLogs
+from tenfold.server.runtime.state_dir import LocalLogs
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "train-and-survive" / "train.py"
 KILLS = 20

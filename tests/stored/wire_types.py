@@ -36,7 +36,7 @@ from tenfold.model.job import job, submission, terms, work
 from tenfold.model.policy import govern
 from tenfold.model.policy import slurm as slurm_policy
 from tenfold.model.policy.policy import Policy
-from tenfold.server.tokens import Role
+from tenfold.server.auth.tokens import Role
 from tenfold.sim.settings import SimSettings
 
 ROOTS: dict[str, object] = {

@@ -24,8 +24,8 @@ from tenfold.model.events import Event, JobEnded, JobStarted, JobSubmitted, Node
 from tenfold.model.ids import JobId
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
-from tenfold.server import shadowing
-from tenfold.server.shadowing import Shadowing
+from tenfold.server.background import shadow as shadowing
+from tenfold.server.background.shadow import Shadowing
 from tenfold.testing.builders import job, nodes
 from tests.rigs.journal import export_older
 

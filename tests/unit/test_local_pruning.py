@@ -9,7 +9,7 @@ from tenfold.live.local.attempt_folder import AttemptFolder, Home
 from tenfold.live.local.ending import the_end
 from tenfold.live.local.pruning import DAY_MS, GIB, Kept, prune
 from tenfold.model.errors import InputError
-from tenfold.server.settings import Settings, check
+from tenfold.server.runtime.settings import Settings, check
 from unit.test_local_attempt_folder import launch
 
 NOW_MS = 100 * DAY_MS

@@ -21,8 +21,8 @@ from tenfold.model.policy.govern import Govern
 from tenfold.model.policy.policy import ORACLES, POLICIES, Policy
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
-from tenfold.server.serving import Fittings, Serving
-from tenfold.server.tokens import Role
+from tenfold.server.auth.tokens import Role
+from tenfold.server.runtime.runtime import Fittings, Serving
 from tenfold.testing.builders import fleet, in_domains, nodes
 from unit.server.plain_executor import Hands, PlainExecutor
 

@@ -15,8 +15,8 @@ from tenfold.model.decision import Decision
 from tenfold.model.events import Event, JobEnded, JobSubmitted
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
-from tenfold.server import shadowing
-from tenfold.server.shadowing import Shadowing
+from tenfold.server.background import shadow as shadowing
+from tenfold.server.background.shadow import Shadowing
 from worlds.test_sim_is_live import (
     check_replay,
     crowd,

@@ -4,23 +4,21 @@ from litestar import Litestar, Router
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
-from tenfold.server import (
-    health,
-    routes_dry_run,
-    routes_events,
-    routes_fleet,
-    routes_jobs,
-    routes_logs,
-    routes_nodes,
-    routes_tokens,
-    routes_why,
-)
-from tenfold.server.access import check_routes, guard_with
-from tenfold.server.control import Control
-from tenfold.server.metrics import metrics_routes
+from tenfold.server.auth.access import check_routes, guard_with
+from tenfold.server.metrics.metrics import metrics_routes
 from tenfold.server.openapi import config
 from tenfold.server.problems import HANDLERS
 from tenfold.server.requests import RequestLog
+from tenfold.server.routes import dry_run as routes_dry_run
+from tenfold.server.routes import events as routes_events
+from tenfold.server.routes import fleet as routes_fleet
+from tenfold.server.routes import jobs as routes_jobs
+from tenfold.server.routes import logs as routes_logs
+from tenfold.server.routes import nodes as routes_nodes
+from tenfold.server.routes import tokens as routes_tokens
+from tenfold.server.routes import why as routes_why
+from tenfold.server.runtime import health
+from tenfold.server.runtime.deps import Control
 
 BODY_BYTES_MOST = 4 << 20
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

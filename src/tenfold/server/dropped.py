@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tenfold.model.api.jobs import Attempt, Job
 from tenfold.model.ids import JobId
-from tenfold.server.control import JobLogs
+from tenfold.server.runtime.deps import JobLogs
 
 ATTEMPTS_MOST = 20
 """Attempts whose folders are asked, from the latest; a job that is preempted often has many."""

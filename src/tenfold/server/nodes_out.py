@@ -3,7 +3,7 @@
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.api.nodes import NodeOut
 from tenfold.report.reasons.render import render
-from tenfold.server.tokens import Token
+from tenfold.server.auth.tokens import Token
 
 
 def nodes_out(fleet: Fleet, token: Token) -> tuple[NodeOut, ...]:

@@ -19,10 +19,10 @@ from tenfold.model.api.nodes import MarkNodes
 from tenfold.model.api.problems import ProblemBody
 from tenfold.model.api.tokens import CreateToken
 from tenfold.model.job.spec import JobSpec
-from tenfold.server.access import needs
-from tenfold.server.handed_in import BATCH_MOST
+from tenfold.server.auth.access import needs
+from tenfold.server.auth.tokens import Role
 from tenfold.server.problems import MEDIA_TYPE
-from tenfold.server.tokens import Role
+from tenfold.server.submissions import BATCH_MOST
 
 Schema = dict[str, Any]
 FOLDER = "/api/v1/schema"

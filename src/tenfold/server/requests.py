@@ -10,10 +10,10 @@ from litestar.enums import ScopeType
 from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from tenfold.server.logs import FIELDS
-from tenfold.server.metrics import Meters
-from tenfold.server.tokens import Token
-from tenfold.server.traces import Traces
+from tenfold.server.auth.tokens import Token
+from tenfold.server.metrics.metrics import Meters
+from tenfold.server.metrics.traces import Traces
+from tenfold.server.runtime.logs import FIELDS
 
 QUIET = ("/healthz", "/readyz", "/metrics")
 """Asked every few seconds by machines: timed and not logged."""

@@ -10,8 +10,8 @@ from litestar.testing import TestClient
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.server.app import make_app
-from tenfold.server.serving import Fittings, Serving
-from tenfold.server.tokens import Role
+from tenfold.server.auth.tokens import Role
+from tenfold.server.runtime.runtime import Fittings, Serving
 from unit.server.plain_executor import Hands, PlainExecutor
 
 NODES = [

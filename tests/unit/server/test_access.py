@@ -6,10 +6,10 @@ import pytest
 from litestar import Litestar, get
 from litestar.testing import TestClient
 
-from tenfold.server.access import ANYBODY, RouteWithoutRole, needs, routes_of
 from tenfold.server.app import make_app
-from tenfold.server.serving import Serving
-from tenfold.server.tokens import Role
+from tenfold.server.auth.access import ANYBODY, RouteWithoutRole, needs, routes_of
+from tenfold.server.auth.tokens import Role
+from tenfold.server.runtime.runtime import Serving
 
 Client = TestClient[Litestar]
 OPEN = {"/healthz", "/readyz"}

@@ -23,8 +23,8 @@ from tenfold.model.ids import NodeId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
-from tenfold.server.beside import Beside, stop_all
-from tenfold.server.serving import Serving
+from tenfold.server.background.background import Beside, stop_all
+from tenfold.server.runtime.runtime import Serving
 
 Client = TestClient[Litestar]
 

@@ -10,9 +10,9 @@ import pytest
 import uvicorn
 
 from patience import HANG_S
-from tenfold.server import connections
-from tenfold.server.connections import Crowd, Guarded, GuardedServer, connections_most
-from tenfold.server.limiter import Streams, streams_most
+from tenfold.server.runtime import connections
+from tenfold.server.runtime.connections import Crowd, Guarded, GuardedServer, connections_most
+from tenfold.server.runtime.limiter import Streams, streams_most
 
 MOST = 4
 WAIT_S = HANG_S

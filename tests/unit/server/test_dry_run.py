@@ -8,7 +8,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from patience import until
-from tenfold.server import follower
+from tenfold.server.background import follower
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]

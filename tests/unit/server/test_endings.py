@@ -19,7 +19,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
 from tenfold.server.dropped import with_dropped
 from tenfold.server.endings import exit_words
-from tenfold.server.home import LocalLogs
+from tenfold.server.runtime.state_dir import LocalLogs
 from tenfold.testing.builders import job
 from unit.server.plain_executor import Hands
 from unit.server.waiting import job_when

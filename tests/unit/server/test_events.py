@@ -6,10 +6,10 @@ from collections.abc import Callable
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from tenfold.server import routes_events
-from tenfold.server.routes_events import event_stream
-from tenfold.server.serving import Serving
-from tenfold.server.tokens import Role, Token
+from tenfold.server.auth.tokens import Role, Token
+from tenfold.server.routes import events as routes_events
+from tenfold.server.routes.events import event_stream
+from tenfold.server.runtime.runtime import Serving
 from unit.server.plain_executor import Hands
 from unit.server.waiting import job_when
 

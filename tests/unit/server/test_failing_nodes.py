@@ -14,8 +14,8 @@ from tenfold.live.local.pruning import Kept
 from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
-from tenfold.server.pruning import Pruning
-from tenfold.server.serving import Fittings, Serving
+from tenfold.server.background.pruning import Pruning
+from tenfold.server.runtime.runtime import Fittings, Serving
 from unit.server.plain_executor import Hands, PlainExecutor
 from unit.server.test_metrics import scraped
 from unit.server.waiting import job_when
@@ -94,7 +94,7 @@ def test_failures_are_counted_the_same_after_a_restart(tmp_path: Path, hands: Ha
         )
 
     from tenfold.server.app import make_app  # noqa: PLC0415
-    from tenfold.server.tokens import Role  # noqa: PLC0415
+    from tenfold.server.auth.tokens import Role  # noqa: PLC0415
 
     first = plane()
     first.start(NODES)

@@ -16,8 +16,8 @@ from tenfold.model.job.terms import Terms
 from tenfold.model.policy.govern import Govern, TeamTerms
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
-from tenfold.server import follower as rules
-from tenfold.server.follower import Follower
+from tenfold.server.background import follower as rules
+from tenfold.server.background.follower import Follower
 from tenfold.testing.builders import nodes
 
 AT = Millis(1_000)

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from sqlalchemy.exc import OperationalError
 from tenfold.model.errors import Unreachable
-from tenfold.server.run import run
-from tenfold.server.settings import Settings
-from tenfold.server.tokens import Tokens
+from tenfold.server.runtime.serve import run
+from tenfold.server.runtime.settings import Settings
+from tenfold.server.auth.tokens import Tokens
 def full(*words, **named):
     raise OperationalError("INSERT", {}, Exception("database or disk is full"))
 Tokens.create = full

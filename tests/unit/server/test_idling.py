@@ -25,8 +25,8 @@ from tenfold.model.policy.govern import Govern
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.server.app import make_app
-from tenfold.server.serving import Fittings, Serving
-from tenfold.server.tokens import Role
+from tenfold.server.auth.tokens import Role
+from tenfold.server.runtime.runtime import Fittings, Serving
 from unit.server.conftest import NODES
 from unit.server.plain_executor import Hands, PlainExecutor
 from unit.server.waiting import job_when

@@ -36,8 +36,8 @@ from tenfold.model.job.job import Slot
 from tenfold.model.job.work import Work
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
-from tenfold.server.redaction import Line, seen_by
-from tenfold.server.tokens import Role, Token
+from tenfold.server.auth.redaction import Line, seen_by
+from tenfold.server.auth.tokens import Role, Token
 from tenfold.testing.builders import job, nodes
 from unit.server.waiting import job_when
 

@@ -20,8 +20,8 @@ from tenfold.model.job.failures import Mishap
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
-from tenfold.server.job_meters import JobMeters
-from tenfold.server.metrics import Meters
+from tenfold.server.metrics.jobs import JobMeters
+from tenfold.server.metrics.metrics import Meters
 
 JOB, N1 = JobId("job"), NodeId("n1")
 

@@ -13,7 +13,7 @@ from patience import until
 from tenfold.compose.acceptance import examiner_of, rule_of
 from tenfold.live.executor import Launch
 from tenfold.model.acceptance import Figure, NodeTest
-from tenfold.server.serving import Fittings, Serving
+from tenfold.server.runtime.runtime import Fittings, Serving
 from unit.server.conftest import NODES
 from unit.server.plain_executor import Hands, PlainExecutor
 

@@ -15,15 +15,15 @@ from patience import HANG_S, until
 from tenfold.client.place import address_in
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.errors import InputError, Refused
-from tenfold.server.settings import Settings, check, is_loopback, listen, url_of
+from tenfold.server.runtime.settings import Settings, check, is_loopback, listen, url_of
 
 PROGRAM = """
 import sys
 from pathlib import Path
 import msgspec
 from tenfold.model.fleet.node import Node
-from tenfold.server.run import run
-from tenfold.server.settings import Settings
+from tenfold.server.runtime.serve import run
+from tenfold.server.runtime.settings import Settings
 node = Node(id="n1", pool="p", site="s", gpus=4, cpus_milli=8000)
 def say(what):
     print(msgspec.json.encode(what).decode(), flush=True)

@@ -25,8 +25,8 @@ from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
-from tenfold.server.serving import Fittings, Serving
-from tenfold.server.tokens import Role
+from tenfold.server.auth.tokens import Role
+from tenfold.server.runtime.runtime import Fittings, Serving
 from tests.rigs.journal import rebuild_read_tables
 from unit.server.conftest import NODES
 from unit.server.plain_executor import Hands, PlainExecutor

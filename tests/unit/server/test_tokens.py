@@ -10,9 +10,9 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from tenfold.journal.store import open_store
-from tenfold.server.logs import JsonLines, log_to
-from tenfold.server.serving import Serving
-from tenfold.server.tokens import KEPT_MS, Role, Tokens
+from tenfold.server.auth.tokens import KEPT_MS, Role, Tokens
+from tenfold.server.runtime.logs import JsonLines, log_to
+from tenfold.server.runtime.runtime import Serving
 
 Client = TestClient[Litestar]
 DAY_MS = 86_400_000

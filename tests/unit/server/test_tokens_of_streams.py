@@ -8,11 +8,11 @@ from litestar.testing import TestClient
 from msgspec.structs import replace
 
 from tenfold.model.ids import JobId
-from tenfold.server import routes_logs
-from tenfold.server.growing import Growing
-from tenfold.server.routes_events import event_stream
-from tenfold.server.serving import Serving
-from tenfold.server.tokens import KEPT_MS, Token, Tokens
+from tenfold.server.auth.tokens import KEPT_MS, Token, Tokens
+from tenfold.server.log_stream import Growing
+from tenfold.server.routes import logs as routes_logs
+from tenfold.server.routes.events import event_stream
+from tenfold.server.runtime.runtime import Serving
 
 Client = TestClient[Litestar]
 OVER = b"event: token-over\ndata: {}\n\n"

@@ -8,9 +8,9 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import JobState, Slot
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, Millis
-from tenfold.server.follower import Moment
-from tenfold.server.tokens import Role, Token
-from tenfold.server.told import job_told
+from tenfold.server.auth.tokens import Role, Token
+from tenfold.server.background.follower import Moment
+from tenfold.server.schemas import job_told
 from tenfold.testing.builders import job, nodes
 
 TOKEN = Token(

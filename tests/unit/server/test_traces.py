@@ -11,9 +11,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from patience import until
 from tenfold.model.errors import InputError
 from tenfold.server.app import make_app
-from tenfold.server.serving import Fittings, Serving
-from tenfold.server.tokens import Role
-from tenfold.server.traces import ENDPOINT, traces_here, traces_to
+from tenfold.server.auth.tokens import Role
+from tenfold.server.metrics.traces import ENDPOINT, traces_here, traces_to
+from tenfold.server.runtime.runtime import Fittings, Serving
 from unit.server.plain_executor import Hands, PlainExecutor
 
 EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"

@@ -8,9 +8,9 @@ from litestar import Litestar, get
 from litestar.testing import TestClient
 
 from patience import until
-from tenfold.server.access import needs
 from tenfold.server.app import make_app
-from tenfold.server.serving import Fittings, Serving
+from tenfold.server.auth.access import needs
+from tenfold.server.runtime.runtime import Fittings, Serving
 from unit.server.plain_executor import Hands, PlainExecutor
 
 Client = TestClient[Litestar]

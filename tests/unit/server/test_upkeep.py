@@ -15,9 +15,9 @@ from tenfold.journal.compaction import DAY_MS, KEEP_DAYS
 from tenfold.journal.inspect import inspect
 from tenfold.journal.verify import verify
 from tenfold.model.errors import InputError
-from tenfold.server.serving import Fittings, Serving
-from tenfold.server.settings import Settings, check
-from tenfold.server.upkeep import Keeping, Upkeep
+from tenfold.server.background.retention import Keeping, Upkeep
+from tenfold.server.runtime.runtime import Fittings, Serving
+from tenfold.server.runtime.settings import Settings, check
 from unit.server.conftest import NODES
 from unit.server.plain_executor import Hands, PlainExecutor
 from unit.server.waiting import job_when

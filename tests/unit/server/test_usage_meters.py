@@ -2,7 +2,7 @@
 
 from tenfold.model.ids import TeamId
 from tenfold.model.policy.govern import Govern, TeamTerms
-from tenfold.server.usage_meters import OTHERS, TEAMS_MOST, TeamSpent, by_team, quotas_of
+from tenfold.server.metrics.usage import OTHERS, TEAMS_MOST, TeamSpent, by_team, quotas_of
 
 
 def samples(family: object) -> dict[str, float]:

@@ -18,8 +18,8 @@ from tenfold.report.reasons.render import render
 if TYPE_CHECKING:
     from tenfold.cli.up.demo import Player
     from tenfold.cli.up.nodes import Ground
-    from tenfold.server.run import Started
-    from tenfold.server.settings import Settings
+    from tenfold.server.runtime.serve import Started
+    from tenfold.server.runtime.settings import Settings
 
 app = App(
     name="up",
@@ -92,7 +92,7 @@ def up_command(
         # The server and what it stands on take most of a second to import: refusals come first.
         from tenfold.cli.up.nodes import ground  # noqa: PLC0415
         from tenfold.cli.up.shadow import shadow_of  # noqa: PLC0415
-        from tenfold.server.settings import Settings  # noqa: PLC0415
+        from tenfold.server.runtime.settings import Settings  # noqa: PLC0415
 
         if demo:
             fleet, policy = _demo_fleet(folder), "governed"
@@ -115,7 +115,7 @@ def up_command(
 
 def _serve(settings: "Settings", found: "Ground", home: Path, played: Path | None) -> int | None:
     """Serve to the end; return how many jobs go on, None where nobody can say."""
-    from tenfold.server.run import run  # noqa: PLC0415
+    from tenfold.server.runtime.serve import run  # noqa: PLC0415
 
     check_nodes(home, found.nodes)
     for note in found.notes:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from tenfold.cli.quantities import seconds
 
 if TYPE_CHECKING:
-    from tenfold.server.settings import Settings
+    from tenfold.server.runtime.settings import Settings
 
 KeepDays = Annotated[
     float, Parameter(help="Days that stay in the journal; older events move into bundles. 30.")

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from tenfold.model.errors import InputError
 
 if TYPE_CHECKING:
-    from tenfold.server.settings import Settings
+    from tenfold.server.runtime.settings import Settings
 
 TeamUsers = Annotated[
     Literal["auto", "on", "off"],

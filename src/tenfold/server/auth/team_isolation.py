@@ -1,0 +1,74 @@
+"""Keep teams apart on this machine, where the control plane is root and can.
+
+Else their jobs run as whoever started it, and only the API stands between them: that is said at
+the start, with the reason.
+"""
+
+import logging
+
+from msgspec import Struct
+
+from tenfold.live.acceptance import PREFIX
+from tenfold.live.local.attempt_folder import Home
+from tenfold.live.local.own_folders import close_to_others
+from tenfold.live.local.team_users import NoUserLeft, TeamUsers, forget_put_right, why_shared
+from tenfold.model.errors import InputError, Refused
+from tenfold.server.runtime.settings import Settings
+from tenfold.server.runtime.state_dir import StateFolder
+
+_LOG = logging.getLogger("tenfold.server")
+
+
+class Apart(Struct, frozen=True):
+    """The users of teams, if they have some, and how that is said."""
+
+    users: TeamUsers | None
+    says: str
+
+
+def teams_apart(settings: Settings, folder: StateFolder) -> Apart:
+    """Give teams users of their own where that can be done and was not declined."""
+    home = Home(str(folder.run))
+    why = "--team-users off"
+    if settings.team_users != "off":
+        why = why_shared(str(folder.path), settings.team_uids)
+    if why and settings.team_users == "on":
+        raise Refused(
+            "teams-share-a-user",
+            f"teams cannot have users of their own: {why}",
+            "start it as root in a folder that others can come to, or leave out --team-users",
+        )
+    try:
+        if why:
+            forget_put_right(home)
+            says = f"all run as one user, and are closed to each other in the API alone ({why})"
+            return Apart(None, says)
+        return _with_users(settings, folder, home)
+    except OSError as error:
+        raise InputError(
+            "home-unusable",
+            f"the folders of teams cannot be given to their users: {error.strerror or error}",
+            "look at the disk, or start with --team-users off",
+            file=str(folder.path),
+        ) from None
+    except NoUserLeft:
+        raise InputError(
+            "no-team-user",
+            "there are more teams than users for them",
+            "name a longer range that no account uses",
+            field="--team-uids",
+        ) from None
+
+
+def _with_users(settings: Settings, folder: StateFolder, home: Home) -> Apart:
+    home.prepare()
+    users = TeamUsers(home, settings.team_uids)
+    # What lies beside the way is closed before the way is opened.
+    close_to_others(str(folder.path), ("run",))
+    left = users.put_right((PREFIX,))
+    folder.prepare()
+    home.prepare()
+    if left:
+        _LOG.warning("%d files in folders of teams could not be given to their users", left)
+    span = settings.team_uids
+    return Apart(users, f"each runs as a user of its own, from uid {span.first} to {span.last}")

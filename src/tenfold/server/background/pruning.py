@@ -1,0 +1,75 @@
+"""Keep the folders of attempts to their days and size: a thread of its own, never the loop's."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from tenfold.journal.rows import JobStory
+from tenfold.journal.store import Store
+from tenfold.journal.tables import JOBS
+from tenfold.live.executor import MemberLog
+from tenfold.live.local.attempt_folder import Home
+from tenfold.live.local.pruning import Kept, Pruned, prune
+from tenfold.model.errors import TenfoldError
+from tenfold.model.job.job import ENDED
+from tenfold.model.reason import Reason
+from tenfold.server.background.background import Beside
+from tenfold.server.problems import Problem
+
+LOOK_S = 3_600.0
+END_S = 30.0
+_LOG = logging.getLogger("tenfold.server")
+
+
+class Pruning(Beside):
+    """Removes old folders: now, and every hour for as long as it runs.
+
+    One that is being removed at the end is moved aside, and removed the next time.
+    """
+
+    def __init__(self, run: Path, kept: Kept, store: Store, now_ms: Callable[[], int]) -> None:
+        super().__init__("pruning", END_S)
+        self._home, self._kept, self._store = Home(str(run)), kept, store
+        self._now_ms = now_ms
+
+    def once(self) -> Pruned:
+        """Remove what is due."""
+        self._home.prepare()
+        pruned = prune(self._home, self._kept, self._now_ms(), self._not_over)
+        if pruned.folders:
+            said = "the folders of %d attempts were removed: %d bytes"
+            _LOG.info(said, pruned.folders, pruned.bytes_freed)
+        return pruned
+
+    def _not_over(self) -> frozenset[str]:
+        question = select(JOBS.c.id).where(JOBS.c.state.not_in(ENDED))
+        with self._store.reading() as connection:
+            return frozenset(connection.execute(question).scalars())
+
+    def work(self) -> None:
+        """Look now and every hour."""
+        while True:
+            try:
+                self.once()
+            except (TenfoldError, OSError, SQLAlchemyError) as error:
+                # Nothing is lost by it: the disk is only fuller than it need be.
+                _LOG.error("old attempts were not removed: %s", error)
+            if self.ends.wait(LOOK_S):
+                return
+
+
+def check_kept(log: MemberLog, story: JobStory, number: int) -> None:
+    """Raise where an attempt ran, and what it wrote was removed since."""
+    ran = any(one.number == number and one.started_ms and one.ended_ms for one in story.attempts)
+    if log.is_gone and ran:
+        raise Problem(
+            410,
+            Reason(
+                "logs-pruned",
+                sentence=f"what attempt {number} of `{story.job.id}` wrote was removed",
+            ),
+            "logs are kept for some days, and the newest up to some size: see `tenfold up --help`",
+        )

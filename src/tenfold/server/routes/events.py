@@ -1,0 +1,117 @@
+"""The journal as it is written, as server-sent events.
+
+A stream keeps its place in the journal and reads the next page when it has sent the last: what
+a slow client has not read waits on the disk and not in memory. All streams share one question
+for the newest event. Who was here before says so with `Last-Event-ID` and misses nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Annotated
+
+from anyio import to_thread
+from litestar import Router, get
+from litestar.params import HeaderParameter, QueryParameter
+from litestar.response import Stream
+from sqlalchemy import select
+
+from tenfold.journal.store import Store
+from tenfold.journal.tables import EVENTS
+from tenfold.server.auth.access import Asked, needs, still_good
+from tenfold.server.auth.redaction import Line, seen_by
+from tenfold.server.auth.tokens import Role, Token
+from tenfold.server.event_cursor import LOOK_S, SEQ_MOST
+from tenfold.server.runtime.deps import Control, Given
+
+PAGE = 500
+PAGE_CHARACTERS = 1 << 18
+"""A submission may have megabytes, and every stream holds a page."""
+HEARTBEAT_S = 15.0
+LAG_MOST = 100_000
+"""Events that a stream may fall behind once it was up to date; then it is closed."""
+After = Annotated[
+    int | None, QueryParameter(ge=0, le=SEQ_MOST, description="Begin after this event; 0 for all.")
+]
+LastId = Annotated[int | None, HeaderParameter(name="Last-Event-ID", ge=0, le=SEQ_MOST)]
+Follow = Annotated[
+    bool, QueryParameter(description="Go on as events come; else end with the newest.")
+]
+
+
+@get(
+    "/events",
+    opt=needs(Role.viewer),
+    operation_id="streamEvents",
+    media_type="text/event-stream",
+)
+async def stream_events(
+    request: Asked,
+    control: Given,
+    after: After = None,
+    last_event_id: LastId = None,
+    follow: Follow = True,
+) -> Stream:
+    """Stream events of the journal; below `operator`, of one's own team's jobs and of nodes."""
+    control.streams.check()
+    seq = last_event_id if last_event_id is not None else after
+    if seq is None:
+        seq = await control.newest.seq()
+    chunks = event_stream(control, request.user, seq, follow=follow)
+    return Stream(chunks, media_type="text/event-stream")
+
+
+async def event_stream(
+    control: Control, token: Token, seq: int, *, follow: bool
+) -> AsyncGenerator[bytes, None]:
+    """Yield events after `seq` as they are sent, and a comment now and then where none come."""
+    loop, store = asyncio.get_running_loop(), control.store
+    caught_up, sent_s = False, loop.time()
+    with control.streams.one():
+        yield b": events of the journal\n\n"
+        while not control.is_closing():
+            if not await still_good(control.tokens, token):
+                yield b"event: token-over\ndata: {}\n\n"
+                return
+            newest = await control.newest.seq()
+            if seq < newest:
+                if caught_up and newest - seq > LAG_MOST:
+                    yield b"event: lagged\ndata: {}\n\n"
+                    return
+                lines = await to_thread.run_sync(page_after, store, seq)
+                shown = await to_thread.run_sync(seen_by, token, lines, store)
+                seq = lines[-1].seq if lines else newest
+                if shown:
+                    yield sent(shown)
+                    sent_s = loop.time()
+                continue
+            caught_up = True
+            if not follow:
+                return
+            if loop.time() - sent_s >= HEARTBEAT_S:
+                yield b": still here\n\n"
+                sent_s = loop.time()
+            await asyncio.sleep(LOOK_S)
+
+
+def page_after(store: Store, seq: int) -> list[Line]:
+    """Return the next events, a page of them at most; a few where they are large."""
+    question = select(EVENTS.c.seq, EVENTS.c.kind, EVENTS.c.body).where(EVENTS.c.seq > seq)
+    lines: list[Line] = []
+    held = 0
+    with store.reading() as connection:
+        for row in connection.execute(question.order_by(EVENTS.c.seq).limit(PAGE)):
+            lines.append(Line(row[0], row[1], row[2]))
+            held += len(row[2])
+            if held >= PAGE_CHARACTERS:
+                break
+    return lines
+
+
+def sent(lines: list[Line]) -> bytes:
+    """Return events as the protocol writes them; the JSON of a body has no line breaks."""
+    return "".join(
+        f"id: {line.seq}\nevent: {line.kind}\ndata: {line.body}\n\n" for line in lines
+    ).encode()
+
+
+ROUTES = Router("/api/v1", route_handlers=[stream_events])

@@ -1,0 +1,137 @@
+"""What jobs wrote, over HTTP: the end of it, or all that comes until the attempt is over."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import closing
+from typing import Annotated
+
+from anyio import to_thread
+from litestar import Response, Router, get
+from litestar.params import FromPath, QueryParameter
+from litestar.response import Stream
+
+from tenfold.journal import read
+from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
+from tenfold.model.ids import JobId
+from tenfold.server.auth.access import Asked, needs, still_good
+from tenfold.server.auth.tokens import Role, Token
+from tenfold.server.background.pruning import check_kept
+from tenfold.server.log_stream import Growing, Placed, near_end
+from tenfold.server.routes.jobs import job_of
+from tenfold.server.runtime.deps import Control, Given
+
+MEDIA_TYPE = "text/plain; charset=utf-8"
+OFFSET = "Log-Offset"
+DROPPED = "Log-Dropped"
+LOOK_S = 0.25
+Member = Annotated[
+    int, QueryParameter(ge=0, le=1_000_000, description="Which process of the gang.")
+]
+Attempt = Annotated[
+    int | None, QueryParameter(ge=1, le=2**31, description="The latest, if left out.")
+]
+Tail = Annotated[int, QueryParameter(ge=0, le=4 << 20, description="Bytes from the end.")]
+Offset = Annotated[
+    int | None,
+    QueryParameter(ge=0, le=2**63 - 1, description="From this byte on, instead of near the end."),
+]
+Follow = Annotated[bool, QueryParameter(description="Go on until the attempt is over.")]
+
+
+@get(
+    "/jobs/{job_id:str}/logs",
+    opt=needs(Role.viewer),
+    operation_id="jobLogs",
+    media_type="text/plain",
+)
+async def job_logs(
+    request: Asked,
+    control: Given,
+    job_id: FromPath[str],
+    member: Member = 0,
+    attempt: Attempt = None,
+    tail: Tail = LOG_TAIL_BYTES,
+    offset: Offset = None,
+    follow: Follow = False,
+) -> Response[bytes] | Stream:
+    """Give the end of what a member wrote, or follow it.
+
+    The header `Log-Offset` is the number of the first byte that is sent: whoever counts on from
+    there can ask again with `offset` after a connection broke, and misses nothing. `Log-Dropped`
+    says how many of its first bytes are gone: a member keeps only so much of what it writes.
+    """
+    story = await to_thread.run_sync(job_of, control, request.user, job_id)
+    if follow:
+        control.streams.check()
+    number = attempt or story.job.attempts
+    if not number or not (tail or follow):
+        return Response(b"", media_type=MEDIA_TYPE)
+    log = await to_thread.run_sync(control.logs.logs, JobId(job_id), number, member, tail)
+    check_kept(log, story, number)
+    if not follow and offset is None:
+        return Response(log.tail, media_type=MEDIA_TYPE, headers=_placing(log))
+
+    def begun() -> tuple[Growing, bytes]:
+        def pieces() -> Placed:
+            return placed(control, JobId(job_id), number, member)
+
+        growing = Growing(pieces, near_end(pieces(), tail) if offset is None else offset)
+        return growing, growing.read()
+
+    growing, first = await to_thread.run_sync(begun)
+    headers = {OFFSET: str(growing.offset - len(first)), DROPPED: str(log.bytes_dropped)}
+    if follow:
+        chunks = followed(control, request.user, growing, first, (JobId(job_id), number))
+        return Stream(chunks, media_type=MEDIA_TYPE, headers=headers)
+    whole = await to_thread.run_sync(_whole, growing, first, tail)
+    return Response(whole, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _placing(log: MemberLog) -> dict[str, str]:
+    """Return which byte the end of a log begins with, and how many are gone before."""
+    begins = log.bytes_dropped + max(0, log.bytes_kept - len(log.tail))
+    return {OFFSET: str(begins), DROPPED: str(log.bytes_dropped)}
+
+
+def placed(control: Control, job_id: JobId, attempt: int, member: int) -> Placed:
+    """Return the pieces of a log; an executor that cannot tell has one."""
+    log = control.logs.logs(job_id, attempt, member, 0)
+    return log.placed or [(0, path) for path in log.paths[-1:]]
+
+
+async def followed(
+    control: Control, token: Token, growing: Growing, first: bytes, attempt: tuple[JobId, int]
+) -> AsyncGenerator[bytes, None]:
+    """Yield what a member writes until its attempt or the token is over, or the server closes."""
+    with control.streams.one(), closing(growing):
+        if first:
+            yield first
+        while not control.is_closing() and await still_good(control.tokens, token):
+            # Asked first: what was written before the end is then sure to be read.
+            over = await to_thread.run_sync(_is_over, control, *attempt)
+            while chunk := await to_thread.run_sync(growing.read):
+                yield chunk
+            if over:
+                return
+            await asyncio.sleep(LOOK_S)
+
+
+def _whole(growing: Growing, first: bytes, bytes_most: int) -> bytes:
+    """Return what follows, as many bytes at most."""
+    parts, count = [first], len(first)
+    while count < bytes_most and (chunk := growing.read()):
+        parts.append(chunk)
+        count += len(chunk)
+    growing.close()
+    return b"".join(parts)[:bytes_most]
+
+
+def _is_over(control: Control, job_id: JobId, attempt: int) -> bool:
+    story = read.job(control.store, job_id)
+    if story is None:
+        return True
+    ends = [one.ended_ms for one in story.attempts if one.number == attempt]
+    return not ends or ends[0] is not None
+
+
+ROUTES = Router("/api/v1", route_handlers=[job_logs])

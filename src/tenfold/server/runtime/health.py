@@ -1,0 +1,70 @@
+"""Is it alive, and does it take work? For load balancers and for people; no token is needed.
+
+Alive means that requests are answered. Ready means that the loop runs and that the journal can
+be read; what is in the way is said.
+"""
+
+from anyio import CapacityLimiter, move_on_after, to_thread
+from anyio.lowlevel import RunVar
+from litestar import Router, get
+from msgspec import UNSET
+
+from tenfold.journal.store import last_seq
+from tenfold.model.api.fleet import Health
+from tenfold.model.errors import TenfoldError
+from tenfold.model.reason import Reason
+from tenfold.model.units import SECOND
+from tenfold.server.auth.access import needs
+from tenfold.server.problems import Problem
+from tenfold.server.runtime.deps import Control, Given
+
+PATHS = ("/healthz", "/readyz")
+ANSWER_S = 3.0
+"""How long the journal may take to answer one question."""
+ASKING_MOST = 2
+"""Threads that may wait for a journal that does not answer: probes come every few seconds."""
+_ASKING: RunVar[CapacityLimiter] = RunVar("tenfold-readiness")
+
+
+@get("/healthz", opt=needs(None), sync_to_thread=False, operation_id="alive", security=[])
+def alive() -> Health:
+    """Say that requests are answered."""
+    return Health(status="alive")
+
+
+@get("/readyz", opt=needs(None), operation_id="ready", security=[])
+async def ready(control: Given) -> Health:
+    """Say whether work is taken, or what is in the way."""
+    trouble = control.trouble() or control.late()
+    if trouble is None:
+        with move_on_after(ANSWER_S) as waited:
+            trouble = await to_thread.run_sync(
+                _unreadable, control, abandon_on_cancel=True, limiter=_asking()
+            )
+        if waited.cancelled_caught:
+            trouble = Reason("journal-waits", {"waited_s": ANSWER_S})
+    if trouble is not None:
+        raise Problem(503, trouble, "the log of the server tells more")
+    ahead_s = control.clock_ahead_ms() / SECOND
+    return Health(status="ready", clock_ahead_s=ahead_s if abs(ahead_s) >= 1 else UNSET)
+
+
+def _asking() -> CapacityLimiter:
+    found = _ASKING.get(None)
+    if found is None:
+        found = CapacityLimiter(ASKING_MOST)
+        _ASKING.set(found)
+    return found
+
+
+def _unreadable(control: Control) -> Reason | None:
+    try:
+        with control.store.reading() as connection:
+            last_seq(connection)
+    except TenfoldError as error:
+        # Anybody may ask this: where the journal lies is not for everybody.
+        return Reason(error.code, sentence="the journal does not answer")
+    return None
+
+
+ROUTES = Router("/", route_handlers=[alive, ready])

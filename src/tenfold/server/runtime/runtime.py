@@ -1,0 +1,267 @@
+"""A control plane and what the server needs of it, joined: the loop in a thread of its own."""
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+
+from msgspec import Struct, field
+
+from tenfold import __version__
+from tenfold.clock.steady import SteadyClock
+from tenfold.clock.wall import now_ms
+from tenfold.compose.blame import judge_of
+from tenfold.compose.control_plane import ControlPlane, Parts
+from tenfold.compose.control_plane import Store as LoopStore
+from tenfold.compose.live_journal import LiveJournal
+from tenfold.compose.policies import placing_decider
+from tenfold.decide.detect.idle import IdleRule
+from tenfold.decide.recover.lemons import Blaming
+from tenfold.engine.loop import Witness
+from tenfold.files.records.replay_bundle import BundleHeader
+from tenfold.journal.store import Store, open_store
+from tenfold.live.acceptance import Examiner
+from tenfold.live.attempts import SavedAt
+from tenfold.live.executor import Executor
+from tenfold.live.inbox import Answer, Inbox, Join
+from tenfold.live.usage import Probe, Usage
+from tenfold.model.fleet.node import Node
+from tenfold.model.policy.policy import Policy
+from tenfold.model.reason import Reason
+from tenfold.model.units import SECOND, Millis
+from tenfold.report.reasons.render import render
+from tenfold.server.auth.tokens import Tokens
+from tenfold.server.background.background import Beside, stop_all
+from tenfold.server.background.follower import Follower
+from tenfold.server.background.pruning import Pruning
+from tenfold.server.background.retention import Keeping, Upkeep
+from tenfold.server.background.sampling import Sampling
+from tenfold.server.background.shadow import Shadowing, ShadowMeters
+from tenfold.server.event_cursor import Newest
+from tenfold.server.inbox_client import STARTING, WAIT_S
+from tenfold.server.metrics.metered_journal import WatchedJournal
+from tenfold.server.metrics.metrics import Meters
+from tenfold.server.metrics.traces import Traces
+from tenfold.server.metrics.usage import UsageMeters
+from tenfold.server.runtime.deps import Control, JobLogs
+from tenfold.server.runtime.limiter import Streams
+
+END_S = 30.0
+"""How long the loop may take to come to an end: a commit, and no job."""
+LATE_S = 2.0
+"""A write that waits longer is said: it takes milliseconds, and a slow disk half a second."""
+LOOK_S = 0.01
+AHEAD_MS = 1_000
+"""So far the loop's clock may be from that of the machine before it is said."""
+_LOG = logging.getLogger("tenfold.server")
+
+
+class Fittings(Struct, frozen=True, kw_only=True, eq=False):
+    """What a control plane is joined with."""
+
+    journal: str
+    """A path, or the URL of a database."""
+    executor: Callable[[], Executor]
+    logs: JobLogs
+    saved_at: SavedAt = lambda job, work: None
+    policy: Policy = Policy()
+    shadow: Policy | None = None
+    """A policy that is asked too, and only written down."""
+    shadow_log: Path | None = None
+    holder: str = "tenfold"
+    """Who writes the journal, for those who find it taken."""
+    wait_s: float = WAIT_S
+    blaming: Blaming = Blaming()
+    """When a node is cordoned because jobs keep failing there."""
+    examiner: Examiner = Examiner()
+    """How nodes are tested; by default they are not."""
+    traces: Traces = field(default_factory=Traces)
+    pruning: Callable[[Store], Pruning] | None = None
+    """What removes old folders of attempts; None keeps them all."""
+    number_least: int = 1
+    """The first number that a job may be given."""
+    streams: Streams = field(default_factory=Streams)
+    probe: Callable[[], Probe] | None = None
+    """What measures the use of GPUs; None measures nothing, and then no job idles."""
+    idling: IdleRule = IdleRule()
+    """When a job is said to idle."""
+    gpus_on: str = ""
+    """The node whose GPUs are those of this machine."""
+    keeping: Keeping | None = None
+    """How long events stay in the journal; None keeps them all."""
+
+
+class Serving:
+    """The loop, its inbox, and what routes are given."""
+
+    def __init__(self, fittings: Fittings) -> None:
+        self._fittings = fittings
+        self.inbox = Inbox()
+        self.meters = Meters()
+        self.store = open_store(fittings.journal)
+        self.plane = ControlPlane(self._parts(), self.inbox)
+        self._ends, self._closes = Event(), Event()
+        self._thread = Thread(target=self._run, name="tenfold-loop", daemon=True)
+        self._clock: SteadyClock | None = None
+        self._written: Store | None = None
+        """The journal as the loop writes it, over a connection of its own."""
+        self.usage = Usage(fittings.gpus_on)
+        self.sampling = self._sampled_by(fittings)
+        follower = Follower(self.store, fittings.policy, now_ms)
+        self.control = Control(
+            store=self.store,
+            inbox=self.inbox,
+            tokens=Tokens(self.store, now_ms),
+            follower=follower,
+            logs=fittings.logs,
+            meters=self.meters,
+            usage=self.usage,
+            newest=Newest(self.store),
+            trouble=self.trouble,
+            now_ms=now_ms,
+            wait_s=fittings.wait_s,
+            late=self.late,
+            clock_ahead_ms=self.clock_ahead_ms,
+            streams=fittings.streams,
+            traces=fittings.traces,
+            is_closing=self._closes.is_set,
+        )
+        self.meters.watch(self.store, lambda: follower.moment().fleet, self.trouble)
+        self.meters.watch_clock(self.clock_ahead_ms)
+        used = UsageMeters(self.usage, lambda: follower.moment().fleet, fittings.policy.govern)
+        self.meters.registry.register(used)
+        pruning = None if fittings.pruning is None else fittings.pruning(self.store)
+        kept, shadow = self._kept_to(fittings.keeping), self._shadow_of(fittings)
+        beside = (kept, pruning, shadow, self.sampling)
+        self._beside: list[Beside] = [one for one in beside if one is not None]
+
+    def start(self, nodes: Sequence[Node] = (), *, tests_nodes: bool = False) -> None:
+        """Begin the loop; nodes that the journal does not know join the fleet, tested or not."""
+        if nodes:
+            self.inbox.put(Join(tuple(nodes), tests_nodes), _told)
+        if self.sampling is not None:
+            self.sampling.announce()
+        self._thread.start()
+        for one in self._beside:
+            one.start()
+
+    def begun(self, wait_s: float) -> Reason | None:
+        """Wait for the loop to take work, as long at most; return what is in the way, or None."""
+        until_s = monotonic() + wait_s
+        while (trouble := self.trouble()) is not None and monotonic() < until_s:
+            if self._ends.wait(LOOK_S):
+                break
+        return trouble
+
+    def close_streams(self) -> None:
+        """Let streams come to an end, so that the server can."""
+        self._closes.set()
+
+    def stop(self) -> None:
+        """End the loop. What runs goes on."""
+        self._closes.set()
+        self.inbox.close()
+        self._ends.set()
+        stop_all(self._beside)
+        if self._thread.is_alive():
+            self._thread.join(END_S)
+        self._fittings.traces.close()
+        self.store.close()
+
+    def trouble(self) -> Reason | None:
+        """Return what keeps the loop from taking work; None while it does."""
+        if self.inbox.is_closed:
+            return Reason("shutting-down")
+        if self._thread.ident is not None and not self._thread.is_alive():
+            return Reason("loop-ended")
+        if self.plane.trouble is None and self.plane.fleet is None:
+            return Reason(STARTING)
+        return self.plane.trouble
+
+    def late(self) -> Reason | None:
+        """Return what is said of a write to the journal that waits; None while none does."""
+        stores = (self._written, self.store)
+        since_s = [one.writes_since_s for one in stores if one is not None]
+        waited_s = max((monotonic() - one for one in since_s if one is not None), default=0.0)
+        if waited_s < LATE_S:
+            return None
+        return Reason("journal-waits", {"waited_s": waited_s})
+
+    def clock_ahead_ms(self) -> int:
+        """Return how far the loop's clock is ahead of that of the machine; 0 before it begins."""
+        return 0 if self._clock is None else self._clock.ahead_ms()
+
+    def _clock_from(self, least_ms: Millis) -> SteadyClock:
+        self._clock = clock = SteadyClock(least_ms)
+        ahead_ms = clock.ahead_ms()
+        if ahead_ms >= AHEAD_MS:
+            _LOG.warning(
+                "the clock of this machine is %.1f s behind the last event of the journal: time "
+                "goes on from that event, and times of events are so far ahead",
+                ahead_ms / SECOND,
+            )
+        return clock
+
+    def _kept_to(self, keeping: Keeping | None) -> Upkeep | None:
+        if keeping is None:
+            return None
+        header = BundleHeader(tenfold=__version__, policy=self._fittings.policy)
+        return Upkeep(self._fittings.journal, keeping, header, now_ms)
+
+    def _sampled_by(self, fittings: Fittings) -> Sampling | None:
+        if fittings.probe is None:
+            return None
+        return Sampling(
+            fittings.probe(),
+            fittings.idling,
+            inbox=self.inbox,
+            fleet=lambda: self.plane.fleet,
+            usage=self.usage,
+            now_ms=now_ms,
+        )
+
+    def _shadow_of(self, fittings: Fittings) -> Shadowing | None:
+        if fittings.shadow is None or fittings.shadow_log is None:
+            return None
+        shadowing = Shadowing(self.store, fittings.shadow, fittings.shadow_log)
+        self.meters.registry.register(ShadowMeters(shadowing))
+        return shadowing
+
+    def _run(self) -> None:
+        self.plane.run(self._pause)
+
+    def _pause(self, ms: Millis) -> None:
+        trouble = self.plane.trouble
+        _LOG.error("the loop failed and begins again: %s", render(trouble) if trouble else "")
+        self._ends.wait(ms / SECOND)
+
+    def _parts(self) -> Parts:
+        fittings, meters = self._fittings, self.meters
+
+        def store() -> WatchedJournal:
+            journal = LiveJournal(fittings.journal, fittings.holder, now_ms(), fittings.policy)
+            self._written = journal.store
+            return WatchedJournal(journal, meters, fittings.traces)
+
+        return Parts(
+            store=store,
+            executor=fittings.executor,
+            clock=self._clock_from,
+            deciders=lambda: [placing_decider(fittings.policy)],
+            saved_at=fittings.saved_at,
+            witnesses=_witnesses,
+            judge=judge_of(fittings.blaming),
+            examiner=fittings.examiner,
+            number_least=fittings.number_least,
+        )
+
+
+def _witnesses(store: LoopStore) -> Sequence[Witness]:
+    assert isinstance(store, WatchedJournal), "the loop is given back what it was given"
+    return store.witnesses()
+
+
+def _told(answer: Answer) -> None:
+    if answer.refused is not None:
+        _LOG.error("nodes did not join: %s", render(answer.refused))

@@ -1,0 +1,208 @@
+"""Jobs, attempts and nodes as they are told over HTTP: ISO times in UTC, reasons in sentences."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from tenfold.journal.rows import ArrayStory, AttemptRow, JobRow, NodeRow
+from tenfold.model.acceptance import Acceptance, NodeVerdict
+from tenfold.model.api import jobs, nodes, tokens
+from tenfold.model.reason import Reason
+from tenfold.report.reasons.render import Reader, render
+from tenfold.server.auth.tokens import Token
+from tenfold.server.background.follower import Moment
+from tenfold.server.endings import failed_words
+from tenfold.study.eta.eta import Eta
+
+_STANDS = {
+    "pending": "pending: not decided yet",
+    "starting": "starting its processes",
+    "running": "running",
+    "stopping": "stopping",
+}
+
+
+def iso(at_ms: int | None) -> str | None:
+    """Return a moment as people and programs read it; None stays None."""
+    return None if at_ms is None else _iso(at_ms)
+
+
+def job_told(
+    row: JobRow,
+    attempts: Sequence[AttemptRow],
+    token: Token,
+    moment: Moment | None = None,
+    eta: Eta | None = None,
+) -> jobs.Job:
+    """Return a job; with a moment of the fleet, one that waits says what it waits for."""
+    return jobs.Job(
+        id=row.id,
+        name=row.name,
+        team=row.team,
+        state=row.state,
+        attempts=tuple(_attempt(one) for one in attempts),
+        reason=_reason(row, attempts, token, moment),
+        eta=eta_told(eta) or _promised(row, moment),
+    )
+
+
+def array_told(base: str, whole: ArrayStory) -> jobs.Job:
+    """Return an array as one: where it stands, and how many of its members stand where."""
+    counted = ", ".join(f"{count:,} {state}" for state, count in whole.states.items())
+    return jobs.Job(
+        id=base,
+        name=whole.first.name,
+        team=whole.first.team,
+        state=whole.state,
+        attempts=(),
+        reason=jobs.Reason(code="array", sentence=f"of {whole.count:,} members: {counted}"),
+        array=jobs.Members(
+            count=whole.count,
+            states={str(state): count for state, count in whole.states.items()},
+            failed=whole.failed,
+        ),
+    )
+
+
+def eta_told(eta: Eta | None) -> jobs.Eta | None:
+    """Return a forecast."""
+    if eta is None:
+        return None
+    return jobs.Eta(
+        p50_at=_iso(eta.p50_ms),
+        p90_at=_iso(eta.p90_ms),
+        basis=eta.basis,
+        calibrated=eta.calibrated,
+    )
+
+
+def node_told(row: NodeRow, token: Token) -> nodes.Node:
+    """Return a node."""
+    return nodes.Node(
+        id=row.id,
+        site=row.site,
+        pool=row.pool,
+        accelerator=row.accelerator,
+        gpus=row.gpus,
+        state=row.state,
+        cause=row.cause,
+        changed_at=iso(row.changed_ms),
+        sentence=_cause(row, token),
+        test=_tested(row.acceptance, token.reader),
+    )
+
+
+def _tested(acceptance: Acceptance | None, reader: Reader) -> nodes.NodeTest | None:
+    if acceptance is None:
+        return None
+    verdict = acceptance.verdict
+    outcome = "accepted" if verdict.is_accepted else "refused"
+    return nodes.NodeTest(
+        tested_at=_iso(acceptance.at_ms),
+        outcome="overridden" if acceptance.accepted_by else outcome,
+        accepted_by=acceptance.accepted_by,
+        basis=verdict.basis,
+        nodes=verdict.nodes,
+        code=verdict.reason.code,
+        sentence=render(verdict.reason, reader),
+        figures=_figures(acceptance),
+        unmeasured=tuple(render(one, reader) for one in acceptance.test.unmeasured),
+        notes=tuple(_notes(verdict, reader)),
+    )
+
+
+def _notes(verdict: NodeVerdict, reader: Reader) -> Iterator[str]:
+    for note in verdict.notes:
+        if isinstance(note, Reason):
+            yield render(note, reader)
+        elif reader.sees_all:
+            yield note
+
+
+def _figures(acceptance: Acceptance) -> tuple[nodes.NodeFigure, ...]:
+    if not acceptance.verdict.compared:
+        return tuple(
+            nodes.NodeFigure(name=one.name, value=one.value, unit=one.unit)
+            for one in acceptance.test.figures
+        )
+    return tuple(
+        nodes.NodeFigure(
+            name=one.name,
+            value=None if one.judged == "missing" else one.value,
+            unit=one.unit,
+            median=one.median,
+            deviation=one.deviation,
+            allowed=one.allowed,
+            judged=one.judged,
+        )
+        for one in acceptance.verdict.compared
+    )
+
+
+def token_told(token: Token) -> tokens.Token:
+    """Return a token's record."""
+    day = token.last_used
+    return tokens.Token(
+        id=token.id,
+        name=token.name,
+        team=token.team,
+        role=token.role.name,
+        created_at=iso(token.created_ms),
+        expires_at=iso(token.expires_ms),
+        revoked_at=iso(token.revoked_ms),
+        last_used_on=None if day is None else _iso(day * 86_400_000)[:10],
+    )
+
+
+def _attempt(row: AttemptRow) -> jobs.Attempt:
+    return jobs.Attempt(
+        number=row.number,
+        started_at=iso(row.started_ms),
+        ended_at=iso(row.ended_ms),
+        nodes=row.nodes,
+        exit_code=row.exit_code,
+        reason=row.reason,
+    )
+
+
+def _promised(row: JobRow, moment: Moment | None) -> jobs.Eta | None:
+    """Return the start that a waiting job was promised, which costs nothing to say."""
+    promise = moment.fleet.promises.get(row.id) if moment is not None else None
+    if promise is None or row.state != "pending":
+        return None
+    at = _iso(promise.start_ms)
+    return jobs.Eta(p50_at=at, p90_at=at, basis="promised by then", calibrated=False)
+
+
+def _cause(row: NodeRow, token: Token) -> str:
+    """Return why a node takes no work, where that is more than a word."""
+    if not row.fields and not row.sentence:
+        return ""
+    return render(Reason(row.cause, row.fields, row.sentence), token.reader)
+
+
+def _reason(
+    row: JobRow, attempts: Sequence[AttemptRow], token: Token, moment: Moment | None
+) -> jobs.Reason:
+    found = moment.reason(row.id) if moment is not None and row.state == "pending" else None
+    before = _recorded(row, attempts, token) if row.reason else ""
+    if found is not None:
+        sentence = render(found, token.reader, row.team)
+        if row.attempts and before:
+            sentence = f"{before}; {sentence}"
+        return jobs.Reason(code=found.code, sentence=sentence)
+    if row.reason:
+        return jobs.Reason(code=row.reason, sentence=before)
+    return jobs.Reason(code=row.state, sentence=_STANDS.get(row.state, ""))
+
+
+def _recorded(row: JobRow, attempts: Sequence[AttemptRow], token: Token) -> str:
+    """Return what the journal says of a job."""
+    why = Reason(row.reason, row.fields, row.sentence)
+    if why.code == "failed" and "cause" not in why.fields and not why.sentence:
+        return failed_words(attempts)
+    return render(why, token.reader, row.team)
+
+
+def _iso(at_ms: int) -> str:
+    at = datetime.fromtimestamp(at_ms / 1_000, UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

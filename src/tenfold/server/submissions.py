@@ -1,0 +1,166 @@
+"""From the body of a request to submissions, every fault named, and what is said of them after.
+
+A batch is taken whole or not at all: a client that mends one line sends it again and knows that
+nothing of it runs already.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.decide.place.looked_at import passed_over
+from tenfold.files.core.rows import read_row
+from tenfold.files.jobs.submission import submission_of
+from tenfold.model.api.jobs import Submitted
+from tenfold.model.api.problems import Fault
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job.submission import ARRAY_MOST, Submission
+from tenfold.model.policy.policy import Policy
+from tenfold.model.reason import Reason
+from tenfold.server.auth.tokens import Token
+from tenfold.server.problems import Problem, faulty
+
+BATCH_MOST = 10_000
+"""Submissions in one request."""
+ARRAY_BYTES_MOST = 256 << 20
+"""What arrays of one request may take up in the journal. An assumption: a body has 4 MiB."""
+MEMBERS_SHOWN_MOST = 1_000
+"""Members of an array that are named in the answer; the others follow from `count`."""
+
+Row = TypeVar("Row", bound=Struct)
+
+
+class HandedIn(Struct, frozen=True):
+    """What one request hands in."""
+
+    submissions: tuple[Submission, ...]
+    is_batch: bool
+
+
+def handed_in(body: bytes, token: Token) -> HandedIn:
+    """Return the submissions in a body; raise the problem that names every fault."""
+    values = decoded(body)
+    batch = values.get("jobs")
+    is_batch = "jobs" in values
+    rows = _batch(values, batch) if is_batch else [values]
+    found: list[Submission] = []
+    findings: list[Finding] = []
+    for place, row in enumerate(rows):
+        wrong: list[Finding] = []
+        one = submission_of(row, TeamId(token.team), token.name, wrong)
+        if is_batch:
+            wrong = [replace(each, path=("jobs", place, *each.path)) for each in wrong]
+        findings += wrong
+        if one is not None:
+            _check_team(one, token)
+            found.append(one)
+    if findings:
+        raise faulty(findings, "the submission")
+    _check_size(found)
+    return HandedIn(tuple(found), is_batch)
+
+
+def digest_of(body: bytes) -> str:
+    """Return a digest of what a body says, however it is laid out."""
+    told = msgspec.json.encode(decoded(body), order="deterministic")
+    return hashlib.sha256(told).hexdigest()
+
+
+def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> tuple[Submitted, ...]:
+    """Return what each submission became, from the names of all jobs in order."""
+    made: list[Submitted] = []
+    names: Iterator[JobId] = iter(jobs)
+    for one in asked.submissions:
+        own = [next(names) for _ in range(one.array or 1)]
+        name, team, notes = one.work.name, one.team, passed_over(policy, one)
+        if not one.array:
+            made.append(Submitted(id=own[0], name=name, team=team, state="pending", notes=notes))
+            continue
+        made.append(
+            Submitted(
+                id=own[0].rpartition("[")[0],
+                name=name,
+                team=team,
+                state="pending",
+                count=one.array,
+                members=tuple(own[:MEMBERS_SHOWN_MOST]),
+                notes=notes,
+            )
+        )
+    return tuple(made)
+
+
+def read_body(row_type: type[Row], body: bytes, what: str) -> Row:
+    """Return a body as a value; raise the problem that names every fault."""
+    findings: list[Finding] = []
+    row = read_row(row_type, decoded(body), (), findings)
+    if row is None or findings:
+        raise faulty(findings, what)
+    return row
+
+
+def decoded(body: bytes) -> dict[str, object]:
+    """Return the table of keys and values that a body holds."""
+    try:
+        values: object = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        said = str(error) or "it is nested too deeply"
+        reason = Reason("not-json", sentence=f"the body is not JSON: {said}")
+        raise Problem(400, reason, "send an object as JSON") from None
+    if not isinstance(values, dict):
+        reason = Reason("not-an-object", sentence="the body is JSON, and not an object")
+        raise Problem(422, reason, 'send an object: `{"command": ["true"]}`')
+    return cast("dict[str, object]", values)
+
+
+def _batch(values: dict[str, object], batch: object) -> list[dict[str, object]]:
+    faults = [
+        Fault(field=key, code="unknown-key", message=f"`{key}` has no meaning beside `jobs`")
+        for key in values
+        if key != "jobs"
+    ]
+    rows = cast("list[object]", batch) if isinstance(batch, list) else None
+    if rows is None:
+        said = "`jobs` is not a list of submissions"
+        faults.append(Fault(field="jobs", code="wrong-value", message=said))
+    elif not 1 <= len(rows) <= BATCH_MOST:
+        said = f"`jobs` has {len(rows):,} submissions; it may have 1 to {BATCH_MOST:,}"
+        faults.append(Fault(field="jobs", code="wrong-value", message=said))
+    else:
+        faults += [
+            Fault(field=f"jobs[{place}]", code="wrong-value", message="it is not an object")
+            for place, row in enumerate(rows)
+            if not isinstance(row, dict)
+        ]
+    if faults or rows is None:
+        reason = Reason(faults[0].code, sentence=faults[0].message)
+        raise Problem(422, reason, 'send `{"jobs": [{"command": [...]}, ...]}`', faults=faults)
+    return cast("list[dict[str, object]]", rows)
+
+
+def _check_team(one: Submission, token: Token) -> None:
+    if token.sees_all_teams or one.team == token.team:
+        return
+    said = f"the token is of team `{token.team}`, and the job names team `{one.team}`"
+    reason = Reason("other-team", sentence=said)
+    fault = Fault(field="team", code=reason.code, message=said)
+    raise Problem(403, reason, "leave `team` out", faults=[fault])
+
+
+def _check_size(found: Sequence[Submission]) -> None:
+    count = sum(one.array or 1 for one in found)
+    if count > ARRAY_MOST:
+        said = f"these are {count:,} jobs; one request may hand in {ARRAY_MOST:,}"
+        raise Problem(
+            422, Reason("too-many-jobs", sentence=said), "hand them in by several requests"
+        )
+    written = sum(one.array * len(msgspec.json.encode(one.work)) for one in found if one.array)
+    if written > ARRAY_BYTES_MOST:
+        said = f"members of an array are kept one by one: these would take {written >> 20:,} MiB"
+        hint = f"{ARRAY_BYTES_MOST >> 20} MiB may be: put what they share into a file, and name it"
+        raise Problem(422, Reason("too-many-jobs", sentence=said), hint)

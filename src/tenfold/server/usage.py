@@ -1,0 +1,92 @@
+"""What jobs use, as it is told: figures of the last look, and since when a job idles.
+
+Figures are kept in memory and gone with the control plane; that a job idles is a fact.
+"""
+
+from msgspec.structs import replace
+
+from tenfold.fleet.fleet import Fleet
+from tenfold.journal.rows import JobRow
+from tenfold.live.usage import Usage
+from tenfold.model.api.fleet import Idle, IdleJob, IdleTeam
+from tenfold.model.api.jobs import Job, Use
+from tenfold.model.job.job import WHOLE, Run
+from tenfold.model.job.terms import Terms
+from tenfold.model.job.usage import JobUse, Measure
+from tenfold.model.units import HOUR, Millis
+from tenfold.server.schemas import iso
+
+JOBS_MOST = 1_000
+"""Jobs that a report names; all are counted."""
+_PLAIN = Terms()
+
+
+def with_use(told: Job, row: JobRow, usage: Usage) -> Job:
+    """Return a job that runs with what it uses; another as it is."""
+    if row.state not in ("running", "stopping"):
+        return told
+    use, since_ms = usage.of(row.id), usage.idle.get(row.id)
+    if use is not None:
+        told = replace(told, use=use_told(use))
+    # What idled was an attempt before this one, where it began to before this one ran.
+    is_old = row.state == "running" and since_ms is not None and since_ms < row.changed_ms
+    return told if since_ms is None or is_old else replace(told, idle_since=iso(since_ms))
+
+
+def use_told(use: JobUse) -> Use:
+    """Return figures of one look."""
+    measure: Measure = use.measure
+    memory = use.memory_used_bytes if measure == "gpu" else None
+    return Use(
+        at=iso(use.at_ms), measure=measure, share=use.use_milli / 1_000, gpu_memory_bytes=memory
+    )
+
+
+def idle_told(fleet: Fleet, usage: Usage, at_ms: Millis, team: str | None) -> Idle:
+    """Return who idles, of one team or of all."""
+    found = [
+        _idle_job(fleet.running[job_id], since_ms, at_ms, usage)
+        for job_id, since_ms in fleet.idle.items()
+        if job_id in fleet.running and team in (None, fleet.running[job_id].job.team)
+    ]
+    found.sort(key=lambda one: -one.gpu_hours_lost)
+    teams: dict[str, list[IdleJob]] = {}
+    for one in found:
+        teams.setdefault(one.team, []).append(one)
+    summed = [
+        IdleTeam(team=name, jobs=len(jobs), gpus=_gpus(jobs), gpu_hours_lost=_hours(jobs))
+        for name, jobs in teams.items()
+    ]
+    return Idle(
+        at=iso(at_ms),
+        gpus=_gpus(found),
+        gpu_hours_lost=_hours(found),
+        teams=tuple(sorted(summed, key=lambda one: -one.gpu_hours_lost)),
+        jobs=tuple(found[:JOBS_MOST]),
+    )
+
+
+def gpus_of(run: Run) -> float:
+    """Return the GPUs that a run holds."""
+    return sum(slot.gpus * WHOLE + slot.milli for slot in run.slots) / WHOLE
+
+
+def _idle_job(run: Run, since_ms: Millis, at_ms: Millis, usage: Usage) -> IdleJob:
+    job, gpus, use = run.job, gpus_of(run), usage.of(run.job.id)
+    return IdleJob(
+        id=job.id,
+        team=job.team,
+        kind=(job.terms or _PLAIN).kind,
+        gpus=gpus,
+        idle_since=iso(since_ms),
+        gpu_hours_lost=round(gpus * max(0, at_ms - since_ms) / HOUR, 3),
+        use=None if use is None else use_told(use),
+    )
+
+
+def _gpus(jobs: list[IdleJob]) -> float:
+    return sum(one.gpus for one in jobs)
+
+
+def _hours(jobs: list[IdleJob]) -> float:
+    return round(sum(one.gpu_hours_lost for one in jobs), 3)
