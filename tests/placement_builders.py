@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tenfold.decide.place.scored import ScoredCapacity, make_capacity
+from tenfold.decide.place.score.scored import ScoredCapacity, make_capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.fleet.node import Node

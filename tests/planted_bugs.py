@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from tenfold.decide.place import misfit, slurm_select
-from tenfold.decide.place.ranking import Holder
-from tenfold.decide.place.rankings import Plain
-from tenfold.decide.place.repack import RepackPlacer
-from tenfold.decide.place.waiting import Waiting
+from tenfold.decide.place import misfit
+from tenfold.decide.place.ranked.orders import Plain
+from tenfold.decide.place.ranked.queue import Waiting
+from tenfold.decide.place.ranked.ranking import Holder
+from tenfold.decide.place.ranked.repack import RepackPlacer
+from tenfold.decide.place.slurm import select as slurm_select
 from tenfold.fleet.capacity import Bank, Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import JobStopped

@@ -7,14 +7,17 @@ import pytest
 from msgspec.structs import replace
 
 from planted_bugs import FRESH, INDEX, Planted
-from tenfold.decide.place.govern import admission, reclaim, reservations, scheduling_pass
-from tenfold.decide.place.govern.admission import Admission
-from tenfold.decide.place.govern.holdings import Holding, Holdings
-from tenfold.decide.place.govern.placer import GovernedPlacer
-from tenfold.decide.place.govern.reclaim import Reclaim
-from tenfold.decide.place.govern.scheduling_pass import SchedulingPass
-from tenfold.decide.place.govern.scratch import QuotaScratch
-from tenfold.decide.place.govern.tree import Tree
+from tenfold.decide.place import scheduling_pass
+from tenfold.decide.place.governed import GovernedPlacer
+from tenfold.decide.place.preempt import reclaim
+from tenfold.decide.place.preempt.reclaim import Reclaim
+from tenfold.decide.place.queue import admission
+from tenfold.decide.place.queue.admission import Admission
+from tenfold.decide.place.quota.allocations import Holding, Holdings
+from tenfold.decide.place.quota.team_tree import Tree
+from tenfold.decide.place.reserve import reservation_pass as reservations
+from tenfold.decide.place.scheduling_pass import SchedulingPass
+from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.fleet import topology
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.topology_bank import TopologyBank

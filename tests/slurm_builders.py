@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tenfold.decide.place.slurm import SlurmPlacer
+from tenfold.decide.place.slurm.slurm import SlurmPlacer
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.decision import Decision

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tenfold.decide.place.looked_at import LOOKED_AT, MEANS
+from tenfold.decide.place.job_keys import LOOKED_AT, MEANS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policies.md"
 HEAD = "| key | looked at by | decides |\n|---|---|---|\n"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from scipy.stats import kendalltau
 
-from tenfold.decide.place.slurm import SlurmPlacer
+from tenfold.decide.place.slurm.slurm import SlurmPlacer
 from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined

@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.asks import Resources
-from tenfold.decide.place.govern.placer import GovernedPlacer
-from tenfold.decide.place.govern.tree import Tree
+from tenfold.decide.place.governed import GovernedPlacer
+from tenfold.decide.place.quota.request import Resources
+from tenfold.decide.place.quota.team_tree import Tree
 from tenfold.engine.loop import Decider, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import PromiseStart, StartJob

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.asks import Resources
-from tenfold.decide.place.govern.holdings import Holding, Holdings
-from tenfold.decide.place.govern.lines import Class, Lines, Option
-from tenfold.decide.place.govern.owing import Owing
-from tenfold.decide.place.govern.tree import Team, Tree
+from tenfold.decide.place.queue.pending_queues import Class, Lines, Option
+from tenfold.decide.place.queue.preemption_eligibility import Owing
+from tenfold.decide.place.quota.allocations import Holding, Holdings
+from tenfold.decide.place.quota.request import Resources
+from tenfold.decide.place.quota.team_tree import Team, Tree
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.policy.govern import ANY, Govern, TeamTerms

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob, StopJob

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement_builders import fleet, jobs, node
-from tenfold.decide.place.line import LinePlacer
-from tenfold.decide.place.ranked import RankedPlacer
-from tenfold.decide.place.rankings import EarliestDeadline
-from tenfold.decide.place.rows import Ask, Rows, ask_of
-from tenfold.decide.place.scored import ScoredCapacity, make_capacity
-from tenfold.decide.place.usable import Usable
+from tenfold.decide.place.ranked.fifo import LinePlacer
+from tenfold.decide.place.ranked.orders import EarliestDeadline
+from tenfold.decide.place.ranked.ranked import RankedPlacer
+from tenfold.decide.place.score.node_arrays import Ask, Rows, ask_of
+from tenfold.decide.place.score.scored import ScoredCapacity, make_capacity
+from tenfold.decide.place.score.usable import Usable
 from tenfold.engine.loop import Decider, run
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet, FleetView

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.decide.place.govern.books import Books
-from tenfold.decide.place.govern.placer import GovernedPlacer
-from tenfold.decide.place.govern.scheduling_pass import SchedulingPass
-from tenfold.decide.place.govern.scratch import QuotaScratch
+from tenfold.decide.place.governed import GovernedPlacer
+from tenfold.decide.place.scheduling_pass import SchedulingPass
+from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.engine.loop import Decider, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.topology_bank import TopologyBank

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_builders import node, policy
-from tenfold.decide.place.slurm import SlurmPlacer
+from tenfold.decide.place.slurm.slurm import SlurmPlacer
 from tenfold.engine.loop import Decider, run
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet

@@ -5,9 +5,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.decide.place.govern.placer import GovernedPlacer
-from tenfold.decide.place.govern.why import Reasons
-from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.explain.settled import Settled
+from tenfold.decide.place.explain.why import Reasons
+from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import RefuseJob, ResizeJob, StartJob, StopJob

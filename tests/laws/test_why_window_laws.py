@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import StartJob

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.compose.policies import placing_decider
-from tenfold.decide.place.after import AfterOthers
+from tenfold.decide.place.dependency_gate import AfterOthers
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import RefuseJob, StartJob

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tenfold.compose.simulation import SimAsk, simulate
-from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import PromiseStart, StartJob, StopJob

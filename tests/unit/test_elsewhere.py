@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from tenfold.compose.policies import placing_decider
-from tenfold.decide.place.elsewhere import Elsewhere
+from tenfold.decide.place.avoid_failed_nodes import Elsewhere
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import PromiseStart, StartJob
 from tenfold.model.decision import Decision

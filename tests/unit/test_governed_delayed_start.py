@@ -2,8 +2,8 @@
 
 import pytest
 
-from tenfold.decide.place.govern import placer as placers
-from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place import governed as placers
+from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import ActionOrdered, Event, JobStarted
 from tenfold.model.policy.govern import Govern

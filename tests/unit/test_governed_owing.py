@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.admission import Admission
-from tenfold.decide.place.govern.asks import Resources
-from tenfold.decide.place.govern.holdings import Holding, Holdings
-from tenfold.decide.place.govern.owing import Owing
-from tenfold.decide.place.govern.tree import Hurdle, Tree
-from tenfold.decide.place.govern.waiting import Class, Option
+from tenfold.decide.place.queue.admission import Admission
+from tenfold.decide.place.queue.job_class import Class, Option
+from tenfold.decide.place.queue.preemption_eligibility import Owing
+from tenfold.decide.place.quota.allocations import Holding, Holdings
+from tenfold.decide.place.quota.request import Resources
+from tenfold.decide.place.quota.team_tree import Hurdle, Tree
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Slot, shape_of
 from tenfold.model.job.terms import Terms

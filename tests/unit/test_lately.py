@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.lately import lately
-from tenfold.decide.place.govern.placer import GovernedPlacer
-from tenfold.decide.place.learned import WINDOW, epoch
+from tenfold.decide.place.governed import GovernedPlacer
+from tenfold.decide.place.quota.decayed_usage import lately
+from tenfold.decide.place.ranked.learned import WINDOW, epoch
 from tenfold.fleet.fleet import HISTORY, Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStarted, JobSubmitted

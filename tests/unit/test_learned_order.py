@@ -1,7 +1,7 @@
 """What the default order learns, and what it does before it has learned anything."""
 
-from tenfold.decide.place.learned import BOUNDS, LEVELS, Learned, epoch, level_of
-from tenfold.decide.place.ranking import Group
+from tenfold.decide.place.ranked.learned import BOUNDS, LEVELS, Learned, epoch, level_of
+from tenfold.decide.place.ranked.ranking import Group
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStarted, JobSubmitted

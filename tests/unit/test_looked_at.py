@@ -9,7 +9,7 @@ from litestar.testing import TestClient
 from msgspec.structs import replace
 
 from tenfold.compose.policies import placing_decider
-from tenfold.decide.place.looked_at import LOOKED_AT, MEANS, passed_over
+from tenfold.decide.place.job_keys import LOOKED_AT, MEANS, passed_over
 from tenfold.files.jobs.submission import submission_of
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import DryRun, Submitted

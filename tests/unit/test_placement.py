@@ -3,8 +3,8 @@
 import pytest
 
 from placement_builders import fleet, node, room
-from tenfold.decide.place.popularity import WINDOW, Popularity, epoch_of
-from tenfold.decide.place.rows import Ask, Rows, ask_of
+from tenfold.decide.place.score.node_arrays import Ask, Rows, ask_of
+from tenfold.decide.place.score.popularity import WINDOW, Popularity, epoch_of
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeCordoned

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.files.policy.read import read_policy
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import Action, PromiseStart, StartJob, StopJob

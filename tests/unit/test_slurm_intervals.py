@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from slurm_builders import decided, fleet, job, node, policy, starts, submit
-from tenfold.decide.place.slurm import SlurmPlacer
+from tenfold.decide.place.slurm.slurm import SlurmPlacer
 from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from slurm_builders import begin, decided, fleet, job, policy, starts, submit
-from tenfold.decide.place.slurm import SlurmPlacer
+from tenfold.decide.place.slurm.slurm import SlurmPlacer
 from tenfold.model.actions import RefuseJob
 from tenfold.model.policy.slurm import SlurmPartition
 from tenfold.model.units import MINUTE, SECOND, Millis

@@ -3,7 +3,7 @@
 import pytest
 
 from slurm_builders import begin, end, fleet, job, policy, submit
-from tenfold.decide.place.slurm_priority import NO_ACCOUNTS, Accounts, Priorities, fair_shares
+from tenfold.decide.place.slurm.priority import NO_ACCOUNTS, Accounts, Priorities, fair_shares
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJoined

@@ -35,12 +35,12 @@ def placing_decider(
     if not with_after:
         return placer
     if _nodes_are_alike(policy):
-        from tenfold.decide.place.elsewhere import Elsewhere  # noqa: PLC0415
+        from tenfold.decide.place.avoid_failed_nodes import Elsewhere  # noqa: PLC0415
 
         placer = Elsewhere(placer)
     if policy.name == "governed":
         return placer
-    from tenfold.decide.place.after import AfterOthers  # noqa: PLC0415
+    from tenfold.decide.place.dependency_gate import AfterOthers  # noqa: PLC0415
 
     return AfterOthers(placer)
 
@@ -72,21 +72,21 @@ def capacity_of(placement: Placement, shapes: Iterable[Shape] | None) -> Room:
     """Return how a decider is to build its index of free room."""
     if placement != "fgd" and shapes is not None and all(_is_plain(shape) for shape in shapes):
         return Capacity.of
-    from tenfold.decide.place.scored import make_capacity  # noqa: PLC0415
+    from tenfold.decide.place.score.scored import make_capacity  # noqa: PLC0415
 
     return partial(make_capacity, placement=placement)
 
 
 def _line(policy: Policy, room: Room) -> IndexedDecider:
-    from tenfold.decide.place.line import LinePlacer  # noqa: PLC0415
+    from tenfold.decide.place.ranked.fifo import LinePlacer  # noqa: PLC0415
 
     key = _duration if policy.name == "sjf" else _arrival
     return LinePlacer(policy.name, key, capacity_of=room)
 
 
 def _repack(policy: Policy, restart_cost_ms: int, room: Room) -> IndexedDecider:
-    from tenfold.decide.place.rankings import ShortestRemaining  # noqa: PLC0415
-    from tenfold.decide.place.repack import RepackPlacer  # noqa: PLC0415
+    from tenfold.decide.place.ranked.orders import ShortestRemaining  # noqa: PLC0415
+    from tenfold.decide.place.ranked.repack import RepackPlacer  # noqa: PLC0415
 
     by_gpus = policy.name == "srsf"
     order = ShortestRemaining(by_gpus=by_gpus, restart_cost_ms=restart_cost_ms)
@@ -94,27 +94,27 @@ def _repack(policy: Policy, restart_cost_ms: int, room: Room) -> IndexedDecider:
 
 
 def _slurm(policy: Policy) -> IndexedDecider:
-    from tenfold.decide.place.slurm import SlurmPlacer  # noqa: PLC0415
+    from tenfold.decide.place.slurm.slurm import SlurmPlacer  # noqa: PLC0415
     from tenfold.model.policy.slurm import SlurmPolicy  # noqa: PLC0415
 
     return SlurmPlacer(policy.slurm or SlurmPolicy())
 
 
 def _governed(policy: Policy) -> IndexedDecider:
-    from tenfold.decide.place.govern.placer import GovernedPlacer  # noqa: PLC0415
+    from tenfold.decide.place.governed import GovernedPlacer  # noqa: PLC0415
     from tenfold.model.policy.govern import Govern  # noqa: PLC0415
 
     return GovernedPlacer(policy.govern or Govern())
 
 
 def _ranked(policy: Policy, room: Room) -> IndexedDecider:
-    from tenfold.decide.place.learned import Learned  # noqa: PLC0415
-    from tenfold.decide.place.ranked import REVIEW_MS, RankedPlacer  # noqa: PLC0415
-    from tenfold.decide.place.rankings import (  # noqa: PLC0415
+    from tenfold.decide.place.ranked.learned import Learned  # noqa: PLC0415
+    from tenfold.decide.place.ranked.orders import (  # noqa: PLC0415
         EarliestDeadline,
         FairShare,
         LeastAttained,
     )
+    from tenfold.decide.place.ranked.ranked import REVIEW_MS, RankedPlacer  # noqa: PLC0415
 
     name = policy.name
     if name == "tenfold":

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.place.looked_at import passed_over
+from tenfold.decide.place.job_keys import passed_over
 from tenfold.files.core.rows import read_row
 from tenfold.files.jobs.submission import submission_of
 from tenfold.model.api.jobs import Submitted

@@ -3,7 +3,7 @@
 from random import Random
 from typing import NamedTuple
 
-from tenfold.decide.place.govern.placer import GovernedPlacer
+from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.model.actions import StartJob, StopJob
 from tenfold.model.units import Millis
 from tests.rigs.governed.oracle import cost, kept_in_place, least_lost, most_started

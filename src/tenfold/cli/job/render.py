@@ -7,7 +7,7 @@ from msgspec import Struct
 from tenfold.cli.output import show, table
 from tenfold.cli.replay.render import show_story
 from tenfold.cli.sim.render import hours
-from tenfold.decide.place.govern.why_held import Holders, Standing
+from tenfold.decide.place.explain.holders import Holders, Standing
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis

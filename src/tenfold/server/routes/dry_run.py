@@ -7,7 +7,7 @@ fleet in which it waits. So a dry run and the real thing cannot come to differ.
 from anyio import to_thread
 from litestar import Router, post
 
-from tenfold.decide.place.looked_at import passed_over
+from tenfold.decide.place.job_keys import passed_over
 from tenfold.fleet.topology import TopologyCapacity
 from tenfold.journal.store import last_seq
 from tenfold.model.api import jobs

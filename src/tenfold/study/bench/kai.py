@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from tenfold.clock import Stopwatch
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
-from tenfold.decide.place.govern.why import Reasons
-from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.explain.settled import Settled
+from tenfold.decide.place.explain.why import Reasons
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tenfold.decide.place.scored import make_capacity
+from tenfold.decide.place.score.scored import make_capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.fleet.node import Node

@@ -9,12 +9,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.lines import Class
-from tenfold.decide.place.govern.tree import is_off_peak
-from tenfold.decide.place.govern.why import Blocked
-from tenfold.decide.place.govern.why_quota import open_types
-from tenfold.decide.place.govern.why_settled import Settled
-from tenfold.decide.place.govern.why_windows import openings
+from tenfold.decide.place.explain.quota import open_types
+from tenfold.decide.place.explain.settled import Settled
+from tenfold.decide.place.explain.why import Blocked
+from tenfold.decide.place.explain.windows import openings
+from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.quota.team_tree import is_off_peak
 from tenfold.fleet.obstacle import fits
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from tenfold.decide.place.govern.lines import Class
-from tenfold.decide.place.govern.tree import UNLIMITED, Team
-from tenfold.decide.place.govern.why_quota import missing
-from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.explain.quota import missing
+from tenfold.decide.place.explain.settled import Settled
+from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.quota.team_tree import UNLIMITED, Team
 from tenfold.model.job.job import Job
 from tenfold.study.why.changes import Grant, Raise
 

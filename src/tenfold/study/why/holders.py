@@ -2,8 +2,8 @@
 
 from heapq import nlargest
 
-from tenfold.decide.place.govern.holdings import PLAIN
-from tenfold.decide.place.govern.why_held import SHOWN, Holders, JobHolds, TeamHolds
+from tenfold.decide.place.explain.holders import SHOWN, Holders, JobHolds, TeamHolds
+from tenfold.decide.place.quota.allocations import PLAIN
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE, Run, Shape

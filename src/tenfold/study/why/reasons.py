@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import UNSET
 
-from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.explain.settled import Settled
 from tenfold.fleet.view import job_ref
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.why_held import Holders
+from tenfold.decide.place.explain.holders import Holders
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.view import job_ref
 from tenfold.model.ids import JobId

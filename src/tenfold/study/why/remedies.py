@@ -10,8 +10,8 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from tenfold.decide.place.govern.lines import Class
-from tenfold.decide.place.govern.why import Blocked
+from tenfold.decide.place.explain.why import Blocked
+from tenfold.decide.place.queue.pending_queues import Class
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.asks import Amounts
-from tenfold.decide.place.govern.books import Books
-from tenfold.decide.place.govern.givers import Givers
-from tenfold.decide.place.govern.holdings import PLAIN, Holding, lost_ms
-from tenfold.decide.place.govern.lines import Class, Option
-from tenfold.decide.place.govern.reclaim import Level, Own, Reclaim, priced
-from tenfold.decide.place.govern.tree import Team
-from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.explain.settled import Settled
+from tenfold.decide.place.preempt.reclaim import Level, Own, Reclaim, priced
+from tenfold.decide.place.preempt.victim_index import Givers
+from tenfold.decide.place.queue.pending_queues import Class, Option
+from tenfold.decide.place.quota.allocations import PLAIN, Holding, lost_ms
+from tenfold.decide.place.quota.request import Amounts
+from tenfold.decide.place.quota.team_tree import Team
+from tenfold.decide.place.state.scheduler_state import Books
 from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import Millis
 from tenfold.study.why.changes import MoveJobs, NewSlots, StopJobs

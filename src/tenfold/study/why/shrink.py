@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from tenfold.decide.place.govern.books import Books
-from tenfold.decide.place.govern.holdings import Holding
-from tenfold.decide.place.govern.lines import Class
-from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.explain.settled import Settled
+from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.quota.allocations import Holding
+from tenfold.decide.place.state.scheduler_state import Books
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.job.job import WHOLE, Shape, Slot

@@ -6,8 +6,8 @@ fork. What is no request of one job is tried once for all who might gain by it.
 
 from msgspec import Struct
 
-from tenfold.decide.place.govern.placer import GovernedPlacer
-from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.explain.settled import Settled
+from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.place.govern.why import Blocked, Reasons
-from tenfold.decide.place.govern.why_held import Holders, Standing
-from tenfold.decide.place.govern.why_settled import Settled
+from tenfold.decide.place.explain.holders import Holders, Standing
+from tenfold.decide.place.explain.settled import Settled
+from tenfold.decide.place.explain.why import Blocked, Reasons
 from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import obstacle_of
 from tenfold.fleet.fleet import Fleet

@@ -1,0 +1,187 @@
+"""Elastic jobs: they start with what there is, grow when nobody waits, and shrink first."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from tenfold.decide.place.allocate.session import Session
+from tenfold.decide.place.queue.pending_queues import Option
+from tenfold.decide.place.quota.allocations import Holding
+from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.fleet.capacity import Slots
+from tenfold.model.actions import ResizeJob
+from tenfold.model.fleet.where import Level
+from tenfold.model.job.job import Run, Shape, Slot
+from tenfold.model.job.terms import Terms
+from tenfold.model.reason import Reason
+from tenfold.model.units import MINUTE
+
+GROW_MS = 10 * MINUTE
+"""Elastic jobs grow at multiples of this: a resize costs them a restart."""
+GROWN = Reason("grown")
+
+
+def sizes(shape: Shape, terms: Terms) -> Iterator[Shape]:
+    """Yield what an elastic job may start with, largest first, below what it asks for."""
+    per = shape.gpus_per_node or 1
+    gpus = shape.gpus
+    while (gpus := max(gpus // 2 // per * per, terms.least_gpus)) < shape.gpus:
+        yield _sized(shape, gpus)
+        if gpus == terms.least_gpus:
+            return
+
+
+def _sized(shape: Shape, gpus: int) -> Shape:
+    return replace(shape, gpus=gpus, key=f"{shape.key} as {gpus}")
+
+
+def gpus_of(slots: Slots) -> int:
+    """Return the GPUs in slots."""
+    return sum(slot.gpus for slot in slots)
+
+
+def grow(session: Session) -> None:
+    """Let elastic jobs take what nobody waits for."""
+    books, now_ms = session.books, session.now_ms
+    if not books.holdings.elastic or books.resizing:
+        return
+    running = session.view.running
+    runs = [running[job_id] for job_id in books.holdings.elastic if job_id in running]
+    small = [run for run in runs if _may_grow(run, books)]
+    if not small:
+        return
+    if now_ms % GROW_MS:
+        session.wakes.append(now_ms - now_ms % GROW_MS + GROW_MS)
+        return
+    for run in sorted(small, key=_started):
+        slots = _grown(books, run)
+        if slots is not None:
+            session.actions.append(ResizeJob(run.job.id, slots, GROWN))
+    session.wakes.append(now_ms + GROW_MS)
+
+
+def shrink(session: Session, shape: Shape, option: Option) -> Slots | None:
+    """Shrink elastic jobs just until a shape finds room, and return that; None if none does."""
+    scratch = session.books.scratch
+    shrunk: dict[Run, Slots] = {}
+    found: Slots | None = None
+    with scratch.trial():
+        for run, slots in _steps(session):
+            surplus = _difference(shrunk.get(run, run.slots), slots)
+            scratch.release(surplus, run.job.shape)
+            shrunk[run] = slots
+            found = scratch.claim_in(shape, option.accelerator)
+            if found is not None:
+                break
+    if found is None:
+        return None
+    for run, slots in shrunk.items():
+        why = Reason("shrunk", {"accelerator": option.accelerator})
+        session.actions.append(ResizeJob(run.job.id, slots, why))
+    return found
+
+
+def _steps(session: Session) -> Iterator[tuple[Run, Slots]]:
+    """Yield elastic runs a step smaller each time, down to their least, the newest first."""
+    for holding in _shrinkable(session):
+        run = session.view.running[holding.job.id]
+        least = _least(run)
+        if len(run.slots) == 1:
+            for gpus in range(run.slots[0].gpus - 1, least[0].gpus - 1, -1):
+                yield run, (Slot(run.slots[0].node, gpus),)
+        else:
+            for members in range(len(run.slots) - 1, len(least) - 1, -1):
+                yield run, run.slots[:members]
+
+
+def _shrinkable(session: Session) -> list[Holding]:
+    """Return elastic holdings above their least, the newest first."""
+    running = session.view.running
+    found = [
+        holding
+        for holding in session.books.elastic()
+        if not holding.stopping
+        and (run := running.get(holding.job.id)) is not None
+        and run.becoming is None
+        and gpus_of(_least(run)) < gpus_of(run.slots)
+    ]
+    return sorted(found, key=_newest)
+
+
+def _least(run: Run) -> Slots:
+    """Return the slots of a run at its smallest: whole members go, or GPUs of its only node."""
+    least = run.job.terms.least_gpus if run.job.terms else 0
+    if len(run.slots) == 1:
+        return (Slot(run.slots[0].node, max(least, 1)),)
+    kept: list[Slot] = []
+    for slot in run.slots:
+        if kept and sum(each.gpus for each in kept) >= least:
+            break
+        kept.append(slot)
+    return tuple(kept)
+
+
+def _difference(slots: Slots, fewer: Slots) -> Slots:
+    left = {slot.node: slot.gpus for slot in fewer}
+    return tuple(
+        Slot(slot.node, slot.gpus - left.get(slot.node, 0))
+        for slot in slots
+        if slot.gpus > left.get(slot.node, 0)
+    )
+
+
+def _may_grow(run: Run, books: Books) -> bool:
+    terms = run.job.terms
+    return (
+        terms is not None
+        and gpus_of(run.slots) < terms.most_gpus
+        and not run.stopping
+        and run.becoming is None
+        and run.job.id in books.holdings.held
+    )
+
+
+def _grown(books: Books, run: Run) -> Slots | None:
+    """Return the slots of a run at its next size, taken; None where it cannot grow."""
+    held = books.holdings.held[run.job.id]
+    added = _added(books, run)
+    if added is None or not books.capacity.has((added,), run.job.shape):
+        return None
+    amounts = books.amounts((added,), books.accelerator(added.node))
+    if books.tree.obstacle(held.team, amounts) is not None:
+        return None
+    books.capacity.take((added,), run.job.shape)
+    books.tree.add(held.team, amounts, 1)
+    if run.slots[0].node == added.node:
+        return (Slot(added.node, run.slots[0].gpus + added.gpus),)
+    return (*run.slots, added)
+
+
+def _added(books: Books, run: Run) -> Slot | None:
+    """Return what a run takes next: more of its only node, or one more member beside the others."""
+    terms, shape, first = run.job.terms, run.job.shape, run.slots[0]
+    assert terms is not None
+    room = terms.most_gpus - gpus_of(run.slots)
+    bank, number = books.capacity.place[first.node]
+    if shape.gpus_per_node is None:
+        more = min(room, bank.free[number]) if len(run.slots) == 1 else 0
+        return Slot(first.node, more) if more and bank.is_open[number] else None
+    per = max(slot.gpus for slot in run.slots)
+    where = shape.where
+    level: Level = where.within if where is not None and where.how == "required" else ""
+    domain_of = books.capacity.domain_of
+    domain = domain_of(first.node, level) if level else ""
+    mine = {slot.node for slot in run.slots}
+    for other in bank.each(per) if per <= room else ():
+        name = bank.names[other]
+        if name not in mine and (not level or domain_of(name, level) == domain):
+            return Slot(name, per)
+    return None
+
+
+def _started(run: Run) -> tuple[int, int, int]:
+    return run.started_ms, run.job.submitted_ms, run.job.seq
+
+
+def _newest(holding: Holding) -> tuple[int, int, int]:
+    return -holding.started_ms, -holding.job.submitted_ms, -holding.job.seq

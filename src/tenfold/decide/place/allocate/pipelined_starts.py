@@ -1,0 +1,99 @@
+"""Starts that wait for stops: placed on room and quota that running jobs are still giving up.
+
+What is being given up counts as free during one pass. A job that was placed on some of it keeps
+it until the stops are facts, and nothing else is stopped for that job meanwhile.
+"""
+
+from collections.abc import Sequence
+
+from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.quota.allocations import Holding
+from tenfold.decide.place.quota.request import Amounts
+from tenfold.decide.place.quota.team_tree import Team
+from tenfold.decide.place.releasing_capacity import ReleasingCapacity
+from tenfold.decide.place.state.scheduler_state import Books, Promised
+from tenfold.decide.place.state.scratch import QuotaScratch
+from tenfold.fleet.capacity import Slots
+from tenfold.fleet.topology import Room
+from tenfold.model.job.job import Job
+
+Pipelined = tuple[Class, Job, Slots, Amounts, Promised | None]
+"""A job to start once its room is free, what it takes from quotas, and its reservation."""
+
+
+class PipelinedStarts:
+    """What is being given up during one pass, and the starts that need it."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+        self._released: list[Holding] = []
+        self._releases = QuotaScratch(books.capacity, books.tree)
+        self._releasing = ReleasingCapacity(self._releases)
+        self._starts: list[Pipelined] = []
+        self._allocations = QuotaScratch(books.capacity, books.tree)
+
+    def release(self, holding: Holding) -> None:
+        """Count what a job that is being stopped holds as free, until the pass is over."""
+        self._releasing.release(holding)
+        self._releases.count(holding.team, holding.amounts, -1)
+        self._released.append(holding)
+        self._books.holds_less(holding.team)
+
+    def add(self, start: Pipelined) -> None:
+        """Hold room that was claimed for a job until it is really free."""
+        cls, job, slots, amounts, _ = start
+        self._allocations.pipeline(slots, job.shape)
+        self._allocations.count(cls.team, amounts, 1)
+        self._starts.append(start)
+        self._books.holds_more(cls.team)
+
+    def settle(self) -> list[Pipelined]:
+        """Stop counting what is not free yet, and return the starts that have to wait for it."""
+        books = self._books
+        # Starts give their room back first: before that, it is not there to be taken back.
+        self._allocations.rollback()
+        for cls, *_ in self._starts:
+            books.holds_less(cls.team)
+        self._releases.rollback()
+        for holding in self._released:
+            books.holds_more(holding.team)
+        return self._starts
+
+    def is_needed_by(self, team: Team, slots: Slots, job: Job, amounts: Amounts) -> bool:
+        """Return whether a start needs room or quota that is still being given up."""
+        capacity = self._books.capacity
+        if job.shape.milli or (
+            capacity.limits_power
+            and any(capacity.share_power(slots, each.slots) for each in self._released)
+        ):
+            # Counts of free GPUs do not tell: it is tried with everything still running.
+            if not self._fits_beside(slots, job):
+                self._releasing.needed_by(slots, job.shape)
+                return True
+        elif self._releasing.needed_by(slots, job.shape):
+            return True
+        return self._books.tree.is_beyond(team, amounts)
+
+    def _fits_beside(self, slots: Slots, job: Job) -> bool:
+        """Return whether slots, just claimed, are free even while nothing has stopped yet."""
+        scratch = self._books.scratch
+        with scratch.trial():
+            scratch.release(slots, job.shape)
+            for _, other, held, _, _ in self._starts:
+                scratch.release(held, other.shape)
+            for holding in self._released:
+                scratch.allocate(holding.slots, holding.job.shape)
+            return scratch.capacity.has_kept(slots, job.shape)
+
+
+def offer_rest(books: Books, before: Sequence[Room], after: Sequence[Room]) -> None:
+    """Let others try for what stops leave beyond what they were for."""
+    more = [
+        now[0]
+        for was, now in zip(before, after, strict=True)
+        if any(mine > theirs for mine, theirs in zip(now, was, strict=True))
+    ]
+    if more:
+        books.lines.offer(max(more))
+        for cls in books.wanting:
+            books.lines.rouse(cls)

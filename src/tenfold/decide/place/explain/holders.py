@@ -1,0 +1,165 @@
+"""Who holds what a job waits for, and where its team stands against its quota."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import nlargest
+
+from msgspec import Struct
+
+from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.quota.allocations import Holding
+from tenfold.decide.place.quota.team_tree import UNLIMITED, Team
+from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.policy.govern import ANY
+from tenfold.model.units import Millis
+
+SHOWN = 5
+"""Largest jobs that are named."""
+Sized = tuple[int, int, int, Holding]
+"""(GPUs in thousandths, start and number so that the older goes first, who)."""
+
+
+class JobHolds(Struct, frozen=True, kw_only=True):
+    """One of the largest jobs in the way."""
+
+    job_id: JobId
+    team: TeamId
+    gpus_milli: int
+    since_ms: Millis
+    preemptible: bool
+    stopping: bool
+
+
+class TeamHolds(Struct, frozen=True, kw_only=True):
+    """What one team holds of what is in question."""
+
+    team: TeamId
+    gpus_milli: int
+
+
+class Holders(Struct, frozen=True, kw_only=True):
+    """Who holds the capacity, the most first."""
+
+    teams: tuple[TeamHolds, ...] = ()
+    jobs: tuple[JobHolds, ...] = ()
+    others_gpus_milli: int = 0
+    """What teams hold that are not named, as their names are not for the reader."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """A team, or one above it, against its quota of one resource.
+
+    Amounts are thousandths of a GPU, or micro-USD an hour for `usd`.
+    """
+
+    team: TeamId
+    """Empty for all teams together."""
+    resource: str
+    asked: int
+    held: int
+    quota: int
+    borrowed: int
+    limit: int | None
+    """The most it may hold; None means that it may borrow without limit."""
+
+
+class Census:
+    """Who holds how much, counted once for all questions about one moment."""
+
+    def __init__(self, books: Books) -> None:
+        self._parts: dict[tuple[Team, str], tuple[int, list[Sized]]] = {}
+        """By team and type: GPUs in all, and the largest jobs."""
+        resources = books.tree.resources
+        every, names = resources.number[ANY], resources.names
+        found: dict[tuple[Team, int], list[Sized]] = {}
+        for each in books.holdings.held.values():
+            for number, milli in each.amounts:
+                if number == every:
+                    kind = each.amounts[0][0]
+                    place = (milli, -each.started_ms, -each.job.seq, each)
+                    found.setdefault((each.team, kind), []).append(place)
+        for (team, kind), places in found.items():
+            total = sum(place[0] for place in places)
+            largest = nlargest(SHOWN, places, key=_size)
+            self._parts[team, names[kind]] = (total, largest)
+
+    def of_types(self, accelerators: Sequence[str]) -> Holders:
+        """Return who holds GPUs of these types."""
+        return self._merged(lambda team, kind: kind in accelerators)
+
+    def under(self, node: Team) -> Holders:
+        """Return who holds what counts against a limit: a team and all below it."""
+        return self._merged(lambda team, kind: node in team.path)
+
+    def _merged(self, counts: Callable[[Team, str], bool]) -> Holders:
+        totals: dict[TeamId, int] = {}
+        largest: list[Sized] = []
+        for (team, kind), (total, places) in self._parts.items():
+            if counts(team, kind):
+                totals[team.id] = totals.get(team.id, 0) + total
+                largest += places
+        return _holders(totals, largest)
+
+
+def holders_on(books: Books, nodes: Iterable[NodeId]) -> Holders:
+    """Return who holds room on these nodes."""
+    found: dict[JobId, Holding] = {}
+    for node in nodes:
+        found.update((each.job.id, each) for each in books.holdings.on(node))
+    return _held(found.values())
+
+
+def standings(books: Books, cls: Class) -> tuple[Standing, ...]:
+    """Return where a team and all above it stand, for each resource that quotas name."""
+    resources = books.tree.resources
+    return tuple(
+        _standing(node, resources.names[number], number, amount)
+        for number, amount in cls.amounts
+        if resources.governed[number]
+        for node in cls.team.path
+    )
+
+
+def _standing(node: Team, resource: str, number: int, asked: int) -> Standing:
+    held, quota, borrow = node.held[number], node.effective[number], node.borrow[number]
+    return Standing(
+        team=node.id,
+        resource=resource,
+        asked=asked,
+        held=held,
+        quota=quota,
+        borrowed=max(0, held - quota),
+        limit=None if borrow >= UNLIMITED else quota + borrow,
+    )
+
+
+def _held(holdings: Iterable[Holding]) -> Holders:
+    totals: dict[TeamId, int] = {}
+    sized: list[Sized] = []
+    for each in holdings:
+        gpus = each.gpus_milli
+        totals[each.job.team] = totals.get(each.job.team, 0) + gpus
+        sized.append((gpus, -each.started_ms, -each.job.seq, each))
+    return _holders(totals, sized)
+
+
+def _holders(totals: Mapping[TeamId, int], sized: Iterable[Sized]) -> Holders:
+    teams = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+    return Holders(
+        teams=tuple(TeamHolds(team=team, gpus_milli=gpus) for team, gpus in teams if gpus),
+        jobs=tuple(
+            JobHolds(
+                job_id=each.job.id,
+                team=each.job.team,
+                gpus_milli=gpus,
+                since_ms=Millis(each.started_ms),
+                preemptible=each.job.terms is None or each.job.terms.preemptible,
+                stopping=each.stopping,
+            )
+            for gpus, _, _, each in nlargest(SHOWN, sized, key=_size)
+        ),
+    )
+
+
+def _size(place: Sized) -> tuple[int, int, int]:
+    return place[:3]

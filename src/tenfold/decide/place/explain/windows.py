@@ -1,0 +1,192 @@
+"""Windows and hours that hold a waiting job back: which, and when they let it go.
+
+A window is to blame where the job would find room without it. It is asked as the decider
+asks: nodes of a window for the job's own team are open to it, and nodes of one that opens
+before the job is over are not.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tenfold.decide.place.explain.settled import Settled
+from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.queue.windows import Windows
+from tenfold.decide.place.quota.team_tree import Obstacle, Tree, is_off_peak, next_hours_ms
+from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.obstacle import Room, fits, needs
+from tenfold.fleet.topology import TopologyCapacity
+from tenfold.model.events import NodeJoined
+from tenfold.model.ids import NodeId, TeamId
+from tenfold.model.job.job import Job
+from tenfold.model.job.terms import Window
+from tenfold.model.policy.govern import Govern
+from tenfold.model.reason import Amount, Causes, NodeRef, Reason, TeamRef, Value
+from tenfold.model.units import DAY, Millis
+
+EDGES_MOST = 96
+"""Changes of quotas or hours that are looked at, one after the other, for one that helps."""
+
+
+class Held(Struct, frozen=True):
+    """What a window does to a job."""
+
+    reason: Reason
+    not_before_ms: Millis | None = None
+    """The job starts no sooner: nodes outside of windows could never hold it."""
+
+
+class _Turn(Struct, frozen=True):
+    """A window that is in the way of a job, now or soon."""
+
+    window: Window
+    nodes: tuple[NodeId, ...]
+    start_ms: int
+    end_ms: int
+
+
+def window_reason(settled: Settled, job: Job, types: Sequence[str], room: Room) -> Held | None:
+    """Return the window without which a job would find room, if there is one."""
+    books, now_ms = settled.books, settled.now_ms
+    if not books.govern.windows:
+        return None
+    turns = list(_turns(settled, job))
+    coming = [turn for turn in turns if turn.start_ms > now_ms]
+    barred = _nodes(coming)
+    with books.scratch.hiding(barred):
+        if not turns or fits(books.capacity, job.shape, types):
+            return None
+    if fits(books.capacity, job.shape, types):
+        return Held(_coming_reason(settled, job, coming, room), _not_before(settled, job, turns))
+    there = [turn for turn in turns if turn.start_ms <= now_ms]
+    with _opened(settled, _nodes(there)):
+        if not there or not fits(books.capacity, job.shape, types):
+            return None
+    return Held(_open_reason(settled, there, room), _not_before(settled, job, turns))
+
+
+def own_windows(settled: Settled, job: Job) -> AbstractContextManager[None]:
+    """Offer the nodes of windows that are open for a job's own team, as the decider does."""
+    own = [node for node, team in settled.books.windows.open.items() if team and team == job.team]
+    return _opened(settled, own)
+
+
+def openings(settled: Settled, job: Job) -> list[Millis]:
+    """Return when windows open that a job may not run into."""
+    return [
+        Millis(turn.start_ms) for turn in _turns(settled, job) if turn.start_ms > settled.now_ms
+    ]
+
+
+def off_peak_from(govern: Govern, now_ms: Millis) -> Millis | None:
+    """Return when off-peak hours begin next; None where they never do."""
+    at_ms: int | None = now_ms
+    for _ in range(EDGES_MOST):
+        at_ms = next_hours_ms(govern, Millis(at_ms))
+        if at_ms is None or at_ms > now_ms + DAY:
+            return None
+        if is_off_peak(govern, Millis(at_ms)):
+            return Millis(at_ms)
+    return None
+
+
+def hours_reason(settled: Settled, cls: Class, met: Obstacle, told: Reason) -> Reason:
+    """Return a reason that also says when quotas of the day would let a class in, if they do."""
+    govern, now_ms = settled.govern, settled.now_ms
+    if not any(team.hours for team in govern.teams):
+        return told
+    at_ms: int | None = now_ms
+    for _ in range(EDGES_MOST):
+        at_ms = next_hours_ms(govern, Millis(at_ms))
+        if at_ms is None or at_ms > now_ms + DAY:
+            break
+        tree = _tree_at(settled, Millis(at_ms))
+        team = tree.team(cls.team.id)
+        if any(tree.obstacle(team, option.amounts) is None for option in cls.options):
+            fields: dict[str, Value] = {"limit": Causes((told,)), "in_ms": at_ms - now_ms}
+            node, number, _ = met
+            if node.parent is not None:
+                quota = tree.team(node.id).path[-2].effective[number]
+                fields["quota"] = Amount(quota, tree.resources.names[number])
+            return Reason("quota-hours", fields)
+    return told
+
+
+def _tree_at(settled: Settled, at_ms: Millis) -> Tree:
+    """Return what teams may hold at another time, with what they hold now."""
+    books = settled.books
+    tree = Tree(settled.govern, books.tree.resources, at_ms)
+    for held in (*books.holdings.held.values(), *books.promised.values()):
+        tree.add(tree.team(held.job.team), held.amounts, 1)
+    return tree
+
+
+def _turns(settled: Settled, job: Job) -> Iterator[_Turn]:
+    """Yield windows whose nodes a job may not take, now or because of what is coming."""
+    nodes, now_ms = settled.view.nodes, settled.now_ms
+    for window in settled.govern.windows:
+        alone = replace(settled.govern, windows=(window,))
+        found = Windows(alone, nodes, now_ms)
+        edge_ms = found.next_ms
+        if edge_ms is None:
+            continue
+        if found.open:
+            barred = tuple(node for node in found.open if found.bars(node, job))
+            turn = _Turn(window, barred, now_ms, edge_ms)
+        else:
+            barred = tuple(found.coming_for(job, now_ms))
+            end_ms = Windows(alone, nodes, Millis(edge_ms)).next_ms or edge_ms
+            turn = _Turn(window, barred, edge_ms, end_ms)
+        if barred:
+            yield turn
+
+
+def _nodes(turns: Sequence[_Turn]) -> list[NodeId]:
+    return list(dict.fromkeys(node for turn in turns for node in turn.nodes))
+
+
+def _opened(settled: Settled, nodes: Sequence[NodeId]) -> AbstractContextManager[None]:
+    """Offer nodes that windows have closed while a question is asked."""
+    states = settled.view.states
+    return settled.books.scratch.opening([node for node in nodes if states[node] == "up"])
+
+
+def _not_before(settled: Settled, job: Job, turns: Sequence[_Turn]) -> Millis | None:
+    """Return the soonest end of a window, where no start is possible without its nodes."""
+    barred = dict.fromkeys(_nodes(turns))
+    rest = Fleet()
+    for node in settled.view.nodes.values():
+        if node.id not in barred:
+            rest.apply(NodeJoined(settled.now_ms, node))
+    if TopologyCapacity.of(rest).could_hold(job.shape):
+        return None
+    return Millis(min(turn.end_ms for turn in turns))
+
+
+def _open_reason(settled: Settled, turns: Sequence[_Turn], room: Room) -> Reason:
+    turn = max(turns, key=lambda each: (len(each.nodes), -each.end_ms))
+    fields = needs(room) | _closed(turn)
+    if turn.window.team:
+        fields["team"] = TeamRef(TeamId(turn.window.team))
+    fields["left_ms"] = turn.end_ms - settled.now_ms
+    return Reason("window", fields)
+
+
+def _coming_reason(settled: Settled, job: Job, turns: Sequence[_Turn], room: Room) -> Reason:
+    turn = min(turns, key=lambda each: (each.start_ms, -len(each.nodes)))
+    fields = needs(room) | _closed(turn)
+    if job.limit_ms is not None:
+        fields["limit_ms"] = job.limit_ms
+    fields["in_ms"] = turn.start_ms - settled.now_ms
+    fields["until_ms"] = turn.end_ms - settled.now_ms
+    return Reason("window", fields)
+
+
+def _closed(turn: _Turn) -> dict[str, Value]:
+    """Return which window takes which nodes."""
+    fields: dict[str, Value] = {"window": turn.window.id, "closed": len(turn.nodes)}
+    if len(turn.nodes) == 1:
+        fields["node"] = NodeRef(turn.nodes[0])
+    return fields

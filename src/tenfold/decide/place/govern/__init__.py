@@ -1,1 +1,0 @@
-"""Placement for many teams: quotas, fair share, promises, preemption."""

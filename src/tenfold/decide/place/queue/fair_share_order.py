@@ -1,0 +1,173 @@
+"""Whose turn it is: teams meet level by level up the tree.
+
+Each parent keeps the teams below it in heaps by turn: those with somebody worth trying, and
+for each hurdle those with somebody behind it. A hurdle that is cleared joins its heap to the
+first, and nobody has to be called: only those whose turn comes are looked at. A change in one
+team costs a few steps of its own branch and nothing elsewhere.
+"""
+
+from bisect import insort
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from tenfold.decide.place.queue.job_class import Class
+from tenfold.decide.place.quota.team_tree import Hurdle, Team, Tree
+
+Place = tuple[int, float, int, int, int, int, Team]
+"""Turn of a team right below another: within its quota, share, its head, stamp, which."""
+STALE_MOST = 64
+"""Places kept beyond four for each team, before those that hold no more are cleared away."""
+
+
+class Turns:
+    """The heaps of all parents, brought up to date when somebody asks."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._stale: dict[Team, None] = {}
+        """Teams that wait or hold another than before."""
+
+    def changed(self, team: Team) -> None:
+        """Hear that a team holds or waits another than before."""
+        self._stale[team] = None
+
+    def best(self) -> Class | None:
+        """Return the class whose head has the first turn of all that are worth trying."""
+        if self._stale:
+            self._refresh_all()
+        node = self._tree.root
+        cleared: list[Hurdle | None] = [None]
+        while node.children:
+            if node.gates:
+                cleared += self._cleared_at(node)
+            first: Place | None = None
+            for hurdle in cleared:
+                place = _top(node, hurdle)
+                if place is not None and (first is None or place < first):
+                    first = place
+            if first is None:
+                return None
+            node = first[6]
+        return _first_of(node, cleared)
+
+    def _refresh_all(self) -> None:
+        """Bring the places of all changed teams, and of those above them, up to date."""
+        levels: dict[int, dict[Team, None]] = {}
+        for team in self._stale:
+            levels.setdefault(len(team.path), {})[team] = None
+        self._stale.clear()
+        for depth in range(max(levels), 1, -1):
+            above = levels.setdefault(depth - 1, {})
+            for node in levels.get(depth, ()):
+                self._refresh(node)
+                assert node.parent is not None
+                above[node.parent] = None
+
+    def _refresh(self, node: Team) -> None:
+        """Renew the places of a team among those beside it."""
+        parent = node.parent
+        assert parent is not None
+        node.stamp += 1
+        head: Class | None = _first_head(node) if node.children else _head(node)
+        node.head = head
+        if head is None:
+            return
+        submitted, seq, _ = head.line[0]
+        within, share = self._tree.turn_of(node, head.amounts)
+        place = (within, share, -head.priority, submitted, seq, node.stamp, node)
+        most = STALE_MOST + 4 * len(parent.children)
+        if parent.parent is not None:
+            _push(parent.heads, place, most)
+        for hurdle in self._before_parent(node) if node.children else _before_leaf(node):
+            places = parent.waits.get(hurdle)
+            if places is None:
+                places = parent.waits[hurdle] = []
+                if hurdle is not None and hurdle.node is parent:
+                    gate = parent.gates.setdefault((hurdle.number, hurdle.of_quota), [])
+                    insort(gate, hurdle.amount)
+            _push(places, place, most)
+
+    def _before_parent(self, node: Team) -> Iterator[Hurdle | None]:
+        """Yield what keeps those below a parent from being tried, beyond its own hurdles."""
+        cleared: list[Hurdle | None] = [None, *self._cleared_at(node)]
+        if any(_top(node, hurdle) is not None for hurdle in cleared):
+            yield None
+        for hurdle in list(node.waits):
+            if hurdle is not None and hurdle.node is not node and _top(node, hurdle) is not None:
+                yield hurdle
+
+    def _cleared_at(self, node: Team) -> list[Hurdle]:
+        """Return the hurdles at a team that are no more in the way."""
+        found: list[Hurdle] = []
+        for (number, of_quota), amounts in node.gates.items():
+            left = self._tree.left(node, number, of_quota)
+            for amount in amounts:
+                if amount > left:
+                    break
+                found.append(Hurdle(node, number, amount, of_quota))
+        return found
+
+
+def _top(node: Team, hurdle: Hurdle | None) -> Place | None:
+    """Return the first place behind a hurdle, clearing away those that hold no more."""
+    places = node.waits.get(hurdle)
+    if places is None:
+        return None
+    while places and places[0][5] != places[0][6].stamp:
+        heappop(places)
+    if places:
+        return places[0]
+    del node.waits[hurdle]
+    if hurdle is not None and hurdle.node is node:
+        gate = node.gates[hurdle.number, hurdle.of_quota]
+        gate.remove(hurdle.amount)
+        if not gate:
+            del node.gates[hurdle.number, hurdle.of_quota]
+    return None
+
+
+def _push(places: list[Any], place: Place, most: int) -> None:
+    heappush(places, place)
+    if len(places) > most:
+        places[:] = [each for each in places if each[5] == each[6].stamp]
+        heapify(places)
+
+
+def _first_head(node: Team) -> Class | None:
+    """Return the head of the first team below a parent."""
+    heads = node.heads
+    while heads and heads[0][5] != heads[0][6].stamp:
+        heappop(heads)
+    return heads[0][6].head if heads else None
+
+
+def _head(team: Team) -> Class | None:
+    """Return the first class of a team, whether it is worth trying or not."""
+    head: Class | None = None
+    for cls in team.classes.values():
+        if head is None or cls.is_before(head):
+            head = cls
+    return head
+
+
+def _before_leaf(team: Team) -> dict[Hurdle | None, None]:
+    """Return what keeps the classes of a team from being tried; None stands for nothing."""
+    found: dict[Hurdle | None, None] = {}
+    for cls in team.classes.values():
+        if cls.state == "active":
+            found[None] = None
+        else:
+            for hurdle in cls.hurdles:
+                found[hurdle] = None
+    return found
+
+
+def _first_of(team: Team, cleared: list[Hurdle | None]) -> Class | None:
+    """Return the first class of a team that is worth trying."""
+    first: Class | None = None
+    for cls in team.classes.values():
+        is_ready = cls.state == "active" or any(hurdle in cleared for hurdle in cls.hurdles)
+        if is_ready and (first is None or cls.is_before(first)):
+            first = cls
+    return first

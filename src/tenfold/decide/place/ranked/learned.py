@@ -1,0 +1,318 @@
+"""The default order: what history says about how long jobs like this go on.
+
+Nobody tells us durations. Run time is cut into doubling levels; for each level a hazard,
+the chance that a job which reached it ends in it, is learned from finished jobs: of the
+same size, of the same size and team, and of the same batch (submitted close together,
+which often means: one more of the same). Each tells the next what to expect before it has
+seen enough itself; before any history all lengths are alike on a log scale.
+
+The turn of a job is its Gittins index turned over: GPUs x the least time that has to be
+spent per job that ends. Short batches reveal themselves after one member has ended, long
+ones by surviving. The hazards of sizes and teams are taken at fixed counts of finished
+jobs, so that a decider which starts now from the view sees the very same figures.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from tenfold.decide.place.ranked.orders import NO_GPUS_MILLI, Plain
+from tenfold.decide.place.ranked.ranking import Family, Group, Holder
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.job.job import WHOLE, Ended, Job
+from tenfold.model.units import HOUR, SECOND
+
+FIRST_LEVEL_MS = 300 * SECOND
+LEVELS = 18
+BOUNDS = [0, *(FIRST_LEVEL_MS << step for step in range(LEVELS - 1))]
+WIDTHS = [later - start for start, later in zip(BOUNDS, [*BOUNDS[1:], BOUNDS[-1] * 2], strict=True)]
+PRIOR = [1 / (LEVELS - level) for level in range(LEVELS)]
+"""Hazard of a log-uniform law: what is believed before anything ended."""
+
+TRUST_ALL, TRUST_SIZE, TRUST_BATCH = 1.0, 8.0, 0.5
+"""How many jobs of a kind weigh as much as what the wider kind says."""
+BATCH_MS = HOUR
+BATCH_JOBS = 16
+"""A batch is what one team submits of one size within the hour and 16 admissions."""
+NO_ENDS = [0] * LEVELS
+WINDOW = 4_096
+STEP_MOST = 1_024
+
+Kind = tuple[int, str]
+"""Size and team; without a team, all of the size; without a size, every job."""
+EVERY: Kind = (0, "")
+Hazards = list[float]
+Counts = list[int]
+
+
+def level_of(served_ms: int) -> int:
+    """Return the level that a job has reached after so much service."""
+    level = (served_ms // FIRST_LEVEL_MS).bit_length()
+    return level if level < LEVELS else LEVELS - 1
+
+
+def epoch(ended: int) -> int:
+    """Return the count of finished jobs at which the hazards now in use were taken."""
+    return ended - ended % _step(ended)
+
+
+def _step(ended: int) -> int:
+    return min(STEP_MOST, 1 << max(0, ended.bit_length() - 4))
+
+
+class _Batch:
+    """What is known of one batch: members by the level they ended in, or have reached."""
+
+    __slots__ = ("counts", "ends", "family", "is_touched", "members", "reached", "turns")
+
+    def __init__(self, family: Family, counts: Counts) -> None:
+        self.family = family
+        self.counts = counts
+        """Ends by level of its size and team, shared with other batches of them."""
+        self.is_touched = False
+        """Whether anything was learned about it since turns were last compared."""
+        self.members = 0
+        self.ends: Counts = [0] * LEVELS
+        self.reached: Counts = [0] * LEVELS
+        """Unfinished members above the first level, by level."""
+        self.turns: dict[int, float] = {}
+
+    def left(self, level: int) -> int:
+        """Return how many members have left this level, on or out."""
+        return sum(self.ends[level:]) + sum(self.reached[level + 1 :])
+
+
+class Learned(Plain):
+    """Gittins order from learned hazards; knows no durations."""
+
+    preempts = True
+    bounds = BOUNDS
+
+    def __init__(self) -> None:
+        self._seen = 0
+        """Finished jobs that have been learned from."""
+        self._finals: deque[tuple[_Batch, int]] = deque()
+        """Finished jobs of the window: where they were counted, and at which level."""
+        self._batches: dict[Family, _Batch] = {}
+        self._counts: dict[Kind, Counts] = {}
+        """Ends by level of every size and team over the window."""
+        self._hazards: dict[Kind, Hazards] = {}
+        self._turns: dict[tuple[int, str, int], float] = {}
+        """Turns of jobs whose batch has told nothing yet."""
+        self._frozen: dict[Kind, Counts] = {}
+        self._epoch = 0
+        self._until = 0
+        """The count of finished jobs at which the next epoch begins."""
+        self._touched: list[_Batch] = []
+        self._all_changed = True
+
+    def begin(self, view: FleetView) -> None:
+        """Learn again from what the view remembers."""
+        self._finals, self._batches, self._counts = deque(), {}, {}
+        self._seen = view.ended - len(view.history)
+        self._epoch, self._until = -1, 0
+        self._catch_up(view)
+        self._all_changed = True
+
+    def family(self, job: Job) -> Family:
+        """Return the batch of a job."""
+        shape = job.shape
+        return (
+            shape.milli or shape.gpus * WHOLE or NO_GPUS_MILLI,
+            job.team,
+            job.submitted_ms // BATCH_MS,
+            job.seq // BATCH_JOBS,
+        )
+
+    def turn(self, group: Group) -> float:
+        """Return the turn that all jobs of a batch and level share."""
+        return self.stand_turn(group.family, group.level)
+
+    def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
+        """Count the levels that a member survived."""
+        batch = self._batches.get(family) or self._add(family)
+        reached = batch.reached
+        if before:
+            reached[before] -= 1
+        else:
+            batch.members += 1
+        reached[after] += 1
+        if batch.turns:
+            batch.turns.clear()
+        if not batch.is_touched:
+            self._touch(batch)
+
+    def ended(self, view: FleetView, holder: Holder) -> None:
+        """Forget what a job's survival had told: the history says it better from now on."""
+        if holder.level:
+            family = holder.family or self.family(holder.job)
+            batch = self._batches.get(family) or self._add(family)
+            batch.reached[holder.level] -= 1
+            self._less(batch)
+        if view.ended - self._seen > STEP_MOST:
+            self._catch_up(view)
+
+    def changed(self, view: FleetView) -> Iterable[Family] | None:
+        """Return the batches about which something was learned; None at a new epoch."""
+        self._catch_up(view)
+        touched = self._touched
+        if touched:
+            self._touched = []
+            for batch in touched:
+                batch.is_touched = False
+        if self._all_changed:
+            self._all_changed = False
+            return None
+        return [batch.family for batch in touched]
+
+    def _catch_up(self, view: FleetView) -> None:
+        """Learn from the jobs that ended since, freezing the hazards where an epoch begins."""
+        lag = view.ended - self._seen
+        if not lag and self._epoch >= 0:
+            return
+        history = view.history
+        if view.ended < self._until:
+            for place in range(-lag, 0):
+                self._learn(history[place])
+            self._seen = view.ended
+            return
+        freeze_at = epoch(view.ended)
+        for place in range(-lag, 0):
+            if self._seen == freeze_at:
+                self._freeze(freeze_at)
+            self._learn(history[place])
+            self._seen += 1
+        if self._seen == freeze_at:
+            self._freeze(freeze_at)
+
+    def _learn(self, ended: Ended) -> None:
+        """Count a finished job, and forget the oldest when the window is full."""
+        family, level = self.family(ended.job), level_of(ended.ran_ms)
+        batch = self._batches.get(family) or self._add(family)
+        batch.members += 1
+        batch.ends[level] += 1
+        batch.counts[level] += 1
+        if batch.turns:
+            batch.turns.clear()
+        if not batch.is_touched:
+            self._touch(batch)
+        finals = self._finals
+        finals.append((batch, level))
+        if len(finals) > WINDOW:
+            batch, level = finals.popleft()
+            batch.counts[level] -= 1
+            batch.ends[level] -= 1
+            self._less(batch)
+
+    def _add(self, family: Family) -> _Batch:
+        """Return a new batch, of which nothing is known."""
+        kind = family[:2]
+        counts = self._counts.get(kind)
+        if counts is None:
+            counts = self._counts[kind] = [0] * LEVELS
+        batch = self._batches[family] = _Batch(family, counts)
+        return batch
+
+    def _less(self, batch: _Batch) -> None:
+        """Count one member less; nobody asks for a batch without any."""
+        batch.members -= 1
+        if batch.turns:
+            batch.turns.clear()
+        if not batch.is_touched:
+            self._touch(batch)
+        if not batch.members:
+            del self._batches[batch.family]
+
+    def _touch(self, batch: _Batch) -> None:
+        batch.is_touched = True
+        self._touched.append(batch)
+
+    def _freeze(self, at: int) -> None:
+        if at == self._epoch:
+            return
+        self._epoch = at
+        self._until = at + _step(at)
+        self._frozen = _summed(self._counts)
+        self._hazards, self._turns = {}, {}
+        for batch in self._batches.values():
+            batch.turns.clear()
+        self._all_changed = True
+
+    def stand_turn(self, family: Family, level: int) -> float:
+        """Return the turn of jobs at the level they have reached."""
+        batch = self._batches.get(family)
+        if batch is not None and (turn := batch.turns.get(level)):
+            return turn
+        size, team, _, _ = family
+        if batch is not None and (left := batch.left(level)):
+            wider = self._hazard((size, team))
+            turn = batch.turns[level] = _index(wider, level, left, batch.ends, batch.reached) * size
+            return turn
+        # Nobody of the batch has left this level: it says nothing of what lies ahead.
+        turn = self._turns.get((size, team, level))
+        if turn is None:
+            turn = _index(self._hazard((size, team)), level) * size
+            self._turns[size, team, level] = turn
+        if batch is not None:
+            batch.turns[level] = turn
+        return turn
+
+    def _hazard(self, kind: Kind) -> Hazards:
+        """Return the hazards of a kind of job, leaning on the wider kind."""
+        hazards = self._hazards.get(kind)
+        if hazards is None:
+            if kind == EVERY:
+                wider, trust = PRIOR, TRUST_ALL
+            else:
+                wider = self._hazard((kind[0], "") if kind[1] else EVERY)
+                trust = TRUST_SIZE
+            hazards = self._hazards[kind] = _blend(self._frozen.get(kind, NO_ENDS), wider, trust)
+        return hazards
+
+
+def _summed(counts: dict[Kind, Counts]) -> dict[Kind, Counts]:
+    """Return the counts of each size and team, of each size, and of every job."""
+    sums: dict[Kind, Counts] = {EVERY: [0] * LEVELS}
+    for (size, team), ends in counts.items():
+        kinds: list[Kind] = [EVERY, (size, "")]
+        if team:
+            kinds.append((size, team))
+        for kind in kinds:
+            total = sums.setdefault(kind, [0] * LEVELS)
+            for level, count in enumerate(ends):
+                total[level] += count
+    return sums
+
+
+def _blend(ends: Counts, wider: Hazards, trust: float) -> Hazards:
+    hazards = [0.0] * LEVELS
+    reached = 0
+    for level in range(LEVELS - 1, -1, -1):
+        reached += ends[level]
+        hazards[level] = (ends[level] + trust * wider[level]) / (reached + trust)
+    return hazards
+
+
+def _index(
+    wider: Hazards, level: int, left: int = 0, ends: Counts = NO_ENDS, reached: Counts = NO_ENDS
+) -> float:
+    """Return the least time spent per job that ends, over all points at which to give up.
+
+    So many of the batch have left this level. Beyond what its members have seen, the hazards
+    are the wider ones.
+    """
+    surviving, spent, best = 1.0, 0.0, 0.0
+    for step in range(level, LEVELS - 1):
+        hazard = wider[step]
+        if left > 0:
+            ended = ends[step]
+            hazard = (ended + TRUST_BATCH * hazard) / (left + TRUST_BATCH)
+            left -= ended + reached[step + 1]
+        spent += surviving * WIDTHS[step] * (1 - hazard / 2)
+        surviving *= 1 - hazard
+        ending = (1 - surviving) / spent
+        if ending > best:  # noqa: PLR1730 - `max` costs a call for every level.
+            best = ending
+        if surviving < 0.02:
+            return 1 / best
+    spent += surviving * WIDTHS[-1] / 2
+    return 1 / max(best, 1 / spent)

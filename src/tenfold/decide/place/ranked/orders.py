@@ -1,0 +1,160 @@
+"""The classic orders: remaining time, remaining work, attained service, deadlines, fair share.
+
+Those that read `duration_ms` know what only a replay can know; they are there to be
+measured against, and to reproduce published results.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from tenfold.decide.place.ranked.ranking import ALIKE, NEVER, Family, Group, Holder
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.job.job import WHOLE, Job, Past
+from tenfold.model.units import SECOND, Millis
+
+NO_GPUS_MILLI = WHOLE // 8
+"""What a job without GPUs counts for."""
+UNCHANGED: dict[Family, None] = {}
+LAS_LIMITS_GPU_S = (3_250, 7_200)
+"""Tiresias' three queues, in GPU-seconds of attained service."""
+
+
+class Plain:
+    """What most orders leave alone: one family, one level, nothing learned."""
+
+    preempts = False
+    live = False
+    minds_holders = False
+    bounds: Sequence[int] = (0,)
+
+    def begin(self, view: FleetView) -> None:
+        """Nothing is kept."""
+
+    def key(self, job: Job, past: Past) -> int:
+        """First come, first served."""
+        return job.submitted_ms
+
+    def family(self, job: Job) -> Family:
+        """All are alike."""
+        return ALIKE
+
+    def weight(self, job: Job) -> int:
+        """Service is time."""
+        return 1
+
+    def turn(self, group: Group) -> float:
+        """The head's key."""
+        return group.line[0][0]
+
+    def stand_turn(self, family: Family, level: int) -> float:
+        """Holders are never displaced."""
+        return 0.0
+
+    def holder_turn(self, holder: Holder, now_ms: Millis) -> float:
+        """Nor does time change that."""
+        return 0.0
+
+    def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
+        """Levels are not learned from."""
+
+    def held(self, holder: Holder, sign: int) -> None:
+        """Who holds room does not matter."""
+
+    def ended(self, view: FleetView, holder: Holder) -> None:
+        """Nor does who has ended."""
+
+    def changed(self, view: FleetView) -> Iterable[Family] | None:
+        """Nothing changes by itself."""
+        return UNCHANGED
+
+
+class ShortestRemaining(Plain):
+    """Least remaining time first (SRTF), or least remaining GPU time (SRSF)."""
+
+    preempts = True
+    live = True
+
+    def __init__(self, *, by_gpus: bool, restart_cost_ms: int = 0) -> None:
+        self._by_gpus = by_gpus
+        self._restart_cost_ms = restart_cost_ms
+
+    def key(self, job: Job, past: Past) -> int:
+        """Return what is left of it, times its GPUs for SRSF."""
+        left = (job.duration_ms or 0) - past.progress_ms
+        return left * weight_milli(job) if self._by_gpus else left
+
+    def holder_turn(self, holder: Holder, now_ms: Millis) -> float:
+        """Return what is left of a running job now."""
+        job, before = holder.job, holder.before
+        resumed_ms = holder.started_ms + (self._restart_cost_ms if before.runs else 0)
+        done = before.progress_ms + max(0, now_ms - resumed_ms)
+        left = (job.duration_ms or 0) - done
+        return left * weight_milli(job) if self._by_gpus else left
+
+
+class LeastAttained(Plain):
+    """Least attained service first, in a few queues; running jobs first within each."""
+
+    preempts = True
+
+    def __init__(self, limits_gpu_s: Sequence[float] = LAS_LIMITS_GPU_S) -> None:
+        self.bounds = (0, *(round(limit * SECOND * WHOLE) for limit in limits_gpu_s))
+
+    def weight(self, job: Job) -> int:
+        """Service is GPU time."""
+        return weight_milli(job)
+
+    def turn(self, group: Group) -> float:
+        """Return the queue."""
+        return group.level
+
+    def stand_turn(self, family: Family, level: int) -> float:
+        """Return the queue, ahead of those who wait in it."""
+        return level - 0.5
+
+
+class EarliestDeadline(Plain):
+    """Earliest deadline first; jobs without one come last, in order of arrival."""
+
+    def key(self, job: Job, past: Past) -> int:
+        """Return the deadline."""
+        return NEVER if job.deadline_ms is None else job.deadline_ms
+
+
+class FairShare(Plain):
+    """The team that holds the fewest GPUs goes first; first come first served inside."""
+
+    minds_holders = True
+
+    def __init__(self) -> None:
+        self._held: dict[Family, int] = {}
+        self._touched: dict[Family, None] = {}
+
+    def begin(self, view: FleetView) -> None:
+        """Forget who held what; holders are told again."""
+        self._held, self._touched = {}, {}
+
+    def family(self, job: Job) -> Family:
+        """Teams are told apart."""
+        return (0, job.team, 0, 0)
+
+    def turn(self, group: Group) -> float:
+        """Return what the team would hold with its head running."""
+        held = self._held.get(group.family, 0)
+        return held + weight_milli(group.line[0][3])
+
+    def held(self, holder: Holder, sign: int) -> None:
+        """Count what a team holds."""
+        team = self.family(holder.job)
+        self._held[team] = self._held.get(team, 0) + sign * weight_milli(holder.job)
+        self._touched[team] = None
+
+    def changed(self, view: FleetView) -> Iterable[Family] | None:
+        """Return the teams whose holdings changed."""
+        touched, self._touched = self._touched, {}
+        return touched
+
+
+def weight_milli(job: Job) -> int:
+    """Return a job's GPUs in thousandths; a job without any counts as an eighth of one."""
+    shape = job.shape
+    return shape.milli or shape.gpus * WHOLE or NO_GPUS_MILLI

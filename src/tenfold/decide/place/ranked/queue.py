@@ -1,0 +1,155 @@
+"""Those who wait: groups under one turn, and shapes that are worth trying.
+
+A shape whose head found no room is parked. It is tried again only when a node with enough
+for one of its members was freed, when a better head came, or when turns have changed.
+"""
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from tenfold.decide.place.ranked.ranking import Family, Group, Ranking, level_at
+from tenfold.fleet.capacity import Capacity
+from tenfold.model.job.job import Job, Past, Shape
+
+Head = tuple[float, int, int, int, Group]
+"""(turn, submitted, number, stamp of the group when this was noted, group)."""
+
+
+class ShapeClass:
+    """One shape: the heads of its groups by turn, and whether to try them."""
+
+    __slots__ = ("heads", "holdable", "least", "parked", "shape")
+
+    def __init__(self, shape: Shape, least: int) -> None:
+        self.shape = shape
+        self.least = least
+        """A node with fewer free GPUs cannot be what a parked class waits for."""
+        self.heads: list[Head] = []
+        self.parked = False
+        self.holdable = False
+        """Whether it is known that an empty fleet could hold it."""
+
+
+Best = tuple[ShapeClass, Group]
+"""A shape and the group whose head goes first in it."""
+
+
+class Waiting:
+    """The queue under one ranking."""
+
+    def __init__(self, ranking: Ranking) -> None:
+        self._ranking = ranking
+        self.count = 0
+        self._shown = 0
+        self._groups: dict[tuple[str, Family, int], Group] = {}
+        self._families: dict[Family, dict[tuple[str, int], Group]] = {}
+        self._classes: dict[str, ShapeClass] = {}
+
+    def add(self, job: Job, past: Past, capacity: Capacity) -> None:
+        """Put a job into its group."""
+        ranking, shape = self._ranking, job.shape
+        family, level = ranking.family(job), level_at(ranking, job, past.ran_ms) if past.runs else 0
+        group = self._groups.get((shape.key, family, level))
+        if group is None:
+            group = self._groups[shape.key, family, level] = Group(shape, family, level)
+            self._families.setdefault(family, {})[shape.key, level] = group
+        if shape.key not in self._classes:
+            least = min((seat.rest or seat.gpus for seat in capacity.seats(shape)), default=0)
+            self._classes[shape.key] = ShapeClass(shape, least)
+        place = (ranking.key(job, past), job.submitted_ms, job.seq, job)
+        heappush(group.line, place)
+        self.count += 1
+        if group.line[0] is place:
+            self._show(group)
+
+    def waits(self, shape: Shape) -> bool:
+        """Return whether jobs of this very shape wait."""
+        each = self._classes.get(shape.key)
+        return each is not None and bool(each.heads)
+
+    def best(self) -> Best | None:
+        """Return the head with the smallest turn among shapes that are not parked."""
+        best: Head | None = None
+        found: ShapeClass | None = None
+        over: list[str] = []
+        for key, each in self._classes.items():
+            if each.parked:
+                continue
+            heads = each.heads
+            while heads and heads[0][3] != heads[0][4].stamp:
+                heappop(heads)
+            if not heads:
+                over.append(key)
+            elif best is None or heads[0] < best:
+                best, found = heads[0], each
+        for key in over:
+            del self._classes[key]
+        return None if best is None or found is None else (found, best[4])
+
+    def leave(self, each: ShapeClass, group: Group) -> None:
+        """Take a head out of its group, and show the next."""
+        heappop(group.line)
+        heappop(each.heads)
+        self.count -= 1
+        self._show(group)
+
+    def offer(self, gpus: int) -> None:
+        """Let the shapes try again that a node with so many free GPUs can hold."""
+        for each in self._classes.values():
+            if each.least <= gpus:
+                each.parked = False
+
+    def rouse(self, limit: float) -> None:
+        """Let the shapes try again whose heads come before a turn."""
+        for each in self._classes.values():
+            if each.parked and each.heads and each.heads[0][0] < limit:
+                each.parked = False
+
+    def parked_before(self, limit: float) -> bool:
+        """Return whether the head of a parked shape comes before a turn."""
+        for each in self._classes.values():
+            if each.parked and each.heads and each.heads[0][0] < limit:
+                return True
+        return False
+
+    def rouse_beside(self, free: int, beside: list[tuple[float, int]]) -> None:
+        """Let the shapes try again that a node could hold without those of worse turns."""
+        worst = max(beside)[0]
+        for each in self._classes.values():
+            if each.parked and each.heads and (turn := each.heads[0][0]) < worst:
+                room = free
+                for limit, gpus in beside:
+                    if limit > turn:
+                        room += gpus
+                if room >= each.least:
+                    each.parked = False
+
+    def reorder(self, families: Iterable[Family] | None) -> None:
+        """Note afresh the heads of groups whose turns changed; forget empty ones."""
+        turn_of = self._ranking.turn
+        for family in list(self._families) if families is None else families:
+            groups = self._families.get(family)
+            if groups is None:
+                continue
+            waits = False
+            for group in groups.values():
+                if group.line:
+                    waits = True
+                    if turn_of(group) != group.turn:
+                        self._show(group)
+            if not waits:
+                del self._families[family]
+                for group in groups.values():
+                    del self._groups[group.shape.key, family, group.level]
+
+    def _show(self, group: Group) -> None:
+        """Note a group's head and turn; its shape is worth another try."""
+        self._shown += 1
+        group.stamp = self._shown
+        if not group.line:
+            return
+        _, submitted, number, _ = group.line[0]
+        group.turn = turn = self._ranking.turn(group)
+        each = self._classes[group.shape.key]
+        heappush(each.heads, (turn, submitted, number, group.stamp, group))
+        each.parked = False

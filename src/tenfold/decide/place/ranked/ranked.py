@@ -1,0 +1,319 @@
+"""Start in the order of a ranking, let small jobs fill holes, displace where it pays.
+
+The walk touches one head of each shape that could have found room since it last tried.
+Displacing takes two turns: first the stops, then, once they are facts, the start. Until
+then the room to come is kept for those it was made for.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tenfold.decide.place.ranked.preemption_order import Standing
+from tenfold.decide.place.ranked.queue import Best, Waiting
+from tenfold.decide.place.ranked.ranking import NEVER, Holder, Ranking, level_at
+from tenfold.decide.place.ranked.victims import choose_victims
+from tenfold.decide.place.releasing_capacity import ReleasingCapacity
+from tenfold.fleet.capacity import Capacity, Slots
+from tenfold.fleet.fleet import NEVER_RAN, FleetView
+from tenfold.fleet.scratch import Scratch
+from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob, StopJob
+from tenfold.model.decision import NOTHING, Decision
+from tenfold.model.events import (
+    ActionOrdered,
+    Event,
+    JobEnded,
+    JobStarted,
+    JobStopped,
+    JobSubmitted,
+)
+from tenfold.model.ids import NodeId
+from tenfold.model.job.job import Job
+from tenfold.model.reason import JobRef, Reason
+from tenfold.model.units import MINUTE, Millis
+
+REVIEW_MS = 10 * MINUTE
+"""What changes with time alone is reviewed at multiples of this, not at every fact."""
+
+
+class RankedPlacer:
+    """A placing decider driven by a `Ranking`."""
+
+    def __init__(
+        self,
+        name: str,
+        ranking: Ranking,
+        *,
+        keep_factor: float = 1.0,
+        review_ms: int = REVIEW_MS,
+        capacity_of: Callable[[FleetView], Capacity] = Capacity.of,
+    ) -> None:
+        self.name = name
+        self._ranking = ranking
+        self._keep_factor = keep_factor
+        self._review_ms = review_ms
+        self._capacity_of = capacity_of
+        self._version = -1
+        self._compared_ms = -1
+        """The review that all turns are up to date with; -1 after a fact that changes turns."""
+        self._freed: dict[NodeId, None] = {}
+        """Nodes where room was given back since turns were last compared."""
+        self._capacity = Capacity()
+        self._standing = Standing(ranking, keep_factor, review_ms)
+        self._waiting = Waiting(ranking)
+        self._resizes = False
+        """Whether a resize is under way, whose room only the view knows."""
+
+    @property
+    def index(self) -> Capacity | None:
+        """Free room as it is kept; a resize gives back what only the view knows."""
+        return None if self._resizes else self._capacity
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        """Return starts, and stops of what must give way, in order of turn."""
+        fresh: list[Job] = []
+        version = view.version
+        if (
+            news is None
+            or self._resizes
+            or self._version + len(news) != version
+            or not self._hear(view, news, fresh)
+        ):
+            fresh = self._rebuild(view)
+        self._version = version
+        self._capacity.refresh(view)
+        if not self._standing.stopping:
+            if not fresh and not self._waiting.count:
+                return NOTHING
+            if len(fresh) == 1 and (decision := self._start_alone(view, fresh[0], now_ms)):
+                return decision
+        past = view.past
+        for job in fresh:
+            self._waiting.add(job, past.get(job.id, NEVER_RAN), self._capacity)
+        return self._walk(view, now_ms)
+
+    def _start_alone(self, view: FleetView, job: Job, now_ms: Millis) -> Decision | None:
+        """Start the only job that could start now, without comparing it to anybody."""
+        waiting = self._waiting
+        if waiting.count and (
+            self._compared_ms != now_ms - now_ms % self._review_ms or waiting.waits(job.shape)
+        ):
+            return None
+        slots = self._capacity.claim(job.shape)
+        if slots is None:
+            return None
+        self._hold(view, job, slots, now_ms)
+        wake_ms = self._next_review_ms() if waiting.count else NEVER
+        return Decision((StartJob(job.id, slots),), None if wake_ms == NEVER else Millis(wake_ms))
+
+    def _hear(self, view: FleetView, news: Sequence[Event], fresh: list[Job]) -> bool:
+        """Bring the caches up to date; False where only a rebuild can."""
+        standing = self._standing
+        held = standing.held
+        for event in news:
+            # Asking for the type itself: a record that is not of a class takes `isinstance` long.
+            if type(event) is JobStarted:
+                if held[event.job_id].started_ms != event.at_ms and not self._began(event):
+                    return False
+            elif type(event) is JobSubmitted:
+                fresh.append(event.job)
+            elif type(event) is JobEnded:
+                self._compared_ms = -1
+                self._ranking.ended(view, self._release(standing.remove(event.job_id)))
+            elif type(event) is ActionOrdered:
+                action = event.action
+                is_unknown = type(action) is StartJob and action.job_id not in held
+                if is_unknown or type(action) is ResizeJob:
+                    return False
+            elif type(event) is JobStopped and event.cause == "preempted":
+                self._compared_ms = -1
+                holder = self._release(standing.remove(event.job_id))
+                self._tell_past(view, holder.job, holder.level)
+                fresh.append(holder.job)
+            else:
+                return False
+        return True
+
+    def _began(self, event: JobStarted) -> bool:
+        """Count service from when a job really started; False where it stood before that."""
+        standing = self._standing
+        holder = standing.held[event.job_id]
+        if holder.stand is not None or holder.stopping:
+            return False
+        self._compared_ms = -1
+        standing.remove(event.job_id)
+        standing.add(Holder(holder.job, holder.slots, event.at_ms, holder.before))
+        return True
+
+    def _rebuild(self, view: FleetView) -> list[Job]:
+        """Start again from the view; return what waits."""
+        self._capacity = self._capacity_of(view)
+        self._ranking.begin(view)
+        self._standing = Standing(self._ranking, self._keep_factor, self._review_ms)
+        self._waiting = Waiting(self._ranking)
+        self._compared_ms = -1
+        self._freed.clear()
+        self._resizes = any(run.becoming is not None for run in view.running.values())
+        past = view.past
+        holders = [
+            Holder(order.job, order.slots, order.ordered_ms, past.get(job_id, NEVER_RAN))
+            for job_id, order in view.orders.items()
+        ]
+        holders += [
+            Holder(run.job, run.slots, run.started_ms, past.get(job_id, NEVER_RAN))
+            for job_id, run in view.running.items()
+        ]
+        for holder in sorted(holders, key=_started):
+            self._standing.add(holder)
+            run = view.running.get(holder.job.id)
+            if run is not None and run.stopping:
+                self._standing.stop(holder)
+        for job_id in past:
+            holder = self._standing.held.get(job_id)
+            job = holder.job if holder else view.pending[job_id]
+            self._tell_past(view, job, 0)
+        return list(view.pending.values())
+
+    def _tell_past(self, view: FleetView, job: Job, known: int) -> None:
+        """Tell the policy what an unfinished job has behind it, beyond the level it knows."""
+        ranking = self._ranking
+        level = level_at(ranking, job, view.past[job.id].ran_ms)
+        if level > known:
+            ranking.climbed(job, ranking.family(job), known, level)
+
+    def _hold(self, view: FleetView, job: Job, slots: Slots, now_ms: int) -> None:
+        """Count a start that is about to be ordered."""
+        before = view.past.get(job.id, NEVER_RAN) if view.past else NEVER_RAN
+        self._standing.add(Holder(job, slots, now_ms, before))
+
+    def _release(self, holder: Holder) -> Holder:
+        """Take back what a job held, and offer it to the shapes that could use it."""
+        capacity = self._capacity
+        capacity.give(holder.slots, holder.job.shape)
+        if self._waiting.count:
+            self._offer(holder.slots)
+        return holder
+
+    def _offer(self, slots: Slots) -> None:
+        """Let the shapes try again that could use the nodes of these slots."""
+        place = self._capacity.place
+        most = 0
+        for slot in slots:
+            self._freed[slot.node] = None
+            bank, number = place[slot.node]
+            most = max(most, bank.free[number])
+        self._waiting.offer(most)
+
+    def _walk(self, view: FleetView, now_ms: Millis) -> Decision:
+        """Offer room to heads in order of turn, and say when turns will change by themselves."""
+        waiting, standing = self._waiting, self._standing
+        self._compare(view, now_ms)
+        stopping = len(standing.stopping)
+        actions: list[Action] = []
+        best = waiting.best()
+        if stopping or best is not None:
+            actions = self._share_out(view, now_ms, best)
+            if len(standing.stopping) > stopping:
+                return Decision(actions, now_ms)
+        wake_ms = self._next_review_ms() if waiting.count else NEVER
+        if wake_ms == NEVER:
+            return Decision(actions) if actions else NOTHING
+        return Decision(actions, Millis(wake_ms))
+
+    def _share_out(self, view: FleetView, now_ms: Millis, best: Best | None) -> list[Action]:
+        """Offer room to heads in order of turn, from the best on, until no shape can use any."""
+        waiting, standing, capacity = self._waiting, self._standing, self._capacity
+        actions: list[Action] = []
+        pipelined: list[tuple[Job, Slots, int]] = []
+        scratch = Scratch(capacity)
+        releasing = ReleasingCapacity(scratch)
+        for holder in standing.stopping.values():
+            releasing.release(holder)
+        while (head := best or waiting.best()) is not None:
+            best, (each, group) = None, head
+            job = group.line[0][3]
+            if job.id not in view.pending:
+                waiting.leave(each, group)
+                continue
+            slots = capacity.claim(job.shape)
+            if slots is None and self._ranking.preempts:
+                candidates = self._candidates(view, group.turn, now_ms)
+                slots = self._displace(job, candidates, releasing, actions)
+            if slots is None:
+                if each.holdable or capacity.could_hold(job.shape):
+                    each.holdable = each.parked = True
+                else:
+                    # Few runs refuse anybody, and to say why takes much to load.
+                    from tenfold.decide.place.misfit import never_fits  # noqa: PLC0415
+
+                    waiting.leave(each, group)
+                    actions.append(RefuseJob(job.id, never_fits(capacity, job.shape)))
+                continue
+            waiting.leave(each, group)
+            if releasing.needed_by(slots, job.shape):
+                pipelined.append((job, slots, scratch.pipeline(slots, job.shape)))
+            else:
+                self._hold(view, job, slots, now_ms)
+                actions.append(StartJob(job.id, slots))
+        for job, slots, change in pipelined:
+            scratch.undo(change)
+            self._offer(slots)
+            waiting.add(job, view.past.get(job.id, NEVER_RAN), capacity)
+        scratch.rollback()
+        return actions
+
+    def _next_review_ms(self) -> int:
+        """Return the review at which a holder will have reached its next level."""
+        change_ms = self._standing.next_change_ms()
+        return (
+            change_ms if change_ms == NEVER else -(-change_ms // self._review_ms) * self._review_ms
+        )
+
+    def _compare(self, view: FleetView, now_ms: Millis) -> None:
+        """Bring turns up to date: levels reached by now, and what the policy has learned."""
+        standing, waiting = self._standing, self._waiting
+        self._compared_ms = review_ms = now_ms - now_ms % self._review_ms
+        standing.settle(review_ms)
+        families = self._ranking.changed(view)
+        greatest = standing.reorder(families)
+        waiting.reorder(families)
+        if standing.stopping:
+            # Room to come may be shared out another way than when it was made.
+            waiting.offer(NEVER)
+        elif greatest:
+            waiting.rouse(standing.limit(greatest))
+        # Where room was given back, fewer have to go to make enough of it.
+        if waiting.parked_before(standing.worst()):
+            for node in self._freed:
+                if beside := standing.beside(node):
+                    bank, number = self._capacity.place[node]
+                    waiting.rouse_beside(bank.free[number], beside)
+        self._freed.clear()
+
+    def _candidates(self, view: FleetView, turn: float, now_ms: Millis) -> Iterator[Holder]:
+        """Yield those who may be displaced; a start that is under way cannot be stopped yet."""
+        running = view.running
+        for holder in self._standing.candidates(turn, now_ms):
+            if holder.job.id in running:
+                yield holder
+
+    def _displace(
+        self,
+        job: Job,
+        candidates: Iterator[Holder],
+        releasing: ReleasingCapacity,
+        actions: list[Action],
+    ) -> Slots | None:
+        """Order the stops that make room for a job, and return the room to come."""
+        standing, shape = self._standing, job.shape
+        victims = choose_victims(self._capacity, shape, candidates)
+        if not victims:
+            return None
+        why = Reason("gave-way", {"policy": self.name, "job": JobRef(job.id, job.team)})
+        for holder in victims:
+            standing.stop(holder)
+            releasing.release(holder)
+            actions.append(StopJob(holder.job.id, "preempted", why))
+        return self._capacity.claim(shape)
+
+
+def _started(holder: Holder) -> tuple[int, int, int]:
+    return holder.started_ms, holder.job.submitted_ms, holder.job.seq

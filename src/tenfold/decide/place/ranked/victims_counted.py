@@ -1,0 +1,98 @@
+"""Whom to displace for a gang that asks for CPUs or memory too.
+
+A node then has room only where all three suffice: GPUs that lie idle for want of memory are
+no reason to displace nobody.
+"""
+
+from collections.abc import Iterable
+from operator import add, ge, sub
+
+from tenfold.decide.place.ranked.ranking import Holder
+from tenfold.fleet.capacity import Bank, Capacity, Seat
+from tenfold.model.job.job import Shape, Slot, per_member
+
+Amounts = tuple[int, ...]
+"""GPUs, CPU thousandths and MiB."""
+
+
+class CountedSearch:
+    """One kind of node under search, and what a member of the gang needs there."""
+
+    def __init__(self, capacity: Capacity, seat: Seat, shape: Shape) -> None:
+        self._capacity = capacity
+        self._bank = bank = seat.bank
+        members = seat.members + (seat.rest > 0)
+        cpus, memory = per_member(shape, members)
+        self._cpus = bank.counts_cpus and cpus > 0
+        self._memory = bank.counts_memory and memory > 0
+        gpus = seat.gpus or int(shape.milli > 0)
+        self._need = self._amounts(gpus, cpus, memory)
+        have = [number for number in bank.each(gpus) if self._has(self._free(number))]
+        self._wanted = members - len(have)
+
+    def victims(self, worst_first: Iterable[Holder]) -> list[Holder] | None:
+        """Return those who must go for enough nodes to have room, or None."""
+        if self._wanted <= 0:
+            return None
+        free: dict[int, Amounts] = {}
+        chosen: list[int] = []
+        picked: list[Holder] = []
+        for holder in worst_first:
+            if not holder.may_go:
+                continue
+            parts = self._parts(holder)
+            for number, given in parts:
+                before = free.get(number) or self._free(number)
+                free[number] = after = tuple(map(add, before, given))
+                if self._has(after) and not self._has(before):
+                    chosen.append(number)
+            if parts:
+                picked.append(holder)
+            if len(chosen) >= self._wanted:
+                return self._needed(chosen[: self._wanted], picked)
+        return None
+
+    def _needed(self, chosen: list[int], picked: list[Holder]) -> list[Holder]:
+        """Let off, best first, everyone without whom the chosen nodes still have room."""
+        spare = {number: tuple(map(sub, self._free(number), self._need)) for number in chosen}
+        there: list[tuple[Holder, list[tuple[int, Amounts]]]] = []
+        for holder in picked:
+            parts = [part for part in self._parts(holder) if part[0] in spare]
+            if parts:
+                there.append((holder, parts))
+                for number, given in parts:
+                    spare[number] = tuple(map(add, spare[number], given))
+        needed: list[Holder] = []
+        for holder, parts in reversed(there):
+            if all(all(map(ge, spare[number], given)) for number, given in parts):
+                for number, given in parts:
+                    spare[number] = tuple(map(sub, spare[number], given))
+            else:
+                needed.append(holder)
+        needed.reverse()
+        return needed
+
+    def _parts(self, holder: Holder) -> list[tuple[int, Amounts]]:
+        """Return what a holder would give back on open nodes of this kind."""
+        shape, slots = holder.job.shape, holder.slots
+        cpus, memory = per_member(shape, len(slots))
+        return [
+            (number, self._amounts(slot.gpus, cpus, memory))
+            for slot in slots
+            if (number := self._number(slot)) >= 0
+        ]
+
+    def _number(self, slot: Slot) -> int:
+        home, number = self._capacity.place[slot.node]
+        return number if home is self._bank and home.is_open[number] else -1
+
+    def _free(self, number: int) -> Amounts:
+        bank: Bank = self._bank
+        return self._amounts(bank.free[number], bank.cpus[number], bank.memory[number])
+
+    def _has(self, free: Amounts) -> bool:
+        return all(map(ge, free, self._need))
+
+    def _amounts(self, gpus: int, cpus: int, memory: int) -> Amounts:
+        """Leave out what the shape does not ask for, or its bank does not count."""
+        return gpus, cpus if self._cpus else 0, memory if self._memory else 0

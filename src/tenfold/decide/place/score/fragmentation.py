@@ -1,0 +1,75 @@
+"""The default rule: spoil as little as possible of what jobs like those of late could use.
+
+It differs from the published gradient in four ways. Asks that few nodes can hold weigh more,
+by how few; small asks weigh less for their size than large ones, since they fit anywhere at
+the end; the mix is learned as it comes, from a prior that is soon outweighed; and worth is
+compared in even steps, so that a large loss is told from a larger one.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tenfold.decide.place.score.node_arrays import PLENTY, Ask, Floats, Ints, Rows
+from tenfold.decide.place.score.scorers import Spoiling
+from tenfold.decide.place.score.usable import Weights
+from tenfold.model.job.job import WHOLE
+
+SCARCITY_POWER = 1.0
+SCARCITY_MOST = 30.0
+SIZE_POWER = -0.5
+STEP_MILLI = 40
+"""Losses that differ by less are alike; then the order of the nodes decides."""
+
+PRIOR_JOBS = 16
+PRIOR = ((1, 500, 0.2), (1, WHOLE, 0.5), (2, WHOLE, 0.1), (4, WHOLE, 0.1), (8, WHOLE, 0.1))
+"""GPUs, thousandths of each, and share of jobs, before any has been seen."""
+PRIOR_CPUS = 0.75
+"""CPUs of a prior ask over those that come with its GPUs."""
+
+
+class Fragmentation(Spoiling):
+    """The rule of placement `tenfold`."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._scarcities: dict[Ask, float] = {}
+        self._prior = _prior(rows)
+        super().__init__(rows)
+
+    def weights(self, counts: Mapping[Ask, int]) -> Weights:
+        """Weigh asks by count, by how few nodes can hold them, and by size."""
+        total = sum(counts.values()) + PRIOR_JOBS
+        weights: list[tuple[Ask, float]] = []
+        for ask, count in counts.items():
+            if ask.gpus:
+                size = (ask.asked_milli / WHOLE) ** SIZE_POWER
+                weights.append((ask, count * self._scarcity(ask) * size / total))
+        weights += [(ask, share * PRIOR_JOBS / total) for ask, share in self._prior]
+        return weights
+
+    def number(self, spoilt: Floats) -> Ints:
+        """Compare in even steps."""
+        return np.rint(spoilt / STEP_MILLI).astype(np.int64)
+
+    def device(self, numbers: Ints, left: Ints) -> Ints:
+        """Take the best number; among equals the fullest device, then the first."""
+        return (numbers * (WHOLE + 1) + left).argmin(1)
+
+    def _scarcity(self, ask: Ask) -> float:
+        """Return how much more an ask counts because few nodes could hold it."""
+        scarcity = self._scarcities.get(ask)
+        if scarcity is None:
+            able = self._rows.gpus_for(ask)
+            scarcity = (self._rows.gpus_total / able) ** SCARCITY_POWER if able else 0.0
+            scarcity = self._scarcities[ask] = min(scarcity, SCARCITY_MOST)
+        return scarcity
+
+
+def _prior(rows: Rows) -> list[tuple[Ask, float]]:
+    """Return the asks assumed before any came, with the CPUs that this fleet has for them."""
+    counted = (rows.gpus_all > 0) & (rows.cpus_all < PLENTY)
+    cpus_milli = int(rows.cpus_all[counted].sum()) // max(1, rows.gpus_total)
+    return [
+        (Ask(int(cpus_milli * gpus * milli / WHOLE * PRIOR_CPUS), 0, gpus, milli, ()), share)
+        for gpus, milli, share in PRIOR
+    ]

@@ -1,0 +1,244 @@
+"""Room chosen by score: the nodes that fit are compared, not only counted.
+
+Whole GPUs alone need no comparing beyond the tightest node, and the bitsets find that in no
+time. So they answer until shares, CPUs or memory come into play: once a job that asks for
+them holds room or is in the mix, every job of a single node is placed by score. Scores are
+kept by shape, and a log of touched nodes tells which of them to work out again. All of
+it can be rebuilt from the view.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenfold.decide.place.score.fragmentation import Fragmentation
+from tenfold.decide.place.score.node_arrays import Ask, Flags, Ints, Rows, ask_of
+from tenfold.decide.place.score.popularity import Popularity
+from tenfold.decide.place.score.scorers import NO_ROOM, BestFit, Gradient, Scorer
+from tenfold.fleet.capacity import Bank, Capacity, Slots
+from tenfold.fleet.fleet import FleetView
+from tenfold.model.fleet.node import Node
+from tenfold.model.ids import NodeId
+from tenfold.model.job.job import Shape, Slot
+from tenfold.model.policy.policy import Placement
+
+LOG_MOST = 1 << 16
+"""Touched nodes that are remembered; then all scores are worked out again."""
+BYTES_MOST = 1 << 28
+BYTES_A_NODE = 6
+
+
+class _Scores:
+    """The numbers of all nodes for one shape, as of a place in the log."""
+
+    __slots__ = ("ask", "devices", "numbers", "seen", "suits")
+
+    def __init__(self, ask: Ask, suits: Flags) -> None:
+        self.ask = ask
+        self.suits = suits
+        """Nodes that could hold it alone if they were empty."""
+        self.numbers: NDArray[np.int32] = np.full(len(suits), NO_ROOM, np.int32)
+        self.devices: NDArray[np.int8] = np.full(len(suits), -1, np.int8)
+        self.seen = 0
+
+
+class ScoredCapacity(Capacity):
+    """The free room of a fleet, taken by a rule."""
+
+    def __init__(self, placement: Placement = "tenfold") -> None:
+        super().__init__()
+        self._placement: Placement = placement
+        self._popularity = Popularity()
+        self._learned = 0
+        """Number of the mix that the scorer was last told."""
+        self._rows: Rows | None = None
+        self._scorer: Scorer | None = None
+        self._kept: dict[str, _Scores] = {}
+        self._log: list[int] = []
+        self._counts_cpus = self._counts_memory = False
+        self._fine: dict[str, bool] = {}
+        self._fine_held = 0
+        self._fine_mix = False
+
+    @classmethod
+    def of(cls, view: FleetView, placement: Placement = "tenfold") -> "ScoredCapacity":
+        """Build the index of what is so now."""
+        capacity = cls(placement)
+        for node in view.nodes.values():
+            capacity.add(node, view)
+        for kept in (view.orders, view.running):
+            for held in kept.values():
+                capacity._fine_held += capacity._is_fine(held.job.shape)
+        capacity.refresh(view)
+        return capacity
+
+    def add(self, node: Node, view: FleetView) -> None:
+        """Add one node as the view has it."""
+        super().add(node, view)
+        self._counts_cpus |= node.cpus_milli > 0
+        self._counts_memory |= node.memory_mib > 0
+        self._rows = None
+        self._fine.clear()
+
+    def set_open(self, node_id: NodeId, is_open: bool) -> None:
+        """Offer a node to new work, or hide it."""
+        super().set_open(node_id, is_open)
+        if self._rows is not None:
+            row = self._rows.index[node_id]
+            self._rows.is_open[row] = is_open
+            self._log.append(row)
+
+    def refresh(self, view: FleetView) -> None:
+        """Learn the mix of what has finished, where an epoch has begun."""
+        if self._popularity.from_history(view):
+            self._note_mix()
+
+    def learn(self, shape: Shape) -> None:
+        """Learn from one arrival: for runs in which nothing ever finishes."""
+        if self._popularity.from_arrival(shape):
+            self._note_mix()
+
+    def know(self, shapes: Iterable[Shape]) -> None:
+        """Take the mix as known beforehand, as the published gradient does."""
+        self._popularity.from_all(shapes)
+        self._note_mix()
+
+    def claim(self, shape: Shape) -> Slots | None:
+        """Take the best room for a whole gang, or return None and take nothing."""
+        if self._is_fine(shape) or self._fine_held or self._fine_mix or self._placement == "fgd":
+            return self._claim_scored(shape)
+        slots = super().claim(shape)
+        if slots is not None and self._rows is not None:
+            self._touch(slots)
+        return slots
+
+    def take(self, slots: Slots, shape: Shape) -> None:
+        """Take these very slots."""
+        super().take(slots, shape)
+        self._fine_held += self._is_fine(shape)
+        if self._rows is not None:
+            self._touch(slots)
+
+    def give(self, slots: Slots, shape: Shape) -> None:
+        """Give slots back."""
+        super().give(slots, shape)
+        self._fine_held -= self._is_fine(shape)
+        if self._rows is not None:
+            self._touch(slots)
+
+    def _is_fine(self, shape: Shape) -> bool:
+        """Return whether a shape asks for more than whole GPUs, where that is counted."""
+        fine = self._fine.get(shape.key)
+        if fine is None:
+            fine = shape.milli > 0 or (self._counts_cpus and shape.cpus_milli > 0)
+            fine = fine or (self._counts_memory and shape.memory_mib > 0)
+            self._fine[shape.key] = fine
+        return fine
+
+    def _note_mix(self) -> None:
+        mix = self._popularity.mix.values()
+        self._fine_mix = any(self._is_fine(shape) for shape, _ in mix)
+
+    def _touch(self, slots: Slots) -> None:
+        rows, log = self._rows, self._log
+        assert rows is not None, "only rows that are there can be touched"
+        for slot in slots:
+            row = rows.index[slot.node]
+            rows.lay_out(row)
+            log.append(row)
+
+    def _claim_scored(self, shape: Shape) -> Slots | None:
+        """Take the node with the smallest number; a gang of several goes by bitsets."""
+        rows, scorer = self._ready()
+        scores = self._scores(rows, scorer, shape)
+        if len(scores.numbers):
+            row = int(scores.numbers.argmin())
+            if scores.numbers[row] != NO_ROOM:
+                bank, number = rows.homes[row]
+                if shape.milli:
+                    device = int(scores.devices[row])
+                    slots = (Slot(bank.names[number], 0, shape.milli, device),)
+                else:
+                    slots = bank.slots(number, shape.gpus)
+                self.take(slots, shape)
+                return slots
+        for seat in self.seats(shape):
+            if seat.members > 1 or seat.rest:
+                slots = self._claim_many(seat, shape)
+                if slots is not None:
+                    return slots
+        return None
+
+    def _order(self) -> dict[NodeId, tuple[Bank, int]]:
+        """Return the nodes in the order in which ties between them are settled.
+
+        Published rules take the first node. In ours a fixed shuffle of the names does it:
+        pool by pool, the first nodes of each kind would be spoiled all together.
+        """
+        if self._placement != "tenfold":
+            return self.place
+        return dict(sorted(self.place.items(), key=lambda home: _shuffled(home[0])))
+
+    def _ready(self) -> tuple[Rows, Scorer]:
+        """Return rows and rule, made or taught afresh where they are not up to date."""
+        rows, scorer = self._rows, self._scorer
+        if rows is None or scorer is None:
+            rows = self._rows = Rows(self.banks, self._order())
+            scorer = self._scorer = _scorer(self._placement, rows)
+            self._kept.clear()
+            self._log.clear()
+            self._learned = 0
+        if scorer.learns and self._learned != self._popularity.taken:
+            self._learned = self._popularity.taken
+            counts: dict[Ask, int] = {}
+            for shape, count in self._popularity.mix.values():
+                ask = ask_of(shape, rows.width)
+                counts[ask] = counts.get(ask, 0) + count
+            scorer.learn(counts)
+            self._kept.clear()
+        if len(self._log) > LOG_MOST:
+            self._kept.clear()
+            self._log.clear()
+        return rows, scorer
+
+    def _scores(self, rows: Rows, scorer: Scorer, shape: Shape) -> _Scores:
+        """Return the scores of a shape, up to date with every node."""
+        scores, log = self._kept.get(shape.key), self._log
+        if scores is None:
+            scores = _Scores(ask_of(shape, rows.width), self._suits(rows, shape))
+            if len(self._kept) >= max(16, BYTES_MOST // (BYTES_A_NODE * len(rows.homes) + 1)):
+                del self._kept[next(iter(self._kept))]
+            self._kept[shape.key] = scores
+            at = np.nonzero(scores.suits)[0]
+        elif scores.seen == len(log):
+            return scores
+        else:
+            at: Ints = np.fromiter(dict.fromkeys(log[scores.seen :]), np.int64)
+            at = at[scores.suits[at]]
+        if len(at):
+            scores.numbers[at], scores.devices[at] = scorer.score(scores.ask, at)
+        scores.seen = len(log)
+        return scores
+
+    def _suits(self, rows: Rows, shape: Shape) -> Flags:
+        """Return which nodes could hold the shape alone if they were empty."""
+        alone = [seat.bank for seat in self.seats(shape) if seat.members == 1 and not seat.rest]
+        banks = np.array([any(bank is one for one in alone) for bank in rows.banks], np.bool_)
+        return banks[rows.bank]
+
+
+def make_capacity(view: FleetView, placement: Placement = "tenfold") -> ScoredCapacity:
+    """Return the free room of a fleet, to be taken by a rule of this name."""
+    return ScoredCapacity.of(view, placement)
+
+
+def _scorer(placement: Placement, rows: Rows) -> Scorer:
+    if placement == "best-fit":
+        return BestFit(rows)
+    return Gradient(rows) if placement == "fgd" else Fragmentation(rows)
+
+
+def _shuffled(node_id: NodeId) -> bytes:
+    return blake2b(node_id.encode(), digest_size=8).digest()
