@@ -19,9 +19,9 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import DomainId, NodeId, PoolId, SiteId
 from tenfold.model.units import DAY, HOUR, Millis
 from tenfold.physics.operations.faults import poisson_quantile
-from tenfold.sim.down_time import added, mean_count, quantile, time_by_count
-from tenfold.sim.fault_replay import replay_faults
-from tenfold.sim.faults import generate_faults
+from tenfold.sim.faults.faults import generate_faults
+from tenfold.sim.faults.replay import replay_faults
+from tenfold.sim.measure.down_time import added, mean_count, quantile, time_by_count
 
 DATA = Path(os.environ.get("TENFOLD_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 TRACE = DATA / "failures" / "infinitehbd_raw.json"

@@ -18,7 +18,7 @@ from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
 from tenfold.model.job.job import Job, Shape, shape_of
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import SECOND, Millis
-from tenfold.sim.meters import Summary
+from tenfold.sim.measure.meters import Summary
 from tenfold.sim.world import SimSettings
 
 DATA = Path(os.environ.get("TENFOLD_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))

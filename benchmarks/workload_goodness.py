@@ -17,7 +17,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND, Millis
-from tenfold.sim.workload import Demand, generate_jobs
+from tenfold.sim.workload.workload import Demand, generate_jobs
 
 SEEDS = 5
 QUANTILES = (0.10, 0.25, 0.50, 0.75, 0.90, 0.99)

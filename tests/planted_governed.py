@@ -18,9 +18,9 @@ from tenfold.decide.place.quota.team_tree import Tree
 from tenfold.decide.place.reserve import reservation_pass as reservations
 from tenfold.decide.place.scheduling_pass import SchedulingPass
 from tenfold.decide.place.state.scratch import QuotaScratch
-from tenfold.fleet import topology
 from tenfold.fleet.capacity import Capacity
-from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.fleet.topology import topology
+from tenfold.fleet.topology.bank import TopologyBank
 from tenfold.model.actions import ResizeJob
 from tenfold.model.job.job import Slot
 from tenfold.model.reason import Reason

@@ -9,7 +9,6 @@ from random import Random
 
 from tenfold.compose.control_plane import Restored
 from tenfold.fleet.fleet import Fleet
-from tenfold.live.book import Entry
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
@@ -24,6 +23,7 @@ from tenfold.live.executor import (
     Sighting,
 )
 from tenfold.live.inbox import Answer, Cancel, Inbox, Submit
+from tenfold.live.job_registry import Entry
 from tenfold.model.actions import ResizeJob, StartJob
 from tenfold.model.events import (
     ActionOrdered,

@@ -23,7 +23,7 @@ from benchmarks.chaos.plane import Plane
 from benchmarks.chaos.victims import Victims
 from tenfold.checkpoint import verify
 from tenfold.client.client import Client
-from tenfold.live.local.attempt_folder import Home
+from tenfold.live.local.attempt.folder import Home
 from tenfold.model.ids import JobId
 from tenfold.server.runtime.state_dir import LocalLogs
 

@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from tenfold.live.local.attempt_folder import AttemptFolder, Home
-from tenfold.live.local.environment import mark_of
+from tenfold.live.local.attempt.environment import mark_of
+from tenfold.live.local.attempt.folder import AttemptFolder, Home
 from tenfold.live.local.processes import carriers
-from tenfold.live.local.spawner import LOCK
-from tenfold.live.local.watch import watch
+from tenfold.live.local.spawner.spawner import LOCK
+from tenfold.live.local.spawner.watch import watch
 
 Attempt = tuple[str, int]
 

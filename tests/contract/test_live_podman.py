@@ -20,10 +20,10 @@ from contract.real_processes import (
 from contract.test_local_executor import LocalRig
 from engines.podman import IMAGE, Podman, podman_with_image
 from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Launch, Member
-from tenfold.live.local.environment import inherited
-from tenfold.live.local.images import own_environment
-from tenfold.live.local.launches import launch_line
-from tenfold.live.local.team_users import FIRST
+from tenfold.live.local.attempt.environment import inherited
+from tenfold.live.local.member.images import own_environment
+from tenfold.live.local.member.team_users import FIRST
+from tenfold.live.local.spawner.launches import launch_line
 from tenfold.model.ids import NodeId, TeamId
 from tenfold.model.job.work import Saves, Work
 from tenfold.model.units import Millis

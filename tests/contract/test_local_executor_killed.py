@@ -18,9 +18,9 @@ from contract.real_processes import launch
 from contract.test_local_executor import LocalRig
 from patience import HANG_S
 from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Sighting
-from tenfold.live.local.environment import mark_of
+from tenfold.live.local.attempt.environment import mark_of
 from tenfold.live.local.processes import carriers
-from tenfold.live.local.watch import watch
+from tenfold.live.local.spawner.watch import watch
 from tenfold.model.ids import JobId
 
 JOBS = 60

@@ -13,9 +13,9 @@ from contract.executor_contract import ExecutorContract
 from contract.real_processes import FOREVER, Ear, Process, launch, wait_for, wait_for_a
 from contract.test_local_executor import LOG_BYTES_MOST, LocalRig
 from tenfold.live.executor import AttemptEnded, AttemptStarted, Launch, OrderRefused, Sighting
-from tenfold.live.local.attempt_folder import Home
+from tenfold.live.local.attempt.folder import Home
 from tenfold.live.local.executor import LocalExecutor
-from tenfold.live.local.team_users import Span, TeamUsers, why_shared
+from tenfold.live.local.member.team_users import Span, TeamUsers, why_shared
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.work import Saves, Work
 from tenfold.report.reasons.render import render

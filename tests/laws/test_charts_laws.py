@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenfold.report import axes
-from tenfold.report.axes import Axis, range_of
-from tenfold.report.bars import Bar, Limit, stacked_bars
-from tenfold.report.charts import Dot, Rule, Series, cdf_chart, line_chart, scatter_chart
-from tenfold.report.svg import Card
-from tenfold.report.terminal import bars
+from tenfold.report.charts import axes
+from tenfold.report.charts.axes import Axis, range_of
+from tenfold.report.charts.bars import Bar, Limit, stacked_bars
+from tenfold.report.charts.points import Dot, Rule, Series, cdf_chart, line_chart, scatter_chart
+from tenfold.report.charts.svg import Card
+from tenfold.report.charts.terminal import bars
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 any_float = st.floats()

@@ -14,8 +14,8 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.job.terms import Terms
 from tenfold.model.units import DAY, HOUR, SECOND, Millis
-from tenfold.sim.grown_work import copy_sign, grown, origin, work_milli_ms
-from tenfold.sim.submissions import submissions
+from tenfold.sim.workload.grown_work import copy_sign, grown, origin, work_milli_ms
+from tenfold.sim.workload.submissions import submissions
 
 COPYING: tuple[Axis, ...] = ("jobs", "teams", "nodes", "all")
 
@@ -173,7 +173,7 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.growth.growth import AXES
 from tenfold.model.units import Millis
-from tenfold.sim.grown_work import grown
+from tenfold.sim.workload.grown_work import grown
 jobs = [
     Job(id=JobId(f"j{n}"), shape=shape_of(1 + n % 3), submitted_ms=Millis(n * 7_000_000), seq=n,
         team=TeamId("ab"[n % 2]), user=str(n % 5), duration_ms=Millis(n * 1_000))

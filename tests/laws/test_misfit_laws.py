@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tenfold.decide.place.misfit import CODES, never_fits
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.fleet.wishes import anywhere, untagged
 from tenfold.model.events import NodeJoined
 from tenfold.model.units import Millis

@@ -22,8 +22,8 @@ from tenfold.decide.place.state.scheduler_state import Books
 from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.engine.loop import Decider, run
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.topology_bank import TopologyBank
-from tenfold.fleet.topology_domains import Tally
+from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.topology.domains import Tally
 from tenfold.model.decision import Decision
 from tenfold.model.ids import NodeId
 from tenfold.model.policy.govern import Govern

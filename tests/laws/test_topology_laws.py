@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.topology import TopologyCapacity
-from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
     ActionOrdered,

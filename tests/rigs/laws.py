@@ -14,7 +14,7 @@ from tenfold.engine.loop import Decider
 from tenfold.fleet.capacity import Bank, Capacity
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet, FleetView
-from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.fleet.topology.bank import TopologyBank
 from tenfold.model.actions import PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event

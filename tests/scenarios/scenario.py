@@ -20,7 +20,7 @@ from tenfold.model.actions import decision_key
 from tenfold.model.decision import Decision
 from tenfold.model.job.job import Slot
 from tenfold.model.units import SECOND, Millis
-from tenfold.sim.meters import Summary
+from tenfold.sim.measure.meters import Summary
 from tenfold.sim.world import SimSettings
 
 ROOT = Path(__file__).parents[2]

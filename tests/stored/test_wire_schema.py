@@ -18,9 +18,9 @@ from msgspec import Struct
 from stored.reading import DATA, expected
 from stored.wire_types import LINES, ROOTS, STRUCTS, listing
 from tenfold.live.executor import Launch, Member
-from tenfold.live.local.attempt_folder import Home
-from tenfold.live.local.launches import launch_line
-from tenfold.live.local.team_users import Span, TeamUsers
+from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.member.team_users import Span, TeamUsers
+from tenfold.live.local.spawner.launches import launch_line
 from tenfold.model.actions import Action
 from tenfold.model.events import KIND_OF, Event
 from tenfold.model.ids import JobId, NodeId, TeamId

@@ -27,7 +27,7 @@ from tenfold.files.measured.baselines import BaselineStore
 from tenfold.files.records.replay_bundle import BundleEnd, BundleHeader
 from tenfold.files.records.shadow_log import ShadowEntry
 from tenfold.fleet.image import FleetImage
-from tenfold.live.local import wire
+from tenfold.live.local.spawner import wire
 from tenfold.model import acceptance, actions, baseline, events, reason
 from tenfold.model.fleet import node, where
 from tenfold.model.fleet.node import NodeState

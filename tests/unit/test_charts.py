@@ -5,12 +5,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tenfold.report import axes
-from tenfold.report.axes import Axis, range_of
-from tenfold.report.bars import Bar, Limit, stacked_bars
-from tenfold.report.charts import Dot, Rule, Series, cdf_chart, line_chart, scatter_chart
-from tenfold.report.svg import Card, ink_on, number
-from tenfold.report.terminal import bars
+from tenfold.report.charts import axes
+from tenfold.report.charts.axes import Axis, range_of
+from tenfold.report.charts.bars import Bar, Limit, stacked_bars
+from tenfold.report.charts.points import Dot, Rule, Series, cdf_chart, line_chart, scatter_chart
+from tenfold.report.charts.svg import Card, ink_on, number
+from tenfold.report.charts.terminal import bars
 
 SVG = "{http://www.w3.org/2000/svg}"
 CARD = Card(title="Throughput", subtitle="of one model")

@@ -8,8 +8,8 @@ from msgspec import UNSET, UnsetType
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.derive import Draft
 from tenfold.live.attempts import Attempts
-from tenfold.live.book import Book, Entry
 from tenfold.live.executor import AttemptEnded, AttemptState, Member
+from tenfold.live.job_registry import Book, Entry
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
     ActionOrdered,

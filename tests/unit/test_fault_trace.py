@@ -14,7 +14,7 @@ from tenfold.model.fault import FaultTrace
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.units import DAY, Millis
-from tenfold.sim.fault_replay import replay_faults
+from tenfold.sim.faults.replay import replay_faults
 from tenfold.study.sim.spares import SparesQuestion, size_spares
 
 ROOT = Path(__file__).parents[2]

@@ -26,8 +26,8 @@ from tenfold.physics.operations.faults import (
     repair_sigma,
     spares_for,
 )
-from tenfold.sim.down_time import added, mean_count, quantile, time_by_count
-from tenfold.sim.faults import Fault, generate_faults
+from tenfold.sim.faults.faults import Fault, generate_faults
+from tenfold.sim.measure.down_time import added, mean_count, quantile, time_by_count
 
 FACTS = load_facts()
 LAW = law_of(FACTS.failures.get("infinitehbd"))

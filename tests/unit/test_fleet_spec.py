@@ -87,7 +87,7 @@ def test_an_nvl72_rack_is_one_scale_up_domain(fleet):
 
 
 def _views(opened: OpenFleet):
-    from tenfold.report.rack_map import rack_views  # noqa: PLC0415
+    from tenfold.report.charts.rack_map import rack_views  # noqa: PLC0415
 
     return rack_views(opened.layout, 10)
 

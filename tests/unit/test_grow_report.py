@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from growth_builders import fleet, given, tier
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.main import main
-from tenfold.report.grow_charts import LayerCurve, Reach, efficiency_chart, wait_chart
-from tenfold.report.grow_report import GrowPage, grow_report
+from tenfold.report.charts.growth import LayerCurve, Reach, efficiency_chart, wait_chart
+from tenfold.report.pages.grow import GrowPage, grow_report
 from tenfold.study.grow.answer import Curve
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion

@@ -9,7 +9,7 @@ from tenfold.model.job.job import Job
 from tenfold.model.job.terms import Terms
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import DAY, HOUR
-from tenfold.sim.window_figures import Window
+from tenfold.sim.measure.window import Window
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion

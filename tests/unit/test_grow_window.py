@@ -12,8 +12,8 @@ from tenfold.model.job.job import Job, shape_of
 from tenfold.model.job.terms import Terms
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import DAY, HOUR, Millis
-from tenfold.sim.stranded import stranded_share
-from tenfold.sim.window_figures import (
+from tenfold.sim.measure.stranded import stranded_share
+from tenfold.sim.measure.window import (
     Window,
     WindowFigures,
     runs_until,
@@ -21,7 +21,7 @@ from tenfold.sim.window_figures import (
     window_figures,
     window_of,
 )
-from tenfold.sim.window_losses import evenness, lost_milli_ms, nodes_down_p99, parted
+from tenfold.sim.measure.window_losses import evenness, lost_milli_ms, nodes_down_p99, parted
 from tenfold.testing.builders import job, nodes
 
 

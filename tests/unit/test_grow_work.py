@@ -9,8 +9,8 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.job.terms import Terms
 from tenfold.model.units import DAY, HOUR, Millis
-from tenfold.sim.grown_work import copy_sign, grown, origin
-from tenfold.sim.submissions import submissions
+from tenfold.sim.workload.grown_work import copy_sign, grown, origin
+from tenfold.sim.workload.submissions import submissions
 from tenfold.testing.builders import job
 
 

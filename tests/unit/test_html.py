@@ -3,9 +3,10 @@
 import re
 from xml.etree import ElementTree
 
-from tenfold.report.axes import Axis, plain
-from tenfold.report.charts import Series, line_chart
-from tenfold.report.html import (
+from tenfold.report.charts.axes import Axis, plain
+from tenfold.report.charts.points import Series, line_chart
+from tenfold.report.charts.svg import Card
+from tenfold.report.pages.html import (
     Section,
     charts_html,
     list_html,
@@ -15,7 +16,6 @@ from tenfold.report.html import (
     table_html,
     tiles_html,
 )
-from tenfold.report.svg import Card
 
 ODD = "<b onload='x'>&\x07`code`"
 

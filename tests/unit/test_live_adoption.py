@@ -4,8 +4,8 @@ import pytest
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.live.attempts import Attempts, Why
-from tenfold.live.book import Book, Entry
 from tenfold.live.executor import AttemptEnded, AttemptStarted, AttemptState, Launch, Member
+from tenfold.live.job_registry import Book, Entry
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStopped, JobSubmitted, NodeJoined
 from tenfold.model.ids import JobId

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.live.local.attempt_folder import Home, add_to_record, file_name, plain_name
-from tenfold.live.local.ending import the_end, write_end
-from tenfold.live.local.notes import NoteWriter, open_notes
-from tenfold.live.local.wire import LaunchLine
+from tenfold.live.local.attempt.ending import the_end, write_end
+from tenfold.live.local.attempt.folder import Home, add_to_record, file_name, plain_name
+from tenfold.live.local.spawner.notes import NoteWriter, open_notes
+from tenfold.live.local.spawner.wire import LaunchLine
 
 
 def launch(job: str = "job-1", attempt: int = 1) -> LaunchLine:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.live.local.attempt_folder import AttemptFolder, Home
-from tenfold.live.local.crew import REST_S_MOST, RESTING_MOST, Crew
-from tenfold.live.local.handover import NOTE, OVER, Post, hand_over, open_link
-from tenfold.live.local.members import open_pipe
-from tenfold.live.local.notes import NoteWriter, open_notes
-from tenfold.live.local.watch import Watch
+from tenfold.live.local.attempt.folder import AttemptFolder, Home
+from tenfold.live.local.member.members import open_pipe
+from tenfold.live.local.spawner.handover import NOTE, OVER, Post, hand_over, open_link
+from tenfold.live.local.spawner.notes import NoteWriter, open_notes
+from tenfold.live.local.spawner.supervisor_pool import REST_S_MOST, RESTING_MOST, Crew
+from tenfold.live.local.spawner.watch import Watch
 
 NO_PROCESS = 0
 

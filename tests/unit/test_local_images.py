@@ -7,10 +7,11 @@ from typing import cast
 import pytest
 
 from tenfold.live.executor import Launch, Member
-from tenfold.live.local import images
-from tenfold.live.local.attempt_folder import Home
-from tenfold.live.local.containers import failure_to_run
-from tenfold.live.local.images import (
+from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.member import images
+from tenfold.live.local.member.containers import failure_to_run
+from tenfold.live.local.member.images import (
     Inside,
     container_name,
     devices_unknown,
@@ -18,9 +19,8 @@ from tenfold.live.local.images import (
     member_of_image,
     own_environment,
 )
-from tenfold.live.local.launches import launch_line, refusal
-from tenfold.live.local.places import Places
-from tenfold.live.local.wire import LaunchLine, UserLine
+from tenfold.live.local.spawner.launches import launch_line, refusal
+from tenfold.live.local.spawner.wire import LaunchLine, UserLine
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.work import Work
 from tenfold.report.reasons.render import render

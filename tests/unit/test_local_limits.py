@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tenfold.live.local.limits import find_limits
+from tenfold.live.local.member.limits import find_limits
 
 NAME = "tenfold-x"
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tenfold.live.executor import Launch, Member
-from tenfold.live.local import logs
-from tenfold.live.local.attempt_folder import Home
-from tenfold.live.local.environment import inherited, mark_of, member_environment
-from tenfold.live.local.heartbeat import Heartbeats, touched
-from tenfold.live.local.launches import launch_line, refusal
-from tenfold.live.local.limits import find_limits
-from tenfold.live.local.places import Places
-from tenfold.live.local.wire import LaunchLine
+from tenfold.live.local.attempt import logs
+from tenfold.live.local.attempt.environment import inherited, mark_of, member_environment
+from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.heartbeat import Heartbeats, touched
+from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.member.limits import find_limits
+from tenfold.live.local.spawner.launches import launch_line, refusal
+from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.work import Saves, Work
 
@@ -55,7 +55,7 @@ def variables(launch: Launch, rank: int = 0) -> dict[str, str]:
 def test_the_spawner_loads_nothing_heavy():
     root = str(Path(__file__).parents[2] / "src")
     program = (
-        f"import sys; sys.path.append({root!r}); import tenfold.live.local.spawner; "
+        f"import sys; sys.path.append({root!r}); import tenfold.live.local.spawner.spawner; "
         "print(' '.join(sys.modules))"
     )
     done = subprocess.run(

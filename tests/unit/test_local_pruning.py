@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.live.local.attempt_folder import AttemptFolder, Home
-from tenfold.live.local.ending import the_end
-from tenfold.live.local.pruning import DAY_MS, GIB, Kept, prune
+from tenfold.live.local.attempt.ending import the_end
+from tenfold.live.local.attempt.folder import AttemptFolder, Home
+from tenfold.live.local.attempt.pruning import DAY_MS, GIB, Kept, prune
 from tenfold.model.errors import InputError
 from tenfold.server.runtime.settings import Settings, check
 from unit.test_local_attempt_folder import launch

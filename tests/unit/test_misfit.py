@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tenfold.decide.place.misfit import never_fits
 from tenfold.fleet.capacity import Capacity
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.fleet.node import Node
 from tenfold.model.fleet.where import Where
 from tenfold.model.job.job import Shape, shape_of

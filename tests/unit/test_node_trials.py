@@ -7,7 +7,6 @@ import msgspec
 from tenfold.compose.acceptance import examiner_of, rule_of
 from tenfold.fleet.fleet import Fleet
 from tenfold.live.acceptance import PREFIX, Standing
-from tenfold.live.book import Book
 from tenfold.live.executor import (
     LOG_TAIL_BYTES,
     AttemptEnded,
@@ -22,6 +21,7 @@ from tenfold.live.executor import (
     Sighting,
 )
 from tenfold.live.inbox import Accept, Answer, Examine, Inbox, Join, Mark, Request
+from tenfold.live.job_registry import Book
 from tenfold.live.world import LiveWorld
 from tenfold.model.acceptance import Acceptance, Figure, NodeTest, after_test
 from tenfold.model.events import (

@@ -15,11 +15,11 @@ from tenfold.model.facts.shape import ModelShape
 from tenfold.model.plan import ServiceDemand, TrainingJob
 from tenfold.model.reason import Reason
 from tenfold.physics.training.memory import CONTEXT_BYTES, Memory
-from tenfold.report.plan_figures import memory_parts
-from tenfold.report.plan_report import serve_report, train_report
-from tenfold.report.plan_words import seconds
+from tenfold.report.charts.terminal import scaling_chart
+from tenfold.report.pages.plan.figures import memory_parts
+from tenfold.report.pages.plan.plan import serve_report, train_report
+from tenfold.report.pages.plan.words import seconds
 from tenfold.report.reasons.render import render
-from tenfold.report.terminal import scaling_chart
 from tenfold.study.plan.target import train_ground
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tenfold.compose.fleet import load_fleet
 from tenfold.model.ids import PoolId
-from tenfold.sim.meters import Summary
+from tenfold.sim.measure.meters import Summary
 from tenfold.study.sim.bill import bill
 
 RENTED = """

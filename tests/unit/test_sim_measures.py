@@ -15,11 +15,11 @@ from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND, Millis
-from tenfold.sim.fairness import finish_time_fairness
-from tenfold.sim.fragmentation import fragmentation
-from tenfold.sim.lanes import lane_runs, shown_nodes
-from tenfold.sim.steps import Steps
-from tenfold.sim.timeline import timeline
+from tenfold.sim.measure.fairness import finish_time_fairness
+from tenfold.sim.measure.fragmentation import fragmentation
+from tenfold.sim.measure.lanes import lane_runs, shown_nodes
+from tenfold.sim.measure.steps import Steps
+from tenfold.sim.measure.timeline import timeline
 from tenfold.sim.world import SimSettings
 from tenfold.study.sim.detail import look_closer, thinned
 

@@ -2,13 +2,13 @@
 
 from xml.etree import ElementTree
 
-from tenfold.report.axes import Axis, plain
-from tenfold.report.compare_report import ComparePage, Overlay, compare_report
-from tenfold.report.gantt import GanttBar, GanttRow, gantt
-from tenfold.report.run_charts import span, time_unit, times_chart
-from tenfold.report.sim_report import RunPage, sim_report
-from tenfold.report.svg import Card
-from tenfold.report.terminal import levels, shares_line
+from tenfold.report.charts.axes import Axis, plain
+from tenfold.report.charts.gantt import GanttBar, GanttRow, gantt
+from tenfold.report.charts.runs import span, time_unit, times_chart
+from tenfold.report.charts.svg import Card
+from tenfold.report.charts.terminal import levels, shares_line
+from tenfold.report.pages.compare import ComparePage, Overlay, compare_report
+from tenfold.report.pages.sim import RunPage, sim_report
 
 ODD = "<b onload='x'>&\x07`code`"
 HOURS = Axis(title="hours", from_zero=True, label=plain)

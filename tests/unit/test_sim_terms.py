@@ -24,9 +24,9 @@ from tenfold.model.job.terms import Terms
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
+from tenfold.sim.measure.timeline import timeline
 from tenfold.sim.neighbourhood import Neighbourhood
 from tenfold.sim.sharing import Neighbours
-from tenfold.sim.timeline import timeline
 from tenfold.sim.world import SimSettings, SimWorld
 from tenfold.testing.builders import job
 

@@ -8,16 +8,16 @@ from types import SimpleNamespace
 import pytest
 
 from tenfold.client.place import SYSTEM, home_folder
-from tenfold.live.local.attempt_folder import TEAM_USERS, Home
-from tenfold.live.local.launches import user_of
-from tenfold.live.local.own_folders import close_to_others
-from tenfold.live.local.team_users import (
+from tenfold.live.local.attempt.folder import TEAM_USERS, Home
+from tenfold.live.local.attempt.own_folders import close_to_others
+from tenfold.live.local.member.team_users import (
     NoUserLeft,
     Span,
     TeamUsers,
     forget_put_right,
     why_shared,
 )
+from tenfold.live.local.spawner.launches import user_of
 from tenfold.model.errors import InputError
 from tests.contract.real_processes import launch
 
@@ -60,7 +60,7 @@ def test_a_user_that_cannot_be_written_down_is_not_given(home: Home, monkeypatch
     def full(path: str, text: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tenfold.live.local.team_users.write_durably", full)
+    monkeypatch.setattr("tenfold.live.local.member.team_users.write_durably", full)
     user, reason = user_of(launch("true"), users)
     assert user is None
     assert reason is not None

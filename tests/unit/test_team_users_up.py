@@ -12,7 +12,7 @@ import pytest
 from patience import HANG_S
 from tenfold.client.client import Client
 from tenfold.client.place import address_in
-from tenfold.live.local.team_users import Span, why_shared
+from tenfold.live.local.member.team_users import Span, why_shared
 from unit.up_process import Up
 
 WHY = why_shared(tempfile.gettempdir(), Span())

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from tenfold.fleet.capacity import Capacity, Slots
-from tenfold.fleet.topology import Nearest, TopologyCapacity
-from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.topology.topology import Nearest, TopologyCapacity
 from tenfold.model.fleet.node import Node
 from tenfold.model.fleet.where import Level, Togetherness, Where
 from tenfold.model.ids import NodeId

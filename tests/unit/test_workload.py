@@ -17,7 +17,7 @@ from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.job.job import Job
 from tenfold.model.job.workload import Lognormal, SizeClass, WorkloadMix, check_mix
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis
-from tenfold.sim.workload import Demand, TeamPart, ends_of, generate_jobs, gpu_hours
+from tenfold.sim.workload.workload import Demand, TeamPart, ends_of, generate_jobs, gpu_hours
 from tenfold.study.sim.workload import WorkAsk, generate_work
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -157,7 +157,7 @@ def test_a_fleet_too_small_for_every_size_is_told():
 
 
 def test_work_without_end_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tenfold.sim.workload._JOBS_MOST", 50)
+    monkeypatch.setattr("tenfold.sim.workload.workload._JOBS_MOST", 50)
     with pytest.raises(InputError, match="takes more than 50 jobs"):
         generate_jobs(PLAIN, nodes(64), week())
 

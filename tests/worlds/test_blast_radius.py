@@ -27,7 +27,7 @@ from tenfold.physics.blast import Blast, blast_radius, domain_members
 from tenfold.physics.blast_jobs import Hit, Placed, jobs_hit
 from tenfold.physics.layout import lay_out
 from tenfold.physics.nodes import nodes_of
-from tenfold.sim.workload import Demand, generate_jobs
+from tenfold.sim.workload.workload import Demand, generate_jobs
 from tenfold.sim.world import SimSettings
 from tenfold.study.ceiling.blast import losses, placed_in
 from tenfold.study.sim.workload import teams_of

@@ -15,9 +15,9 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.live.acceptance import Examiner, Standing
 from tenfold.live.attempts import SavedAt
 from tenfold.live.blame import Judge, nobody
-from tenfold.live.book import Book, Entry
 from tenfold.live.executor import Executor
 from tenfold.live.inbox import Inbox
+from tenfold.live.job_registry import Book, Entry
 from tenfold.live.world import Clock, LiveWorld
 from tenfold.model.decision import Decision
 from tenfold.model.errors import TenfoldError

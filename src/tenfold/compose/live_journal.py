@@ -14,7 +14,7 @@ from tenfold.journal.store import Store, open_store
 from tenfold.journal.submit_keys import latest_keys
 from tenfold.journal.tables import EVENTS
 from tenfold.live.acceptance import Standing
-from tenfold.live.book import Entry
+from tenfold.live.job_registry import Entry
 from tenfold.live.keys import KEPT_MOST
 from tenfold.model.events import Event
 from tenfold.model.fleet.finding import Finding

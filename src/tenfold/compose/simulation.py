@@ -16,7 +16,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, JobStatus
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import DAY, Millis
-from tenfold.sim.meters import Meters, Summary
+from tenfold.sim.measure.meters import Meters, Summary
 from tenfold.sim.world import SimSettings, SimWorld
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle_line import Alone, alone, jobs_ahead
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.obstacle import Room, fits, obstacle_to, room_of
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason, joined
 from tenfold.model.units import Millis

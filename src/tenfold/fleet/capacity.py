@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Self
 
-from tenfold.fleet.bank import Bank, Slots
 from tenfold.fleet.fleet import FleetView
+from tenfold.fleet.free_node_index import Bank, Slots
 from tenfold.model.fleet.node import Node
 from tenfold.model.fleet.where import Where
 from tenfold.model.ids import NodeId

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from tenfold.fleet.capacity import Seat
-from tenfold.fleet.topology import TopologyCapacity, TopologyScratch
-from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.topology.topology import TopologyCapacity, TopologyScratch
 from tenfold.fleet.wishes import anywhere
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Shape, per_member

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from tenfold.fleet.trouble import after_crash
 from tenfold.fleet.view import FleetView
-from tenfold.live.book import Book
 from tenfold.live.devices import Devices
 from tenfold.live.executor import (
     AttemptEnded,
@@ -24,7 +23,8 @@ from tenfold.live.executor import (
     Member,
     OrderRefused,
 )
-from tenfold.live.mishaps import crash_of, loss_of, refusal_of
+from tenfold.live.failures import crash_of, loss_of, refusal_of
+from tenfold.live.job_registry import Book
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
     ActionRefused,

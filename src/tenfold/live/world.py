@@ -15,7 +15,6 @@ from tenfold.fleet.view import FleetView
 from tenfold.live.acceptance import Examiner, Standing, Trials, trial_of
 from tenfold.live.attempts import AheadClock, Attempts, Live, SavedAt
 from tenfold.live.blame import Blame, Judge, nobody
-from tenfold.live.book import Book, back_off_ms
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
@@ -26,7 +25,7 @@ from tenfold.live.executor import (
     OrderRefused,
     Sighting,
 )
-from tenfold.live.idling import turns
+from tenfold.live.idle import turns
 from tenfold.live.inbox import (
     Accept,
     Answer,
@@ -40,6 +39,7 @@ from tenfold.live.inbox import (
     Ticket,
     Together,
 )
+from tenfold.live.job_registry import Book, back_off_ms
 from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,

@@ -17,7 +17,7 @@ from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, StopCause
 from tenfold.model.units import Millis
-from tenfold.sim.meters import Meters
+from tenfold.sim.measure.meters import Meters
 from tenfold.sim.running import Running, idles_after_ms, own_speed, reaches_ms, work_at
 from tenfold.sim.settings import SimSettings
 

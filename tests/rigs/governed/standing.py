@@ -7,7 +7,7 @@ it lets wait.
 from collections.abc import Iterable, Iterator, Sequence
 
 from tenfold.fleet.fleet import NEVER_RAN, Fleet
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.actions import Action, PromiseStart, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, JobEnded

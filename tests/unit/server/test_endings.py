@@ -10,9 +10,9 @@ from litestar.testing import TestClient
 from tenfold.clock.wall import now_ms
 from tenfold.journal.derive import Draft
 from tenfold.live.executor import MemberLog
-from tenfold.live.local.attempt_folder import Home
-from tenfold.live.local.ending import the_end
-from tenfold.live.local.logs import LogWriter
+from tenfold.live.local.attempt.ending import the_end
+from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.logs import LogWriter
 from tenfold.model.api.jobs import Attempt, Job, Reason
 from tenfold.model.events import JobCancelled, JobEnded, JobSubmitted
 from tenfold.model.ids import JobId

@@ -10,7 +10,7 @@ from tenfold.clock.wall import now_ms
 from tenfold.fleet.trouble import KEEPS_FAILING
 from tenfold.journal.snapshots import restore
 from tenfold.live.executor import AttemptLost, MemberLog
-from tenfold.live.local.pruning import Kept
+from tenfold.live.local.attempt.pruning import Kept
 from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis

@@ -6,7 +6,7 @@ from pathlib import Path
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from tenfold.live.local.logs import PIECES, LogWriter, pieces, placed
+from tenfold.live.local.attempt.logs import PIECES, LogWriter, pieces, placed
 from tenfold.server.log_stream import Growing, near_end
 from unit.server.plain_executor import Hands
 from unit.server.waiting import job_when

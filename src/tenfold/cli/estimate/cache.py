@@ -15,7 +15,7 @@ from tenfold.files.traces.prefix_trace import BLOCK_TOKENS, PrefixRow
 from tenfold.model.errors import InputError
 from tenfold.model.units import GIB
 from tenfold.report.figures import quantity_bytes, rate_bytes, share
-from tenfold.report.plan_words import seconds
+from tenfold.report.pages.plan.words import seconds
 from tenfold.study.estimate.cache.cache import CacheAnswer, estimate_cache
 from tenfold.study.estimate.cache.tier import CacheQuestion
 from tenfold.study.estimate.cache.traffic import SharedPrefixes, Traffic, traced

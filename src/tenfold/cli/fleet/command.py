@@ -14,8 +14,8 @@ from tenfold.cli.fleet.render import fleet_json, show_fleet
 from tenfold.cli.output import print_json
 from tenfold.compose.fleet import open_fleet
 from tenfold.files.core.write import write_new_file
-from tenfold.report.rack_map import rack_views
-from tenfold.report.rack_svg import rack_map_svg
+from tenfold.report.charts.rack_map import rack_views
+from tenfold.report.charts.rack_svg import rack_map_svg
 
 app = App(
     name="fleet",

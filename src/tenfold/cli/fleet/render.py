@@ -16,6 +16,7 @@ from tenfold.model.fleet import hostlist
 from tenfold.physics.blast import Blast
 from tenfold.physics.path import pool_paths
 from tenfold.physics.totals import FleetTotals, fleet_totals
+from tenfold.report.charts.rack_map import COLOURS, RackView, rack_views
 from tenfold.report.figures import (
     count,
     delay_us,
@@ -26,7 +27,6 @@ from tenfold.report.figures import (
     rate_bytes,
     share,
 )
-from tenfold.report.rack_map import COLOURS, RackView, rack_views
 
 CELLS_MAX = 8
 

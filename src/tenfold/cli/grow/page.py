@@ -2,9 +2,9 @@
 
 from tenfold.cli.grow.bill import Bill, Stage, bill_of, order_day, stages
 from tenfold.cli.grow.render import factor, interval, needs_lines
-from tenfold.report.charts import Point
-from tenfold.report.grow_charts import LayerCurve, Reach
-from tenfold.report.grow_report import GrowPage, grow_report
+from tenfold.report.charts.growth import LayerCurve, Reach
+from tenfold.report.charts.points import Point
+from tenfold.report.pages.grow import GrowPage, grow_report
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
 from tenfold.study.grow.layers.jobs.queue import Queue

@@ -26,7 +26,7 @@ from tenfold.files.core.write import write_new_file
 from tenfold.files.launch.formats import FORMATS
 from tenfold.model.estimate import TrainRow
 from tenfold.model.reason import Misfit
-from tenfold.report.plan_report import serve_report
+from tenfold.report.pages.plan.plan import serve_report
 from tenfold.study.plan.serve import ServeQuestion, plan_serving
 from tenfold.study.plan.train import TrainQuestion, plan_training
 

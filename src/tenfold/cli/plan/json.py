@@ -11,9 +11,9 @@ from tenfold.model.estimate import ShapeRow, TrainEstimate, TrainRow
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.plan import TrainPlan
 from tenfold.model.reason import Misfit
-from tenfold.report.html import Section
-from tenfold.report.plan_figures import memory_parts
-from tenfold.report.plan_report import train_report
+from tenfold.report.pages.html import Section
+from tenfold.report.pages.plan.figures import memory_parts
+from tenfold.report.pages.plan.plan import train_report
 from tenfold.study.plan.train import TrainPlanned, best_memory
 
 

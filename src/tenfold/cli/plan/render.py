@@ -9,10 +9,10 @@ from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.serve import ServeAnswer
 from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
-from tenfold.report.axes import short
-from tenfold.report.plan_words import part_name, seconds
+from tenfold.report.charts.axes import short
+from tenfold.report.charts.terminal import bars, scaling_chart
+from tenfold.report.pages.plan.words import part_name, seconds
 from tenfold.report.reasons.render import render
-from tenfold.report.terminal import bars, scaling_chart
 from tenfold.study.plan.train import TrainPlanned
 
 PLANS_SHOWN = 6

@@ -9,7 +9,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from tenfold.cli.output import show, table
-from tenfold.report.html import Section, prose_html, table_html
+from tenfold.report.pages.html import Section, prose_html, table_html
 from tenfold.study.plan.sensitivity import (
     Driver,
     DriverName,

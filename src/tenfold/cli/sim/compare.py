@@ -18,7 +18,7 @@ from tenfold.files.core.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.policy.policy import Placement
 from tenfold.model.units import SECOND, Millis
-from tenfold.report.compare_report import compare_report
+from tenfold.report.pages.compare import compare_report
 from tenfold.sim.world import SimSettings
 from tenfold.study.compare.compare import CellMap, CompareAsk, Comparison, cells_of, compare
 from tenfold.study.parallel import process_map, usable_cpus

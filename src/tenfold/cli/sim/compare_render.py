@@ -7,9 +7,9 @@ from rich.text import Text
 
 from tenfold.cli.output import show, table
 from tenfold.cli.sim.render import hours
-from tenfold.report.axes import usd
-from tenfold.report.compare_report import ComparePage, Overlay
+from tenfold.report.charts.axes import usd
 from tenfold.report.figures import count
+from tenfold.report.pages.compare import ComparePage, Overlay
 from tenfold.study.compare.cell import FIGURES, CellResult
 from tenfold.study.compare.compare import Comparison, Row, Score, Spread
 

@@ -13,9 +13,9 @@ from tenfold.compose.fleet import load_facts
 from tenfold.files.core.write import write_new_file
 from tenfold.files.fleet.read import load_fleet
 from tenfold.physics.nodes import nodes_of
-from tenfold.report.failures_report import failures_report
+from tenfold.report.charts.terminal import bars
 from tenfold.report.figures import count, share
-from tenfold.report.terminal import bars
+from tenfold.report.pages.failures import failures_report
 from tenfold.study.sim.spares import Down, SparesAnswer, SparesQuestion, size_spares
 
 AT_LEAST_ONE = validators.Number(gte=1)

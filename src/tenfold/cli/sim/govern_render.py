@@ -8,7 +8,7 @@ from rich.text import Text
 from tenfold.cli.output import show, table
 from tenfold.cli.sim.render import hours
 from tenfold.report.figures import count, share
-from tenfold.report.html import Section, list_html, page, prose_html, table_html
+from tenfold.report.pages.html import Section, list_html, page, prose_html, table_html
 from tenfold.study.govern.compare import Governance
 from tenfold.study.govern.figures import Fare, Gain, TeamFare, Way
 

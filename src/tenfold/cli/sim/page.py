@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from tenfold.cli.sim.render import figures, hours, teams_rows
 from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimResult
-from tenfold.report.axes import usd
+from tenfold.report.charts.axes import usd
+from tenfold.report.charts.gantt import GanttBar, GanttRow
 from tenfold.report.figures import count, share
-from tenfold.report.gantt import GanttBar, GanttRow
-from tenfold.report.sim_report import RunPage
-from tenfold.sim.lanes import lane_runs, shown_nodes
+from tenfold.report.pages.sim import RunPage
+from tenfold.sim.measure.lanes import lane_runs, shown_nodes
 from tenfold.study.sim.bill import Bill
 from tenfold.study.sim.detail import Detail, thinned
 from tenfold.study.sim.green import green

@@ -13,7 +13,7 @@ from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.engine.loop import Witness
 from tenfold.files.core.write import open_new_file
-from tenfold.report.sim_report import sim_report
+from tenfold.report.pages.sim import sim_report
 from tenfold.study.sim.bill import bill
 from tenfold.study.sim.detail import look_closer
 

@@ -10,10 +10,10 @@ from tenfold.cli.output import show, table
 from tenfold.cli.sim.grid import grid_figures
 from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimResult
+from tenfold.report.charts.runs import span
+from tenfold.report.charts.terminal import levels, shares_line
 from tenfold.report.figures import share
-from tenfold.report.run_charts import span
-from tenfold.report.terminal import levels, shares_line
-from tenfold.sim.meters import Summary
+from tenfold.sim.measure.meters import Summary
 from tenfold.study.sim.bill import Bill
 from tenfold.study.sim.detail import Detail
 from tenfold.study.sim.fill import FillResult

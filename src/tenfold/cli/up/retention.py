@@ -61,7 +61,7 @@ class Care:
         from tenfold.compose.acceptance import rule_of  # noqa: PLC0415
         from tenfold.compose.blame import blaming_of  # noqa: PLC0415
         from tenfold.decide.detect.idle import idle_rule_of  # noqa: PLC0415
-        from tenfold.live.local.pruning import Kept  # noqa: PLC0415
+        from tenfold.live.local.attempt.pruning import Kept  # noqa: PLC0415
 
         return replace(
             settings,

@@ -31,7 +31,7 @@ class Teams:
         """Return settings with these."""
         from msgspec.structs import replace  # noqa: PLC0415 - refusals come before it
 
-        from tenfold.live.local.team_users import Span  # noqa: PLC0415
+        from tenfold.live.local.member.team_users import Span  # noqa: PLC0415
 
         span = Span()
         if self.team_uids:

@@ -8,11 +8,11 @@ is does its size say no.
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from tenfold.fleet import topology_plans as plans
 from tenfold.fleet.capacity import Capacity, Seat
 from tenfold.fleet.obstacle import members_of
-from tenfold.fleet.topology_bank import Rack, TopologyBank
-from tenfold.fleet.topology_domains import Tally
+from tenfold.fleet.topology import plans
+from tenfold.fleet.topology.bank import Rack, TopologyBank
+from tenfold.fleet.topology.domains import Tally
 from tenfold.fleet.wishes import anywhere, is_bound, untagged
 from tenfold.model.fleet.where import Where
 from tenfold.model.job.job import Shape

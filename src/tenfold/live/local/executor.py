@@ -27,14 +27,14 @@ from tenfold.live.executor import (
     Sighting,
     Trouble,
 )
-from tenfold.live.local import logs
-from tenfold.live.local.attempt_folder import AttemptFolder, Home
-from tenfold.live.local.environment import inherited
-from tenfold.live.local.images import own_environment
-from tenfold.live.local.launches import launch_line, refusal, user_of
-from tenfold.live.local.spawner_link import SpawnerLink
-from tenfold.live.local.team_users import TeamUsers
-from tenfold.live.local.wire import EndLine, NoteLine, ReasonLine, StopLine
+from tenfold.live.local.attempt import logs
+from tenfold.live.local.attempt.environment import inherited
+from tenfold.live.local.attempt.folder import AttemptFolder, Home
+from tenfold.live.local.member.images import own_environment
+from tenfold.live.local.member.team_users import TeamUsers
+from tenfold.live.local.spawner.launches import launch_line, refusal, user_of
+from tenfold.live.local.spawner.link import SpawnerLink
+from tenfold.live.local.spawner.wire import EndLine, NoteLine, ReasonLine, StopLine
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.reason import Reason, Text
 from tenfold.model.units import Millis

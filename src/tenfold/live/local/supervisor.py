@@ -14,25 +14,23 @@ import time
 from contextlib import suppress
 
 from tenfold.clock.wall import now_ms
-from tenfold.live.local.attempt_folder import AttemptFolder, add_to_record
-from tenfold.live.local.containers import (
+from tenfold.live.local.attempt.ending import the_end, write_end
+from tenfold.live.local.attempt.environment import ADDRESS, member_environment
+from tenfold.live.local.attempt.folder import AttemptFolder, add_to_record
+from tenfold.live.local.attempt.heartbeat import Heartbeats, touched
+from tenfold.live.local.attempt.logs import LogWriter
+from tenfold.live.local.attempt.own_folders import give_what_root_left
+from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.member.containers import (
     failure_to_run,
     leaders_inside,
     let_it_clean_up,
     remove_containers,
 )
-from tenfold.live.local.ending import the_end, write_end
-from tenfold.live.local.environment import ADDRESS, member_environment
-from tenfold.live.local.handover import Post
-from tenfold.live.local.heartbeat import Heartbeats, touched
-from tenfold.live.local.images import is_podman, member_of_image
-from tenfold.live.local.limits import Group, Limits
-from tenfold.live.local.logs import LogWriter
-from tenfold.live.local.member_user import raise_limits
-from tenfold.live.local.members import HELD, open_pipe, prepare_for_members, start_member
-from tenfold.live.local.notes import NoteWriter
-from tenfold.live.local.own_folders import give_what_root_left
-from tenfold.live.local.places import Places
+from tenfold.live.local.member.images import is_podman, member_of_image
+from tenfold.live.local.member.limits import Group, Limits
+from tenfold.live.local.member.members import HELD, open_pipe, prepare_for_members, start_member
+from tenfold.live.local.member.user import raise_limits
 from tenfold.live.local.processes import (
     become_subreaper,
     descendants,
@@ -42,7 +40,9 @@ from tenfold.live.local.processes import (
     notify_group,
     reap,
 )
-from tenfold.live.local.wire import EndLine, ReasonLine, StartedLine, line
+from tenfold.live.local.spawner.handover import Post
+from tenfold.live.local.spawner.notes import NoteWriter
+from tenfold.live.local.spawner.wire import EndLine, ReasonLine, StartedLine, line
 
 KILL_AGAIN_MS = 200
 UNSAID_MS = 100

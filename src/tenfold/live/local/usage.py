@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from tenfold.live.gpu_use import Reader
-from tenfold.live.local.attempt_folder import Home
+from tenfold.live.local.attempt.folder import Home
 from tenfold.live.usage import Look, Measured
 from tenfold.model.ids import JobId
 from tenfold.model.job.usage import GpuUse, JobUse

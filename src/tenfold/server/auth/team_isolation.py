@@ -9,9 +9,9 @@ import logging
 from msgspec import Struct
 
 from tenfold.live.acceptance import PREFIX
-from tenfold.live.local.attempt_folder import Home
-from tenfold.live.local.own_folders import close_to_others
-from tenfold.live.local.team_users import NoUserLeft, TeamUsers, forget_put_right, why_shared
+from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.own_folders import close_to_others
+from tenfold.live.local.member.team_users import NoUserLeft, TeamUsers, forget_put_right, why_shared
 from tenfold.model.errors import InputError, Refused
 from tenfold.server.runtime.settings import Settings
 from tenfold.server.runtime.state_dir import StateFolder

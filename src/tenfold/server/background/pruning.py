@@ -11,8 +11,8 @@ from tenfold.journal.rows import JobStory
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS
 from tenfold.live.executor import MemberLog
-from tenfold.live.local.attempt_folder import Home
-from tenfold.live.local.pruning import Kept, Pruned, prune
+from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.pruning import Kept, Pruned, prune
 from tenfold.model.errors import TenfoldError
 from tenfold.model.job.job import ENDED
 from tenfold.model.reason import Reason

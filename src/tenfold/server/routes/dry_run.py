@@ -8,7 +8,7 @@ from anyio import to_thread
 from litestar import Router, post
 
 from tenfold.decide.place.job_keys import passed_over
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.journal.store import last_seq
 from tenfold.model.api import jobs
 from tenfold.model.api.jobs import CouldHold, DryRun

@@ -25,8 +25,8 @@ from tenfold.journal.store import reason_of
 from tenfold.journal.usable import check_usable
 from tenfold.live.gpu_use import gpu_reader
 from tenfold.live.local.executor import LocalExecutor
+from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.node_test import COMMAND
-from tenfold.live.local.team_users import TeamUsers
 from tenfold.live.local.usage import LocalProbe
 from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.model.reason import Reason

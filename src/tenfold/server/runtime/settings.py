@@ -15,8 +15,8 @@ from tenfold.decide.detect.acceptance import AcceptanceRule
 from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import Blaming
 from tenfold.journal.compaction import KEEP_DAYS
-from tenfold.live.local.pruning import Kept
-from tenfold.live.local.team_users import MOST, Span
+from tenfold.live.local.attempt.pruning import Kept
+from tenfold.live.local.member.team_users import MOST, Span
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.fleet.node import Node
 from tenfold.model.policy.policy import Policy

@@ -21,11 +21,11 @@ from tenfold.client.place import ADDRESS, Address
 from tenfold.files.records.shadow_log import NAME as SHADOW_LOG
 from tenfold.live.attempts import SavedAt
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
-from tenfold.live.local import logs
-from tenfold.live.local.attempt_folder import Home as ExecutorHome
-from tenfold.live.local.attempt_folder import closed_folder, plain_name
-from tenfold.live.local.places import Places
-from tenfold.live.local.wire import LaunchLine
+from tenfold.live.local.attempt import logs
+from tenfold.live.local.attempt.folder import Home as ExecutorHome
+from tenfold.live.local.attempt.folder import closed_folder, plain_name
+from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.job.work import Work

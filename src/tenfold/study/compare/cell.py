@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.compose.simulation import simulate
 from tenfold.model.errors import TenfoldError
-from tenfold.sim.meters import Summary
+from tenfold.sim.measure.meters import Summary
 from tenfold.study.sim.bill import bill
 from tenfold.study.sim.detail import Detail, look_closer, thinned
 

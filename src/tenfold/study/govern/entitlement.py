@@ -17,8 +17,8 @@ from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.policy.govern import ANY, USD, Amounts, Govern, TeamTerms
 from tenfold.model.units import HOUR
-from tenfold.sim.meters import Meters, asked_milli
-from tenfold.sim.timeline import spans
+from tenfold.sim.measure.meters import Meters, asked_milli
+from tenfold.sim.measure.timeline import spans
 
 Change = tuple[int, str, int, int, int]
 """(when, whose, change of what is asked for, of what is held, of jobs that wait)."""

@@ -9,7 +9,7 @@ from tenfold.compose.simulation import SimAsk, SimResult
 from tenfold.model.job.job import WHOLE
 from tenfold.model.policy.govern import Govern
 from tenfold.model.units import DAY, HOUR, SECOND
-from tenfold.sim.meters import Summary, asked_milli
+from tenfold.sim.measure.meters import Summary, asked_milli
 from tenfold.study.compare.cell import CellError
 from tenfold.study.govern.entitlement import Dealt, Got, dealt
 

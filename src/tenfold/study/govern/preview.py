@@ -16,7 +16,7 @@ from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.model.errors import TenfoldError
 from tenfold.model.units import SECOND
-from tenfold.sim.meters import Meters, Summary
+from tenfold.sim.measure.meters import Meters, Summary
 from tenfold.study.compare.cell import CellError
 
 NOTICED = 0.05

@@ -16,8 +16,8 @@ from msgspec import Struct
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND
-from tenfold.sim.meters import asked_milli
-from tenfold.sim.window_figures import Window, slots_milli, within, work_of
+from tenfold.sim.measure.meters import asked_milli
+from tenfold.sim.measure.window import Window, slots_milli, within, work_of
 from tenfold.study.grow.answer import CalibrationShown
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.runs.run import GrowTask, Ran, carry_out

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tenfold.model.fleet.facility import IDLE_POWER_SHARE
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.units import usd, usd_micros
-from tenfold.sim.meters import Summary
+from tenfold.sim.measure.meters import Summary
 
 OWN_FIGURES = ("stated", "capex")
 """Bases of a price that the fleet file itself gives."""

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from tenfold.compose.simulation import SimAsk, SimResult
 from tenfold.model.units import SECOND
-from tenfold.sim.fairness import Fairness, finish_time_fairness
-from tenfold.sim.fragmentation import fragmentation
-from tenfold.sim.timeline import Timeline, timeline
+from tenfold.sim.measure.fairness import Fairness, finish_time_fairness
+from tenfold.sim.measure.fragmentation import fragmentation
+from tenfold.sim.measure.timeline import Timeline, timeline
 
 
 class Detail(Struct, frozen=True, kw_only=True):

@@ -17,8 +17,8 @@ from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import HOUR, SECOND
-from tenfold.sim.meters import Meters
-from tenfold.sim.timeline import spans
+from tenfold.sim.measure.meters import Meters
+from tenfold.sim.measure.timeline import spans
 
 GRAMS_PER_KG = 1_000
 

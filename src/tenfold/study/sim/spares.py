@@ -16,7 +16,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.units import DAY, SECOND, Millis
 from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.faults import poisson_quantile, spares_for
-from tenfold.sim.down_time import added, mean_count, quantile, time_by_count
+from tenfold.sim.measure.down_time import added, mean_count, quantile, time_by_count
 
 WARM_UP_DAYS = 730
 SHARES = (0.5, 0.9, 0.99)

@@ -15,7 +15,14 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, Millis
 from tenfold.physics.nodes import nodes_of
-from tenfold.sim.workload import Demand, TeamPart, ends_of, generate_jobs, gpu_hours, merged
+from tenfold.sim.workload.workload import (
+    Demand,
+    TeamPart,
+    ends_of,
+    generate_jobs,
+    gpu_hours,
+    merged,
+)
 
 
 class WorkAsk(Struct, frozen=True, kw_only=True):

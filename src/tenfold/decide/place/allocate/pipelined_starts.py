@@ -14,7 +14,7 @@ from tenfold.decide.place.releasing_capacity import ReleasingCapacity
 from tenfold.decide.place.state.scheduler_state import Books, Promised
 from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.fleet.capacity import Slots
-from tenfold.fleet.topology import Room
+from tenfold.fleet.topology.topology import Room
 from tenfold.model.job.job import Job
 
 Pipelined = tuple[Class, Job, Slots, Amounts, Promised | None]

@@ -17,7 +17,7 @@ from tenfold.decide.place.queue.windows import Windows
 from tenfold.decide.place.quota.team_tree import Obstacle, Tree, is_off_peak, next_hours_ms
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.obstacle import Room, fits, needs
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.events import NodeJoined
 from tenfold.model.ids import NodeId, TeamId
 from tenfold.model.job.job import Job

@@ -10,8 +10,8 @@ from heapq import heapify, heappop, heappush
 
 from tenfold.decide.place.quota.allocations import Holding
 from tenfold.fleet.capacity import Bank, Seat
-from tenfold.fleet.topology import TopologyCapacity
-from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.fleet.where import Level
 from tenfold.model.job.job import Shape
 

@@ -10,7 +10,7 @@ from math import lcm
 
 from tenfold.decide.place.quota.team_tree import next_off_peak_ms
 from tenfold.fleet.capacity import Slots
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId

@@ -11,8 +11,8 @@ from functools import cached_property
 
 from tenfold.decide.place.quota.allocations import PLAIN, Holding
 from tenfold.fleet.capacity import Bank, Seat, Slots
-from tenfold.fleet.topology import TopologyCapacity, TopologyScratch
-from tenfold.fleet.topology_bank import TopologyBank
+from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.topology.topology import TopologyCapacity, TopologyScratch
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Job, Promise, Shape
 from tenfold.model.units import MINUTE, Millis

@@ -12,7 +12,7 @@ from tenfold.decide.place.quota.team_tree import Obstacle, Team, Tree
 from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.fleet.capacity import Seat, Slots
 from tenfold.fleet.fleet import FleetView
-from tenfold.fleet.topology import TopologyCapacity
+from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Promise, Run, Shape, Slot
 from tenfold.model.policy.govern import Govern

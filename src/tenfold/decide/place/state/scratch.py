@@ -3,7 +3,7 @@
 from tenfold.decide.place.quota.allocations import Holding
 from tenfold.decide.place.quota.request import Amounts
 from tenfold.decide.place.quota.team_tree import Team, Tree
-from tenfold.fleet.topology import TopologyCapacity, TopologyScratch
+from tenfold.fleet.topology.topology import TopologyCapacity, TopologyScratch
 
 
 class QuotaScratch(TopologyScratch):

@@ -17,7 +17,7 @@ from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.spec import FleetSpec, Pool, Rack
 from tenfold.model.ids import RackId, TeamId
 from tenfold.model.policy.govern import Govern, TeamTerms
-from tenfold.sim.grown_work import COPY, origin
+from tenfold.sim.workload.grown_work import COPY, origin
 
 _NUMBERED = pattern(r"(.*?)([0-9]{1,12})([^0-9]*)\Z", DOTALL)
 

@@ -26,12 +26,9 @@ from tenfold.model.units import DAY, HOUR, Bytes, Millis, UsdMicros
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.physics.nodes import nodes_of
 from tenfold.physics.shared_layers import shared_layers
-from tenfold.sim.grown_work import copy_sign, grown, origin
-from tenfold.sim.neighbourhood import Neighbourhood
-from tenfold.sim.sharing import Neighbours
-from tenfold.sim.stranded import stranded_share
-from tenfold.sim.timeline import Span
-from tenfold.sim.window_figures import (
+from tenfold.sim.measure.stranded import stranded_share
+from tenfold.sim.measure.timeline import Span
+from tenfold.sim.measure.window import (
     Window,
     allocated_milli_ms,
     runs_until,
@@ -39,7 +36,10 @@ from tenfold.sim.window_figures import (
     window_figures,
     window_of,
 )
-from tenfold.sim.window_losses import evenness, lost_milli_ms, nodes_down_p99
+from tenfold.sim.measure.window_losses import evenness, lost_milli_ms, nodes_down_p99
+from tenfold.sim.neighbourhood import Neighbourhood
+from tenfold.sim.sharing import Neighbours
+from tenfold.sim.workload.grown_work import copy_sign, grown, origin
 from tenfold.sim.world import SimSettings
 from tenfold.study.grow.runs.fleet import grown_fleet, grown_govern
 

@@ -16,7 +16,7 @@ from tenfold.model.facts.failure_law import NO_FAILURES
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.growth.growth import Axis, moves
 from tenfold.model.units import MINUTE, Millis
-from tenfold.sim.window_figures import Window
+from tenfold.sim.measure.window import Window
 from tenfold.sim.world import SimSettings
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.runs.run import GrowTask, RunFigures, run_digest, run_once

@@ -13,8 +13,8 @@ import numpy as np
 from tenfold.model.growth.growth import Axis, moves
 from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, HOUR, SECOND
-from tenfold.sim.meters import asked_milli
-from tenfold.sim.window_figures import Window, window_of
+from tenfold.sim.measure.meters import asked_milli
+from tenfold.sim.measure.window import Window, window_of
 from tenfold.study.grow.history import gpu_time, span_s
 from tenfold.study.grow.state import State
 

@@ -1,6 +1,6 @@
 """Contention: GPU time that jobs lose to each other on shared layers."""
 
-from tenfold.sim.window_losses import NEIGHBOURS
+from tenfold.sim.measure.window_losses import NEIGHBOURS
 from tenfold.study.grow.layer import Law
 from tenfold.study.grow.layers.fabric.uplinks import blocking_less
 from tenfold.study.grow.layers.jobs.policy import dose_of, own_policy

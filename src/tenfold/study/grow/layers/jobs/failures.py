@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tenfold.model.units import MINUTE
-from tenfold.sim.window_losses import FAILURES
+from tenfold.sim.measure.window_losses import FAILURES
 from tenfold.sim.world import SimSettings
 from tenfold.study.grow.layer import Law
 from tenfold.study.grow.layers.jobs.policy import dose_of

@@ -1,0 +1,207 @@
+"""Which nodes of a bank a gang takes: together, packed, in equal parts or spread out.
+
+Each way is a function that fills `gang.chosen` and says whether the whole gang found room.
+Counts of domains go by GPUs; CPUs, memory and the power of racks are then checked node by
+node, and only where they are counted.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain, islice
+
+from tenfold.fleet.capacity import Seat, Slots
+from tenfold.fleet.topology import plans
+from tenfold.fleet.topology.bank import Rack, TopologyBank
+from tenfold.fleet.topology.domains import Tally
+from tenfold.model.fleet.where import LEVELS, Level, Togetherness, Where
+from tenfold.model.job.job import Shape, per_member
+
+USUAL: Level = "leaf"
+"""What a gang that says nothing would rather share: traffic that stays below a leaf is free."""
+
+
+class Gang:
+    """One gang that looks for its nodes in one bank. Nothing is taken yet."""
+
+    def __init__(self, bank: TopologyBank, seat: Seat, shape: Shape) -> None:
+        cpus, memory = per_member(shape, seat.members + (seat.rest > 0))
+        self.bank = bank
+        self.members = seat.members
+        self.gpus = seat.gpus
+        self.rest = seat.rest
+        self.chosen: list[int] = []
+        self._cpus = cpus if bank.counts_cpus else 0
+        self._memory = memory if bank.counts_memory else 0
+        self._checks = bool(self._cpus or self._memory or bank.racks)
+        self._drawn: dict[Rack, int] = {}
+        """Watts that the nodes chosen so far would draw."""
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.chosen.clear()
+        self._drawn.clear()
+
+    def tally(self, level: Level) -> Tally:
+        """Return how many nodes of each domain could take a member."""
+        if not self._checks:
+            return self.bank.tally(level, self.gpus)
+        fitting = (n for n in self.bank.each(self.gpus) if self._fits(n, self.gpus))
+        return Tally(self.bank.groups(level), fitting)
+
+    def gather(self, numbers: Iterable[int], wanted: int) -> bool:
+        """Choose so many of these nodes, the first that fit; False where too few do."""
+        before = len(self.chosen)
+        if not self._checks:
+            self.chosen.extend(islice(numbers, wanted))
+        else:
+            for number in numbers if wanted else ():
+                if self._fits(number, self.gpus):
+                    self._choose(number, self.gpus)
+                    if len(self.chosen) == before + wanted:
+                        break
+        return len(self.chosen) == before + wanted
+
+    def complete(self, numbers: Iterable[int], for_rest: Iterable[int]) -> bool:
+        """Choose members that are still missing, and the smaller one, if there is one."""
+        missing = self.members - len(self.chosen)
+        if missing:
+            chosen = set(self.chosen)
+            if not self.gather((n for n in numbers if n not in chosen), missing):
+                return False
+        if not self.rest:
+            return True
+        chosen = set(self.chosen)
+        others = (n for n in for_rest if n not in chosen and self._fits(n, self.rest))
+        last = next(others, -1)
+        if last >= 0:
+            self._choose(last, self.rest)
+        return last >= 0
+
+    def slots(self) -> Slots:
+        """Return what the chosen nodes are to give."""
+        slots, gpus = self.bank.slots, self.gpus
+        chosen = [slots(number, gpus)[0] for number in self.chosen[: self.members]]
+        if self.rest:
+            chosen.append(slots(self.chosen[-1], self.rest)[0])
+        return tuple(chosen)
+
+    def _choose(self, number: int, gpus: int) -> None:
+        self.chosen.append(number)
+        if rack := self.bank.racks.get(number):
+            watts = gpus * self.bank.nodes[number].watts_per_gpu
+            self._drawn[rack] = self._drawn.get(rack, 0) + watts
+
+    def _fits(self, number: int, gpus: int) -> bool:
+        bank = self.bank
+        if self._cpus > bank.cpus[number] or self._memory > bank.memory[number]:
+            return False
+        if rack := bank.racks.get(number):
+            watts = gpus * bank.nodes[number].watts_per_gpu
+            return self._drawn.get(rack, 0) + watts <= rack.left
+        return True
+
+
+Way = Callable[[Gang], bool]
+
+
+def ways(where: Where | None) -> tuple[Way, ...]:
+    """Return the ways to place a gang, the best first; without a wish it is packed."""
+    if where is None or not where.within:
+        return WAYS["preferred", USUAL]
+    return WAYS[where.how, where.within]
+
+
+def together(gang: Gang, level: Level) -> bool:
+    """All in one domain: the one with the fewest nodes with room that holds them."""
+    bank, groups = gang.bank, gang.bank.groups(level)
+    if groups.largest < gang.members + (gang.rest > 0):
+        return False
+    words = groups.words
+    for domain in bank.tally(level, gang.gpus).from_tightest(gang.members):
+        if gang.rest and bank.tally(level, gang.rest).counts[domain] <= gang.members:
+            continue
+        gang.clear()
+        if gang.gather(bank.each_in(words[domain], gang.gpus), gang.members) and (
+            not gang.rest or gang.complete((), bank.each_in(words[domain], gang.rest))
+        ):
+            return True
+    return False
+
+
+def together_in(gang: Gang, level: Level, wider: Level) -> bool:
+    """All in one wider domain, and there in as few domains as will do."""
+    bank = gang.bank
+    around, inner = bank.groups(wider), bank.groups(level)
+    if not around.divides:
+        return False
+    if not inner.divides:
+        return together(gang, wider)
+    for domain in bank.tally(wider, gang.gpus).from_tightest(gang.members):
+        gang.clear()
+        words = around.words[domain]
+        numbers = list(bank.each_in(words, gang.gpus))
+        plan = plans.packed(Tally(inner, numbers), gang.members) or []
+        for part, count in plan:
+            gang.gather((n for n in numbers if inner.of[n] == part), count)
+        if gang.complete(numbers, bank.each_in(words, gang.rest)):
+            return True
+    return False
+
+
+def packed(gang: Gang, level: Level) -> bool:
+    """In as few domains as will do, those with the most room first."""
+    bank, groups = gang.bank, gang.bank.groups(level)
+    gang.clear()
+    if not groups.divides:
+        return gang.complete(bank.each(gang.gpus), bank.each(gang.rest))
+    plan = plans.packed(gang.tally(level), gang.members)
+    if plan is None:
+        return False
+    for domain, count in plan:
+        gang.gather(bank.each_in(groups.words[domain], gang.gpus), count)
+    near = [bank.each_in(groups.words[domain], gang.rest) for domain, _ in reversed(plan)]
+    return gang.complete(bank.each(gang.gpus), chain(*near, bank.each(gang.rest)))
+
+
+def in_equal_parts(gang: Gang, level: Level) -> bool:
+    """In parts that differ by at most one member, on as few domains as will do."""
+    bank, words = gang.bank, gang.bank.groups(level).words
+    for plan in plans.balanced(gang.tally(level), gang.members):
+        gang.clear()
+        for domain, count in plan:
+            gang.gather(bank.each_in(words[domain], gang.gpus), count)
+        smallest = min(count for _, count in plan)
+        room = [bank.each_in(words[d], gang.rest) for d, count in plan if count == smallest]
+        if gang.complete((), chain(*room)):
+            return True
+    return False
+
+
+def spread(gang: Gang, level: Level) -> bool:
+    """Over as many domains as there are, one by one in turn."""
+    bank, groups = gang.bank, gang.bank.groups(level)
+    gang.clear()
+    plan = plans.spread(gang.tally(level), gang.members)
+    if plan is None:
+        return False
+    for domain, count in plan:
+        gang.gather(bank.each_in(groups.words[domain], gang.gpus), count)
+    taken = dict(plan)
+    fresh = (n for n in bank.each(gang.rest) if groups.of[n] not in taken)
+    return gang.complete(bank.each(gang.gpus), chain(fresh, bank.each(gang.rest)))
+
+
+def _ways(how: Togetherness, level: Level) -> tuple[Way, ...]:
+    if how == "required":
+        return (partial(together, level=level),)
+    if how == "balanced":
+        return (partial(together, level=level), partial(in_equal_parts, level=level))
+    if how == "spread":
+        return (partial(spread, level=level),)
+    wider = LEVELS[LEVELS.index(level) + 1 :]
+    near = [partial(together_in, level=level, wider=each) for each in wider]
+    return (partial(together, level=level), *near, partial(packed, level=level))
+
+
+HOWS: tuple[Togetherness, ...] = ("required", "preferred", "balanced", "spread")
+WAYS = {(how, level): _ways(how, level) for how in HOWS for level in LEVELS}

@@ -1,0 +1,363 @@
+"""Free room with a sense of place: gangs that stand together, racks that keep to their power.
+
+`TopologyCapacity` is a `Capacity` whose banks know scale-up domains, racks, leaves and pods.
+A job on one node goes the same short way as before. A gang of several goes by its `where`:
+in one domain, packed, in equal parts or spread; without a wish it would rather share a leaf,
+then a pod, and is never refused for it.
+"""
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol
+
+from tenfold.fleet.capacity import Bank, Capacity, Seat, Slots
+from tenfold.fleet.fleet import Fleet, FleetView
+from tenfold.fleet.scratch import Scratch
+from tenfold.fleet.topology.bank import Rack, TopologyBank
+from tenfold.fleet.topology.gang import USUAL, Gang, Way, ways
+from tenfold.model.events import NodeJoined
+from tenfold.model.fleet.node import Node
+from tenfold.model.fleet.where import Level
+from tenfold.model.ids import NodeId
+from tenfold.model.job.job import Shape, Slot
+from tenfold.model.units import Millis
+
+
+class Nearest(NamedTuple):
+    """The domain that comes nearest to holding a gang now."""
+
+    domain: str
+    with_room: int
+    """Nodes in it that could take a member."""
+    needed: int
+    nodes: int
+    """Nodes alike in it, with room or without."""
+
+
+class Holds(Protocol):
+    """Somebody who holds room."""
+
+    @property
+    def slots(self) -> Slots:
+        """The room."""
+        ...
+
+
+Room = tuple[int, int, int, int]
+"""Free on a node: GPUs, thousandths of shared ones (none is most), CPU thousandths and MiB."""
+
+
+class TopologyCapacity(Capacity):
+    """The free room of a fleet, by kind of node, domain and power."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._racks: dict[tuple[str, str], Rack] = {}
+        """Racks whose limit binds, by site and name."""
+        self._away: set[NodeId] = set()
+        """Nodes that the news have closed."""
+        self._kept: dict[NodeId, int] = {}
+        """Nodes that are hidden for other reasons, and for how many."""
+        self._seats_of: dict[tuple[str, str], tuple[Seat, ...]] = {}
+        self._could: dict[tuple[str, ...], bool] = {}
+        self._domains: dict[Level, dict[str, tuple[NodeId, ...]]] = {}
+        self._whole: TopologyCapacity | None = None
+
+    def bank_for(self, node: Node) -> Bank:
+        """Return an empty bank for nodes like this one."""
+        return TopologyBank(node.gpus, node.tags)
+
+    def add(self, node: Node, view: FleetView) -> None:
+        """Add one node as the view has it."""
+        super().add(node, view)
+        if view.states[node.id] != "up":
+            self._away.add(node.id)
+        if node.rack_watts:
+            bank, number = self._home(node.id)
+            key = (str(node.site), node.rack or node.id)
+            rack = self._racks.get(key)
+            if rack is None:
+                rack = self._racks[key] = Rack(node.rack_watts)
+            rack.join(bank, number, node)
+        self._seats_of.clear()
+        self._could.clear()
+        self._domains.clear()
+        self._whole = None
+
+    def set_open(self, node_id: NodeId, is_open: bool) -> None:
+        """Offer a node to new work, or hide it; one that is kept stays hidden."""
+        if is_open:
+            self._away.discard(node_id)
+        else:
+            self._away.add(node_id)
+        super().set_open(node_id, is_open and node_id not in self._kept)
+
+    def keep(self, node_id: NodeId) -> None:
+        """Hide a node although it may be up; each reason to keep it is counted."""
+        self._kept[node_id] = self._kept.get(node_id, 0) + 1
+        super().set_open(node_id, False)
+
+    def unkeep(self, node_id: NodeId) -> None:
+        """Take one reason to keep a node away; with the last it is offered again."""
+        reasons = self._kept[node_id] - 1
+        if reasons:
+            self._kept[node_id] = reasons
+        else:
+            del self._kept[node_id]
+            super().set_open(node_id, node_id not in self._away)
+
+    def around(self, slots: Slots) -> list[NodeId]:
+        """Return the nodes of slots, and those that could take the power from them."""
+        nodes = dict.fromkeys(slot.node for slot in slots)
+        if self._racks:
+            for slot in slots:
+                if rack := self._rack_of(slot):
+                    nodes.update(dict.fromkeys(rack.rivals()))
+        return list(nodes)
+
+    def has_kept(self, slots: Slots, shape: Shape) -> bool:
+        """Return whether these very slots are free, on nodes that may be hidden but are up."""
+        away = self._away
+        return not any(slot.node in away for slot in slots) and self.has_free(slots, shape)
+
+    def is_away(self, node_id: NodeId) -> bool:
+        """Return whether a node is closed, for another reason than being kept."""
+        return node_id in self._away
+
+    def could_hold(self, shape: Shape, without: Sequence[NodeId] = ()) -> bool:
+        """Return whether the fleet could hold the shape if it were empty, without some nodes."""
+        key = (shape.key, *without)
+        could = self._could.get(key)
+        if could is None:
+            could = super().could_hold(shape)
+            if could and (without or self._racks or _is_choosy(shape)):
+                could = self._tried(shape, without)
+            self._could[key] = could
+        return could
+
+    def claim_in(self, shape: Shape, accelerator: str) -> Slots | None:
+        """Take room as `claim` does, but only on nodes with one type of accelerator."""
+        seats = self.seats_in(shape, accelerator)
+        if seats and shape.key in self._plain:
+            return self.claim(shape)
+        return self.claim_from(seats, shape)
+
+    def seats_in(self, shape: Shape, accelerator: str) -> tuple[Seat, ...]:
+        """Return the banks of one type of accelerator that could ever hold a shape."""
+        key = (shape.key, accelerator)
+        seats = self._seats_of.get(key)
+        if seats is None:
+            seats = self._seats_of[key] = tuple(
+                seat for seat in self.seats(shape) if _bank(seat).accelerator == accelerator
+            )
+        return seats
+
+    def accelerators_for(self, shape: Shape) -> tuple[str, ...]:
+        """Return the types of accelerator that could ever hold a shape, in order."""
+        return tuple(dict.fromkeys(_bank(seat).accelerator for seat in self.seats(shape)))
+
+    def claim_from(self, seats: Sequence[Seat], shape: Shape) -> Slots | None:
+        """Take the best room in these banks; a better way goes before an earlier bank."""
+        if not any(seat.members > 1 or seat.rest for seat in seats):
+            return super().claim_from(seats, shape)
+        for way in ways(shape.where):
+            for seat in seats:
+                if seat.members > 1 or seat.rest:
+                    slots = self._claim_gang(way, seat, shape)
+                else:
+                    slots = super().claim_from((seat,), shape)
+                if slots is not None:
+                    return slots
+        return None
+
+    def has_free(self, slots: Slots, shape: Shape) -> bool:
+        """Return whether these very slots are free, and their racks can feed them."""
+        if not super().has_free(slots, shape):
+            return False
+        drawn: dict[Rack, int] = {}
+        for slot in slots if self._racks else ():
+            bank, number = self._home(slot.node)
+            if rack := bank.racks.get(number):
+                shared = slot.milli and slot.device in bank.given.get(number, {})
+                gpus = 0 if shared else slot.gpus or int(slot.milli > 0)
+                watts = drawn.get(rack, 0) + gpus * bank.nodes[number].watts_per_gpu
+                drawn[rack] = watts
+                if gpus and watts > rack.left:
+                    return False
+        return True
+
+    @property
+    def limits_power(self) -> bool:
+        """Whether the limit of any rack binds."""
+        return bool(self._racks)
+
+    def room_on(self, holders: Iterable[Holds]) -> list[Room]:
+        """Return what is free on the nodes of some holders, in their order."""
+        nodes = dict.fromkeys(slot.node for each in holders for slot in each.slots)
+        found: list[Room] = []
+        for node_id in nodes:
+            bank, number = self.place[node_id]
+            shares = bank.given.get(number, {}).values()
+            found.append((bank.free[number], -sum(shares), bank.cpus[number], bank.memory[number]))
+        return found
+
+    def share_power(self, slots: Slots, others: Slots) -> bool:
+        """Return whether any of these stand in racks whose limit binds, with any of the others."""
+        if not self._racks:
+            return False
+        racks = [self._rack_of(slot) for slot in others]
+        return any((rack := self._rack_of(slot)) and rack in racks for slot in slots)
+
+    def _rack_of(self, slot: Slot) -> Rack | None:
+        bank, number = self._home(slot.node)
+        return bank.racks.get(number)
+
+    def offered_by(self, slot: Slot) -> int:
+        """Return the most GPUs that any node may have free because a slot was given back.
+
+        Where a rack can feed more again, that may be another node than its own.
+        """
+        bank, number = self._home(slot.node)
+        return bank.size if number in bank.racks else bank.free[number]
+
+    def domains(self, level: Level) -> Mapping[str, tuple[NodeId, ...]]:
+        """Return the nodes of every domain of a level, in the order in which nodes came.
+
+        A node without a name at this level is a domain of its own, with its own name.
+        """
+        domains = self._domains.get(level)
+        if domains is None:
+            members: dict[str, list[NodeId]] = {}
+            for node_id in self.place:
+                members.setdefault(self.domain_of(node_id, level), []).append(node_id)
+            domains = {name: tuple(nodes) for name, nodes in members.items()}
+            self._domains[level] = domains
+        return domains
+
+    def domain_of(self, node_id: NodeId, level: Level) -> str:
+        """Return the name of the domain of a level that a node stands in."""
+        bank, number = self._home(node_id)
+        groups = bank.groups(level)
+        return groups.names[groups.of[number]]
+
+    def best_domain(self, shape: Shape) -> Nearest | None:
+        """Return the domain nearest to holding a shape of whole GPUs; None if none ever could."""
+        level = (shape.where and shape.where.within) or USUAL
+        best: Nearest | None = None
+        for seat in self.seats(shape):
+            bank, needed = _bank(seat), seat.members + (seat.rest > 0)
+            if not seat.gpus:
+                continue
+            tally = bank.tally(level, seat.gpus)
+            sizes, names = tally.groups.sizes, tally.groups.names
+            for domain, with_room in enumerate(tally.counts):
+                if sizes[domain] >= needed and (best is None or with_room > best.with_room):
+                    best = Nearest(names[domain], with_room, needed, sizes[domain])
+        return best
+
+    def _home(self, node_id: NodeId) -> tuple[TopologyBank, int]:
+        bank, number = self.place[node_id]
+        assert isinstance(bank, TopologyBank)
+        return bank, number
+
+    def _claim_gang(self, way: Way, seat: Seat, shape: Shape) -> Slots | None:
+        bank = _bank(seat)
+        if bank.with_room(seat.gpus) < seat.members:
+            return None
+        gang = Gang(bank, seat, shape)
+        if not way(gang):
+            return None
+        slots = gang.slots()
+        self.take(slots, shape)
+        return slots
+
+    def _tried(self, shape: Shape, without: Sequence[NodeId]) -> bool:
+        """Return whether a fleet of the same nodes, with nothing on them, takes the shape."""
+        if self._whole is None:
+            empty = Fleet()
+            for bank, number in self.place.values():
+                assert isinstance(bank, TopologyBank)
+                empty.apply(NodeJoined(Millis(0), bank.nodes[number]))
+            self._whole = TopologyCapacity.of(empty)
+        scratch = TopologyScratch(self._whole)
+        with scratch.trial():
+            scratch.hide(without)
+            return scratch.claim(shape) is not None
+
+
+class TopologyScratch(Scratch[TopologyCapacity]):
+    """Tentative changes to an index that knows domains, and to which nodes it offers."""
+
+    def claim_in(self, shape: Shape, accelerator: str) -> Slots | None:
+        """Take room on nodes with one type of accelerator, or return None and take nothing."""
+        return self.claimed(self.capacity.claim_in(shape, accelerator), shape)
+
+    def fits_in(self, shape: Shape, accelerator: str) -> bool:
+        """Return whether there is room on nodes with one type of accelerator; none is taken."""
+        slots = self.capacity.claim_in(shape, accelerator)
+        if slots is not None:
+            self.capacity.give(slots, shape)
+        return slots is not None
+
+    def hide(self, nodes: Sequence[NodeId]) -> int:
+        """Hide nodes, one more reason for each, and return the number of the change."""
+        self._keep(nodes)
+        return self.record(self._unkeep, nodes)
+
+    def unhide(self, nodes: Sequence[NodeId]) -> int:
+        """Take one reason to hide away from each of these nodes."""
+        self._unkeep(nodes)
+        return self.record(self._keep, nodes)
+
+    def open(self, nodes: Iterable[NodeId]) -> int:
+        """Offer those of these nodes that are closed."""
+        closed = [node_id for node_id in nodes if self.capacity.is_away(node_id)]
+        for node_id in closed:
+            self.capacity.set_open(node_id, True)
+        return self.record(self._close, closed)
+
+    @contextmanager
+    def hiding(self, nodes: Sequence[NodeId]) -> Generator[None]:
+        """Hide nodes while a search lasts; what is changed within stands."""
+        number = self.hide(nodes)
+        try:
+            yield
+        finally:
+            self._end(number)
+
+    @contextmanager
+    def opening(self, nodes: Iterable[NodeId]) -> Generator[None]:
+        """Offer closed nodes while a search lasts; what is changed within stands."""
+        number = self.open(nodes)
+        try:
+            yield
+        finally:
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        self.undo(number)
+        if self.checkpoint() == number + 1:
+            self.commit(number)
+
+    def _keep(self, nodes: Sequence[NodeId]) -> None:
+        for node_id in nodes:
+            self.capacity.keep(node_id)
+
+    def _unkeep(self, nodes: Sequence[NodeId]) -> None:
+        for node_id in nodes:
+            self.capacity.unkeep(node_id)
+
+    def _close(self, nodes: Sequence[NodeId]) -> None:
+        for node_id in nodes:
+            self.capacity.set_open(node_id, False)
+
+
+def _is_choosy(shape: Shape) -> bool:
+    """Return whether enough nodes with enough room may not be all that a gang asks for."""
+    where = shape.where
+    return where is not None and bool(where.within) and where.how in ("required", "balanced")
+
+
+def _bank(seat: Seat) -> TopologyBank:
+    assert isinstance(seat.bank, TopologyBank)
+    return seat.bank

@@ -1,0 +1,88 @@
+"""The environment of a member: how it finds its gang, its devices and its checkpoints.
+
+Nothing is passed on from the controller but what `INHERITED` names: its tokens are no business
+of a job. What Tenfold sets comes last, so that a job file cannot take another's identity.
+"""
+
+from collections.abc import Mapping
+
+from tenfold.live.local.attempt.heartbeat import beat_file
+from tenfold.live.local.spawner.wire import LaunchLine
+
+INHERITED = ("PATH", "LANG", "TZ")
+PATH_DEFAULT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ADDRESS = "127.0.0.1"
+"""All members lie on this machine."""
+
+
+def inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what a job gets of the controller's own environment."""
+    kept = {name: environment[name] for name in INHERITED if name in environment}
+    return {"PATH": PATH_DEFAULT, **kept}
+
+
+def member_environment(
+    launch: LaunchLine, rank: int, port: int, *, home: str, attempt_folder: str, saves_folder: str
+) -> dict[str, str]:
+    """Return all variables of one member."""
+    return {
+        **launch["inherited"],
+        "HOME": home,
+        **_named(launch),
+        **dict(launch["env"]),
+        **_rendezvous(launch, rank, port),
+        **_own(launch, rank, attempt_folder),
+        **_saves(launch, saves_folder),
+    }
+
+
+def mark_of(attempt_folder: str) -> bytes:
+    """Return what the environment of every process of an attempt holds, and no other's."""
+    return f"TENFOLD_HEARTBEAT={attempt_folder}/".encode()
+
+
+def _named(launch: LaunchLine) -> dict[str, str]:
+    """Name a user that no account stands for: programs ask, and some fail without an answer."""
+    if "user" not in launch:
+        return {}
+    return {"USER": launch["user"]["name"], "LOGNAME": launch["user"]["name"]}
+
+
+def _rendezvous(launch: LaunchLine, rank: int, port: int) -> dict[str, str]:
+    """What torch reads, and what `torchrun` takes as defaults of its options (PET_*)."""
+    nodes = len(launch["members"])
+    gpus = launch["members"][rank]["gpus"]
+    values = {
+        "MASTER_ADDR": ADDRESS,
+        "MASTER_PORT": str(port),
+        "NODE_RANK": str(rank),
+        "PET_NNODES": str(nodes),
+        "PET_NODE_RANK": str(rank),
+        "PET_MASTER_ADDR": ADDRESS,
+        "PET_MASTER_PORT": str(port),
+        "PET_NPROC_PER_NODE": str(max(len(gpus), 1)),
+        # The order that the driver's own tools use: what is measured there is what a job gets.
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": ",".join(str(gpu) for gpu in gpus),
+    }
+    if all(len(member["gpus"]) <= 1 for member in launch["members"]):
+        # One process per node is then the whole gang, and needs no launcher to number it.
+        values |= {"RANK": str(rank), "WORLD_SIZE": str(nodes), "LOCAL_RANK": "0"}
+    return values
+
+
+def _own(launch: LaunchLine, rank: int, attempt_folder: str) -> dict[str, str]:
+    return {
+        "TENFOLD_JOB": launch["job"],
+        "TENFOLD_ATTEMPT": str(launch["attempt"]),
+        "TENFOLD_NODES": ",".join(member["node"] for member in launch["members"]),
+        "TENFOLD_HEARTBEAT": beat_file(attempt_folder, rank),
+    }
+
+
+def _saves(launch: LaunchLine, saves_folder: str) -> dict[str, str]:
+    if not saves_folder:
+        return {}
+    every_ms = launch["saves_every_ms"]
+    every = {} if every_ms is None else {"TENFOLD_CHECKPOINT_EVERY_S": f"{every_ms / 1_000:g}"}
+    return {"TENFOLD_CHECKPOINT_DIR": saves_folder, **every}

@@ -1,0 +1,304 @@
+"""Every file of an attempt, and the state folder that holds the attempts.
+
+A folder appears whole and locked: it is made aside and renamed. The lock is on its record and
+held by the supervisor alone, so whether that lives is asked of the lock. The order of questions
+matters: first the lock, then the end, for a supervisor writes the end before it lets go.
+
+    HOME/spawner.sock, spawner.lock, spawner.log, notes   (modes 0600, in a folder 0700)
+    HOME/open/JOB.N          marks an attempt that is not settled: a link to its record
+    HOME/lost-nodes/NODE     marks a node that is taken to be lost
+    HOME/attempts/JOB/N/     record stop.json end.json, RANK.log and RANK.beat of the members
+    HOME/teams/TEAM/JOB/     where a job runs that names no folder
+
+Where teams have users of their own, everything is root's but the folders of teams and the beats.
+The way there can be passed and not listed; attempts can be passed by their own team alone.
+
+The record has a line each for the launch, the supervisor and the start. Files are few because
+making one costs as much as all else that is done to start a job.
+"""
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import cast
+
+from tenfold.live.local.spawner.wire import EndLine, LaunchLine, RecordLines, StopLine, parsed
+
+NAME_BYTES_MOST = 200
+TEAM_USERS = "team-users.json"
+"""The users of teams. Where it is, they have some, and the way to their folders is open."""
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+
+
+def file_name(name: str) -> str:
+    """Return a name that any file system takes and that no other name shares."""
+    raw = name.encode()
+    plain = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in raw)
+    if not plain or plain.startswith("."):
+        # Neither hidden, nor `.`, nor `..`, nor nothing at all.
+        plain = "%" + plain if not plain else "%2E" + plain[1:]
+    return plain
+
+
+def plain_name(file: str) -> str:
+    """Return the name that `file_name` was given."""
+    if file == "%":
+        return ""
+    head, *coded = file.encode().split(b"%")
+    return (head + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in coded)).decode()
+
+
+class Home:
+    """The state folder of one executor."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        self.open = f"{self.path}/open"
+        self.lost_nodes = f"{self.path}/lost-nodes"
+
+    def prepare(self) -> None:
+        """Make the folders, closed to everybody else but for the way of teams' users."""
+        for folder in (self.open, self.lost_nodes):
+            closed_folder(folder)
+        way = self.way_mode()
+        for folder in (self.path, f"{self.path}/attempts", f"{self.path}/teams"):
+            closed_folder(folder, way)
+
+    def way_mode(self) -> int:
+        """Return the mode of folders on the way to those of teams."""
+        return 0o711 if os.path.exists(f"{self.path}/{TEAM_USERS}") else 0o700
+
+    def attempt(self, job: str, number: int) -> "AttemptFolder":
+        """Return the folder of an attempt, which need not be there."""
+        return AttemptFolder(self, job, number)
+
+    def numbers(self, job: str) -> list[int]:
+        """Return the attempts of a job that have a folder, in order."""
+        try:
+            names = os.listdir(f"{self.path}/attempts/{file_name(job)}")
+        except FileNotFoundError:
+            return []
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def unsettled(self) -> list["AttemptFolder"]:
+        """Return the attempts that are under way or whose end nobody settled, by job."""
+        found: list[AttemptFolder] = []
+        for name in sorted(os.listdir(self.open)):
+            job, _, number = name.rpartition(".")
+            if number.isdecimal():
+                folder = AttemptFolder(self, plain_name(job), int(number))
+                if os.path.isdir(folder.path):
+                    found.append(folder)
+        return found
+
+    def team_folder(self, team: str) -> str:
+        """Return the folder of a team."""
+        return f"{self.path}/teams/{file_name(team)}"
+
+    def mark_node(self, node: str, *, lost: bool) -> None:
+        """Remember that a node is lost, or that it is back."""
+        path = f"{self.lost_nodes}/{file_name(node)}"
+        if lost:
+            _write(path, "")
+        elif os.path.exists(path):
+            os.unlink(path)
+
+    def nodes_lost(self) -> list[str]:
+        """Return the nodes that are taken to be lost."""
+        return sorted(plain_name(name) for name in os.listdir(self.lost_nodes))
+
+    def is_lost(self, node: str) -> bool:
+        """Tell whether a node is taken to be lost."""
+        return os.path.exists(f"{self.lost_nodes}/{file_name(node)}")
+
+
+class AttemptFolder:
+    """One attempt of one job."""
+
+    def __init__(self, home: Home, job: str, number: int) -> None:
+        self.home = home
+        self.job = job
+        self.number = number
+        self.job_folder = f"{home.path}/attempts/{file_name(job)}"
+        self.path = f"{self.job_folder}/{number}"
+        self.mark = f"{home.open}/{file_name(job)}.{number}"
+        self._launch: LaunchLine | None = None
+
+    def make(self, launch: LaunchLine) -> int | None:
+        """Return the lock on a new folder, or None where the attempt was made before."""
+        if os.path.isdir(self.path):
+            return None
+        aside = f"{self.job_folder}/.{self.number}"
+        with suppress(FileExistsError):
+            os.mkdir(self.job_folder, 0o700)
+        self._remove_aside(aside)
+        lock = -1
+        try:
+            os.mkdir(aside, 0o700)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            lock = os.open(f"{aside}/record", flags, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            add_to_record(lock, {"launch": launch})
+            self._let_pass(aside, launch)
+            _mark(f"{aside}/record", self.mark)
+            os.rename(aside, self.path)
+        except OSError:
+            if lock >= 0:
+                os.close(lock)
+            self._remove_aside(aside)
+            raise
+        self._launch = launch
+        return lock
+
+    def take_lock(self) -> int:
+        """Return the lock of a folder whose supervisor is dead."""
+        lock = os.open(f"{self.path}/record", os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return lock
+
+    def is_held(self) -> bool:
+        """Tell whether a supervisor lives."""
+        try:
+            lock = os.open(f"{self.path}/record", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            # Shared, so that two who ask at once do not take each other for a supervisor.
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def record(self) -> RecordLines:
+        """Return what the record says so far.
+
+        A line that is still being written does not count, nor one that went with the power:
+        the record is not synced, for nothing that it tells of survives the machine.
+        """
+        found: dict[str, object] = {}
+        whole, _, _ = _read(f"{self.path}/record").rpartition(b"\n")
+        for line in whole.split(b"\n"):
+            with suppress(ValueError):
+                found.update(parsed(line))
+        return cast(RecordLines, found)
+
+    def launch(self) -> LaunchLine:
+        """Return what was ordered."""
+        if self._launch is None:
+            self._launch = self.record().get("launch")
+            assert self._launch is not None, f"{self.path} has no launch"
+        return self._launch
+
+    def stop(self) -> StopLine | None:
+        """Return the last stop that was ordered."""
+        text = _read(f"{self.path}/stop.json")
+        return cast(StopLine, parsed(text)) if text else None
+
+    def end(self) -> EndLine | None:
+        """Return how it ended; a file that is there is whole."""
+        text = _read(f"{self.path}/end.json")
+        return cast(EndLine, parsed(text)) if text else None
+
+    def write_stop(self, stop: StopLine) -> None:
+        """Record a stop before the supervisor is told to look."""
+        self._replace("stop.json", json.dumps(stop))
+
+    def write_end(self, end: EndLine) -> None:
+        """Record the end so that it survives the machine; raises `OSError` where it cannot."""
+        self._replace("end.json", json.dumps(end), durable=True)
+        for folder in (self.path, self.job_folder, os.path.dirname(self.job_folder)):
+            _sync_folder(folder)
+
+    def settle(self) -> None:
+        """Take the attempt out of what is listed."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.mark)
+
+    def _replace(self, name: str, text: str, *, durable: bool = False) -> None:
+        aside = f"{self.path}/.{name}"
+        _write(aside, text, durable=durable)
+        os.rename(aside, f"{self.path}/{name}")
+
+    def _let_pass(self, aside: str, launch: LaunchLine) -> None:
+        """Let the user of a team come to its beats, and no other's."""
+        if "user" in launch:
+            for folder in (self.job_folder, aside):
+                os.chown(folder, -1, launch["user"]["gid"])
+                os.chmod(folder, 0o710)
+
+    def _remove_aside(self, aside: str) -> None:
+        """Remove what a spawner that died half-way left; nothing ran from there."""
+        for file in (f"{aside}/record", self.mark):
+            with suppress(OSError):
+                os.unlink(file)
+        with suppress(OSError):
+            os.rmdir(aside)
+
+
+def add_to_record(lock: int, line: Mapping[str, object]) -> None:
+    """Add a line to the record by way of its lock. It need not survive the machine."""
+    text = json.dumps(line).encode() + b"\n"
+    if os.write(lock, text) != len(text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def closed_folder(path: str, mode: int = 0o700) -> None:
+    """Make a folder that only this user can enter, or close one that is there."""
+    os.makedirs(path, 0o700, exist_ok=True)
+    os.chmod(path, mode)
+
+
+def write_durably(path: str, text: str) -> None:
+    """Write a file that is whole whenever it is there, and there after a crash."""
+    folder, _, name = path.rpartition("/")
+    aside = f"{folder}/.{name}"
+    _write(aside, text, durable=True)
+    os.rename(aside, path)
+    _sync_folder(folder)
+
+
+def _write(path: str, text: str, *, durable: bool = False) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        rest = memoryview(text.encode())
+        while rest:
+            rest = rest[os.write(file, rest) :]
+        if durable:
+            os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _read(path: str) -> bytes:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    try:
+        parts: list[bytes] = []
+        while part := os.read(file, 65_536):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(file)
+
+
+def _sync_folder(path: str) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _mark(record: str, mark: str) -> None:
+    try:
+        os.link(record, mark)
+    except PermissionError:
+        # A file system without links.
+        _write(mark, "")

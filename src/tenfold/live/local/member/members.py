@@ -1,0 +1,104 @@
+"""Turn a fork of the supervisor into a member of the gang.
+
+Between the fork and the command nothing may fail unseen: what goes wrong is written into a
+pipe that a command which starts closes by itself. And little may be done there: whatever a
+fork touches is copied first. So what all members share is set up once, in the supervisor.
+"""
+
+import os
+import resource
+import signal
+from collections.abc import Mapping
+
+from tenfold.live.local.member.limits import Group
+from tenfold.live.local.member.user import acting_as, drop_to, in_the_way
+from tenfold.live.local.processes import die_with_parent
+from tenfold.live.local.spawner.wire import UserLine
+
+FAILED = 127
+UMASK = 0o022
+HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
+"""What spawner and supervisor take through a pipe, and a fork must not take from them."""
+_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
+"""What a job may open: as many as the spawner might before it raised its own limit."""
+TAKEN = (*HELD, signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that get a handler: a command finds those at the system's default, and finds those
+that are ignored, as Python does with the last two, ignored."""
+
+
+def prepare_for_members(folder: str, user: UserLine | None = None) -> None:
+    """Give this process what its members are to inherit; raises `OSError` without the folder."""
+    with acting_as(user):
+        os.chdir(folder)
+    os.umask(UMASK)
+    resource.setrlimit(resource.RLIMIT_NOFILE, _FILES)
+
+
+def start_member(  # noqa: PLR0913 - one thing after another that a member is
+    command: list[str],
+    environment: Mapping[str, str],
+    *,
+    output: int,
+    failures: int,
+    group: Group,
+    memory_mib: int,
+    user: UserLine | None = None,
+) -> int:
+    """Return the process of a new member, which leads its own session.
+
+    The caller holds back `HELD`, has nothing to read as its standard input, and sends no signal
+    before the member runs its command.
+    """
+    supervisor = os.getpid()
+    path = environment.get("PATH", "")
+    found = _found(command[0], path)
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        _tie_to(supervisor)
+        group.join(memory_mib)
+        if user is not None:
+            drop_to(user)
+            # The kernel forgets whom to tell when a process changes its user.
+            _tie_to(supervisor)
+            if not os.access(found, os.X_OK):
+                # What root finds on the path may be closed to the team, and the next be open.
+                own = _found(command[0], path)
+                found = own if "/" in own else found
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+        os.execve(found, command, environment)
+    except BaseException as error:
+        why = error.strerror if isinstance(error, OSError) else repr(error)
+        closed = "" if user is None else in_the_way(found, user)
+        complaint = f"the command `{command[0]}` cannot be run: {why}{closed}\n"
+        os.write(failures, complaint.encode()[-1_000:])
+    finally:
+        os._exit(FAILED)
+
+
+def _tie_to(supervisor: int) -> None:
+    """Have this process die with its parent, or at once where that died before it was asked."""
+    die_with_parent()
+    if os.getppid() != supervisor:
+        os._exit(FAILED)
+
+
+def _found(name: str, path: str) -> str:
+    """Return the file of a command; looking for it costs less than trying to run each."""
+    if "/" not in name:
+        for folder in path.split(":"):
+            file = f"{folder}/{name}"
+            if folder and os.access(file, os.X_OK) and not os.path.isdir(file):
+                return file
+    return name
+
+
+def open_pipe() -> tuple[int, int]:
+    """Return a pipe whose reading end never blocks."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(reader, False)
+    return reader, writer

@@ -1,0 +1,181 @@
+"""Which user a team's jobs run as, where the control plane runs as root.
+
+Each team has a number of its own, drawn from a range that no account uses, as user and as
+group. What was given once stays given: a number that another team had would own its files. The
+list is on the disk before a job runs under it.
+
+    HOME/team-users.json     {"teams": {NAME: NUMBER}, "put_right": whether old files are given}
+
+That this file is there also says that the way to the folders of teams is open to their users.
+"""
+
+import grp
+import json
+import os
+import pwd
+from contextlib import suppress
+from typing import Any, cast
+
+from msgspec import Struct
+
+from tenfold.live.local.attempt.folder import TEAM_USERS, Home, file_name, plain_name, write_durably
+from tenfold.live.local.attempt.own_folders import close_to_others, give_tree
+from tenfold.live.local.spawner.wire import UserLine
+from tenfold.model.errors import InputError
+
+FIRST, LAST = 2_100_000_000, 2_100_009_999
+"""An assumption: above what systemd, useradd, containers and directories give out by themselves,
+and below where numbers turn negative."""
+MOST = 2**31 - 1
+GPU_GROUPS = ("video", "render")
+"""Who may open GPUs, where not everybody may; an assumption about how distributions name them."""
+NEEDED = {"chown": 0, "dac_override": 1, "fowner": 3, "kill": 5, "setgid": 6, "setuid": 7}
+"""Rights of root that a container may have taken away, by their number."""
+
+
+class Span(Struct, frozen=True):
+    """The numbers that may be given out."""
+
+    first: int = FIRST
+    last: int = LAST
+
+
+class NoUserLeft(Exception):
+    """Every number of the range is given out or taken."""
+
+
+class TeamUsers:
+    """The users of teams. One process at a time writes the list: who holds the state folder."""
+
+    def __init__(self, home: Home, span: Span) -> None:
+        self._home = home
+        self._span = span
+        self._path = f"{home.path}/{TEAM_USERS}"
+        self._teams, self._is_put_right = _read(self._path)
+        self._groups = _gpu_groups()
+        if not os.path.exists(self._path):
+            self._write()
+
+    def of(self, team: str, *, gpus: bool = False) -> UserLine:
+        """Return the user of a team; a new one is on the disk when this returns.
+
+        Raises `OSError` where the disk does not take it, and `NoUserLeft`.
+        """
+        uid = self._teams.get(team)
+        if uid is None:
+            uid = self._free()
+            self._teams[team] = uid
+            try:
+                self._write()
+            except OSError:
+                del self._teams[team]
+                raise
+        groups = self._groups if gpus else []
+        return {"uid": uid, "gid": uid, "groups": groups, "name": file_name(team)}
+
+    def put_right(self, but: tuple[str, ...] = ()) -> int:
+        """Give folders of before to their teams, once; return how many files were left alone."""
+        close_to_others(self._home.path, ("attempts", "teams"))
+        if self._is_put_right:
+            return 0
+        left = 0
+        teams = f"{self._home.path}/teams"
+        for name in sorted(os.listdir(teams)):
+            if plain_name(name) not in but:
+                uid = self.of(plain_name(name))["uid"]
+                left += give_tree(f"{teams}/{name}", "", uid, uid)
+        self._is_put_right = True
+        self._write()
+        return left
+
+    def _free(self) -> int:
+        given = frozenset(self._teams.values())
+        for uid in range(self._span.first, self._span.last + 1):
+            if uid not in given and not _has_account(uid):
+                return uid
+        raise NoUserLeft
+
+    def _write(self) -> None:
+        kept = {"teams": self._teams, "put_right": self._is_put_right}
+        write_durably(self._path, json.dumps(kept, indent=1))
+
+
+def forget_put_right(home: Home) -> None:
+    """Note that jobs run as root again: what they write must be given to their teams later."""
+    path = f"{home.path}/{TEAM_USERS}"
+    if os.path.exists(path):
+        teams, is_put_right = _read(path)
+        if is_put_right:
+            write_durably(path, json.dumps({"teams": teams, "put_right": False}, indent=1))
+
+
+def why_shared(home: str, span: Span) -> str:
+    """Return why teams cannot have users of their own here; empty where they can."""
+    if os.geteuid() != 0:
+        return "it was not started as root"
+    missing = [name for name, bit in NEEDED.items() if not _rights() >> bit & 1]
+    if missing:
+        return f"root may not do everything here: {', '.join(missing)}"
+    for kind in ("uid", "gid"):
+        if not _is_mapped(f"/proc/self/{kind}_map", span):
+            return f"this container has no {kind} {span.first} to {span.last}; see --team-uids"
+    folder = os.path.dirname(os.path.realpath(home))
+    closed = ""
+    while not closed and folder != "/":
+        if os.path.isdir(folder) and not os.stat(folder).st_mode & 0o001:
+            closed = folder
+        folder = os.path.dirname(folder)
+    return f"their users could not enter `{closed}`; see --home" if closed else ""
+
+
+def _read(path: str) -> tuple[dict[str, int], bool]:
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return {}, False
+    with suppress(ValueError, TypeError, AttributeError):
+        found = cast("dict[str, Any]", json.loads(text))
+        teams = {str(team): int(uid) for team, uid in found["teams"].items()}
+        if min(teams.values(), default=1) > 0:
+            return teams, bool(found.get("put_right"))
+    raise InputError(
+        "team-users-damaged",
+        "the list of the users of teams cannot be read, and a number must not be given twice",
+        "restore the file, or write it anew from the owners of the folders in `teams`",
+        file=path,
+    )
+
+
+def _has_account(uid: int) -> bool:
+    with suppress(KeyError):
+        return bool(pwd.getpwuid(uid))
+    with suppress(KeyError):
+        return bool(grp.getgrgid(uid))
+    return False
+
+
+def _gpu_groups() -> list[int]:
+    found: list[int] = []
+    for name in GPU_GROUPS:
+        with suppress(KeyError):
+            found.append(grp.getgrnam(name).gr_gid)
+    return [gid for gid in found if gid]
+
+
+def _rights() -> int:
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        for line in file:
+            if line.startswith("CapEff:"):
+                return int(line.split()[1], 16)
+    return 0
+
+
+def _is_mapped(path: str, span: Span) -> bool:
+    """Tell whether numbers mean something in this namespace of users."""
+    try:
+        with open(path, encoding="ascii") as file:
+            lines = [[int(word) for word in line.split()] for line in file]
+    except OSError:
+        return True
+    return any(first <= span.first and span.last < first + count for first, _, count in lines)

@@ -1,0 +1,206 @@
+"""The controller's end of the spawner's socket: connects, starts a spawner, connects again.
+
+An order is kept until the spawner says that it took it, and given again after every new
+connection: giving it twice does it once. `fileno` stays the same over reconnections, so that
+a world can wait on it for ever.
+"""
+
+import os
+import select
+import socket
+import subprocess
+import sys
+from typing import cast
+
+from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.spawner.clients import SOCKET
+from tenfold.live.local.spawner.wire import PROTOCOL, NoteLine, OrderLine, line, parsed
+from tenfold.model.errors import Unreachable
+
+ANSWER_S_MOST = 30.0
+TRIES = 5
+ROOT = os.path.abspath(f"{__file__}/../../../..")
+"""Where the package lies: a spawner without site packages would not find it."""
+PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from tenfold.live.local.spawner.spawner import main; main(sys.argv[2], int(sys.argv[3]))"
+)
+
+
+class SpawnerLink:
+    """A connection that heals itself. `connections` counts them: a new one means news unheard."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._poll = select.epoll()
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._orders: dict[int, bytes] = {}
+        self._last = 0
+        self._half = b""
+        self._unsent = b""
+        self.connections = 0
+        self.limits = ""
+        self.spawner = 0
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while there is something to take."""
+        return self._poll.fileno()
+
+    def wake_on(self, file: int) -> None:
+        """Have another descriptor wake whoever waits."""
+        self._poll.register(file, select.EPOLLIN)
+
+    def give(self, order: OrderLine) -> None:
+        """Number an order and send it, now or when the spawner has room for it."""
+        self._last += 1
+        order["order"] = self._last
+        self._orders[self._last] = line(order)
+        if self._socket is not None:
+            self._unsent += self._orders[self._last]
+            self._send()
+
+    def take(self) -> list[NoteLine]:
+        """Return the notes that came; connects again where the spawner went."""
+        self.connect()
+        notes = self._read()
+        if self._socket is None:
+            self.connect()
+            notes += self._read()
+        self._send()
+        return [note for note in notes if not self._is_plain_receipt(note)]
+
+    def connect(self) -> None:
+        """Be connected to a spawner of this version, starting one where there is none."""
+        for _ in range(TRIES):
+            if self._socket is not None:
+                return
+            self._knock()
+        if self._socket is None:
+            raise Unreachable(
+                "no-spawner",
+                f"the process that starts jobs does not answer in `{self._home.path}`",
+                f"look at `{self._home.path}/spawner.log`; jobs that run are not harmed",
+            )
+
+    def close(self) -> None:
+        """Let go of the spawner, which goes on."""
+        if self._socket is not None:
+            self._drop()
+        self._poll.close()
+
+    def _knock(self) -> None:
+        found = self._dial() or (self._start_spawner() and self._dial())
+        if not found:
+            return
+        connection, hello = found
+        if hello.get("protocol") != PROTOCOL:
+            # Its supervisors go on; one of this version finds them by their locks.
+            connection.sendall(line({"order": 0, "do": "leave"}))
+            connection.settimeout(ANSWER_S_MOST)
+            while connection.recv(65_536):
+                pass
+            connection.close()
+            return
+        connection.setblocking(False)
+        self._socket = connection
+        self._poll.register(connection, select.EPOLLIN)
+        self.connections += 1
+        self.limits = hello.get("limits", "")
+        self.spawner = hello.get("pid", 0)
+        self._half = b""
+        self._unsent = b"".join(self._orders.values())
+        self._send()
+
+    def _dial(self) -> tuple[socket.socket, NoteLine] | None:
+        """Return a connection and the spawner's first line; None where nobody answers."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(ANSWER_S_MOST)
+        folder = os.open(self._home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # By way of the folder: the path of a socket may have 107 bytes and no more.
+            connection.connect(f"/proc/self/fd/{folder}/{SOCKET}")
+            hello = b""
+            while not hello.endswith(b"\n"):
+                byte = connection.recv(1)
+                if not byte:
+                    raise ConnectionResetError
+                hello += byte
+        except OSError:
+            connection.close()
+            return None
+        finally:
+            os.close(folder)
+        return connection, cast(NoteLine, parsed(hello))
+
+    def _start_spawner(self) -> bool:
+        """Start a spawner and wait until it listens, or leaves because another one does."""
+        if self._process is not None:
+            self._process.poll()
+        ready, held = os.pipe2(os.O_CLOEXEC)
+        log = os.open(
+            f"{self._home.path}/spawner.log",
+            os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
+            0o600,
+        )
+        kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", PROGRAM, ROOT, self._home.path, str(held)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(held,),
+                start_new_session=True,
+                cwd="/",
+                env=kept,
+            )
+            os.close(held)
+            select.select([ready], [], [], ANSWER_S_MOST)
+        finally:
+            os.close(log)
+            os.close(ready)
+        return True
+
+    def _read(self) -> list[NoteLine]:
+        notes: list[NoteLine] = []
+        while self._socket is not None:
+            try:
+                text = self._socket.recv(1_048_576)
+            except BlockingIOError:
+                break
+            except OSError:
+                text = b""
+            if not text:
+                self._drop()
+                break
+            *lines, self._half = (self._half + text).split(b"\n")
+            notes += [cast(NoteLine, parsed(one)) for one in lines]
+        return notes
+
+    def _send(self) -> None:
+        if self._socket is None:
+            return
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            # The next `take` sees the end of the connection and makes another.
+            return
+        wanted = select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0)
+        self._poll.modify(self._socket, wanted)
+
+    def _drop(self) -> None:
+        assert self._socket is not None, "only a connection that is there is dropped"
+        self._poll.unregister(self._socket)
+        self._socket.close()
+        self._socket = None
+
+    def _is_plain_receipt(self, note: NoteLine) -> bool:
+        """Forget an order that was taken; what was known before is passed on."""
+        if note["saw"] != "taken":
+            return False
+        self._orders.pop(note.get("order", 0), None)
+        return not note.get("known")

@@ -1,0 +1,38 @@
+"""Which starts the spawner turns away, and how it says so."""
+
+from tenfold.clock.wall import now_ms
+from tenfold.live.local.attempt.folder import NAME_BYTES_MOST, AttemptFolder, Home, file_name
+from tenfold.live.local.spawner.wire import LaunchLine, NoteLine
+
+
+def refused(folder: AttemptFolder, code: str, sentence: str) -> NoteLine:
+    """Return the note that an order was not carried out."""
+    return {
+        "saw": "refused",
+        "at_ms": now_ms(),
+        "job": folder.job,
+        "attempt": folder.number,
+        "reason": {"code": code, "sentence": sentence},
+    }
+
+
+def refusal_of_start(home: Home, launch: LaunchLine) -> NoteLine | None:
+    """Return why an attempt that has no folder yet must not start; None where it may."""
+    job, attempt = launch["job"], launch["attempt"]
+    folder = home.attempt(job, attempt)
+    if max(len(file_name(job)), len(file_name(launch["team"]))) > NAME_BYTES_MOST:
+        return refused(folder, "name-too-long", "the name of the job or team is too long")
+    earlier = home.numbers(job)
+    if earlier and earlier[-1] > attempt:
+        sentence = f"attempt {attempt} of `{job}` is older than attempt {earlier[-1]} here"
+        return refused(folder, "stale-order", sentence)
+    if earlier:
+        last = home.attempt(job, earlier[-1])
+        # No end and no lock is no end: something of it may still live.
+        if last.is_held() or last.end() is None:
+            sentence = f"attempt {earlier[-1]} of `{job}` is not over yet"
+            return refused(folder, "earlier-attempt-lives", sentence)
+    for member in launch["members"]:
+        if home.is_lost(member["node"]):
+            return refused(folder, "node-is-lost", f"node `{member['node']}` is lost")
+    return None

@@ -1,0 +1,392 @@
+"""The process that forks a supervisor per attempt, and tells its clients what became of each.
+
+It keeps nothing in memory that is not in the attempt folders: killed and started again, it
+finds the supervisors that live by their locks. It imports next to nothing, because every
+supervisor is a copy of it. A supervisor whose attempt ended by itself is given another one, if
+there is one soon. One instance per state folder, by a lock; it leaves by itself
+when nobody is connected and nothing runs.
+
+Run by `spawner_link`, without site packages: `main(home, ready)`.
+"""
+
+import fcntl
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import cast
+
+from tenfold.clock.wall import now_ms
+from tenfold.live.local.attempt.folder import AttemptFolder, Home
+from tenfold.live.local.member.limits import Limits, find_limits
+from tenfold.live.local.member.members import HELD, TAKEN, open_pipe
+from tenfold.live.local.processes import become_subreaper, children, kill, reap
+from tenfold.live.local.spawner.clients import SOCKET, Clients
+from tenfold.live.local.spawner.forked import LINK_FILE, LOCK_FILE, become
+from tenfold.live.local.spawner.handover import BYTES_MOST, OVER, Post, open_link
+from tenfold.live.local.spawner.notes import open_notes
+from tenfold.live.local.spawner.orders import refusal_of_start, refused
+from tenfold.live.local.spawner.orphan_reaper import bury
+from tenfold.live.local.spawner.supervisor_pool import Crew
+from tenfold.live.local.spawner.watch import Watch, watch
+from tenfold.live.local.spawner.wire import (
+    PROTOCOL,
+    LaunchLine,
+    NoteLine,
+    OrderLine,
+    StopLine,
+    parsed,
+)
+from tenfold.live.local.supervisor import supervise
+
+LOCK = "spawner.lock"
+IDLE_S = 10.0
+LATER_S = 0.05
+
+
+def main(home: str, ready: int) -> None:
+    """Serve one state folder until nobody needs it. `ready` is closed once clients may come."""
+    os.umask(0o077)
+    state = Home(home)
+    state.prepare()
+    lock = os.open(f"{state.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    os.chdir(state.path)
+    _, files_most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Two descriptors for each supervisor.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files_most, files_most))
+    become_subreaper()
+    status = os.stat(state.path)
+    limits = find_limits(f"tenfold-{status.st_dev:x}-{status.st_ino:x}")
+    spawner = _Spawner(state, limits)
+    spawner.adopt()
+    os.close(ready)
+    gc.freeze()
+    spawner.run()
+
+
+class _Spawner:
+    def __init__(self, home: Home, limits: Limits) -> None:
+        self._home = home
+        self._limits = limits
+        self._poll = select.epoll()
+        self._signals = _take_signals()
+        self._notes = open_notes(home.path)
+        self._clients = Clients(self._poll, self._hello)
+        self._watched: dict[int, Watch] = {}
+        self._links: dict[int, Watch] = {}
+        self._crew = Crew()
+        self._pids: set[int] = set()
+        self._later: list[AttemptFolder] = []
+        self._half = b""
+        self._leaving = False
+        for file in (self._signals, self._notes):
+            self._poll.register(file, select.EPOLLIN)
+
+    def adopt(self) -> None:
+        """Watch the supervisors that live, and bury the attempts that have none and no end."""
+        for folder in self._home.unsettled():
+            self._look_after(folder)
+        if not self._watched:
+            self._limits.sweep()
+
+    def run(self) -> None:
+        while not self._leaving:
+            ready = self._poll.poll(self._wait_s())
+            if not ready and self._is_idle():
+                break
+            files = {file for file, _ in ready}
+            # Notes first: a start is told before the end that follows it.
+            if self._notes in files or not files.isdisjoint(self._watched):
+                self._pass_on_notes()
+            if self._signals in files:
+                self._reap()
+            for file, events in ready:
+                self._attend(file, events)
+            later, self._later = self._later, []
+            for folder in later:
+                self._look_after(folder)
+            self._clients.flush()
+            self._crew.dismiss(time.monotonic())
+        if all(watched.is_over for watched in self._watched.values()):
+            self._limits.leave()
+        os.unlink(SOCKET)
+
+    def _attend(self, file: int, events: int) -> None:
+        if file in self._links:
+            self._hear(self._links[file])
+        elif file in self._watched:
+            self._supervisor_gone(self._watched.pop(file))
+        elif file not in (self._notes, self._signals):
+            for client, text in self._clients.attend(file, events):
+                self._obey(client, text)
+
+    def _is_idle(self) -> bool:
+        return not (self._watched or self._later or self._clients.any)
+
+    def _wait_s(self) -> float | None:
+        if self._later:
+            return LATER_S
+        return IDLE_S if self._is_idle() else self._crew.wait_s(time.monotonic())
+
+    # Orders.
+
+    def _obey(self, client: int, text: bytes) -> None:
+        try:
+            order = cast(OrderLine, parsed(text))
+            known = self._carry_out(order)
+        except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+            os.write(2, f"an order was not carried out: {error!r}\n".encode())
+            return
+        taken: NoteLine = {"saw": "taken", "at_ms": now_ms(), "order": order["order"]}
+        if known is not None:
+            taken["known"] = True
+            taken["job"], taken["attempt"] = known.job, known.number
+        self._clients.tell(client, taken)
+
+    def _carry_out(self, order: OrderLine) -> AttemptFolder | None:
+        """Do what an order says; return the attempt if it was there before."""
+        if order["do"] == "start":
+            return self._start(order["launch"])
+        if order["do"] == "stop":
+            self._stop(order["job"], order["attempt"], order["stop"])
+        elif order["do"] == "leave":
+            self._leaving = True
+        else:
+            self._mark_node(order["node"], lost=order["do"] == "lose-node")
+        return None
+
+    def _start(self, launch: LaunchLine) -> AttemptFolder | None:
+        folder = self._home.attempt(launch["job"], launch["attempt"])
+        if os.path.isdir(folder.path):
+            return folder
+        lock: int | None = None
+        try:
+            refusal = refusal_of_start(self._home, launch)
+            if refusal is None:
+                lock = folder.make(launch)
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            sentence = f"the folder of the attempt cannot be made: {why}"
+            refusal = refused(folder, "cannot-write", sentence)
+        if refusal is not None:
+            self._clients.tell_all(refusal)
+        else:
+            assert lock is not None, "only this process makes folders"
+            self._begin(folder, lock)
+        return None
+
+    def _stop(self, job: str, attempt: int, stop: StopLine) -> None:
+        folder = self._home.attempt(job, attempt)
+        if not os.path.isdir(folder.path):
+            sentence = f"attempt {attempt} of `{job}` was never started here"
+            self._clients.tell_all(refused(folder, "no-such-attempt", sentence))
+            return
+        for watched in self._watched.values():
+            if watched.is_of(folder):
+                watched.stop(stop)
+                return
+        # Not watched yet, or over: whoever comes to watch it looks at this.
+        folder.write_stop(stop)
+
+    def _mark_node(self, node: str, *, lost: bool) -> None:
+        self._home.mark_node(node, lost=lost)
+        self._clients.tell_all(
+            {"saw": "node-lost" if lost else "node-back", "at_ms": now_ms(), "node": node}
+        )
+        if lost:
+            stop: StopLine = {
+                "grace_ms": 0,
+                "cause": "node-lost",
+                "sentence": f"node `{node}` was lost",
+            }
+            for watched in list(self._watched.values()):
+                if not watched.is_over and node in watched.nodes:
+                    watched.stop(stop)
+
+    # Supervisors.
+
+    def _begin(self, folder: AttemptFolder, lock: int) -> None:
+        """Give an attempt to a supervisor that rests, or to a new one."""
+        watched = self._crew.begin(folder, lock)
+        if watched is not None and watched.link is not None:
+            os.close(lock)
+            self._watched[watched.file] = self._links[watched.link.fileno()] = watched
+            return
+        try:
+            ours, theirs = open_link()
+        except OSError:
+            self._fork(folder, [lock], lambda: supervise(folder, LOCK_FILE, self._limits))
+            return
+
+        def work() -> None:
+            supervise(folder, LOCK_FILE, self._limits, Post(LINK_FILE))
+
+        self._fork(folder, [lock, theirs.detach()], work, ours)
+
+    def _fork(
+        self,
+        folder: AttemptFolder,
+        kept: list[int],
+        work: Callable[[], None],
+        link: socket.socket | None = None,
+    ) -> None:
+        """Fork a process that has these descriptors, the lock first, and watch it."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+        try:
+            pid = os.fork()
+        except OSError:
+            pid = -1
+        if pid == 0:
+            become(kept, work)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+        for file in kept:
+            os.close(file)
+        if pid < 0:
+            self._later.append(folder)
+            return
+        self._pids.add(pid)
+        try:
+            self._watch(Watch(folder, pid, os.pidfd_open(pid), link))
+        except OSError:
+            self._later.append(folder)
+
+    def _watch(self, watched: Watch) -> None:
+        self._watched[watched.file] = watched
+        self._pids.add(watched.pid)
+        self._poll.register(watched.file, select.EPOLLIN)
+        if watched.link is not None:
+            self._links[watched.link.fileno()] = watched
+            self._poll.register(watched.link, select.EPOLLIN)
+
+    def _hear(self, watched: Watch) -> bool:
+        """Pass on what a supervisor says; False where it says nothing any more."""
+        assert watched.link is not None, "only who has a link is heard"
+        try:
+            text = watched.link.recv(BYTES_MOST)
+        except BlockingIOError:
+            return False
+        except OSError:
+            text = b""
+        if not text:
+            self._unlink(watched)
+            return False
+        self._clients.tell_all_text(text[1:])
+        if text[:1] == OVER:
+            watched.is_over = True
+            self._crew.rest(watched, time.monotonic())
+        return True
+
+    def _unlink(self, watched: Watch) -> None:
+        if watched.link is not None:
+            self._poll.unregister(watched.link)
+            del self._links[watched.link.fileno()]
+            watched.link.close()
+            watched.link = None
+
+    def _look_after(self, folder: AttemptFolder) -> None:
+        """Watch a supervisor that was not forked here; without one, bury what has no end."""
+        if folder.is_held():
+            found = watch(folder)
+            if found is None:
+                self._later.append(folder)
+            else:
+                self._watch(found)
+                found.look_at_stop()
+        elif folder.end() is None:
+            lock = folder.take_lock()
+            self._fork(folder, [lock], lambda: bury(folder, LOCK_FILE, self._limits))
+
+    def _supervisor_gone(self, watched: Watch) -> None:
+        while watched.link is not None and self._hear(watched):
+            """What it said last comes before its end."""
+        self._unlink(watched)
+        self._crew.forget(watched)
+        self._poll.unregister(watched.file)
+        os.close(watched.file)
+        self._pids.discard(watched.pid)
+        _reap_one(watched.pid)
+        if watched.is_over:
+            return
+        end = watched.folder.end()
+        if end is None:
+            self._kill_strays()
+            self._later.append(watched.folder)
+            return
+        self._clients.tell_all(
+            {
+                "saw": "ended",
+                "at_ms": end["at_ms"],
+                "job": watched.folder.job,
+                "attempt": watched.folder.number,
+                "end": end,
+            }
+        )
+
+    def _reap(self) -> None:
+        numbers = _drain(self._signals)
+        self._leaving |= signal.SIGTERM in numbers or signal.SIGINT in numbers
+        if any(pid not in self._pids for pid, _ in reap() or []):
+            self._kill_strays()
+
+    def _kill_strays(self) -> None:
+        """Kill what dead supervisors left: every child that is none of our own forks."""
+        for pid in children(os.getpid()):
+            if pid not in self._pids:
+                kill(pid)
+
+    def _pass_on_notes(self) -> None:
+        text = self._half + _drain(self._notes)
+        *lines, self._half = text.split(b"\n")
+        for one in lines:
+            self._clients.tell_all_text(one + b"\n")
+
+    def _hello(self) -> NoteLine:
+        return {
+            "saw": "hello",
+            "at_ms": now_ms(),
+            "protocol": PROTOCOL,
+            "pid": os.getpid(),
+            "limits": self._limits.kind,
+        }
+
+
+def _take_signals() -> int:
+    reader, writer = open_pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    # A control plane that was started in the background or with nohup ignores some signals. Jobs
+    # must not inherit that.
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    for number in TAKEN:
+        signal.signal(number, _noted)
+    return reader
+
+
+def _noted(_number: int, _frame: object) -> None:
+    """The pipe has it already; supervisors inherit this."""
+
+
+def _drain(file: int) -> bytes:
+    parts: list[bytes] = []
+    try:
+        while part := os.read(file, 65_536):
+            parts.append(part)
+    except BlockingIOError:
+        pass
+    return b"".join(parts)
+
+
+def _reap_one(pid: int) -> None:
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)

@@ -1,0 +1,72 @@
+"""Policies side by side as a page: a scorecard, and charts laid over each other."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from tenfold.report.charts.runs import Curve, count_over_time, share_over_time, times_chart
+from tenfold.report.pages.html import Section, charts_html, list_html, page, prose_html, table_html
+
+FOOT = (
+    "Simulations by Tenfold: the same jobs, fleets, policies and seeds give the same page. "
+    "A star marks the best policy."
+)
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+class Overlay(Struct, frozen=True, kw_only=True):
+    """Policies with the same jobs on the same fleet; charts are by policy."""
+
+    title: str
+    table: Table
+    scores: Table
+    allocated: Mapping[str, Curve]
+    waiting: Mapping[str, Curve]
+    waits_s: Mapping[str, Sequence[float]]
+    jcts_s: Mapping[str, Sequence[float]]
+
+
+class ComparePage(Struct, frozen=True, kw_only=True):
+    """What the page of a comparison shows."""
+
+    title: str
+    lead: str
+    overlays: Sequence[Overlay]
+    failed: Sequence[str]
+    notes: Sequence[str]
+
+
+def compare_report(compared: ComparePage) -> str:
+    """Return the page of a comparison."""
+    sections = [Section(one.title, _body(one)) for one in compared.overlays]
+    if compared.failed:
+        sections.append(Section("Runs that failed", list_html(compared.failed)))
+    if compared.notes:
+        sections.append(Section("Notes", list_html(compared.notes)))
+    return page(compared.title, sections, lead=compared.lead, foot=FOOT)
+
+
+def _body(one: Overlay) -> str:
+    """Return tables and charts; curves are those of the first seed."""
+    parts = [_table(one.table)]
+    if one.scores[1]:
+        parts += [
+            prose_html("Scorecard: the baseline before, the others after, with the change."),
+            _table(one.scores),
+        ]
+    if one.allocated:
+        below = "times below 1 s are drawn at 1 s"
+        parts.append(
+            charts_html(
+                share_over_time("GPUs allocated", one.allocated),
+                count_over_time("Jobs that wait", "jobs", one.waiting),
+                times_chart("How long jobs waited", below, one.waits_s),
+                times_chart("How long jobs took", "from submission to end", one.jcts_s),
+            )
+        )
+    return "".join(parts)
+
+
+def _table(shown: Table) -> str:
+    columns, rows = shown
+    return table_html([column.lstrip(">") for column in columns], rows)

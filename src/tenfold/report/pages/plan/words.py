@@ -1,0 +1,207 @@
+"""Plans in the words of a report: what was asked, the layout in a sentence, figures in tables."""
+
+from math import floor, log10
+
+from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.outcome import Outcome
+from tenfold.decide.layout.serve import ServeAsk, ServePlan
+from tenfold.model.plan import TrainPlan
+from tenfold.report.charts.axes import short, si, usd
+from tenfold.report.figures import count, share
+
+SECONDS_PER_DAY = 86_400.0
+PART_NAMES = {
+    "compute": "compute",
+    "tp": "tensor-parallel exchange",
+    "moe": "expert exchange",
+    "bubble": "pipeline bubbles",
+    "p2p": "sends between stages",
+    "dp": "data-parallel traffic",
+    "optimizer": "optimizer update",
+    "other": "launch and step overhead",
+    "jitter": "jitter",
+}
+RECOMPUTE_WORDS = {"none": "no", "selective": "selective", "full": "full"}
+SHARD_WORDS = {
+    "none": "nothing sharded",
+    "zero1": "optimizer states sharded (ZeRO 1)",
+    "zero2": "optimizer states and gradients sharded (ZeRO 2)",
+    "zero3": "optimizer states, gradients and weights sharded (ZeRO 3)",
+}
+Pairs = list[tuple[str, str]]
+
+
+def part_name(part: str) -> str:
+    """Return a part of a step in words."""
+    short = part.removesuffix("_s")
+    return PART_NAMES.get(short, short.replace("_", " "))
+
+
+def seconds(value: float) -> str:
+    """Return a span of time in the unit that suits it."""
+    if value == 0:
+        return "0 s"
+    if value < 1:
+        return f"{value * 1000:.3g} ms"
+    if value < 120:
+        return f"{_rounded(value)} s"
+    if value < 2 * 3600:
+        return f"{_rounded(value / 60)} min"
+    if value < 2 * SECONDS_PER_DAY:
+        return f"{_rounded(value / 3600)} h"
+    return f"{_rounded(value / SECONDS_PER_DAY)} days"
+
+
+def _rounded(value: float, figures: int = 3) -> str:
+    """Return a number of three figures, without an exponent."""
+    places = max(0, figures - 1 - floor(log10(value))) if value > 0 else 0
+    whole = f"{value:,.{places}f}"
+    return whole.rstrip("0").rstrip(".") if "." in whole else whole
+
+
+def layout_words(plan: TrainPlan) -> str:
+    """Return the degrees of a layout that are not one: `tensor 8 x pipeline 4 x data 16`."""
+    degrees = (
+        ("tensor", plan.tp),
+        ("pipeline", plan.pp),
+        ("context", plan.cp),
+        ("data", plan.dp),
+    )
+    named = " x ".join(f"{name} {degree}" for name, degree in degrees if degree > 1)
+    experts = f", experts over {plan.ep}" if plan.ep > 1 else ""
+    return f"{named or 'one GPU, undivided'}{experts}"
+
+
+def layout_code(plan: TrainPlan) -> str:
+    """Return a layout as short as its users write it: `tp 4, pp 8 (v 10), dp 8`."""
+    stages = f"{plan.pp} (v {plan.virtual_stages})" if plan.virtual_stages > 1 else str(plan.pp)
+    degrees = (
+        ("tp", plan.tp, str(plan.tp)),
+        ("pp", plan.pp, stages),
+        ("cp", plan.cp, str(plan.cp)),
+        ("dp", plan.dp, str(plan.dp)),
+        ("ep", plan.ep, str(plan.ep)),
+    )
+    return ", ".join(f"{name} {said}" for name, degree, said in degrees if degree > 1) or "dp 1"
+
+
+def layout_pairs(plan: TrainPlan) -> Pairs:
+    """Return a layout, a row for each thing to set."""
+    interleaved = f", {plan.virtual_stages} virtual stages each" if plan.virtual_stages > 1 else ""
+    rows = [
+        ("Accelerators", f"{count(plan.gpus, 'GPU')} ({plan.accelerator}) on {_nodes(plan)}"),
+        ("Layout", layout_words(plan)),
+        ("Stages", f"{count(plan.pp, 'pipeline stage')}{interleaved}"),
+        (
+            "Batch",
+            f"{plan.global_batch:,} sequences of {plan.seq:,} tokens a step: "
+            f"{plan.micro_batch} at a time, {plan.micro_batches:,} times a rank",
+        ),
+        (
+            "Memory savings",
+            f"{SHARD_WORDS[plan.shard]}; {RECOMPUTE_WORDS[plan.recompute]} recompute",
+        ),
+        ("Precision", plan.precision),
+    ]
+    return rows
+
+
+def _nodes(plan: TrainPlan) -> str:
+    return count(plan.nodes, "node")
+
+
+def train_sentence(ask: TrainAsk, best: Outcome, *, priced: bool) -> str:
+    """Return the recommendation in a sentence."""
+    plan = best.plan
+    start = (
+        f"Train {ask.job.model} on {count(plan.gpus, 'GPU')} ({plan.accelerator}, {_nodes(plan)}) "
+        f"as {layout_words(plan)}: "
+    )
+    if best.run is None:
+        rate = si(best.tokens_per_s_per_gpu * plan.gpus)
+        cost = f" for {usd(best.usd_per_million_tokens)} a million tokens" if priced else ""
+        return f"{start}a step takes {seconds(best.step_s)}, {rate} tokens a second{cost}."
+    cost = f" and cost {usd(best.run.usd)}" if priced else ""
+    span = seconds(best.run.days * SECONDS_PER_DAY)
+    return (
+        f"{start}{short(best.run.tokens)} tokens take {span}{cost}, "
+        "failures and checkpoints included."
+    )
+
+
+def train_asked(ask: TrainAsk, ground: Ground) -> Pairs:
+    """Return what was asked, leaving out what was left open."""
+    limits = (
+        ("Length", f"{short(ask.job.tokens)} tokens" if ask.job.tokens else ""),
+        ("Deadline", seconds(ask.job.deadline_s) if ask.job.deadline_s else ""),
+        ("Budget", usd(ask.job.budget_usd) if ask.job.budget_usd else ""),
+        ("GPUs", f"exactly {ask.job.gpus:,}" if ask.job.gpus else ""),
+        ("Fixed layout", _fixed(ask)),
+    )
+    return [
+        ("Model", f"{ask.job.model}, {short(float(ask.shape.params))} parameters"),
+        ("Batch", f"{ask.global_batch:,} sequences of {ask.seq:,} tokens a step"),
+        ("Precision", ask.job.precision),
+        *((name, value) for name, value in limits if value),
+        ("Fleet", f"{ground.gpus:,} x {ground.accelerator}, {ground.gpus_per_node} a node"),
+    ]
+
+
+def _fixed(ask: TrainAsk) -> str:
+    names = ("tp", "pp", "cp", "ep", "micro_batch", "shard", "recompute")
+    given = [(name, getattr(ask.job, name)) for name in names]
+    return ", ".join(f"{name} {value}" for name, value in given if value is not None)
+
+
+def train_tiles(best: Outcome, *, priced: bool) -> Pairs:
+    """Return the figures that stand on top of the report."""
+    tiles = [(f"{best.plan.gpus:,}", f"GPUs ({best.plan.accelerator})")]
+    if best.run is not None:
+        tiles.append((seconds(best.run.days * SECONDS_PER_DAY), "for the whole run"))
+        tiles += [(usd(best.run.usd), "for the whole run")] if priced else []
+    elif priced:
+        tiles.append((usd(best.usd_per_million_tokens), "a million tokens"))
+    return [
+        *tiles,
+        (seconds(best.step_s), "a step"),
+        (share(best.mfu), "of peak arithmetic used (MFU)"),
+        (share(best.effective_share), "of time spent training"),
+    ]
+
+
+def serve_asked(ask: ServeAsk) -> Pairs:
+    """Return what was asked of a service."""
+    return [
+        ("Model", f"{ask.service.model}, {short(float(ask.shape.params))} parameters"),
+        ("Load", f"{_rounded(ask.service.qps)} requests a second"),
+        (
+            "Request",
+            f"{ask.service.input_tokens:,} tokens in, {ask.service.output_tokens:,} tokens out",
+        ),
+        ("First token within", seconds(ask.service.ttft_s)),
+        ("Each further token within", seconds(ask.service.tpot_s)),
+        ("Precisions allowed", ", ".join(ask.service.precisions)),
+    ]
+
+
+def serve_layout(plan: ServePlan) -> str:
+    """Return a replica's layout: `4 x h100-sxm, fp8, tensor 4`."""
+    degrees = (("tensor", plan.tp), ("pipeline", plan.pp))
+    named = " x ".join(f"{name} {degree}" for name, degree in degrees if degree > 1)
+    split = f", {named}" if named else ""
+    return f"{plan.gpus_per_replica} x {plan.accelerator}, {plan.precision}{split}"
+
+
+def serve_sentence(ask: ServeAsk, best: ServePlan, *, priced: bool) -> str:
+    """Return the recommendation in a sentence."""
+    cost = (
+        f", for {usd(best.usd_per_hour)} an hour or "
+        f"{usd(best.usd_per_million_tokens)} a million output tokens"
+        if priced
+        else ""
+    )
+    return (
+        f"Serve {ask.service.model} with {count(best.replicas, 'replica')} of "
+        f"{serve_layout(best)} in pool `{best.pool}` ({count(best.gpus, 'GPU')}): "
+        f"first token after {seconds(best.ttft_s)}, then one every {seconds(best.tpot_s)}{cost}."
+    )

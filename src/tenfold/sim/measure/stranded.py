@@ -1,0 +1,133 @@
+"""GPUs that lie idle while jobs wait, because no node has enough of them left.
+
+At even moments of a window: of all that is free, what lies on nodes that could hold a member of
+a waiting job if they were empty, and cannot now. Nodes of another type, and free nodes that a
+quota or a promise keeps from jobs, are not stranded: nobody could mend that by placing better.
+Where several jobs wait, each counts alike; a moment at which nobody waits counts as nothing
+stranded. CPUs and memory are not looked at, and shares of GPUs are taken as if they could be
+moved together on their node.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenfold.model.fleet.node import Node
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job.job import WHOLE, Job, Shape, Slot
+from tenfold.sim.measure.meters import Meters
+from tenfold.sim.measure.timeline import Span
+from tenfold.sim.measure.window import Window
+
+MOMENTS = 100
+_END, _BACK, _LOST, _COME, _START = range(5)
+_Change = tuple[int, int, Job | NodeId, tuple[Slot, ...]]
+"""When, in which order at one moment, a job or a node, and the job's slots."""
+
+
+def stranded_share(
+    nodes: Sequence[Node], jobs: Sequence[Job], runs: Sequence[Span], meters: Meters, window: Window
+) -> float:
+    """Return the mean share of all GPUs that were stranded while somebody waited."""
+    whole = sum(node.gpus for node in nodes) * WHOLE
+    if not whole:
+        return 0.0
+    state = _State(nodes, jobs, meters)
+    changes = _changes(jobs, runs, meters, window)
+    at, total = 0, 0.0
+    for number in range(MOMENTS):
+        moment = window.from_ms + window.length_ms * (number + 0.5) / MOMENTS
+        while at < len(changes) and changes[at][0] <= moment:
+            state.change(changes[at])
+            at += 1
+        total += state.stranded_milli()
+    return total / MOMENTS / whole
+
+
+def _changes(
+    jobs: Sequence[Job], runs: Iterable[Span], meters: Meters, window: Window
+) -> list[_Change]:
+    away = {job.id: True for job in meters.turned_away}
+    changes: list[_Change] = [
+        (job.submitted_ms, _COME, job, ()) for job in jobs if job.id not in away
+    ]
+    over = {job.id: end for job, _, _, _, end in meters.ends}
+    for job, slots, start, end in runs:
+        if start < end:
+            changes.append((start, _START, job, slots))
+        elif over.get(job.id) == end:
+            changes.append((start, _START, job, ()))
+        if start < end < window.until_ms:
+            changes.append((end, _END, job, slots))
+    changes += [(at, _LOST, node, ()) for at, node in meters.lost]
+    changes += [(at, _BACK, node, ()) for at, node in meters.returned]
+    return sorted(changes, key=lambda change: change[:2])
+
+
+class _State:
+    """What is held on the nodes and who waits, as a run goes on."""
+
+    def __init__(self, nodes: Sequence[Node], jobs: Sequence[Job], meters: Meters) -> None:
+        self._places = {node.id: place for place, node in enumerate(nodes)}
+        self._size: NDArray[np.int64] = np.array([node.gpus for node in nodes], dtype=np.int64)
+        self._held: NDArray[np.int64] = np.zeros(len(nodes), dtype=np.int64)
+        self._up: NDArray[np.bool_] = np.ones(len(nodes), dtype=np.bool_)
+        self._types: list[str] = [node.accelerator for node in nodes]
+        self._types_of: dict[tuple[str, ...], NDArray[np.bool_]] = {}
+        self._shapes = {job.shape.key: job.shape for job in jobs}
+        self._waiting: Counter[str] = Counter()
+        self._over: dict[JobId, int] = {job.id: end for job, _, _, _, end in meters.ends}
+
+    def change(self, change: _Change) -> None:
+        """Let one thing happen."""
+        at, kind, what, slots = change
+        if not isinstance(what, Job):
+            self._up[self._places[what]] = kind == _BACK
+            return
+        sign = {_START: 1, _END: -1}.get(kind, 0)
+        for slot in slots:
+            self._held[self._places[slot.node]] += sign * (slot.milli or slot.gpus * WHOLE)
+        if kind == _START:
+            self._waiting[what.shape.key] -= 1
+        elif kind == _COME or self._over.get(what.id) != at:
+            self._waiting[what.shape.key] += 1
+
+    def stranded_milli(self) -> float:
+        """Return what no waiting job could use, as a mean over those that wait."""
+        there = {key: count for key, count in self._waiting.items() if count > 0}
+        asking = {key: count for key, count in there.items() if self._asks(self._shapes[key])}
+        if not asking:
+            return 0.0
+        free = np.where(self._up, self._size * WHOLE - self._held, 0)
+        lost = sum(
+            count * float(free[self._too_full(self._shapes[key], free)].sum())
+            for key, count in asking.items()
+        )
+        return lost / sum(asking.values())
+
+    @staticmethod
+    def _asks(shape: Shape) -> bool:
+        return bool(shape.gpus or shape.milli)
+
+    def _too_full(self, shape: Shape, free: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return the nodes that could hold a member if they were empty, and cannot now."""
+        if shape.milli:
+            wanted = np.full(len(free), shape.milli)
+        else:
+            each = min(shape.gpus_per_node or shape.gpus, shape.gpus)
+            # Without a word on how it is spread, a large gang takes nodes of any size whole.
+            spread = shape.gpus_per_node is not None
+            whole = np.full(len(free), each) if spread else np.minimum(each, self._size)
+            wanted = np.maximum(1, whole) * WHOLE
+        room = free if shape.milli else free // WHOLE * WHOLE
+        return self._suits(shape) & (self._size * WHOLE >= wanted) & (room < wanted)
+
+    def _suits(self, shape: Shape) -> NDArray[np.bool_]:
+        suits = self._types_of.get(shape.accelerators)
+        if suits is None:
+            named = shape.accelerators
+            suits = np.array([not named or one in named for one in self._types], dtype=np.bool_)
+            self._types_of[named] = suits
+        return suits

@@ -1,0 +1,211 @@
+"""What a run looks like within a window, without waiting for it to drain.
+
+A finite history hides an overload: once nothing more arrives the backlog drains, and figures over
+the whole run count the drain as idle time. Here only the window counts. Jobs that still wait at
+its end have waited at least until then; they are not left out, for they are the overload.
+
+The 90th percentile over jobs sees no overload either under a policy that favours short work: the
+few long jobs that starve hold most of the GPU time. So waits are also weighed by GPU time, and
+told for each team and each class of size.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
+
+from msgspec import Struct
+
+from tenfold.model.ids import JobId
+from tenfold.model.job.job import WHOLE, Job, Run, Slot
+from tenfold.model.units import DAY, SECOND
+from tenfold.sim.measure.meters import Meters, asked_milli
+from tenfold.sim.measure.timeline import Span, spans
+
+WARM_MS = 2 * DAY
+"""At least so long a fleet that began empty is left to fill up ..."""
+WARM_PARTS = 3
+"""... where the history lasts so many times as long; a shorter one is judged whole."""
+CLASS_JOBS_LEAST = 10
+"""Fewer jobs of a team or a size have no 90th percentile worth the name."""
+P90 = 0.9
+
+
+class Window(Struct, frozen=True):
+    """The time that is judged."""
+
+    from_ms: int
+    until_ms: int
+
+    @property
+    def length_ms(self) -> int:
+        """How long it lasts; never nothing."""
+        return max(1, self.until_ms - self.from_ms)
+
+
+class Stay(Struct, frozen=True, gc=False):
+    """How long a job that came within the window has waited, up to its end at most."""
+
+    job: Job
+    wait_ms: int
+    started_ms: int | None
+    """Its first start; None where it did not start within the window."""
+
+
+class WindowFigures(Struct, frozen=True, kw_only=True):
+    """The figures of a window."""
+
+    jobs: int
+    """Those that came within it."""
+    waiting: int
+    """Those of them that had not started at its end."""
+    load: float
+    """GPU time that was asked for within it, over what the fleet has."""
+    utilisation: float
+    wait_s_mean: float
+    wait_s_mean_gpu: float
+    """Weighed by GPU time."""
+    wait_s_p90: float
+    wait_s_p90_gpu: float
+    wait_s_p90_worst: float
+    """That of the team or class of size which waits longest."""
+    worst_class: str
+    starts_per_s: float
+
+
+def window_of(jobs: Sequence[Job], span_ms: int | None = None) -> Window:
+    """Return the window of a history: from its warm-up to its last submission.
+
+    The warm-up is two days or the duration that nine jobs of ten do not exceed, if longer.
+    """
+    if not jobs:
+        return Window(0, 1)
+    first = jobs[0].submitted_ms
+    span = span_ms or jobs[-1].submitted_ms - first
+    durations = sorted(job.duration_ms or 0 for job in jobs)
+    warm = max(WARM_MS, nearest(durations, P90))
+    return Window(first + (warm if span >= WARM_PARTS * warm else 0), first + span)
+
+
+def runs_until(meters: Meters, running: Mapping[JobId, Run], until_ms: int) -> Iterator[Span]:
+    """Yield every run up to a moment; one that goes on then is cut there."""
+    yield from spans(meters)
+    seated = {job.id: at for job, _, _, at in meters.resizes}
+    for run in running.values():
+        since = max(run.started_ms, seated.get(run.job.id, run.started_ms))
+        yield run.job, run.slots, since, max(since, until_ms)
+
+
+def stays(jobs: Sequence[Job], runs: Iterable[Span], meters: Meters, window: Window) -> list[Stay]:
+    """Return how long each job has waited that came within the window.
+
+    One that no policy could start, for it is larger than the fleet, waits to the end. One that
+    was refused because another job did not complete is left out: it waits for nothing.
+    """
+    held: dict[JobId, int] = {}
+    first: dict[JobId, int] = {}
+    for job, _, start, end in runs:
+        held[job.id] = held.get(job.id, 0) + end - start
+        first[job.id] = min(first.get(job.id, start), start)
+    over = {job.id: end for job, _, _, _, end in meters.ends}
+    away = {job.id: True for job in meters.turned_away if job.terms is not None and job.terms.after}
+    return [
+        Stay(
+            job,
+            max(0, over.get(job.id, window.until_ms) - job.submitted_ms - held.get(job.id, 0)),
+            first.get(job.id),
+        )
+        for job in jobs
+        if window.from_ms <= job.submitted_ms <= window.until_ms and job.id not in away
+    ]
+
+
+def window_figures(
+    found: Sequence[Stay], runs: Iterable[Span], window: Window, gpus: int, node_gpus: int
+) -> WindowFigures:
+    """Return the figures of a window; `node_gpus` tells jobs of one node from larger ones."""
+    there_ms = max(1, gpus) * WHOLE * window.length_ms
+    waits = [stay.wait_ms for stay in found]
+    work = [work_of(stay.job) for stay in found]
+    started = sum(
+        stay.started_ms is not None and stay.started_ms <= window.until_ms for stay in found
+    )
+    worst, worst_ms = _worst(found, node_gpus)
+    return WindowFigures(
+        jobs=len(found),
+        waiting=len(found) - started,
+        load=sum(work) / there_ms,
+        utilisation=allocated_milli_ms(runs, window) / there_ms,
+        wait_s_mean=_weighed(waits, [1] * len(waits)) / SECOND,
+        wait_s_mean_gpu=_weighed(waits, work) / SECOND,
+        wait_s_p90=nearest(sorted(waits), P90) / SECOND,
+        wait_s_p90_gpu=_nearest_weighed(waits, work) / SECOND,
+        wait_s_p90_worst=worst_ms / SECOND,
+        worst_class=worst,
+        starts_per_s=started / window.length_ms * SECOND,
+    )
+
+
+def allocated_milli_ms(runs: Iterable[Span], window: Window) -> int:
+    """Return the GPU time that was held within a window, in thousandths of a GPU."""
+    return sum(slots_milli(slots) * within(start, end, window) for _, slots, start, end in runs)
+
+
+def within(start: int, end: int, window: Window) -> int:
+    """Return how much of a stretch lies within a window."""
+    return max(0, min(end, window.until_ms) - max(start, window.from_ms))
+
+
+def work_of(job: Job) -> int:
+    """Return the GPU time that a job asks for, in thousandths of a GPU."""
+    return asked_milli(job) * (job.duration_ms or 0)
+
+
+def slots_milli(slots: Sequence[Slot]) -> int:
+    """Return what slots hold, in thousandths of a GPU."""
+    return sum(slot.milli or slot.gpus * WHOLE for slot in slots)
+
+
+def nearest(ordered: Sequence[int], share: float) -> int:
+    """Return the nearest-rank percentile of values in order."""
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0
+
+
+def size_class(job: Job, node_gpus: int) -> str:
+    """Return the class of a job by its size: what it competes for."""
+    if job.shape.gpus <= 1:
+        return "jobs of at most 1 GPU"
+    return "jobs within a node" if job.shape.gpus <= node_gpus else "jobs of several nodes"
+
+
+def _worst(found: Sequence[Stay], node_gpus: int) -> tuple[str, int]:
+    """Return the team or class of size that waits longest; the first by name of those alike."""
+    classes: dict[str, list[int]] = {}
+    for stay in found:
+        classes.setdefault(size_class(stay.job, node_gpus), []).append(stay.wait_ms)
+        if stay.job.team:
+            classes.setdefault(f"team `{stay.job.team}`", []).append(stay.wait_ms)
+    p90 = {
+        name: nearest(sorted(waits), P90)
+        for name, waits in sorted(classes.items())
+        if len(waits) >= CLASS_JOBS_LEAST
+    }
+    if not p90:
+        return "", nearest(sorted(stay.wait_ms for stay in found), P90)
+    name = max(p90, key=lambda one: p90[one])
+    return name, p90[name]
+
+
+def _weighed(values: Sequence[int], weights: Sequence[int]) -> float:
+    whole = sum(weights)
+    if not whole:
+        return 0.0
+    return sum(one * weight for one, weight in zip(values, weights, strict=True)) / whole
+
+
+def _nearest_weighed(values: Sequence[int], weights: Sequence[int]) -> int:
+    """Return the value that nine tenths of the weight do not exceed."""
+    wanted, reached = P90 * sum(weights), 0
+    for value, weight in sorted(zip(values, weights, strict=True)):
+        reached += weight
+        if weight and reached >= wanted:
+            return value
+    return 0
