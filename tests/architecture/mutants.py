@@ -46,8 +46,8 @@ class Mutant:
         return text.replace(self.line, self.becomes)
 
 
-_HOLES = "unit/test_backfill_holes.py::"
-_ELSEWHERE = "unit/test_elsewhere.py::"
+_HOLES = "unit/decide/place/reserve/test_backfill_holes.py::"
+_ELSEWHERE = "unit/decide/place/test_avoid_failed_nodes.py::"
 _GUARD = "if job.team == promised.job.team and job.priority > promised.job.priority:"
 _ALIKE = 'return policy.name != "slurm" and not has_windows'
 
@@ -56,22 +56,22 @@ MUTANTS: dict[str, Mutant] = {
         "live/attempts.py",
         'if live.why != "cancelled":',
         "if True:",
-        "unit/test_live_adoption.py::test_a_cancel_stands_over_any_other_reason_to_stop",
+        "unit/live/test_adoption.py::test_a_cancel_stands_over_any_other_reason_to_stop",
     ),
     "a job backfills before a gang that it could displace": Mutant(
-        "decide/place/govern/reservations.py",
+        "decide/place/reserve/reservation_pass.py",
         _GUARD,
         "if False:",
         _HOLES + "test_a_job_that_could_displace_the_gang_may_not_use_what_is_kept_for_it",
     ),
     "a job of the gang's priority may not backfill": Mutant(
-        "decide/place/govern/reservations.py",
+        "decide/place/reserve/reservation_pass.py",
         _GUARD,
         _GUARD.replace(">", ">="),
         _HOLES + "test_a_job_that_ends_before_the_promise_uses_its_node",
     ),
     "priorities of other teams count against backfill": Mutant(
-        "decide/place/govern/reservations.py",
+        "decide/place/reserve/reservation_pass.py",
         _GUARD,
         "if job.priority > promised.job.priority:",
         _HOLES + "test_a_priority_counts_within_its_team_alone",
@@ -89,28 +89,28 @@ MUTANTS: dict[str, Mutant] = {
         _ELSEWHERE + "test_a_job_is_not_moved_to_a_node_that_is_kept_by_a_window",
     ),
     "checkpoints stay as large as they are when data grows": Mutant(
-        "compose/grow_run.py",
+        "study/grow/runs/run.py",
         "round(traffic.checkpoint_bytes * factor)",
         "round(traffic.checkpoint_bytes)",
-        "unit/test_grow_runs.py::test_on_the_axis_of_data_saves_grow_as_reads_do",
+        "unit/study/grow/runs/test_run.py::test_on_the_axis_of_data_saves_grow_as_reads_do",
     ),
     "any change of a part counts": Mutant(
         "decide/detect/regression.py",
         "FELT_MIN = 0.01",
         "FELT_MIN = 0.0",
-        "unit/test_regression.py::test_a_part_is_slower_only_where_the_step_feels_one_hundredth",
+        "unit/decide/detect/test_regression.py::test_a_part_is_slower_only_where_the_step_feels_one_hundredth",
     ),
     "a part counts at two hundredths of a step": Mutant(
         "decide/detect/regression.py",
         "FELT_MIN = 0.01",
         "FELT_MIN = 0.02",
-        "unit/test_regression.py::test_a_part_is_slower_only_where_the_step_feels_one_hundredth",
+        "unit/decide/detect/test_regression.py::test_a_part_is_slower_only_where_the_step_feels_one_hundredth",
     ),
     "grow misses a requirement that is met exactly": Mutant(
-        "cli/grow_json.py",
+        "cli/grow/json.py",
         "return first.k >= question.require",
         "return first.k > question.require",
-        "unit/test_grow_ladder.py::test_what_breaks_at_a_factor_stands_that_factor",
+        "unit/study/grow/test_ladder.py::test_what_breaks_at_a_factor_stands_that_factor",
     ),
 }
 

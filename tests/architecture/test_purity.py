@@ -469,9 +469,9 @@ INNOCENT: dict[str, tuple[str, str]] = {
     ),
     "monotonic in server": ("server/planted.py", "from time import monotonic\nmonotonic()"),
     "wall time in clock": ("clock/planted.py", "import time\ntime.time_ns()"),
-    "decide.place -> decide.place.govern": (
+    "decide.place -> decide.place.quota": (
         "decide/place/planted.py",
-        "from tenfold.decide.place.govern import books",
+        "from tenfold.decide.place.state import scheduler_state",
     ),
     "a copy of a part of a view": (
         "decide/place/planted.py",
@@ -497,10 +497,10 @@ def test_what_only_looks_like_a_violation_passes(tmp_path: Path, name: str):
 
 
 def test_a_set_that_a_real_class_keeps_is_followed(tmp_path: Path):
-    text = (PACKAGE / "fleet" / "topology.py").read_text()
+    text = (PACKAGE / "fleet" / "topology" / "topology.py").read_text()
     loop = "\n\ndef planted(index: TopologyCapacity):\n    return list(index._away)\n"
-    assert rules_broken(tmp_path, "fleet/topology.py", text) == set()
-    assert rules_broken(tmp_path, "fleet/topology.py", text + loop) == {"set-order"}
+    assert rules_broken(tmp_path, "fleet/topology/topology.py", text) == set()
+    assert rules_broken(tmp_path, "fleet/topology/topology.py", text + loop) == {"set-order"}
 
 
 def test_every_rule_is_broken_by_something_planted():

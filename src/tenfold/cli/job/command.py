@@ -73,7 +73,7 @@ def submit_command(
 
         dry_run_saved(file, state, at, sought, as_json=as_json)
         return
-    from tenfold.cli.job import live as job_live
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     if dry:
         job_live.dry_run(file, sought, as_json=as_json)
@@ -117,7 +117,7 @@ def list_command(
 
         list_saved(Path(state), at, team=team, state_of=state_of, as_json=as_json)
         return
-    from tenfold.cli.job import live as job_live
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     bounds = job_live.ListBounds(
         team=team, state=state or state_of, since=since, array=array, limit=limit, idle=idle
@@ -135,7 +135,7 @@ def show_command(
     as_json: Json = False,
 ) -> None:
     """Show a job: how it stands and why, and every attempt to run it; an array in a summary."""
-    from tenfold.cli.job import live as job_live
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.show_one(job, eta=eta, as_json=as_json)
 
@@ -150,7 +150,7 @@ def logs_command(
     tail: Annotated[int | None, Parameter(help="As many bytes from the end.")] = None,
 ) -> None:
     """Print what a job wrote, to its standard output and error."""
-    from tenfold.cli.job import live as job_live
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.logs(job, follow=follow, member=member, attempt=attempt, tail=tail)
 
@@ -165,7 +165,7 @@ def cancel_command(
     """
     if not jobs:
         raise InputError("no-job", "no job was named", "`tenfold job list` names them")
-    from tenfold.cli.job import live as job_live
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.cancel(jobs, as_json=as_json)
 
@@ -190,7 +190,7 @@ def why_command(
 
         why_saved(state, at, job, sought, as_json=as_json)
         return
-    from tenfold.cli.job import live as job_live
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.why(job, sought, as_json=as_json)
 

@@ -102,7 +102,7 @@ def _toml(path: Path, text: str) -> Document:
 
 
 def _yaml(path: Path, text: str) -> Document:
-    from tenfold.files.core import yaml_tree
+    from tenfold.files.core import yaml_tree  # noqa: PLC0415
 
     try:
         values, locate = yaml_tree.parse(text)

@@ -19,7 +19,7 @@ from tenfold.model.errors import Unreachable
 
 ANSWER_S_MOST = 30.0
 TRIES = 5
-ROOT = os.path.abspath(f"{__file__}/../../../..")
+ROOT = os.path.abspath(f"{__file__}/../../../../..")
 """Where the package lies: a spawner without site packages would not find it."""
 PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); "

@@ -1,0 +1,113 @@
+"""Peak memory: exact bytes of states, what sharding and recompute save, and the H200's own rows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tenfold.model.estimate import ShapeRow, TrainEstimate
+from tenfold.physics.training.arrays import RECOMPUTE_CODES, SHARD_CODES, parameters
+from tenfold.physics.training.memory import fits, memory_of
+from tenfold.study.estimate.train import estimate_train
+from training_builders import CATALOGUE, PROFILE, part, plan, row, shape
+
+MEASURED = Path(__file__).parents[5] / "shared" / "measured" / "h200_train.jsonl"
+GIB = 1 << 30
+
+
+def peak(**changes: float) -> float:
+    return float(memory_of(shape(), plan(**changes), PROFILE).peak_bytes)
+
+
+def test_plain_mixed_precision_holds_eighteen_bytes_a_parameter():
+    """Two of weights, four of gradients, twelve of optimizer."""
+    memory = memory_of(shape(), plan(), PROFILE)
+    states = memory.weights_bytes + memory.gradients_bytes + memory.optimizer_bytes
+    assert float(states) / float(sum(parameters(shape()))) == pytest.approx(18.0)
+
+
+def test_each_stage_of_sharding_divides_one_more_part():
+    whole = memory_of(shape(), plan(dp=8.0), PROFILE)
+    by_stage = {
+        name: memory_of(shape(), plan(dp=8.0, shard=float(SHARD_CODES[name])), PROFILE)
+        for name in ("zero1", "zero2", "zero3")
+    }
+    optimizer = float(whole.optimizer_bytes)
+    assert float(by_stage["zero1"].optimizer_bytes) == pytest.approx(optimizer / 8)
+    assert float(by_stage["zero1"].gradients_bytes) == float(whole.gradients_bytes)
+    gradients = float(whole.gradients_bytes)
+    assert float(by_stage["zero2"].gradients_bytes) == pytest.approx(gradients / 8)
+    assert float(by_stage["zero3"].weights_bytes) < float(whole.weights_bytes) / 4
+
+
+def test_recompute_trades_memory_for_time():
+    kept, full = (peak(recompute=float(RECOMPUTE_CODES[name])) for name in ("none", "full"))
+    assert full < kept
+
+
+def test_unfused_attention_keeps_its_scores_unless_they_are_redone():
+    old = type(PROFILE)(flash=0.0)
+    none, some = (memory_of(shape(), plan(recompute=code), old).peak_bytes for code in (0.0, 1.0))
+    assert float(none) - float(some) > 1e9
+
+
+def test_the_first_stage_of_a_pipeline_holds_as_many_micro_batches_as_stages():
+    deep, shallow = (
+        float(memory_of(shape(), plan(pp=4.0, global_batch=b), PROFILE).activations_bytes)
+        for b in (64.0, 1.0)
+    )
+    assert deep == pytest.approx(4 * shallow, rel=0.01)
+
+
+def test_sequence_parallel_splits_what_tensor_parallel_leaves_whole():
+    assert peak(tp=8.0, sequence_parallel=1.0) < peak(tp=8.0)
+
+
+def test_a_seven_billion_model_fits_no_eighty_gigabytes_without_sharding():
+    plans = plan(dp=8.0, shard=np.array([0.0, 1.0]), recompute=2.0)
+    assert np.asarray(fits(memory_of(shape(), plans, PROFILE), part())).tolist() == [False, True]
+
+
+def test_experts_are_divided_by_expert_parallelism():
+    routed = shape(experts=64, topk=4, ffn=2048)
+    alone = float(memory_of(routed, plan(dp=8.0), PROFILE).weights_bytes)
+    spread = float(memory_of(routed, plan(dp=8.0, ep=8.0), PROFILE).weights_bytes)
+    _, expert, _ = parameters(routed)
+    assert alone - spread == pytest.approx(2 * float(expert) * 7 / 8)
+
+
+@pytest.mark.skipif(not MEASURED.is_file(), reason="the measured rows are not on this machine")
+def test_memory_and_refusals_on_the_h200_are_as_measured():
+    raws = [json.loads(line) for line in MEASURED.read_text().splitlines()]
+    rows = [
+        row(
+            id=str(place),
+            model=ShapeRow(
+                layers=raw["layers"],
+                hidden=raw["hidden"],
+                heads=raw["heads"],
+                kv_heads=raw["kv"],
+                ffn=raw["ffn"],
+                vocab=raw["vocab"],
+                gated=True,
+            ),
+            accelerator="H200",
+            gpus=1,
+            seq=raw["seq"],
+            micro_batch=raw["mbs"],
+            global_batch=raw["mbs"] * raw["ga"],
+            recompute=raw["recompute"],
+            stack="pytorch-compile",
+        )
+        for place, raw in enumerate(raws)
+    ]
+    found = estimate_train(rows, CATALOGUE)
+    answers = [answer for answer in found if isinstance(answer, TrainEstimate)]
+    assert [answer.fits for answer in answers] == ["error" not in raw for raw in raws]
+    errors = [
+        abs(answer.memory_gib / raw["peak_gib"] - 1)
+        for answer, raw in zip(answers, raws, strict=True)
+        if "error" not in raw
+    ]
+    assert np.median(errors) < 0.06

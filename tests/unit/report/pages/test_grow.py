@@ -1,0 +1,129 @@
+"""The page of `tenfold grow`: well-formed, safe with any text, and the same again."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from msgspec.structs import replace
+
+from growth_builders import fleet, given, tier
+from tenfold.cli.grow.page import grow_page
+from tenfold.cli.main import main
+from tenfold.report.charts.growth import LayerCurve, Reach, efficiency_chart, wait_chart
+from tenfold.report.pages.grow import GrowPage, grow_report
+from tenfold.study.grow.answer import Curve
+from tenfold.study.grow.ladder import climb
+from tenfold.study.grow.question import GrowQuestion
+
+ODD = "<b onload='x'>&\x07`code`"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "bank-three-sites" / "fleet.toml"
+
+
+def odd_page() -> GrowPage:
+    return GrowPage(
+        title=ODD,
+        lead=ODD,
+        axis=ODD,
+        most=10.0,
+        tiles=[(ODD, ODD)],
+        ladder=([ODD], [[ODD]]),
+        top=ODD,
+        stages=([ODD], [[ODD]]),
+        orders=([ODD], [[ODD]]),
+        layers=([ODD], [[ODD]]),
+        curves=[LayerCurve(name=ODD, points=((1.0, 0.2), (10.0, 1e9)))],
+        reaches=[Reach(name=ODD, k=None), Reach(name=ODD, k=0.01, first=True)],
+        breaks={ODD: 0.5},
+        waits=((1.0, 0.0), (10.0, 3.0)),
+        wait_limit_s=14_400.0,
+        efficiency=((1.0, 0.8), (10.0, 2.0)),
+        efficiency_least=0.8,
+        limits=[(ODD, ODD)],
+        unknown=[ODD],
+        assumptions=[ODD],
+    )
+
+
+def test_a_page_is_safe_with_any_text():
+    made = grow_report(odd_page())
+    assert "<b onload" not in made
+    assert "<script" not in made
+    assert "\x07" not in made
+
+
+def test_the_page_of_a_ladder_names_what_breaks_and_what_is_not_known():
+    question = GrowQuestion(axis="nodes")
+    answer = climb(given(fleet(rack_kw=70.0, tiers=(tier(),))), question)
+    made = grow_page(answer, question)
+    assert answer.first is not None
+    assert answer.first.resource in made
+    assert "Headroom of each layer" in made
+    assert "How full each layer is" in made
+    assert "floor (needs" in made
+    assert "What it takes" in made
+
+
+def test_a_fleet_that_breaks_nowhere_has_a_page():
+    question = GrowQuestion(axis="traffic", to=(2.0,))
+    made = grow_page(climb(given(fleet()), question), question)
+    assert "nothing" in made
+
+
+@pytest.mark.parametrize(
+    "chart",
+    [
+        wait_chart([(1.0, 0.5), (4.0, 2.0)], 14_400.0, "jobs"),
+        efficiency_chart([(1.0, 0.8), (4.0, 1.6)], 0.8, "job-size"),
+    ],
+)
+def test_charts_of_wait_and_efficiency_are_well_formed(chart: str):
+    ElementTree.fromstring(chart)
+
+
+def test_the_option_writes_a_page_and_keeps_one_that_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    page = tmp_path / "grow.html"
+    words = ["grow", str(EXAMPLE), "--axis", "nodes", "--to", "2", "--html", str(page)]
+    assert main(words) == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "note: the report is written to" in capsys.readouterr().err
+    assert main(words) == 2
+    assert main([*words, "--force"]) == 0
+
+
+def test_two_runs_give_the_same_bytes_whatever_the_hash_seed(tmp_path: Path):
+    made: list[tuple[bytes, bytes]] = []
+    for seed in ("1", "2"):
+        page = tmp_path / f"{seed}.html"
+        words = [
+            "grow",
+            str(EXAMPLE),
+            "--axis",
+            "all",
+            "--to",
+            "2,5",
+            "--json",
+            "--html",
+            str(page),
+        ]
+        ran = subprocess.run(
+            [sys.executable, "-m", "tenfold", *words],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        )
+        made.append((ran.stdout, page.read_bytes()))
+    assert made[0] == made[1]
+
+
+def test_a_curve_of_runs_ends_where_runs_were_made():
+    question = GrowQuestion(axis="nodes", to=(4.0,))
+    answer = climb(given(fleet()), question)
+    rising = ((1.0, 0.1), (2.0, 1.2), (3.0, 1.2), (4.0, 1.2))
+    curve = Curve(layer="queue", resource="waits", points=rising)
+    made = grow_page(replace(answer, curves=(curve,)), question)
+    assert "wait, P90: 0.4 at 1x to 4.8 at 2x" in made

@@ -1,0 +1,151 @@
+"""Admission as a law: arrivals of a queue against what its controller starts."""
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import growth_builders as made
+from tenfold.cli.main import main
+from tenfold.model.growth.growth import Axis, Controller, GrowSpec
+from tenfold.model.growth.measured import UsagePoint
+from tenfold.model.job.job import Job
+from tenfold.model.policy.policy import Policy
+from tenfold.model.policy.slurm import SlurmPolicy
+from tenfold.physics.growth.law import breaking_factor
+from tenfold.study.grow.inputs import GrowInputs
+from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layers.jobs.admission import Admission
+from tenfold.study.grow.state import state_of
+from tenfold.testing.builders import job
+
+EXAMPLE = Path(__file__).parents[5] / "examples" / "kueue-1300"
+KUEUE = Controller(kind="kueue", cycles_per_min=30.0)
+
+
+def jobs(team: str, count: int, every_s: int) -> list[Job]:
+    """Return jobs of a team, evenly apart."""
+    return [job(at, 1, at_s=at * every_s, runs_s=60, team=team) for at in range(count)]
+
+
+def laws(inputs: GrowInputs, axis: Axis = "jobs") -> list[Law]:
+    return Admission().judged(state_of(inputs), axis)
+
+
+def asked(*controllers: Controller) -> GrowInputs:
+    return made.given(made.fleet(), GrowSpec(controllers=controllers))
+
+
+def arriving(queue: str, per_min: float) -> UsagePoint:
+    return UsagePoint(
+        layer="admission", resource="kueue", queue=queue, factor=1, usage=per_min, unit="jobs/min"
+    )
+
+
+def test_the_busiest_queue_of_the_history_breaks_where_arrivals_meet_the_rate():
+    # 101 jobs over 1,000 s against 0.5 a second; the other team's are fewer.
+    work = [*jobs("large", 101, 10), *jobs("small", 11, 100)]
+    [law] = laws(replace(asked(KUEUE), jobs=work))
+    assert (law.layer, law.resource) == ("admission", "kueue large")
+    assert law.strain(1) < law.strain(2) < law.strain(4)
+    k = breaking_factor(law.strain, 64)
+    assert k == pytest.approx(0.5 / 0.101)
+    assert law.strain(k) == pytest.approx(1.0)
+    assert law.symptom(k) == ("30 jobs a minute arrive in queue large, which admits 30")
+
+
+def test_one_loop_for_all_queues_feels_all_arrivals():
+    work = [*jobs("large", 101, 10), *jobs("small", 11, 100)]
+    [law] = laws(replace(asked(Controller(kind="tenfold", cost_ms_per_job=1_000.0)), jobs=work))
+    assert law.resource == "tenfold"
+    assert law.strain(1) == pytest.approx(0.112)
+
+
+def test_more_teams_bring_queues_of_their_own():
+    given = replace(asked(KUEUE), jobs=jobs("large", 101, 10))
+    [law] = laws(given, "teams")
+    assert law.strain(8) == law.strain(1)
+    all_in_one = replace(
+        asked(Controller(kind="tenfold", cost_ms_per_job=1_000.0)), jobs=given.jobs
+    )
+    [law] = laws(all_in_one, "teams")
+    assert law.strain(8) == pytest.approx(8 * law.strain(1))
+
+
+def test_a_history_under_slurm_is_admitted_as_its_conf_says():
+    conf = SlurmPolicy(scheduler="builtin", jobs_started_max=4, interval_min_us=2_000_000)
+    policy = Policy(name="slurm", slurm=conf)
+    [law] = laws(replace(asked(), policy=policy, jobs=jobs("large", 101, 10)))
+    assert law.resource == "slurm"
+    assert breaking_factor(law.strain, 64) == pytest.approx(2 / 0.101)
+
+
+def test_work_of_a_mix_is_an_assumption():
+    [law] = laws(replace(asked(KUEUE), jobs=jobs("large", 101, 10), mix="philly"))
+    assert law.grade == "assumed"
+
+
+@pytest.mark.parametrize(
+    ("given", "needs"),
+    [
+        (asked(), "a `[[controller]]` of the grow file, or a slurm.conf as `--policy`"),
+        (asked(Controller(kind="kueue")), "`cycles_per_min`, or a measured `cost_ms_per_job`"),
+        (asked(KUEUE), "a history of jobs, or measured arrivals in its queues"),
+        (
+            asked(Controller(kind="kueue", queue="deep", cycles_per_min=30.0)),
+            "a history of jobs, or measured arrivals in queue `deep`",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(given: GrowInputs, needs: str):
+    [law] = laws(given)
+    assert law.needs == needs
+
+
+def test_an_axis_without_more_jobs_has_no_law():
+    assert laws(asked(KUEUE), "data") == []
+
+
+def test_measured_arrivals_count_before_the_history_and_the_deepest_queue_decides():
+    given = replace(
+        asked(KUEUE),
+        jobs=jobs("large", 101, 10),
+        measured=[arriving("shallow", 1.0), arriving("deep", 15.0)],
+    )
+    [law] = laws(given)
+    assert law.resource == "kueue deep"
+    assert law.strain(1) == pytest.approx(0.5)
+
+
+@pytest.fixture
+def grow(capsys: pytest.CaptureFixture[str]):
+    def call(*words: object) -> dict[str, dict]:
+        files = [EXAMPLE / "fleet.toml", "--grow", EXAMPLE / "grow.toml", "--axis", "jobs"]
+        status = main(["grow", *map(str, files), *map(str, words), "--json"])
+        captured = capsys.readouterr()
+        assert (status, captured.err) == (0, "")
+        return json.loads(captured.out)["answer"]
+
+    return call
+
+
+def test_the_report_of_kueue_in_production_comes_out_as_admission_rate(grow):
+    answer = grow("--measured", EXAMPLE / "measured.csv")
+    first = answer["first"]
+    assert (first["layer"], first["resource"]) == ("admission", "kueue deep")
+    assert first["k"] == pytest.approx(9.5 / 9.6, rel=1e-5)
+    assert first["low"] < 1 < first["high"]
+    assert first["symptom"].endswith("536 in line wait 56 min")
+    assert "compute" in [one["layer"] for one in answer["unknown"]]
+    assert "admission" not in [one["layer"] for one in answer["unknown"]]
+
+
+def test_shallow_queues_alone_are_not_taken_for_a_break(grow, tmp_path: Path):
+    table = tmp_path / "measured.csv"
+    table.write_text(
+        "layer,resource,queue,factor,usage,unit\nadmission,kueue,shallow,1,0.4,jobs/min\n"
+    )
+    answer = grow("--measured", table)
+    assert answer["first"] is None
+    assert "admission" in [one["layer"] for one in answer["unknown"]]
