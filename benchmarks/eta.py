@@ -25,7 +25,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
-from tenfold.model.policy.govern import ANY, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.study.eta.eta import covered, eta, eta_of
@@ -135,8 +135,8 @@ def _with_quotas(jobs: list[Job], count: int) -> Policy:
     """Return a governed policy under which every team has the same quota."""
     teams = sorted({job.team for job in jobs})
     quota = {ANY: count * 8 * WHOLE // len(teams)}
-    terms = tuple(TeamTerms(id=team, quota=quota) for team in teams)
-    return Policy(name="governed", govern=Govern(teams=terms))
+    terms = tuple(TeamRules(id=team, quota=quota) for team in teams)
+    return Policy(name="governed", govern=GovernanceRules(teams=terms))
 
 
 def _asked(jobs: list[Job], thresholds: dict[str, float]) -> list[Verdict]:

@@ -26,7 +26,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import WHOLE, Job, shape_of
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, Millis
 from tenfold.study.bench.kai import kai_reclaim, kai_unschedulable
@@ -80,8 +80,8 @@ def _filled() -> tuple[int, float]:
     fleet = Fleet()
     fleet.apply_all([NodeJoined(Millis(0), _node(number)) for number in range(NODES)])
     quota = {"gpu": NODES * 8 // TEAMS * WHOLE}
-    teams = tuple(TeamTerms(id=_team(number), quota=quota) for number in range(TEAMS))
-    decider = placing_decider(Policy(name="governed", govern=Govern(teams=teams)))
+    teams = tuple(TeamRules(id=_team(number), quota=quota) for number in range(TEAMS))
+    decider = placing_decider(Policy(name="governed", govern=GovernanceRules(teams=teams)))
     decider.decide(fleet, Millis(0), None)
     jobs = _jobs()
     placed, cpu_s = 0, 0.0

@@ -24,7 +24,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, shape_of
-from tenfold.model.policy.govern import ANY, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.testing.builders import nodes
 from tests.rigs.chance_world import ChanceWorld
@@ -56,7 +56,7 @@ def test_every_law_holds_whatever_happens(dice: Random):
     drawn = drawn_world(dice, jobs=(1, 14), faults=(0, 0), governed=True)
     ledger, fleet = Ledger(), Fleet()
     world = ChanceWorld(dice, drawn.nodes, drawn.jobs, turns=60)
-    decider = Governing(watched_decider(drawn, "governed"), drawn.govern or Govern())
+    decider = Governing(watched_decider(drawn, "governed"), drawn.govern or GovernanceRules())
     run(world, fleet, [decider], journal=ledger, witnesses=[Sound(ledger)])
     ledger.close()
     again = Fleet()
@@ -69,12 +69,12 @@ limits = st.just({}) | amounts.map(lambda amount: {ANY: amount})
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> Govern:
+def trees(draw: st.DrawFn) -> GovernanceRules:
     """Teams under each other in any way, with any quotas and limits."""
-    teams: list[TeamTerms] = []
+    teams: list[TeamRules] = []
     for number in range(draw(st.integers(1, 6))):
         teams.append(
-            TeamTerms(
+            TeamRules(
                 id=TeamId(f"t{number}"),
                 parent=draw(st.sampled_from([None, *(team.id for team in teams)])),
                 quota={ANY: draw(amounts)},
@@ -82,13 +82,13 @@ def trees(draw: st.DrawFn) -> Govern:
                 lend=draw(limits),
             )
         )
-    return Govern(teams=tuple(teams))
+    return GovernanceRules(teams=tuple(teams))
 
 
 @settings(max_examples=300, deadline=None)
 @given(trees(), st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), max_size=12))
 def test_limits_kept_up_to_date_are_those_worked_out_from_the_terms(
-    govern: Govern, asks: list[tuple[int, int]]
+    govern: GovernanceRules, asks: list[tuple[int, int]]
 ):
     members = {node.id: node for node in nodes(3)}
     tree = Tree(govern, Resources(govern, members), Millis(0))
@@ -171,7 +171,7 @@ def _alike(job: Job) -> object:
 def kept_promises(seed: int) -> int:
     """Run a calm world: limits are true, nothing fails, quotas stay. Return promises made."""
     drawn = governed_world(seed, faults=0)
-    drawn_rules = drawn.govern or Govern()
+    drawn_rules = drawn.govern or GovernanceRules()
     govern = replace(
         drawn_rules,
         teams=tuple(replace(team, hours=()) for team in drawn_rules.teams),
@@ -204,11 +204,11 @@ def test_calm_worlds_are_full_of_promises():
     assert sum(kept_promises(seed) for seed in range(40)) > 30
 
 
-def moment(seed: int) -> tuple[list[Event], Govern, list[Event]]:
+def moment(seed: int) -> tuple[list[Event], GovernanceRules, list[Event]]:
     """The facts of a fleet up to some way into its work, and more that come at one moment."""
     dice = Random(seed)
     drawn = drawn_world(dice, jobs=(16, 24), faults=(0, 0), governed=True)
-    govern, ledger = drawn.govern or Govern(), Ledger()
+    govern, ledger = drawn.govern or GovernanceRules(), Ledger()
     first, later = drawn.jobs[:-6], drawn.jobs[-6:]
     acted = simulated(replace(drawn, jobs=first))
     run(acted, Fleet(), [GovernedPlacer(govern)], journal=ledger)
@@ -269,8 +269,8 @@ def lender_world(seed: int) -> tuple[SmallWorld, int]:
         replace(_asked(len(guests) + number, size, "owners"), submitted_ms=Millis(came_ms))
         for number in range(wanted)
     ]
-    govern = Govern(
-        teams=(TeamTerms(id=TeamId("owners"), quota={ANY: wanted * size * WHOLE}),),
+    govern = GovernanceRules(
+        teams=(TeamRules(id=TeamId("owners"), quota={ANY: wanted * size * WHOLE}),),
         min_run_ms=Millis(least_ms),
         delay_ms=Millis(delay_ms),
         promises=0,
@@ -299,7 +299,7 @@ def _asked(number: int, gpus: int, team: str) -> Job:
 @given(seeds)
 def test_lent_room_is_back_within_the_least_run_the_delay_and_the_stop(seed: int):
     world, due_ms = lender_world(seed)
-    govern, ledger = world.govern or Govern(), Ledger()
+    govern, ledger = world.govern or GovernanceRules(), Ledger()
     run(simulated(world), Fleet(), [Governing(GovernedPlacer(govern), govern)], journal=ledger)
     owners = {job.id for job in world.jobs if job.team == "owners"}
     starts = [one for one in ledger.events if isinstance(one, JobStarted) and one.job_id in owners]
@@ -312,7 +312,7 @@ def test_governed_worlds_are_worth_watching():
     kinds: dict[str, int] = {}
     for seed in range(12):
         drawn, ledger = governed_world(seed, jobs=(50, 60)), Ledger()
-        govern = drawn.govern or Govern()
+        govern = drawn.govern or GovernanceRules()
         run(simulated(drawn), Fleet(), [GovernedPlacer(govern)], journal=ledger)
         for event in ledger.events:
             if isinstance(event, ActionOrdered):

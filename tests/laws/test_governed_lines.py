@@ -13,7 +13,7 @@ from tenfold.decide.place.quota.request import Resources
 from tenfold.decide.place.quota.team_tree import Team, Tree
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot
-from tenfold.model.policy.govern import ANY, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
 
@@ -25,11 +25,11 @@ worlds = st.integers(0, 1 << 32).map(Random)
 many = settings(max_examples=300, deadline=None)
 
 
-def rules(dice: Random) -> Govern:
+def rules(dice: Random) -> GovernanceRules:
     """Return teams under each other in any way, with limits of every kind."""
-    teams: list[TeamTerms] = []
+    teams: list[TeamRules] = []
     for number in range(TEAMS):
-        terms = TeamTerms(
+        terms = TeamRules(
             id=TeamId(f"t{number}"),
             parent=dice.choice([None, *(team.id for team in teams), *(team.id for team in teams)]),
             quota={ANY: dice.randrange(9) * WHOLE},
@@ -37,13 +37,13 @@ def rules(dice: Random) -> Govern:
             lend=dice.choice([{}, {}, {ANY: dice.randrange(5) * WHOLE}]),
         )
         teams.append(terms)
-    return Govern(teams=tuple(teams))
+    return GovernanceRules(teams=tuple(teams))
 
 
 class Desk:
     """Lines with limits and no nodes: who may pass starts, whoever is owed room waits."""
 
-    def __init__(self, govern: Govern, *, preempts: bool) -> None:
+    def __init__(self, govern: GovernanceRules, *, preempts: bool) -> None:
         self.tree = Tree(govern, Resources(govern, FLEET), Millis(0))
         self.holdings = Holdings(govern, self.tree)
         self.owing = Owing(self.tree, self.holdings, preempts=preempts)

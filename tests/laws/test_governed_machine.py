@@ -40,7 +40,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tests.rigs.governed.laws import Governing, index_of
@@ -68,10 +68,10 @@ class GovernedFleet(RuleBasedStateMachine):
         self.now_ms, self.fleet, self.ledger = Millis(0), Fleet(), Ledger()
         self.nodes, self.jobs = drawn.nodes, list(drawn.jobs)
         self.all_jobs = drawn.jobs
-        self.govern_by(drawn.govern or Govern())
+        self.govern_by(drawn.govern or GovernanceRules())
         self.happen(*(NodeJoined(self.now_ms, node) for node in drawn.nodes))
 
-    def govern_by(self, govern: Govern) -> None:
+    def govern_by(self, govern: GovernanceRules) -> None:
         watched = Watched(lambda: GovernedPlacer(govern), build=partial(index_of, govern))
         self.decider = Governing(watched, govern)
         self.news: list[Event] = []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.govern import ANY, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.model.units import Millis
 from tenfold.testing.builders import fleet, job, nodes
 from tests.rigs.governed.gaps import stops_cost, walk_gap
@@ -23,22 +23,22 @@ seeds = st.integers(0, 1 << 32)
 
 def test_the_oracle_finds_the_most_that_could_start():
     waits = [job(number, gpus) for number, gpus in enumerate((3, 3, 2, 2, 2))]
-    assert most_started(Govern(), fleet(nodes(1, gpus=8), *waits), Millis(0)) == 8
-    assert most_started(Govern(), fleet(nodes(2, gpus=4), *waits), Millis(0)) == 7
+    assert most_started(GovernanceRules(), fleet(nodes(1, gpus=8), *waits), Millis(0)) == 8
+    assert most_started(GovernanceRules(), fleet(nodes(2, gpus=4), *waits), Millis(0)) == 7
 
 
 def test_the_oracle_keeps_to_quotas():
-    limit = TeamTerms(id=TeamId("a"), quota={ANY: 2 * WHOLE}, borrow={ANY: WHOLE})
+    limit = TeamRules(id=TeamId("a"), quota={ANY: 2 * WHOLE}, borrow={ANY: WHOLE})
     waits = [job(number, 2, team="a") for number in range(3)]
-    found = most_started(Govern(teams=(limit,)), fleet(nodes(1), *waits), Millis(0))
+    found = most_started(GovernanceRules(teams=(limit,)), fleet(nodes(1), *waits), Millis(0))
     assert found == 2
 
 
 def test_the_oracle_lets_those_in_who_must_be():
     waits = [job(0, 1), job(1, 8)]
     small = [waits[0].id]
-    assert most_started(Govern(), fleet(nodes(1), *waits), Millis(0)) == 8
-    assert most_started(Govern(), fleet(nodes(1), *waits), Millis(0), among=small) == 1
+    assert most_started(GovernanceRules(), fleet(nodes(1), *waits), Millis(0)) == 8
+    assert most_started(GovernanceRules(), fleet(nodes(1), *waits), Millis(0), among=small) == 1
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,7 +7,7 @@ from tenfold.files.policy.tree import pieces, quota_at
 from tenfold.files.policy.windows import meet
 from tenfold.model.ids import TeamId
 from tenfold.model.job.terms import Hours, Window
-from tenfold.model.policy.govern import TeamTerms
+from tenfold.model.policy.governance import TeamRules
 from tenfold.model.units import DAY, HOUR, Millis
 
 LONG = 2_000
@@ -42,6 +42,6 @@ def test_windows_meet_exactly_where_they_share_a_moment(first: Window, second: W
 def test_hours_hold_for_as_long_as_they_last(start: int, lasts: int, at_ms: int):
     hours = Hours(Millis(start * HOUR), Millis((start + lasts) * HOUR))
     assert sum(end - begin for begin, end in pieces(hours)) == lasts * HOUR
-    team = TeamTerms(id=TeamId("a"), quota={"any": 1}, hours=((hours, {"any": 2}),))
+    team = TeamRules(id=TeamId("a"), quota={"any": 1}, hours=((hours, {"any": 2}),))
     inside = (at_ms - hours.from_ms) % DAY < lasts * HOUR
     assert quota_at(team, at_ms) == {"any": 2 if inside else 1}

@@ -26,7 +26,7 @@ from tenfold.fleet.topology.bank import TopologyBank
 from tenfold.fleet.topology.domains import Tally
 from tenfold.model.decision import Decision
 from tenfold.model.ids import NodeId
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
 from tests.rigs.soak import simulated
 from tests.rigs.worlds import drawn_world
@@ -51,9 +51,9 @@ class Moments:
 
 
 @cache
-def moments(seed: int) -> tuple[Govern, list[tuple[Fleet, Millis]]]:
+def moments(seed: int) -> tuple[GovernanceRules, list[tuple[Fleet, Millis]]]:
     world = drawn_world(Random(seed), governed=True)
-    govern, witness = world.govern or Govern(), Moments()
+    govern, witness = world.govern or GovernanceRules(), Moments()
     run(simulated(world), Fleet(), [GovernedPlacer(govern)], witnesses=[witness])
     return govern, witness.kept
 

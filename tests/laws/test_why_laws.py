@@ -23,7 +23,7 @@ from tenfold.model.events import (
     NodeJoined,
 )
 from tenfold.model.ids import JobId
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import MINUTE, Millis
 from tenfold.report.reasons.render import render
 from tenfold.study.why.changes import apply_change
@@ -52,7 +52,7 @@ def carried_out(fleet: Fleet, decision: Decision, now_ms: Millis) -> bool:
     return any(isinstance(action, StopJob | ResizeJob) for action in decision.actions)
 
 
-def crowded(seed: int) -> tuple[Fleet, Govern, Millis]:
+def crowded(seed: int) -> tuple[Fleet, GovernanceRules, Millis]:
     """A governed fleet some way into its work, with jobs that wait."""
     dice = Random(seed)
     world = drawn_world(dice, jobs=(6, 16), faults=(0, 1), governed=True)
@@ -74,7 +74,7 @@ def crowded(seed: int) -> tuple[Fleet, Govern, Millis]:
     return fleet, govern, Millis(now_ms + dice.choice((0, 10 * MINUTE)))
 
 
-def is_started(fleet: Fleet, govern: Govern, job_id: JobId, now_ms: Millis) -> bool:
+def is_started(fleet: Fleet, govern: GovernanceRules, job_id: JobId, now_ms: Millis) -> bool:
     """Ask a fresh decider, and once more when the stops and resizes it orders are facts."""
     for _ in range(2):
         decision = GovernedPlacer(govern).decide(fleet, now_ms, None)

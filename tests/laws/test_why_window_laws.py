@@ -13,7 +13,7 @@ from tenfold.model.actions import StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.ids import JobId
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
 from tenfold.study.why.why import Asker
 from tests.rigs.soak import simulated
@@ -25,7 +25,7 @@ class Asked:
 
     name = "governed"
 
-    def __init__(self, govern: Govern) -> None:
+    def __init__(self, govern: GovernanceRules) -> None:
         self._govern = govern
         self._decider = GovernedPlacer(govern)
         self.bounds: dict[JobId, Millis] = {}

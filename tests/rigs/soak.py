@@ -11,7 +11,7 @@ from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.job.job import Job
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings, SimWorld
@@ -72,7 +72,7 @@ def run_world(world: SmallWorld, name: PolicyName, *, every: int = 1) -> Soaked:
     fleet, acted = Fleet(), simulated(world)
     decider = watched
     if name == "governed":
-        decider = Governing(watched, world.govern or Govern(), every=every)
+        decider = Governing(watched, world.govern or GovernanceRules(), every=every)
     run(acted, fleet, [decider], journal=ledger, witnesses=[Sound(ledger)])
     ledger.close()
     meters = acted.meters
@@ -105,7 +105,7 @@ def watched_decider(world: SmallWorld, name: PolicyName, *, every: int = 1) -> W
     leaves = LEAVES.get(name, "all")
     if name != "governed":
         return Watched(make, leaves=leaves, key=key, every=every)
-    build = partial(index_of, world.govern or Govern())
+    build = partial(index_of, world.govern or GovernanceRules())
     return Watched(make, leaves=leaves, key=key, every=every, build=build)
 
 

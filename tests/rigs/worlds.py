@@ -16,7 +16,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import DomainId, JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import Job, Shape, shape_of
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import PLACEMENTS, Placement
 from tenfold.model.policy.slurm import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
@@ -51,7 +51,7 @@ class SmallWorld(Struct, frozen=True, kw_only=True):
     placement: Placement = "tenfold"
     las_limits_gpu_s: tuple[float, ...] = (3_250, 7_200)
     slurm: SlurmPolicy = SlurmPolicy()
-    govern: Govern | None = None
+    govern: GovernanceRules | None = None
 
 
 def drawn_world(

@@ -33,7 +33,7 @@ from tenfold.model.fleet import node, where
 from tenfold.model.fleet.node import NodeState
 from tenfold.model.job import failures as mishap
 from tenfold.model.job import job, submission, terms, work
-from tenfold.model.policy import govern
+from tenfold.model.policy import governance
 from tenfold.model.policy import slurm as slurm_policy
 from tenfold.model.policy.policy import Policy
 from tenfold.server.auth.tokens import Role
@@ -94,7 +94,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "ended": job.Ended,
     "failure": mishap.Failure,
     "figure": acceptance.Figure,
-    "govern": govern.Govern,
+    "govern": governance.GovernanceRules,
     "hours": terms.Hours,
     "job": job.Job,
     "kernel": baseline.Kernel,
@@ -126,7 +126,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "snapshot": FleetImage,
     "stretch": Stretch,
     "submit-key": submission.SubmitKey,
-    "team-terms": govern.TeamTerms,
+    "team-terms": governance.TeamRules,
     "terms": terms.Terms,
     "transfer": baseline.Transfer,
     "where": where.Where,

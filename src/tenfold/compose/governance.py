@@ -18,15 +18,15 @@ from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import FleetSpec, Team
 from tenfold.model.fleet.where import Where
 from tenfold.model.job.job import WHOLE, Job, Shape
-from tenfold.model.policy.govern import ANY, USD, Amounts, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import UsdMicros
 from tenfold.physics.layout import Layout, lay_out
 
 
-def govern_of(policy: Policy, spec: FleetSpec, catalogue: Catalogue) -> Govern:
+def governance_of(policy: Policy, spec: FleetSpec, catalogue: Catalogue) -> GovernanceRules:
     """Return the rules of a policy; teams and prices that it leaves out are the fleet's."""
-    stated = policy.govern or Govern()
+    stated = policy.govern or GovernanceRules()
     own = own_types(pool.accelerator for pool in spec.pools)
     teams = stated.teams or tuple(_terms(team) for team in spec.teams)
     prices = {
@@ -61,11 +61,11 @@ def _beside(reading: PolicyReading, layout: Layout, catalogue: Catalogue) -> lis
         return list(reading.findings)
     # Beside a fleet it is known which nodes racks and pools stand for.
     alone = [found for found in reading.findings if found.code != "windows-overlap"]
-    fit = check_fit(govern_of(policy, layout.spec, catalogue), layout)
+    fit = check_fit(governance_of(policy, layout.spec, catalogue), layout)
     return reading.located([*alone, *fit])
 
 
-def govern_notes(govern: Govern, layout: Layout, jobs: Sequence[Job]) -> list[str]:
+def govern_notes(govern: GovernanceRules, layout: Layout, jobs: Sequence[Job]) -> list[str]:
     """Return what the reader of a run should know about its rules."""
     notes = [found.message for found in check_fit(govern, layout)]
     named = {team.id for team in govern.teams}
@@ -76,7 +76,7 @@ def govern_notes(govern: Govern, layout: Layout, jobs: Sequence[Job]) -> list[st
     return notes
 
 
-def with_residency(jobs: list[Job], govern: Govern) -> list[Job]:
+def with_residency(jobs: list[Job], govern: GovernanceRules) -> list[Job]:
     """Return jobs whose nodes must bear the tags that their teams need."""
     teams = {team.id: team for team in govern.teams}
     tags = {name: tags_needed(team, teams) for name, team in teams.items()}
@@ -102,8 +102,8 @@ def _needing(shape: Shape, tags: Sequence[str]) -> Shape:
     return replace(shape, key=f"{stem} {where.key}", where=where)
 
 
-def _terms(team: Team) -> TeamTerms:
-    return TeamTerms(
+def _terms(team: Team) -> TeamRules:
+    return TeamRules(
         id=team.id,
         parent=team.parent,
         weight=team.weight,
@@ -112,7 +112,7 @@ def _terms(team: Team) -> TeamTerms:
     )
 
 
-def _spelled_terms(team: TeamTerms, own: Mapping[str, str], catalogue: Catalogue) -> TeamTerms:
+def _spelled_terms(team: TeamRules, own: Mapping[str, str], catalogue: Catalogue) -> TeamRules:
     def known(amounts: Amounts) -> Amounts:
         found: Amounts = {}
         for name, amount in amounts.items():

@@ -123,9 +123,9 @@ def _governed(
     policy: Policy, layout: Layout, jobs: list[Job], catalogue: Catalogue
 ) -> tuple[Policy, list[Job], list[str]]:
     """Join a policy with the teams and prices of the fleet, and bind jobs to their teams' nodes."""
-    from tenfold.compose.governance import govern_notes, govern_of, with_residency  # noqa: PLC0415
+    from tenfold.compose.governance import govern_notes, governance_of, with_residency  # noqa: PLC0415
 
-    govern = govern_of(policy, layout.spec, catalogue)
+    govern = governance_of(policy, layout.spec, catalogue)
     notes = govern_notes(govern, layout, jobs)
     return replace(policy, govern=govern), with_residency(jobs, govern), notes
 

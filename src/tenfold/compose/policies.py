@@ -102,9 +102,9 @@ def _slurm(policy: Policy) -> IndexedDecider:
 
 def _governed(policy: Policy) -> IndexedDecider:
     from tenfold.decide.place.governed import GovernedPlacer  # noqa: PLC0415
-    from tenfold.model.policy.govern import Govern  # noqa: PLC0415
+    from tenfold.model.policy.governance import GovernanceRules  # noqa: PLC0415
 
-    return GovernedPlacer(policy.govern or Govern())
+    return GovernedPlacer(policy.govern or GovernanceRules())
 
 
 def _ranked(policy: Policy, room: Room) -> IndexedDecider:

@@ -9,10 +9,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts
-from tenfold.compose.governance import govern_of
+from tenfold.compose.governance import governance_of
 from tenfold.files.fleet.read import load_fleet
 from tenfold.model.fleet.spec import FleetSpec
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 
 NO_FLEET = FleetSpec(name="", sites=(), pools=())
@@ -24,7 +24,7 @@ def join_fleet(policy: Policy, spec: FleetSpec, facts: Path | None = None) -> Po
     if policy.name != "governed":
         return policy
     catalogue = load_facts(facts, without=UNREAD_FACTS)
-    return replace(policy, govern=govern_of(policy, spec, catalogue))
+    return replace(policy, govern=governance_of(policy, spec, catalogue))
 
 
 def join_record(
@@ -37,7 +37,7 @@ def join_record(
         catalogue = load_facts(facts, without=UNREAD_FACTS)
         spec = load_fleet(fleet, catalogue, unknown_accelerators=True)
         return join_fleet(policy, spec, facts), []
-    stated, before = policy.govern or Govern(), recorded.govern or Govern()
+    stated, before = policy.govern or GovernanceRules(), recorded.govern or GovernanceRules()
     if not stated.teams:
         stated = replace(stated, teams=before.teams)
     prices = {**before.usd_micros_per_gpu_hour, **stated.usd_micros_per_gpu_hour}

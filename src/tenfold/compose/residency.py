@@ -16,7 +16,7 @@ from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 
@@ -39,7 +39,7 @@ def shadow_decider(policy: Policy, restart_cost_ms: int) -> Decider:
 class Bound:
     """A decider that sees every job bound by the residency of its team."""
 
-    def __init__(self, decider: Decider, govern: Govern) -> None:
+    def __init__(self, decider: Decider, govern: GovernanceRules) -> None:
         self.name = decider.name
         self._decider = decider
         self._govern = govern

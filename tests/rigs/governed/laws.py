@@ -17,7 +17,7 @@ from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, Promise, Run
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import DAY, Millis
 from tests.rigs.broken import hold
 from tests.rigs.governed.quota import Quotas, held_by_teams, is_in
@@ -48,7 +48,7 @@ class Governing:
     `every` thins out what costs most: whether somebody waits who is owed room.
     """
 
-    def __init__(self, decider: Decides, govern: Govern, *, every: int = 1) -> None:
+    def __init__(self, decider: Decides, govern: GovernanceRules, *, every: int = 1) -> None:
         self._decider = decider
         self.govern = govern
         self._every = every
@@ -94,7 +94,7 @@ class Governing:
             self._stops.nobody_owed_waits(Standing(self.govern, after, now_ms), decision)
 
 
-def index_of(govern: Govern, view: FleetView, now_ms: Millis) -> TopologyCapacity:
+def index_of(govern: GovernanceRules, view: FleetView, now_ms: Millis) -> TopologyCapacity:
     """Return the index that a view makes: nodes of open windows and of promises are hidden."""
     index = TopologyCapacity.of(view)
     for node in closed_now(govern, view, now_ms):
@@ -112,7 +112,7 @@ def _ends(after: FleetView, decision: Decision) -> None:
     hold("nobody-is-woken-for-nothing", not is_over or wake_ms is None, f"at {wake_ms} ms")
 
 
-def _within_quotas(govern: Govern, view: Fleet, after: Fleet, now_ms: Millis) -> None:
+def _within_quotas(govern: GovernanceRules, view: Fleet, after: Fleet, now_ms: Millis) -> None:
     """No start takes a team beyond its quota and what it may borrow, or what others lend."""
     quotas = Quotas(govern, view.nodes, now_ms)
     before = quotas.excess(held_by_teams(govern, view))
@@ -215,7 +215,7 @@ def _rack(node: Node) -> tuple[str, str]:
 
 
 def _out_of_windows(
-    govern: Govern, view: FleetView, starts: Sequence[StartJob], now_ms: Millis
+    govern: GovernanceRules, view: FleetView, starts: Sequence[StartJob], now_ms: Millis
 ) -> None:
     """Nobody starts where a window is open for others, or would not be gone when one opens."""
     for start in starts if govern.windows else ():
@@ -237,7 +237,7 @@ def _kept(before: Mapping[JobId, Promise], after: Mapping[JobId, Promise]) -> di
 
 
 def _in_their_time(
-    govern: Govern, view: Fleet, after: Fleet, starts: Sequence[StartJob], now_ms: Millis
+    govern: GovernanceRules, view: Fleet, after: Fleet, starts: Sequence[StartJob], now_ms: Millis
 ) -> None:
     """Nobody starts before those they come after, out of hours, or beyond their array's most."""
     for start in starts:
@@ -262,7 +262,7 @@ def _in_their_time(
             hold("arrays-keep-to-their-most", is_few, f"{count} of `{terms.array}` at {now_ms} ms")
 
 
-def _broken_first(govern: Govern, view: Fleet, decision: Decision, now_ms: Millis) -> None:
+def _broken_first(govern: GovernanceRules, view: Fleet, decision: Decision, now_ms: Millis) -> None:
     """A gang that a failure broke does not wait while there is room for it."""
     broken = [
         job
@@ -284,7 +284,7 @@ def _broken_first(govern: Govern, view: Fleet, decision: Decision, now_ms: Milli
         )
 
 
-def is_held_back(govern: Govern, view: FleetView, job: Job, now_ms: Millis) -> bool:
+def is_held_back(govern: GovernanceRules, view: FleetView, job: Job, now_ms: Millis) -> bool:
     """Return whether the terms of a job may keep it waiting, whatever room there is."""
     terms = job.terms
     if terms is None:

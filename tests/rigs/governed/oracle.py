@@ -13,7 +13,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, Run, Slot
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
 from tests.rigs.governed.quota import Held, Quotas, add_to, amounts_of, held_by_teams
 from tests.rigs.governed.standing import PLAIN, Standing
@@ -24,7 +24,7 @@ Kind = tuple[str, str, int, int, int, tuple[str, ...], str]
 
 
 def most_started(
-    govern: Govern, fleet: Fleet, now_ms: Millis, *, among: Collection[JobId] = ()
+    govern: GovernanceRules, fleet: Fleet, now_ms: Millis, *, among: Collection[JobId] = ()
 ) -> int:
     """Return the most GPUs that waiting jobs could start on now; whole GPUs are all they ask.
 
@@ -42,7 +42,7 @@ class _Best:
     """All placements, one job after another, with a bound that cuts off what cannot win."""
 
     def __init__(
-        self, govern: Govern, fleet: Fleet, now_ms: Millis, among: Collection[JobId]
+        self, govern: GovernanceRules, fleet: Fleet, now_ms: Millis, among: Collection[JobId]
     ) -> None:
         self._govern = govern
         self._among = among

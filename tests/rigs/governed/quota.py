@@ -12,7 +12,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, TeamId
 from tenfold.model.job.job import WHOLE, Run, Slot
 from tenfold.model.job.terms import Hours
-from tenfold.model.policy.govern import ANY, USD, Amounts, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, TeamRules
 from tenfold.model.units import DAY, Millis
 
 ALL = TeamId("")
@@ -25,7 +25,9 @@ Held = dict[TeamId, Amounts]
 class Quotas:
     """The limits of all teams at one moment."""
 
-    def __init__(self, govern: Govern, nodes: Mapping[NodeId, Node], now_ms: Millis) -> None:
+    def __init__(
+        self, govern: GovernanceRules, nodes: Mapping[NodeId, Node], now_ms: Millis
+    ) -> None:
         self._govern = govern
         self._known = {terms.id: terms for terms in govern.teams}
         self._of_day = (now_ms + govern.timezone_ms) % DAY
@@ -123,7 +125,9 @@ class Quotas:
         return demand
 
 
-def amounts_of(govern: Govern, nodes: Mapping[NodeId, Node], slots: Sequence[Slot]) -> Amounts:
+def amounts_of(
+    govern: GovernanceRules, nodes: Mapping[NodeId, Node], slots: Sequence[Slot]
+) -> Amounts:
     """Return what slots take from quotas."""
     found: Amounts = {}
     for slot in slots:
@@ -137,7 +141,7 @@ def amounts_of(govern: Govern, nodes: Mapping[NodeId, Node], slots: Sequence[Slo
     return {name: amount for name, amount in total.items() if amount}
 
 
-def held_by_teams(govern: Govern, view: FleetView, *, promised: bool = False) -> Held:
+def held_by_teams(govern: GovernanceRules, view: FleetView, *, promised: bool = False) -> Held:
     """Return what everybody holds who runs or is being started; on request who is promised, too."""
     held: Held = {}
     for one in (*view.running.values(), *view.orders.values()):
@@ -163,11 +167,11 @@ def is_in(hours: Hours, of_day: int) -> bool:
     return any(hours.from_ms <= moment < hours.to_ms for moment in (of_day, of_day + DAY))
 
 
-def _by_hour(terms: TeamTerms) -> Iterable[Amounts]:
+def _by_hour(terms: TeamRules) -> Iterable[Amounts]:
     return (quota for _, quota in terms.hours)
 
 
-def _joined(govern: Govern, nodes: Mapping[NodeId, Node]) -> Amounts:
+def _joined(govern: GovernanceRules, nodes: Mapping[NodeId, Node]) -> Amounts:
     """Return all that there is, up or not."""
     every = [Slot(node.id, node.gpus) for node in nodes.values()]
     return amounts_of(govern, nodes, every)

@@ -12,7 +12,7 @@ from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot, shape_of
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import ANY, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.model.units import HOUR, MINUTE, Millis
 
 NODES_MOST, JOBS_MOST = 4, 6
@@ -21,7 +21,7 @@ TOGETHER = Where(within="rack", how="required")
 NOW_MS = Millis(5 * HOUR)
 
 
-def waiting_world(dice: Random) -> tuple[Fleet, Govern]:
+def waiting_world(dice: Random) -> tuple[Fleet, GovernanceRules]:
     """Return an empty fleet for which jobs wait, and the rules for their teams."""
     nodes = _nodes(dice)
     fleet = _joined(nodes)
@@ -32,7 +32,7 @@ def waiting_world(dice: Random) -> tuple[Fleet, Govern]:
     return fleet, _rules(dice, sum(node.gpus for node in nodes))
 
 
-def lent_world(dice: Random) -> tuple[Fleet, Govern, Job]:
+def lent_world(dice: Random) -> tuple[Fleet, GovernanceRules, Job]:
     """Return a fleet that guests have borrowed, its rules, and an owner's job that waits."""
     nodes = _nodes(dice)
     fleet = _joined(nodes)
@@ -47,8 +47,8 @@ def lent_world(dice: Random) -> tuple[Fleet, Govern, Job]:
     total = sum(node.gpus for node in nodes)
     job = replace(_job(dice, JOBS_MOST, "a", most), submitted_ms=NOW_MS)
     fleet.apply(JobSubmitted(NOW_MS, job))
-    owners = TeamTerms(id=TeamId("a"), quota={ANY: total * WHOLE})
-    return fleet, Govern(teams=(owners,), min_run_ms=Millis(0)), job
+    owners = TeamRules(id=TeamId("a"), quota={ANY: total * WHOLE})
+    return fleet, GovernanceRules(teams=(owners,), min_run_ms=Millis(0)), job
 
 
 def _nodes(dice: Random) -> list[Node]:
@@ -92,11 +92,11 @@ def _terms(dice: Random) -> Terms:
     return Terms(checkpoint_every_ms=every_ms, preemptible=dice.random() < 0.8)
 
 
-def _rules(dice: Random, total: int) -> Govern:
+def _rules(dice: Random, total: int) -> GovernanceRules:
     """Return quotas that add up to the fleet, and limits that leave a team at least half of it."""
     first = dice.randint(0, total)
     teams = [
-        TeamTerms(
+        TeamRules(
             id=TeamId(name),
             quota={ANY: quota * WHOLE},
             borrow={ANY: total // 2 * WHOLE} if dice.random() < 0.3 else {},
@@ -104,7 +104,7 @@ def _rules(dice: Random, total: int) -> Govern:
         )
         for name, quota in (("a", first), ("b", total - first))
     ]
-    return Govern(teams=tuple(teams), promises=0)
+    return GovernanceRules(teams=tuple(teams), promises=0)
 
 
 def _run(fleet: Fleet, job: Job, slots: tuple[Slot, ...], at_ms: int) -> None:

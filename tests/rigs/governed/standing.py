@@ -14,7 +14,7 @@ from tenfold.model.events import ActionOrdered, JobEnded
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Order, Run
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import ANY, USD, Amounts, Govern
+from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules
 from tenfold.model.units import Millis
 from tests.rigs.governed.quota import Quotas, add_to, amounts_of, held_by_teams
 from tests.rigs.governed.windows import barred_now, barred_soon
@@ -28,7 +28,7 @@ Branch = tuple[TeamId, bool]
 class Standing:
     """How everybody stands at one moment."""
 
-    def __init__(self, govern: Govern, fleet: Fleet, now_ms: Millis) -> None:
+    def __init__(self, govern: GovernanceRules, fleet: Fleet, now_ms: Millis) -> None:
         self.govern = govern
         self.fleet = fleet
         self.now_ms = now_ms

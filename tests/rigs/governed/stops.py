@@ -19,7 +19,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import JobRef
 from tenfold.model.units import DAY, HOUR, Millis
 from tests.rigs.broken import hold
@@ -45,11 +45,11 @@ class StopLaws:
         """(Who was stopped, for whom), and when."""
         self._made: dict[JobId, _Made] = {}
         """By job that room is being made for."""
-        self._govern: Govern | None = None
+        self._govern: GovernanceRules | None = None
 
     def hear(
         self,
-        govern: Govern,
+        govern: GovernanceRules,
         view: Fleet,
         now_ms: Millis,
         news: Sequence[Event],
@@ -237,7 +237,7 @@ def _disturbs(event: Event) -> bool:
     return isinstance(event, changes)
 
 
-def _hours_passed(govern: Govern, made: _Made, now_ms: Millis) -> bool:
+def _hours_passed(govern: GovernanceRules, made: _Made, now_ms: Millis) -> bool:
     """Return whether quotas or off-peak hours are others than when room was made."""
     hours = [*govern.off_peak, *(each for team in govern.teams for each, _ in team.hours)]
     moments = [(at_ms + govern.timezone_ms) % DAY for at_ms in (made.at_ms, now_ms)]

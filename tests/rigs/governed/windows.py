@@ -7,18 +7,20 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Job
 from tenfold.model.job.terms import Window
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import DAY, Millis
 
 Span = tuple[int, int]
 
 
-def barred_now(govern: Govern, view: FleetView, job: Job, now_ms: Millis) -> dict[NodeId, None]:
+def barred_now(
+    govern: GovernanceRules, view: FleetView, job: Job, now_ms: Millis
+) -> dict[NodeId, None]:
     """Return the nodes of windows that are open now for others, or for nobody."""
     return _of(govern, view, job, (now_ms, now_ms + 1))
 
 
-def closed_now(govern: Govern, view: FleetView, now_ms: Millis) -> dict[NodeId, None]:
+def closed_now(govern: GovernanceRules, view: FleetView, now_ms: Millis) -> dict[NodeId, None]:
     """Return the nodes of windows that are open now, whoever they are kept for."""
     return {
         node: None
@@ -28,7 +30,9 @@ def closed_now(govern: Govern, view: FleetView, now_ms: Millis) -> dict[NodeId, 
     }
 
 
-def barred_soon(govern: Govern, view: FleetView, job: Job, now_ms: Millis) -> dict[NodeId, None]:
+def barred_soon(
+    govern: GovernanceRules, view: FleetView, job: Job, now_ms: Millis
+) -> dict[NodeId, None]:
     """Return the nodes with such windows in all the time for which a job may run.
 
     A job that does not say how long it runs is held to be there for a day.
@@ -37,7 +41,7 @@ def barred_soon(govern: Govern, view: FleetView, job: Job, now_ms: Millis) -> di
     return _of(govern, view, job, (now_ms, now_ms + max(1, runs_ms)))
 
 
-def _of(govern: Govern, view: FleetView, job: Job, span: Span) -> dict[NodeId, None]:
+def _of(govern: GovernanceRules, view: FleetView, job: Job, span: Span) -> dict[NodeId, None]:
     found: dict[NodeId, None] = {}
     for window in govern.windows:
         if (not window.team or window.team != job.team) and any(_spans(window, span)):

@@ -13,7 +13,7 @@ from tenfold.model.fleet.where import LEVELS, Togetherness, Where
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Shape
 from tenfold.model.job.terms import Hours, JobKind, Terms, Window
-from tenfold.model.policy.govern import ANY, USD, Amounts, FairShare, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, USD, Amounts, FairShare, GovernanceRules, TeamRules
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 
 TAGS = ("eu", "production", "certified")
@@ -72,10 +72,10 @@ def on_terms(dice: Random, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
     return tuple(made)
 
 
-def governance(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> Govern:
+def governance(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> GovernanceRules:
     """Return rules for the teams that submit, with quotas, windows and limits of all sorts."""
     is_bound = dice.random() < 0.7
-    govern = Govern(
+    govern = GovernanceRules(
         teams=_teams(dice, nodes, jobs) if is_bound else (),
         fair_share=dice.choice(SHARES),
         half_life_ms=Millis(dice.choice((10 * MINUTE, 24 * HOUR))),
@@ -147,7 +147,7 @@ def _elastic(dice: Random, shape: Shape) -> tuple[int, int]:
     return each * dice.randint(1, parts), each * dice.randint(parts, 2 * parts)
 
 
-def _teams(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> tuple[TeamTerms, ...]:
+def _teams(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> tuple[TeamRules, ...]:
     """Return a tree over the teams that submit; quotas add up to the fleet or less.
 
     Limits leave to each team the room for its largest gang: what may never run is no test.
@@ -161,7 +161,7 @@ def _teams(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> tupl
     may_keep = largest <= gpus[ANY] // parts
     parent = TeamId("all") if names and dice.random() < 0.5 else None
     teams = [
-        TeamTerms(
+        TeamRules(
             id=name,
             parent=parent,
             weight=dice.choice((0.5, 1.0, 1.0, 3.0)),
@@ -177,24 +177,24 @@ def _teams(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> tupl
             kind: sum(team.quota.get(kind, 0) for team in teams)
             for kind in dict.fromkeys(kind for team in teams for kind in team.quota)
         }
-        teams.insert(0, TeamTerms(id=parent, quota=quota))
+        teams.insert(0, TeamRules(id=parent, quota=quota))
     return tuple(teams)
 
 
-def _priced(dice: Random, govern: Govern) -> Govern:
+def _priced(dice: Random, govern: GovernanceRules) -> GovernanceRules:
     """Return rules that now and then also limit what teams spend an hour."""
     if dice.random() < 0.85:
         return govern
     kinds = dict.fromkeys(kind for team in govern.teams for kind in team.quota if kind != ANY)
     prices = {kind: UsdMicros(dice.choice((1, 2, 5)) * 1_000_000) for kind in kinds}
-    teams: list[TeamTerms] = []
+    teams: list[TeamRules] = []
     for team in govern.teams:
         worth = sum(team.quota.get(kind, 0) * price // WHOLE for kind, price in prices.items())
         teams.append(replace(team, quota={**team.quota, USD: worth}))
     return replace(govern, teams=tuple(teams), usd_micros_per_gpu_hour=prices)
 
 
-def _by_day(dice: Random, govern: Govern) -> Govern:
+def _by_day(dice: Random, govern: GovernanceRules) -> GovernanceRules:
     """Return rules that now and then give a team that may borrow another quota by night."""
     free = [place for place, team in enumerate(govern.teams) if not team.borrow]
     if not free or dice.random() < 0.85:

@@ -11,7 +11,7 @@ from tenfold.model.growth.growth import Axis, Limits
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, shape_of
 from tenfold.model.job.traffic import Traffic, WorkProfile
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND, Bytes, Millis
 from tests.rigs.planted.plan import FULLER, NODE_GPUS, Work
@@ -90,9 +90,9 @@ def policy_of(work: Work | None) -> Policy:
     if work is None or not work.quota_nodes:
         return Policy(name="fifo")
     held = {ACCELERATOR: work.quota_nodes * NODE_GPUS * WHOLE}
-    first = TeamTerms(id=_team(0), quota=held, borrow={ACCELERATOR: 0})
-    others = [TeamTerms(id=_team(number)) for number in range(1, work.teams)]
-    govern = Govern(teams=(first, *others), preempts=False, promises=0)
+    first = TeamRules(id=_team(0), quota=held, borrow={ACCELERATOR: 0})
+    others = [TeamRules(id=_team(number)) for number in range(1, work.teams)]
+    govern = GovernanceRules(teams=(first, *others), preempts=False, promises=0)
     return Policy(name="governed", govern=govern)
 
 

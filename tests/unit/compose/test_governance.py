@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.governance import check_policy, govern_notes, govern_of, with_residency
+from tenfold.compose.governance import check_policy, govern_notes, governance_of, with_residency
 from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.files.fleet.read import load_fleet
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, shape_of
-from tenfold.model.policy.govern import USD, Govern, TeamTerms
+from tenfold.model.policy.governance import USD, GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.physics.layout import lay_out
@@ -72,28 +72,30 @@ def checked(folder: Path, fleet: Path, text: str) -> list[str]:
 
 
 def test_a_policy_without_teams_has_those_of_the_fleet(spec: FleetSpec):
-    lab, vision = govern_of(Policy(name="governed"), spec, load_facts()).teams
+    lab, vision = governance_of(Policy(name="governed"), spec, load_facts()).teams
     assert (lab.quota, lab.weight, lab.residency) == ({"H100-80G-SXM": 16_000}, 3, ("eu",))
     assert (vision.parent, vision.quota) == ("lab", {})
 
 
 def test_a_policy_with_teams_has_its_own_alone(spec: FleetSpec):
-    stated = Govern(teams=(TeamTerms(id=TeamId("x"), quota={"h100": 1, "H100-SXM": 2, USD: 3}),))
-    [team] = govern_of(Policy(govern=stated), spec, load_facts()).teams
+    stated = GovernanceRules(
+        teams=(TeamRules(id=TeamId("x"), quota={"h100": 1, "H100-SXM": 2, USD: 3}),)
+    )
+    [team] = governance_of(Policy(govern=stated), spec, load_facts()).teams
     assert team.quota == {"H100-80G-SXM": 3, USD: 3}
 
 
 def test_prices_are_the_mean_of_the_pools_unless_the_policy_states_them(spec: FleetSpec):
     facts = load_facts()
-    govern = govern_of(Policy(), spec, facts)
+    govern = governance_of(Policy(), spec, facts)
     assert govern.usd_micros_per_gpu_hour == {"H100-80G-SXM": 3_000_000}
-    stated = Govern(usd_micros_per_gpu_hour={"H100": 7})
-    govern = govern_of(Policy(govern=stated), spec, facts)
+    stated = GovernanceRules(usd_micros_per_gpu_hour={"H100": 7})
+    govern = governance_of(Policy(govern=stated), spec, facts)
     assert govern.usd_micros_per_gpu_hour == {"H100-80G-SXM": 7}
 
 
 def test_residency_binds_the_jobs_of_a_team_and_of_those_under_it(spec: FleetSpec):
-    govern = govern_of(Policy(), spec, load_facts())
+    govern = governance_of(Policy(), spec, load_facts())
     near = Where(within="rack", how="required")
     jobs = [job("lab"), job("vision"), job("vision", near), job("other")]
     first, second, third, other = with_residency(jobs, govern)
@@ -104,7 +106,7 @@ def test_residency_binds_the_jobs_of_a_team_and_of_those_under_it(spec: FleetSpe
 
 def test_where_no_team_needs_anything_jobs_stay_as_they_are():
     jobs = [job("lab")]
-    assert with_residency(jobs, Govern(teams=(TeamTerms(id=TeamId("lab")),))) is jobs
+    assert with_residency(jobs, GovernanceRules(teams=(TeamRules(id=TeamId("lab")),))) is jobs
 
 
 def test_a_simulation_under_governed_takes_teams_and_residency_from_the_fleet(
@@ -125,7 +127,7 @@ def test_a_simulation_under_governed_takes_teams_and_residency_from_the_fleet(
 
 
 def test_jobs_of_teams_that_nobody_named_are_noted(spec: FleetSpec):
-    govern = govern_of(Policy(), spec, load_facts())
+    govern = governance_of(Policy(), spec, load_facts())
     notes = govern_notes(govern, lay_out(spec), [job("lab"), job("guests")])
     assert notes == ["jobs of `guests` have no quota: the policy names no such team"]
 

@@ -12,14 +12,14 @@ from tenfold.model.events import JobEnded, JobRefused, JobStarted
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.study.replay.bundle import nodes_in, simulate_watched
 from tenfold.study.replay.rerun import ask_of, rerun
 
 EU = Policy(
     name="governed",
-    govern=Govern(teams=(TeamTerms(id=TeamId("red"), residency=("eu",)),)),
+    govern=GovernanceRules(teams=(TeamRules(id=TeamId("red"), residency=("eu",)),)),
 )
 PLACED = replace(
     node("n1"),

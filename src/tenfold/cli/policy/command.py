@@ -11,7 +11,7 @@ from tenfold.cli.fleet.check import as_rows, show_checks
 from tenfold.cli.output import print_json
 from tenfold.cli.policy.render import policy_json, show_policy
 from tenfold.compose.fleet import FleetCheck, open_fleet
-from tenfold.compose.governance import check_policy, govern_of
+from tenfold.compose.governance import check_policy, governance_of
 from tenfold.compose.inputs import policy_of
 from tenfold.model.errors import InputError
 from tenfold.model.fleet.finding import Finding
@@ -86,5 +86,5 @@ def show_command(
         opened = open_fleet(fleet, facts)
         spec = opened.spec
         if chosen.name == "governed":
-            chosen = replace(chosen, govern=govern_of(chosen, spec, opened.catalogue))
+            chosen = replace(chosen, govern=governance_of(chosen, spec, opened.catalogue))
     print_json(policy_json(chosen, spec)) if as_json else show_policy(chosen, spec)

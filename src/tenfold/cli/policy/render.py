@@ -13,7 +13,7 @@ from tenfold.files.policy.tree import TeamTree, names_in, turns_of_day
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.job.terms import Hours, Window
-from tenfold.model.policy.govern import USD, Govern, TeamTerms
+from tenfold.model.policy.governance import USD, GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, usd
 from tenfold.report.figures import count
@@ -34,7 +34,7 @@ class Sum(Struct, frozen=True, kw_only=True):
 
 def show_policy(policy: Policy, spec: FleetSpec | None) -> None:
     """Print the rules that differ from the usual, the tree of teams, and the sums."""
-    govern = policy.govern or Govern()
+    govern = policy.govern or GovernanceRules()
     on = f" on `{spec.name}`" if spec is not None else ""
     if policy.name != "governed":
         show(f"`{policy.name}`{on} knows no quotas; places are chosen by `{policy.placement}`")
@@ -55,7 +55,7 @@ def show_policy(policy: Policy, spec: FleetSpec | None) -> None:
 
 def policy_json(policy: Policy, spec: FleetSpec | None) -> dict[str, object]:
     """Return what `policy show --json` prints, in the units of a policy file."""
-    govern = policy.govern or Govern()
+    govern = policy.govern or GovernanceRules()
     return {
         "policy": policy.name,
         "placement": policy.placement,
@@ -70,7 +70,7 @@ def policy_json(policy: Policy, spec: FleetSpec | None) -> dict[str, object]:
     }
 
 
-def rules_of(govern: Govern) -> dict[str, object]:
+def rules_of(govern: GovernanceRules) -> dict[str, object]:
     """Return the rules that hold for all teams, as `[govern]` has them.
 
     `clock_offset_h` is what turns the clock of a run into the time of day: the offset of the
@@ -95,7 +95,7 @@ def rules_of(govern: Govern) -> dict[str, object]:
     }
 
 
-def sums(govern: Govern, spec: FleetSpec | None) -> list[Sum]:
+def sums(govern: GovernanceRules, spec: FleetSpec | None) -> list[Sum]:
     """Return what quotas grant in all, beside what a fleet has."""
     tree = TeamTree(govern.teams)
     turns = turns_of_day(govern.teams)
@@ -115,12 +115,12 @@ def sums(govern: Govern, spec: FleetSpec | None) -> list[Sum]:
     return found
 
 
-def _walk(govern: Govern) -> list[tuple[int, TeamTerms]]:
+def _walk(govern: GovernanceRules) -> list[tuple[int, TeamRules]]:
     return list(TeamTree(govern.teams).walk())
 
 
-def _rules_said(govern: Govern) -> str:
-    usual = rules_of(Govern())
+def _rules_said(govern: GovernanceRules) -> str:
+    usual = rules_of(GovernanceRules())
     other = {key: value for key, value in rules_of(govern).items() if value != usual[key]}
     said = ", ".join(f"{key} = {_said(value)}" for key, value in other.items())
     return f"the usual rules but {said}" if other else "the usual rules"
@@ -138,7 +138,7 @@ def _said(value: object) -> str:
             return str(value)
 
 
-def _team_rows(depth: int, team: TeamTerms, bound: bool) -> list[list[str]]:
+def _team_rows(depth: int, team: TeamRules, bound: bool) -> list[list[str]]:
     residency = [", ".join(team.residency)] if bound else []
     rows = [
         [
@@ -178,7 +178,7 @@ def _window_json(window: Window) -> dict[str, object]:
     }
 
 
-def _team_json(depth: int, team: TeamTerms) -> dict[str, object]:
+def _team_json(depth: int, team: TeamRules) -> dict[str, object]:
     return {
         "id": team.id,
         "parent": team.parent,

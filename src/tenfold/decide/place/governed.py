@@ -29,7 +29,7 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.job.job import Job
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
 
 
@@ -38,7 +38,7 @@ class GovernedPlacer:
 
     name = "governed"
 
-    def __init__(self, govern: Govern) -> None:
+    def __init__(self, govern: GovernanceRules) -> None:
         self._govern = govern
         self._version = -1
         self._hours_ms: int | None = None

@@ -1,7 +1,7 @@
 """Amounts and times of a policy as people write them."""
 
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.govern import ANY, USD, Amounts
+from tenfold.model.policy.governance import ANY, USD, Amounts
 from tenfold.model.units import DAY, HOUR, MINUTE, usd
 
 

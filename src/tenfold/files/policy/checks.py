@@ -6,15 +6,15 @@ from typing import cast
 
 from tenfold.files.core.document import Table
 from tenfold.files.policy.amounts import clock, said
-from tenfold.files.policy.govern import GovernTables
+from tenfold.files.policy.govern import GovernanceTables
 from tenfold.files.policy.tree import TeamTree, names_in, pieces, quota_at, turns_of_day
 from tenfold.files.policy.values import fault, warning
 from tenfold.files.policy.windows import clashes
 from tenfold.model.fleet.finding import Finding, Path
-from tenfold.model.policy.govern import TeamTerms
+from tenfold.model.policy.governance import TeamRules
 
 
-def check_govern(tables: GovernTables, values: Table) -> list[Finding]:
+def check_governance(tables: GovernanceTables, values: Table) -> list[Finding]:
     """Return every fault and warning that a policy file has by itself."""
     declared = _declared(values.get("teams"))
     found = [
@@ -67,13 +67,13 @@ def _twice(tables: object, kind: str, table: str) -> Iterator[Finding]:
             )
 
 
-def _parents(teams: Mapping[int, TeamTerms], declared: Sequence[str]) -> Iterator[Finding]:
+def _parents(teams: Mapping[int, TeamRules], declared: Sequence[str]) -> Iterator[Finding]:
     for place, team in teams.items():
         if team.parent is not None and team.parent not in declared:
             yield unknown_team(team.parent, declared, ("teams", place, "parent"))
 
 
-def _cycles(teams: Mapping[int, TeamTerms]) -> Iterator[Finding]:
+def _cycles(teams: Mapping[int, TeamRules]) -> Iterator[Finding]:
     parents = {team.id: team.parent for team in teams.values()}
     for place, team in teams.items():
         way, above = [team.id], team.parent
@@ -89,7 +89,7 @@ def _cycles(teams: Mapping[int, TeamTerms]) -> Iterator[Finding]:
             )
 
 
-def _lent(team: TeamTerms, path: Path) -> Iterator[Finding]:
+def _lent(team: TeamRules, path: Path) -> Iterator[Finding]:
     for name, lent in team.lend.items():
         most = max(quota.get(name, 0) for quota in (team.quota, *(one for _, one in team.hours)))
         if lent > most:
@@ -101,7 +101,7 @@ def _lent(team: TeamTerms, path: Path) -> Iterator[Finding]:
             )
 
 
-def _hours(team: TeamTerms, path: Path) -> Iterator[Finding]:
+def _hours(team: TeamRules, path: Path) -> Iterator[Finding]:
     for (_, (first, _quota)), (place, (second, _)) in combinations(enumerate(team.hours), 2):
         if any(a < d and c < b for a, b in pieces(first) for c, d in pieces(second)):
             yield fault(
@@ -113,7 +113,7 @@ def _hours(team: TeamTerms, path: Path) -> Iterator[Finding]:
             )
 
 
-def _sums(teams: Mapping[int, TeamTerms]) -> Iterator[Finding]:
+def _sums(teams: Mapping[int, TeamRules]) -> Iterator[Finding]:
     """Yield a warning where those under a team are sure of more than it is."""
     tree = TeamTree(list(teams.values()))
     for place, team in teams.items():

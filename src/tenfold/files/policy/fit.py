@@ -12,11 +12,11 @@ from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.govern import ANY, USD, Amounts, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, TeamRules
 from tenfold.physics.layout import Layout
 
 
-def check_fit(govern: Govern, layout: Layout) -> list[Finding]:
+def check_fit(govern: GovernanceRules, layout: Layout) -> list[Finding]:
     """Return what rules name that a fleet lacks; types are spelled as the fleet does."""
     spec = layout.spec
     has = capacity(govern, spec)
@@ -30,7 +30,7 @@ def check_fit(govern: Govern, layout: Layout) -> list[Finding]:
     ]
 
 
-def capacity(govern: Govern, spec: FleetSpec) -> Amounts:
+def capacity(govern: GovernanceRules, spec: FleetSpec) -> Amounts:
     """Return what a fleet has, in the amounts of quotas; dollars at the prices of the rules."""
     has: Amounts = {}
     for pool in spec.pools:
@@ -41,7 +41,7 @@ def capacity(govern: Govern, spec: FleetSpec) -> Amounts:
     return {**has, ANY: sum(has.values()), USD: worth}
 
 
-def tags_needed(team: TeamTerms, teams: Mapping[TeamId, TeamTerms]) -> tuple[str, ...]:
+def tags_needed(team: TeamRules, teams: Mapping[TeamId, TeamRules]) -> tuple[str, ...]:
     """Return the tags that nodes of a team must bear: its own, and those of its parents."""
     tags = dict.fromkeys(team.residency)
     above = team.parent
@@ -51,7 +51,7 @@ def tags_needed(team: TeamTerms, teams: Mapping[TeamId, TeamTerms]) -> tuple[str
     return tuple(tags)
 
 
-def _teams(govern: Govern, spec: FleetSpec) -> Iterator[Finding]:
+def _teams(govern: GovernanceRules, spec: FleetSpec) -> Iterator[Finding]:
     named = [team.id for team in govern.teams]
     left = [f"`{team.id}`" for team in spec.teams if team.id not in named]
     if named and left:
@@ -66,7 +66,7 @@ def _teams(govern: Govern, spec: FleetSpec) -> Iterator[Finding]:
             yield unknown_team(window.team, named, ("windows", place, "team"))
 
 
-def _types(govern: Govern, has: Amounts) -> Iterator[Finding]:
+def _types(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
     for place, team in enumerate(govern.teams):
         stated = {"quota": team.quota, "borrow": team.borrow, "lend": team.lend}
         stated |= {"hours": {name: 0 for _, quota in team.hours for name in quota}}
@@ -81,7 +81,7 @@ def _types(govern: Govern, has: Amounts) -> Iterator[Finding]:
                     )
 
 
-def _sums(govern: Govern, has: Amounts) -> Iterator[Finding]:
+def _sums(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
     tree = TeamTree(govern.teams)
     turns = turns_of_day(govern.teams)
     for name in names_in(govern.teams):
@@ -101,7 +101,7 @@ def _sums(govern: Govern, has: Amounts) -> Iterator[Finding]:
             )
 
 
-def _prices(govern: Govern, has: Amounts) -> Iterator[Finding]:
+def _prices(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
     stated = [held for team in govern.teams for held in (team.quota, team.borrow, team.lend)]
     if USD not in names_in(govern.teams) and not any(USD in held for held in stated):
         return
@@ -115,7 +115,7 @@ def _prices(govern: Govern, has: Amounts) -> Iterator[Finding]:
             )
 
 
-def _residency(govern: Govern, spec: FleetSpec) -> Iterator[Finding]:
+def _residency(govern: GovernanceRules, spec: FleetSpec) -> Iterator[Finding]:
     teams = {team.id: team for team in govern.teams}
     for place, team in enumerate(govern.teams):
         needed = tags_needed(team, teams)
@@ -130,7 +130,7 @@ def _residency(govern: Govern, spec: FleetSpec) -> Iterator[Finding]:
             )
 
 
-def _windows(govern: Govern, layout: Layout) -> Iterator[Finding]:
+def _windows(govern: GovernanceRules, layout: Layout) -> Iterator[Finding]:
     if not govern.windows:
         return
     held = _nodes_by_name(layout)

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from tenfold.files.core.document import Table
 from tenfold.files.core.rows import read_row, read_rows, wrong_value
-from tenfold.files.policy.rows import GovernRow, HoursRow, PricesRow, TeamRow, WindowRow
+from tenfold.files.policy.rows import GovernanceRow, HoursRow, PricesRow, TeamRow, WindowRow
 from tenfold.files.policy.values import (
     amounts_of,
     fault,
@@ -19,15 +19,15 @@ from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.finding import Finding, Path
 from tenfold.model.ids import TeamId
 from tenfold.model.job.terms import Hours, Window
-from tenfold.model.policy.govern import Amounts, Govern, TeamTerms
+from tenfold.model.policy.governance import Amounts, GovernanceRules, TeamRules
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis, UsdMicros, usd_micros
 
 
-class GovernTables(Struct, frozen=True, kw_only=True):
+class GovernanceTables(Struct, frozen=True, kw_only=True):
     """The rules of a file with the position at which each team and window stands in it."""
 
-    govern: Govern
-    teams: dict[int, TeamTerms]
+    govern: GovernanceRules
+    teams: dict[int, TeamRules]
     windows: dict[int, Window]
 
 
@@ -39,9 +39,11 @@ class _Clock(Struct, frozen=True, kw_only=True):
     """Time 0 of the run, since 1970; None where the file does not say."""
 
 
-def read_govern(values: Table, findings: list[Finding]) -> GovernTables:
+def read_governance(values: Table, findings: list[Finding]) -> GovernanceTables:
     """Return the rules that a file states, and add what is wrong with single values."""
-    row = read_row(GovernRow, values.get("govern", {}), ("govern",), findings) or GovernRow()
+    row = (
+        read_row(GovernanceRow, values.get("govern", {}), ("govern",), findings) or GovernanceRow()
+    )
     prices = read_row(PricesRow, values.get("prices", {}), ("prices",), findings) or PricesRow()
     offset_ms = millis(row.utc_offset_h, HOUR)
     zero_ms = None
@@ -54,7 +56,7 @@ def read_govern(values: Table, findings: list[Finding]) -> GovernTables:
         span_of(text, ("govern", "off_peak", place), findings)
         for place, text in enumerate(row.off_peak)
     ]
-    govern = Govern(
+    govern = GovernanceRules(
         teams=tuple(teams.values()),
         fair_share=row.fair_share,
         half_life_ms=millis(row.half_life_h, HOUR),
@@ -74,7 +76,7 @@ def read_govern(values: Table, findings: list[Finding]) -> GovernTables:
         usd_micros_per_gpu_hour=_prices(prices, findings),
         timezone_ms=Millis(offset_ms if zero_ms is None else (offset_ms + zero_ms) % DAY),
     )
-    return GovernTables(govern=govern, teams=teams, windows=windows)
+    return GovernanceTables(govern=govern, teams=teams, windows=windows)
 
 
 def _prices(row: PricesRow, findings: list[Finding]) -> dict[str, UsdMicros]:
@@ -82,13 +84,13 @@ def _prices(row: PricesRow, findings: list[Finding]) -> dict[str, UsdMicros]:
     return {name: usd_micros(price) for name, price in figures.items()}
 
 
-def _teams(values: Table, findings: list[Finding]) -> dict[int, TeamTerms]:
+def _teams(values: Table, findings: list[Finding]) -> dict[int, TeamRules]:
     rows = read_rows(TeamRow, values.get("teams", []), ("teams",), findings)
     return {place: _team(row, ("teams", place), findings) for place, row in rows.items()}
 
 
-def _team(row: TeamRow, path: Path, findings: list[Finding]) -> TeamTerms:
-    return TeamTerms(
+def _team(row: TeamRow, path: Path, findings: list[Finding]) -> TeamRules:
+    return TeamRules(
         id=TeamId(row.id),
         parent=None if row.parent is None else TeamId(row.parent),
         weight=row.weight,

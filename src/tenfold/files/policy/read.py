@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from tenfold.files.core.document import Document, read_document
 from tenfold.files.core.rows import read_row
 from tenfold.files.fleet.rows import Row
-from tenfold.files.policy.checks import check_govern
-from tenfold.files.policy.govern import GovernTables, read_govern
+from tenfold.files.policy.checks import check_governance
+from tenfold.files.policy.govern import GovernanceTables, read_governance
 from tenfold.files.slurm.conf import read_slurm_conf
 from tenfold.model.errors import FaultyFile
 from tenfold.model.fleet.finding import Finding
@@ -61,7 +61,7 @@ class PolicyReading(Struct, frozen=True, kw_only=True):
     document: Document | None
     """None for a slurm.conf, which has no tables."""
     policy: Policy | None
-    tables: GovernTables | None = None
+    tables: GovernanceTables | None = None
     findings: tuple[Finding, ...] = ()
 
     def located(self, findings: Sequence[Finding]) -> list[Finding]:
@@ -104,16 +104,16 @@ def read_policy_file(path: Path) -> PolicyReading:
     return replace(reading, policy=_policy(row, path, tables))
 
 
-def _tables(row: PolicyRow, document: Document, findings: list[Finding]) -> GovernTables | None:
+def _tables(row: PolicyRow, document: Document, findings: list[Finding]) -> GovernanceTables | None:
     """Return the rules of a file that has some, whichever policy it names."""
     if row.name != "governed" and not GOVERN_TABLES & document.values.keys():
         return None
-    tables = read_govern(document.values, findings)
-    findings += check_govern(tables, document.values)
+    tables = read_governance(document.values, findings)
+    findings += check_governance(tables, document.values)
     return tables
 
 
-def _policy(row: PolicyRow, path: Path, tables: GovernTables | None) -> Policy:
+def _policy(row: PolicyRow, path: Path, tables: GovernanceTables | None) -> Policy:
     las, tenfold = row.las or LasRow(), row.tenfold or TenfoldRow()
     slurm = None if row.slurm is None else read_slurm_conf(path.parent / row.slurm.conf)
     return Policy(

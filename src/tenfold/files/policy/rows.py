@@ -9,17 +9,17 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from tenfold.files.fleet.rows import Name, Row
-from tenfold.model.policy.govern import FairShare, Govern
+from tenfold.model.policy.governance import FairShare, GovernanceRules
 from tenfold.model.units import HOUR, MINUTE
 
-USUAL = Govern()
+USUAL = GovernanceRules()
 MOST_GPUS = 100_000_000
 MOST_USD_PER_HOUR = 1e9
 Minutes = Annotated[float, Meta(ge=0, le=10_000_000)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
-class GovernRow(Row, frozen=True, kw_only=True):
+class GovernanceRow(Row, frozen=True, kw_only=True):
     """`[govern]`: the rules that hold for all teams."""
 
     fair_share: FairShare = USUAL.fair_share

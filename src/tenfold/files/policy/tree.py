@@ -3,24 +3,24 @@
 from collections.abc import Iterator, Sequence
 
 from tenfold.model.job.terms import Hours
-from tenfold.model.policy.govern import Amounts, TeamTerms
+from tenfold.model.policy.governance import Amounts, TeamRules
 from tenfold.model.units import DAY, Millis
 
 
 class TeamTree:
     """Teams by parent. Whoever builds one knows that no team is above itself."""
 
-    def __init__(self, teams: Sequence[TeamTerms]) -> None:
+    def __init__(self, teams: Sequence[TeamRules]) -> None:
         known = {team.id: team for team in teams}
-        self.children: dict[str, list[TeamTerms]] = {team.id: [] for team in teams}
-        self.roots: list[TeamTerms] = []
+        self.children: dict[str, list[TeamRules]] = {team.id: [] for team in teams}
+        self.roots: list[TeamRules] = []
         for team in teams:
             if team.parent is None or team.parent not in known:
                 self.roots.append(team)
             else:
                 self.children[team.parent].append(team)
 
-    def walk(self) -> Iterator[tuple[int, TeamTerms]]:
+    def walk(self) -> Iterator[tuple[int, TeamRules]]:
         """Yield every team with its depth, each before those under it."""
         stack = [(0, team) for team in reversed(self.roots)]
         while stack:
@@ -28,7 +28,7 @@ class TeamTree:
             yield depth, team
             stack.extend((depth + 1, child) for child in reversed(self.children[team.id]))
 
-    def sure_of(self, team: TeamTerms, name: str, at_ms: int) -> int:
+    def sure_of(self, team: TeamRules, name: str, at_ms: int) -> int:
         """Return what a team is sure of: its quota, and at least those of all below it."""
         below = sum(self.sure_of(child, name, at_ms) for child in self.children[team.id])
         return max(below, quota_at(team, at_ms).get(name, 0))
@@ -38,7 +38,7 @@ class TeamTree:
         return sum(self.sure_of(team, name, at_ms) for team in self.roots)
 
 
-def quota_at(team: TeamTerms, at_ms: int) -> Amounts:
+def quota_at(team: TeamRules, at_ms: int) -> Amounts:
     """Return the quota that holds so long after midnight."""
     for hours, quota in team.hours:
         if any(start <= at_ms < end for start, end in pieces(hours)):
@@ -53,7 +53,7 @@ def pieces(hours: Hours) -> list[tuple[int, int]]:
     return [(hours.from_ms, DAY), (0, hours.to_ms - DAY)]
 
 
-def turns_of_day(teams: Sequence[TeamTerms]) -> list[Millis]:
+def turns_of_day(teams: Sequence[TeamRules]) -> list[Millis]:
     """Return every time of day at which the quota of a team changes, midnight first."""
     turns = {0: None}
     for team in teams:
@@ -62,7 +62,7 @@ def turns_of_day(teams: Sequence[TeamTerms]) -> list[Millis]:
     return [Millis(turn) for turn in sorted(turns)]
 
 
-def names_in(teams: Sequence[TeamTerms]) -> list[str]:
+def names_in(teams: Sequence[TeamRules]) -> list[str]:
     """Return every name that a quota of these teams has, in the order of the file."""
     names: dict[str, None] = {}
     for team in teams:

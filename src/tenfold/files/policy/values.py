@@ -12,7 +12,7 @@ from tenfold.files.policy.rows import MOST_GPUS, MOST_USD_PER_HOUR
 from tenfold.model.fleet.finding import Finding, Path
 from tenfold.model.job.job import WHOLE
 from tenfold.model.job.terms import Hours
-from tenfold.model.policy.govern import USD, Amounts
+from tenfold.model.policy.governance import USD, Amounts
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis, usd_micros
 
 USD_PER_HOUR = "usd_per_hour"

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.slurm import SlurmPolicy
 
 PolicyName = Literal[
@@ -31,5 +31,5 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`tenfold` displaces a job only if its turn is worse by more than 1 / this."""
     slurm: SlurmPolicy | None = None
     """Weights and intervals of `slurm`, as read from a slurm.conf."""
-    govern: Govern | None = None
+    govern: GovernanceRules | None = None
     """Teams, quotas, promises and preemption; None means one line for all."""

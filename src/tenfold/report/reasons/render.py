@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.govern import ANY, USD
+from tenfold.model.policy.governance import ANY, USD
 from tenfold.model.reason import (
     Amount,
     Causes,

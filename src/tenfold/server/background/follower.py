@@ -24,7 +24,7 @@ from tenfold.model.events import JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.job.submission import Submission, admitted
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
@@ -60,7 +60,7 @@ class Moment:
         self.fleet = fleet
         self.at_ms = at_ms
         self._policy = policy
-        self._govern = (policy.govern or Govern()) if policy.name == "governed" else None
+        self._govern = (policy.govern or GovernanceRules()) if policy.name == "governed" else None
         self._asker: Asker | None = None
         self._reasons: dict[str, Reason] = {}
         self._lock = Lock()

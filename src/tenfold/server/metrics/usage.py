@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from tenfold.fleet.fleet import Fleet
 from tenfold.live.usage import Usage
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.govern import ANY, USD, Govern
+from tenfold.model.policy.governance import ANY, USD, GovernanceRules
 from tenfold.server.usage import gpus_of
 
 TEAMS_MOST = 50
@@ -29,11 +29,11 @@ class UsageMeters(Collector):
         self,
         usage: Usage,
         fleet: Callable[[], Fleet],
-        govern: Govern | None = None,
+        govern: GovernanceRules | None = None,
         now_s: Callable[[], float] = monotonic,
     ) -> None:
         self._usage, self._fleet, self._now_s = usage, fleet, now_s
-        self._quotas = quotas_of(govern or Govern())
+        self._quotas = quotas_of(govern or GovernanceRules())
         self._spent = TeamSpent()
 
     def describe(self) -> Iterable[Metric]:
@@ -129,7 +129,7 @@ def by_team(name: str, said: str, amounts: Mapping[str, float]) -> GaugeMetricFa
     return family
 
 
-def quotas_of(govern: Govern) -> dict[str, float]:
+def quotas_of(govern: GovernanceRules) -> dict[str, float]:
     """Return the GPUs that each team is promised: of any type, or all its types together."""
     found: dict[str, float] = {}
     for team in govern.teams:

@@ -11,7 +11,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
 from tenfold.model.fleet.node import Node
 from tenfold.model.job.job import Job
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
@@ -27,7 +27,7 @@ from tenfold.study.bench.kai_loads import (
     SPREAD_PODS,
     fillers,
     flat_nodes,
-    govern_of,
+    governance_of,
     late_gangs,
     one_too_many,
     placed_nodes,
@@ -49,7 +49,7 @@ def kai_fill() -> Bench:
     """Fill 500 nodes with 4,000 jobs of one GPU that all wait at once."""
     gpus = NODES * GPUS_PER_NODE
     jobs = fillers(gpus, OWNER)
-    cycles, result, cpu_s = _timed(flat_nodes(NODES), jobs, govern_of(0, gpus))
+    cycles, result, cpu_s = _timed(flat_nodes(NODES), jobs, governance_of(0, gpus))
     deciding_s = sum(each.cpu_s for each in cycles if each.at_ms == 0)
     return _bench(
         "kai-fill",
@@ -65,7 +65,7 @@ def kai_fill() -> Bench:
 
 def kai_gang() -> Bench:
     """Place one gang of 512 pods on 512 nodes with racks, blocks and zones."""
-    cycles, result, _ = _timed(placed_nodes(), [spread_gang()], govern_of(0, SPREAD_PODS * 8))
+    cycles, result, _ = _timed(placed_nodes(), [spread_gang()], governance_of(0, SPREAD_PODS * 8))
     deciding_s = sum(each.cpu_s for each in cycles if each.at_ms == 0)
     return _bench(
         "kai-gang",
@@ -82,7 +82,7 @@ def kai_unschedulable() -> Bench:
     """Tell a ten-pod job that one GPU too few may be taken back for it."""
     gpus, wanted = NODES * GPUS_PER_NODE, GANG_PODS * GPUS_PER_NODE
     jobs = [*fillers(gpus), one_too_many(gpus), *late_gangs(1, GPUS_PER_NODE, gpus + 1)]
-    govern = govern_of(gpus - wanted + 1, wanted)
+    govern = governance_of(gpus - wanted + 1, wanted)
     asked = _Asked(govern, jobs[-1])
     cycles, _, _ = _timed(flat_nodes(NODES), jobs, govern, asked)
     deciding_s = sum(each.cpu_s for each in cycles if each.at_ms == LATER_MS)
@@ -104,7 +104,7 @@ def kai_reclaim(nodes: int = NODES, gangs: int = RECLAIM_GANGS) -> Bench:
     """Take room back for gangs of ten pods from a fleet full of borrowed GPUs."""
     gpus = nodes * GPUS_PER_NODE
     jobs = [*fillers(gpus), one_too_many(gpus), *late_gangs(gangs, RECLAIM_GPUS, gpus + 1)]
-    cycles, result, _ = _timed(flat_nodes(nodes), jobs, govern_of(0, gpus))
+    cycles, result, _ = _timed(flat_nodes(nodes), jobs, governance_of(0, gpus))
     deciding = [each for each in cycles if each.at_ms == LATER_MS]
     deciding_s = sum(each.cpu_s for each in deciding)
     stops = sum(each.stops for each in deciding)
@@ -135,7 +135,7 @@ KAI: dict[str, Callable[[], Bench]] = {
 class _Asked:
     """A witness that asks why a job waits, in the moment in which it came."""
 
-    def __init__(self, govern: Govern, job: Job) -> None:
+    def __init__(self, govern: GovernanceRules, job: Job) -> None:
         self._govern = govern
         self._job = job
         self.reason_s = self.cold_s = 0.0
@@ -154,7 +154,7 @@ class _Asked:
 
 
 def _timed(
-    nodes: Sequence[Node], jobs: Sequence[Job], govern: Govern, *witnesses: _Asked
+    nodes: Sequence[Node], jobs: Sequence[Job], govern: GovernanceRules, *witnesses: _Asked
 ) -> tuple[list[Cycle], SimResult, float]:
     """Return every decision of a run, what came of it, and its CPU time."""
     made: list[TimedDecider] = []

@@ -10,7 +10,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.units import HOUR, Millis
 
 GPU = "gpu"
@@ -81,11 +81,11 @@ def late_gangs(count: int, gpus_per_pod: int, first_seq: int) -> list[Job]:
     ]
 
 
-def govern_of(filler_gpus: int, owner_gpus: int) -> Govern:
+def governance_of(filler_gpus: int, owner_gpus: int) -> GovernanceRules:
     """Return the rules for two teams with these quotas, who lend and borrow as they like."""
     quotas = {FILLER: filler_gpus, OWNER: owner_gpus}
-    teams = (TeamTerms(id=team, quota={GPU: gpus * WHOLE}) for team, gpus in quotas.items())
-    return Govern(teams=tuple(teams), min_run_ms=Millis(0), promises=0)
+    teams = (TeamRules(id=team, quota={GPU: gpus * WHOLE}) for team, gpus in quotas.items())
+    return GovernanceRules(teams=tuple(teams), min_run_ms=Millis(0), promises=0)
 
 
 def _job(name: str, shape: Shape, team: TeamId, at_ms: Millis, seq: int) -> Job:

@@ -10,7 +10,7 @@ from tenfold.study.bench.kueue_loads import (
     LARGE,
     TOPOLOGY,
     KueueLoad,
-    govern_of,
+    governance_of,
     jobs_of,
     nodes_of,
 )
@@ -68,7 +68,7 @@ def bench_kueue(name: str, *, restart: bool, load: KueueLoad | None = None) -> B
     ask = SimAsk(
         nodes=nodes_of(load),
         jobs=jobs_of(load, restart=restart),
-        policy=Policy(name="governed", govern=govern_of(load)),
+        policy=Policy(name="governed", govern=governance_of(load)),
     )
     result = simulate(ask, witnesses=[AtRest()])
     cpu_s = watch.cpu_s()

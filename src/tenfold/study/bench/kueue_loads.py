@@ -14,7 +14,7 @@ from tenfold.model.fleet.where import Togetherness, Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.units import DAY, Millis
 
 SLOT = "slot"
@@ -208,20 +208,22 @@ def nodes_of(load: KueueLoad) -> list[Node]:
     return [_node(f"node-{number}", NODE_SLOTS, "") for number in range(count)]
 
 
-def govern_of(load: KueueLoad) -> Govern:
+def governance_of(load: KueueLoad) -> GovernanceRules:
     """Return the rules: reclaim from any in the cohort, preempt lower priorities in a queue."""
     quota, borrow = (
         {SLOT: units * load.slots_per_unit * WHOLE} for units in (load.quota, load.borrow)
     )
-    teams: list[TeamTerms] = []
+    teams: list[TeamRules] = []
     for cohort in range(load.cohorts):
         parent = TeamId(f"cohort-{cohort}")
-        teams.append(TeamTerms(id=parent, borrow={SLOT: 0}))
+        teams.append(TeamRules(id=parent, borrow={SLOT: 0}))
         teams += [
-            TeamTerms(id=_queue(cohort, queue), parent=parent, quota=quota, borrow=borrow)
+            TeamRules(id=_queue(cohort, queue), parent=parent, quota=quota, borrow=borrow)
             for queue in range(load.queues)
         ]
-    return Govern(teams=tuple(teams), promises=0, min_run_ms=Millis(0), restart_cost_ms=Millis(1))
+    return GovernanceRules(
+        teams=tuple(teams), promises=0, min_run_ms=Millis(0), restart_cost_ms=Millis(1)
+    )
 
 
 def _queue(cohort: int, queue: int) -> TeamId:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tenfold.compose.inputs import SimFiles, policy_of, prepare
 from tenfold.compose.simulation import simulate
 from tenfold.model.errors import InputError, TenfoldError
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.study.compare.cell import CellError
 from tenfold.study.govern.figures import Gain, Ran, Way, gain_of, ran_of
@@ -85,7 +85,7 @@ def run_way(task: WayTask) -> Ran:
     """Run one way from its files to its figures; an error is a result too."""
     try:
         prepared = prepare(task.files)
-        govern = prepared.ask.policy.govern or Govern()
+        govern = prepared.ask.policy.govern or GovernanceRules()
         policy = policy_for(task.way, prepared.ask.policy, govern)
         ask = replace(prepared.ask, policy=policy)
         return ran_of(_way(task), govern, ask, simulate(ask), prepared.notes)
@@ -103,7 +103,7 @@ def lost_way(task: WayTask, why: str) -> Ran:
     return Ran(way=_way(task, error))
 
 
-def policy_for(way: WayName, policy: Policy, govern: Govern) -> Policy:
+def policy_for(way: WayName, policy: Policy, govern: GovernanceRules) -> Policy:
     """Return the policy that runs a way."""
     match way:
         case "fifo" | "tenfold":
@@ -116,7 +116,7 @@ def policy_for(way: WayName, policy: Policy, govern: Govern) -> Policy:
             return replace(policy, govern=govern)
 
 
-def partitioned(govern: Govern) -> Govern:
+def partitioned(govern: GovernanceRules) -> GovernanceRules:
     """Return the same rules with quotas as walls: nobody borrows anything."""
     named = dict.fromkeys(
         name
@@ -143,7 +143,7 @@ def partitioned(govern: Govern) -> Govern:
     )
 
 
-def weighted(govern: Govern) -> Govern:
+def weighted(govern: GovernanceRules) -> GovernanceRules:
     """Return the same teams with nothing but their weights."""
     bare = (replace(team, quota={}, borrow={}, lend={}, hours=()) for team in govern.teams)
     return replace(govern, teams=tuple(bare))

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE, Job
-from tenfold.model.policy.govern import ANY, USD, Amounts, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, TeamRules
 from tenfold.model.units import HOUR
 from tenfold.sim.measure.meters import Meters, asked_milli
 from tenfold.sim.measure.timeline import spans
@@ -61,9 +61,9 @@ def jain(values: Sequence[float]) -> float:
 class Deal:
     """Deals a fleet out by the rules of a policy. Quotas of all types are added up."""
 
-    def __init__(self, govern: Govern, teams: Iterable[str], gpus: int) -> None:
+    def __init__(self, govern: GovernanceRules, teams: Iterable[str], gpus: int) -> None:
         self._milli = gpus * WHOLE
-        self._root = _Node(TeamTerms(id=TeamId("")))
+        self._root = _Node(TeamRules(id=TeamId("")))
         self._leaves: dict[str, _Node] = {}
         known = {str(terms.id): terms for terms in govern.teams}
         nodes: dict[str, _Node] = {}
@@ -74,7 +74,7 @@ class Deal:
             if node is None or node.below:
                 # Jobs of a parent, or of a team that nobody named, stand beside the others.
                 above = node or self._root
-                node = _Node(TeamTerms(id=TeamId(name)))
+                node = _Node(TeamRules(id=TeamId(name)))
                 above.below.append(node)
             self._leaves[name] = node
         self._root.add_up()
@@ -94,7 +94,7 @@ class Deal:
         return {team: self._leaves[team].dealt for team in asked_milli}
 
     def _plant(
-        self, name: str, known: Mapping[str, TeamTerms], nodes: dict[str, "_Node"]
+        self, name: str, known: Mapping[str, TeamRules], nodes: dict[str, "_Node"]
     ) -> "_Node":
         if name not in nodes:
             terms = known[name]
@@ -109,7 +109,7 @@ class Deal:
 class _Node:
     """A team or a parent of teams, while the fleet is dealt out."""
 
-    def __init__(self, terms: TeamTerms) -> None:
+    def __init__(self, terms: TeamRules) -> None:
         self.weight = terms.weight
         self.quota = _milli(terms.quota)
         self.below: list[_Node] = []
@@ -164,7 +164,7 @@ def filled(amount: float, most: Sequence[float], weights: Sequence[float]) -> li
     return parts
 
 
-def dealt(govern: Govern, jobs: Sequence[Job], meters: Meters, gpus: int) -> Dealt:
+def dealt(govern: GovernanceRules, jobs: Sequence[Job], meters: Meters, gpus: int) -> Dealt:
     """Return what each team of a run deserved and got under the rules of a policy."""
     teams = list(dict.fromkeys(str(job.team) for job in jobs))
     deal = Deal(govern, teams, gpus)

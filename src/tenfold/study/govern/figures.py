@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tenfold.compose.simulation import SimAsk, SimResult
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import DAY, HOUR, SECOND
 from tenfold.sim.measure.meters import Summary, asked_milli
 from tenfold.study.compare.cell import CellError
@@ -100,7 +100,7 @@ class Gain(Struct, frozen=True, kw_only=True):
 
 
 def ran_of(
-    way: Way, govern: Govern, ask: SimAsk, result: SimResult, notes: Sequence[str] = ()
+    way: Way, govern: GovernanceRules, ask: SimAsk, result: SimResult, notes: Sequence[str] = ()
 ) -> Ran:
     """Return a way with the figures of its run, measured by the rules of a policy."""
     waits: dict[str, dict[str, int]] = {}

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tenfold.compose.failures import FailureSource, failure_source
 from tenfold.compose.fleet import OpenFleet, load_facts
-from tenfold.compose.governance import govern_of
+from tenfold.compose.governance import governance_of
 from tenfold.compose.inputs import SimFiles, job_trace, policy_of, prepare
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.growth import read_grow
@@ -118,7 +118,7 @@ def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
     said = f"no history: {MIX_DAYS:g} days are drawn from `{files.mix}` at load {work.load:.0%}"
     jobs = work.trace.jobs
     if policy.name == "governed":
-        policy = replace(policy, govern=govern_of(policy, spec, catalogue))
+        policy = replace(policy, govern=governance_of(policy, spec, catalogue))
     return GrowInputs(fleet=fleet, policy=policy, mix=files.mix, jobs=jobs, notes=(said,))
 
 

@@ -23,7 +23,7 @@ from tenfold.model.fleet.where import Togetherness
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import Job, Shape, Slot, StopCause
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import Amounts, Govern, TeamTerms
+from tenfold.model.policy.governance import Amounts, GovernanceRules, TeamRules
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
@@ -111,8 +111,8 @@ Change = Step | Several
 
 
 def apply_change(
-    fleet: Fleet, govern: Govern, job_id: JobId, change: Change, now_ms: Millis
-) -> tuple[Fleet, Govern]:
+    fleet: Fleet, govern: GovernanceRules, job_id: JobId, change: Change, now_ms: Millis
+) -> tuple[Fleet, GovernanceRules]:
     """Return a fork of the fleet, and the rules, as they would be with a change."""
     fork = fleet.fork()
     for step in change.steps if isinstance(change, Several) else (change,):
@@ -120,7 +120,9 @@ def apply_change(
     return fork, govern
 
 
-def _apply_step(fork: Fleet, govern: Govern, job_id: JobId, change: Step, now_ms: Millis) -> Govern:
+def _apply_step(
+    fork: Fleet, govern: GovernanceRules, job_id: JobId, change: Step, now_ms: Millis
+) -> GovernanceRules:
     """Change a fork, and return the rules that then hold."""
     match change:
         case Nothing():
@@ -185,7 +187,7 @@ def sized(shape: Shape, gpus: int) -> Shape:
     )
 
 
-def granted(govern: Govern, raises: Iterable[Raise]) -> Govern:
+def granted(govern: GovernanceRules, raises: Iterable[Raise]) -> GovernanceRules:
     """Return rules under which teams have more."""
     teams = {team.id: team for team in govern.teams}
     for each in raises:
@@ -193,7 +195,7 @@ def granted(govern: Govern, raises: Iterable[Raise]) -> Govern:
     return replace(govern, teams=tuple(teams.values()))
 
 
-def _raised(team: TeamTerms, more: Raise) -> TeamTerms:
+def _raised(team: TeamRules, more: Raise) -> TeamRules:
     def added(amounts: Amounts) -> Amounts:
         return {**amounts, more.resource: amounts.get(more.resource, 0) + more.by}
 

@@ -19,7 +19,7 @@ from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import SECOND, Millis
 from tenfold.study.eta.eta import JUDGED, Eta, eta, no_earlier
 from tenfold.study.eta.recorded import book_of
@@ -39,7 +39,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     fleet: Fleet
     lines: list[Line]
     """What had happened by then."""
-    govern: Govern | None
+    govern: GovernanceRules | None
     """The rules, where the run was governed."""
     decider_of: Callable[[], Decider]
     book_of: Callable[[], EtaBook]
@@ -74,7 +74,7 @@ def saved_at(bundle: Bundle, at_ms: Millis | None = None) -> Saved:
         at_ms=last_ms if at_ms is None else at_ms,
         fleet=fleet,
         lines=lines,
-        govern=(policy.govern or Govern()) if policy.name == "governed" else None,
+        govern=(policy.govern or GovernanceRules()) if policy.name == "governed" else None,
         decider_of=decider_of(bundle),
         book_of=cache(lambda: book_of(lines)),
     )

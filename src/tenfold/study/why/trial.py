@@ -13,7 +13,7 @@ from tenfold.model.actions import RefuseJob, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, JobRefused, JobResized, JobStopped
 from tenfold.model.ids import JobId
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
 from tenfold.study.why.changes import AskFor, Change, Nothing, Several, Slots, apply_change
 
@@ -33,7 +33,7 @@ class Trial:
     """One fork, decided cycle by cycle, as far as anybody asks."""
 
     def __init__(
-        self, fork: Fleet, govern: Govern, now_ms: Millis, first: Decision | None = None
+        self, fork: Fleet, govern: GovernanceRules, now_ms: Millis, first: Decision | None = None
     ) -> None:
         self._fork: Fleet | None = fork
         """None once there is nothing more to decide."""

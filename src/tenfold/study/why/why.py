@@ -21,7 +21,7 @@ from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import Outcome
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, Promise, Slot
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta, eta_of
@@ -60,7 +60,7 @@ class Why(Struct, frozen=True, kw_only=True):
 class Asker:
     """Answers for the jobs that wait at one moment under the governed policy."""
 
-    def __init__(self, fleet: Fleet, govern: Govern, now_ms: Millis) -> None:
+    def __init__(self, fleet: Fleet, govern: GovernanceRules, now_ms: Millis) -> None:
         self._now_ms = now_ms
         self._settled = Settled(fleet, govern, now_ms)
         self._reasons = Reasons(self._settled)
@@ -95,7 +95,9 @@ class Asker:
         )
 
 
-def why(fleet: Fleet, govern: Govern, job: Job, now_ms: Millis, seek: Sought = "cheapest") -> Why:
+def why(
+    fleet: Fleet, govern: GovernanceRules, job: Job, now_ms: Millis, seek: Sought = "cheapest"
+) -> Why:
     """Return why one pending job does not run, and what would let it; see `Asker` for many."""
     return Asker(fleet, govern, now_ms).why(job, seek)
 

@@ -23,7 +23,7 @@ from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
 from tenfold.model.job.failures import Mishap
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.job.terms import Window
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.policy.slurm import SlurmPartition, SlurmPolicy
 from tenfold.model.units import HOUR, MINUTE, Millis
@@ -173,8 +173,10 @@ def test_a_job_is_not_moved_to_a_node_that_is_kept_by_a_window():
     fleet = fleet_of("p", "p")
     crash(fleet, "job", N1)
     repair = Window(id="repair", start_ms=Millis(0), end_ms=Millis(HOUR), nodes=(N2,))
-    assert starts_of(fleet, Policy(name="governed", govern=Govern(windows=(repair,)))) == [N1]
-    assert starts_of(fleet, Policy(name="governed", govern=Govern())) == [N2]
+    assert starts_of(fleet, Policy(name="governed", govern=GovernanceRules(windows=(repair,)))) == [
+        N1
+    ]
+    assert starts_of(fleet, Policy(name="governed", govern=GovernanceRules())) == [N2]
 
 
 def starts_of(fleet: Fleet, policy: Policy) -> list[NodeId]:

@@ -6,12 +6,12 @@ from tenfold.decide.place import governed as placers
 from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import ActionOrdered, Event, JobStarted
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import MINUTE, Millis
 from tenfold.testing.builders import fleet, job, nodes
 
 LATER = Millis(700)
-GOVERN = Govern(min_run_ms=Millis(10 * MINUTE))
+GOVERN = GovernanceRules(min_run_ms=Millis(10 * MINUTE))
 
 
 def begun(placer: GovernedPlacer) -> Fleet:

@@ -17,7 +17,7 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.spec import JobSpec
 from tenfold.model.job.submission import Submission, admitted
 from tenfold.model.job.terms import Hours
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import ORACLES, POLICIES, Policy
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
@@ -44,7 +44,7 @@ def asked(**keys: Any) -> Submission:
 
 
 def policy(name: Any) -> Policy:
-    hours = Govern(off_peak=(Hours(Millis(22 * HOUR), Millis(30 * HOUR)),))
+    hours = GovernanceRules(off_peak=(Hours(Millis(22 * HOUR), Millis(30 * HOUR)),))
     return Policy(name=name, govern=hours if name == "governed" else None)
 
 

@@ -7,7 +7,7 @@ import pytest
 from tenfold.files.policy.read import read_policy, read_policy_file
 from tenfold.model.errors import FaultyFile
 from tenfold.model.job.terms import Hours
-from tenfold.model.policy.govern import USD, Govern
+from tenfold.model.policy.governance import USD, GovernanceRules
 from tenfold.model.units import DAY, HOUR, MINUTE
 
 HEAD = 'name = "governed"\n'
@@ -21,7 +21,7 @@ def written(folder: Path, text: str, name: str = "policy.toml") -> Path:
     return path
 
 
-def governed(folder: Path, text: str) -> Govern:
+def governed(folder: Path, text: str) -> GovernanceRules:
     govern = read_policy(written(folder, HEAD + text)).govern
     assert govern is not None
     return govern
@@ -33,7 +33,7 @@ def found(folder: Path, text: str) -> list[tuple[str, int | None]]:
 
 
 def test_a_file_that_says_nothing_has_the_usual_rules(tmp_path: Path):
-    assert governed(tmp_path, "") == Govern()
+    assert governed(tmp_path, "") == GovernanceRules()
 
 
 def test_human_units_become_milliseconds(tmp_path: Path):

@@ -13,7 +13,7 @@ from tenfold.model.events import ActionOrdered, Event, JobStarted, JobSubmitted,
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.server.background import follower as rules
@@ -103,7 +103,7 @@ def test_reasons_are_those_of_the_policy(store: Store, writer: JournalWriter):
     assert after is not None
     assert after.code == "after-others"
     assert plain.reason("holder") is None
-    govern = Govern(teams=(TeamTerms(id=TeamId("red")),))
+    govern = GovernanceRules(teams=(TeamRules(id=TeamId("red")),))
     governed = followed(store, Policy(name="governed", govern=govern)).moment(seq)
     assert governed.reason("first") is not None
     asked = governed.why("first", "cheapest", with_eta=True)

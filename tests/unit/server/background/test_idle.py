@@ -21,7 +21,7 @@ from tenfold.live.usage import Look, Measured
 from tenfold.model.events import Event, JobBusy, JobEnded, JobIdled
 from tenfold.model.ids import JobId
 from tenfold.model.job.usage import GpuUse, JobUse, Measure
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.server.app import make_app
@@ -32,7 +32,7 @@ from unit.server.plain_executor import Hands, PlainExecutor
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
-GOVERNED = Policy(name="governed", govern=Govern(idle_ms=Millis(HOUR)))
+GOVERNED = Policy(name="governed", govern=GovernanceRules(idle_ms=Millis(HOUR)))
 
 
 class Figures:

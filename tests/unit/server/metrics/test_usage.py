@@ -1,7 +1,7 @@
 """Meters of use: labels are bounded, and what is counted only grows."""
 
 from tenfold.model.ids import TeamId
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.server.metrics.usage import OTHERS, TEAMS_MOST, TeamSpent, by_team, quotas_of
 
 
@@ -38,11 +38,11 @@ def test_a_counter_keeps_the_first_teams_and_never_falls():
 
 
 def test_quotas_are_of_any_type_or_of_all_types_together():
-    govern = Govern(
+    govern = GovernanceRules(
         teams=(
-            TeamTerms(id=TeamId("any"), quota={"any": 8_000, "usd": 5}),
-            TeamTerms(id=TeamId("typed"), quota={"A100": 6_000, "H100": 2_000, "usd": 7}),
-            TeamTerms(id=TeamId("none")),
+            TeamRules(id=TeamId("any"), quota={"any": 8_000, "usd": 5}),
+            TeamRules(id=TeamId("typed"), quota={"A100": 6_000, "H100": 2_000, "usd": 7}),
+            TeamRules(id=TeamId("none")),
         )
     )
     assert quotas_of(govern) == {"any": 8.0, "typed": 8.0, "none": 0.0}

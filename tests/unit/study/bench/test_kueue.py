@@ -15,7 +15,7 @@ from tenfold.study.bench.kueue_loads import (
     STARTS_OVER,
     TOPOLOGY,
     KueueLoad,
-    govern_of,
+    governance_of,
     jobs_of,
     nodes_of,
 )
@@ -88,7 +88,7 @@ def test_the_topology_has_racks_of_nodes_with_a_slot_for_each_quarter():
 
 
 def test_cohorts_do_not_borrow_and_queues_borrow_within_limits():
-    teams = govern_of(BASELINE).teams
+    teams = governance_of(BASELINE).teams
     cohorts = [team for team in teams if team.parent is None]
     queues = [team for team in teams if team.parent is not None]
     assert len(cohorts) == 5

@@ -12,7 +12,7 @@ from tenfold.compose.policy_fleet import EVEN, join_record
 from tenfold.model.errors import InputError
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.study.govern.compare import (
     WAYS,
@@ -54,8 +54,8 @@ def fare(answer: Governance, name: str) -> Fare:
     return found
 
 
-def team(name: str, quota: int = 0, weight: float = 1.0, parent: str = "") -> TeamTerms:
-    return TeamTerms(
+def team(name: str, quota: int = 0, weight: float = 1.0, parent: str = "") -> TeamRules:
+    return TeamRules(
         id=TeamId(name),
         weight=weight,
         parent=TeamId(parent) if parent else None,
@@ -63,7 +63,7 @@ def team(name: str, quota: int = 0, weight: float = 1.0, parent: str = "") -> Te
     )
 
 
-def dealt(govern: Govern, gpus: int, **asks: int) -> dict[str, float]:
+def dealt(govern: GovernanceRules, gpus: int, **asks: int) -> dict[str, float]:
     shares = Deal(govern, asks, gpus).deal({name: ask * WHOLE for name, ask in asks.items()})
     return {name: round(share / WHOLE, 6) for name, share in shares.items()}
 
@@ -126,7 +126,7 @@ def test_without_quotas_there_is_nothing_to_part_and_the_rest_goes_on(
 
 
 def test_a_wall_stands_around_every_quota_and_around_teams_at_the_top():
-    govern = Govern(
+    govern = GovernanceRules(
         teams=(team("dept", 8), team("own", 4, parent="dept"), team("rest", parent="dept"))
     )
     walls = {one.id: one.borrow for one in partitioned(govern).teams}
@@ -143,17 +143,17 @@ def test_what_one_cannot_use_goes_to_the_others():
 
 
 def test_everybody_deserves_what_he_asks_for_while_there_is_enough():
-    assert dealt(Govern(teams=(team("a", 1),)), 10, a=6, b=4) == {"a": 6, "b": 4}
+    assert dealt(GovernanceRules(teams=(team("a", 1),)), 10, a=6, b=4) == {"a": 6, "b": 4}
 
 
 def test_quotas_come_first_and_the_rest_is_dealt_by_weight():
-    govern = Govern(teams=(team("a", 6, weight=1), team("b", 2, weight=3)))
+    govern = GovernanceRules(teams=(team("a", 6, weight=1), team("b", 2, weight=3)))
     assert dealt(govern, 12, a=100, b=100) == {"a": 7, "b": 5}
     assert dealt(govern, 12, a=3, b=100) == {"a": 3, "b": 9}
 
 
 def test_a_parent_deals_its_part_among_its_own():
-    govern = Govern(
+    govern = GovernanceRules(
         teams=(team("lab", 8), team("x", parent="lab"), team("y", parent="lab"), team("z", 8))
     )
     assert dealt(govern, 16, x=100, y=2, z=100) == {"x": 6, "y": 2, "z": 8}

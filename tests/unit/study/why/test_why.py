@@ -12,7 +12,7 @@ from tenfold.model.fleet.where import Level, Togetherness, Where
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.job.terms import Hours, Terms
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 from tenfold.report.reasons.render import render
 from tenfold.study.why.changes import AskFor, Grant, MoveJobs, Raise, RentNodes, ShrinkJobs
@@ -21,7 +21,7 @@ from tenfold.study.why.why import Why, why
 from tenfold.testing.builders import in_domains, nodes
 
 NOW = Millis(HOUR)
-PLAIN = Govern(promises=0)
+PLAIN = GovernanceRules(promises=0)
 
 
 def asked(
@@ -57,7 +57,9 @@ def held(members: Sequence[Node], *runs: tuple[Job, str, int]) -> Fleet:
     return fleet
 
 
-def answer(fleet: Fleet, job: Job, govern: Govern = PLAIN, seek: Sought = "cheapest") -> Why:
+def answer(
+    fleet: Fleet, job: Job, govern: GovernanceRules = PLAIN, seek: Sought = "cheapest"
+) -> Why:
     fleet.apply(JobSubmitted(Millis(0), job))
     return why(fleet, govern, job, NOW, seek)
 
@@ -66,9 +68,9 @@ def together(level: Level, how: Togetherness = "required") -> Where:
     return Where(within=level, how=how)
 
 
-def bound(quota: int, borrow: int) -> Govern:
-    red = TeamTerms(id=TeamId("red"), quota={"A": quota * 1_000}, borrow={"A": borrow * 1_000})
-    return replace(PLAIN, teams=(red, TeamTerms(id=TeamId("blue"), quota={"A": 8_000})))
+def bound(quota: int, borrow: int) -> GovernanceRules:
+    red = TeamRules(id=TeamId("red"), quota={"A": quota * 1_000}, borrow={"A": borrow * 1_000})
+    return replace(PLAIN, teams=(red, TeamRules(id=TeamId("blue"), quota={"A": 8_000})))
 
 
 def test_a_job_that_the_decider_starts_is_told_where():
@@ -130,8 +132,8 @@ def test_a_limit_on_borrowing_is_told_with_its_numbers_and_how_far_to_move_it():
 
 def test_what_others_do_not_lend_is_told_and_they_are_asked_to():
     teams = (
-        TeamTerms(id=TeamId("red"), quota={"A": 8_000}),
-        TeamTerms(id=TeamId("blue"), quota={"A": 8_000}, lend={"A": 2_000}),
+        TeamRules(id=TeamId("red"), quota={"A": 8_000}),
+        TeamRules(id=TeamId("blue"), quota={"A": 8_000}, lend={"A": 2_000}),
     )
     fleet = held(nodes(2, accelerator="A"), (asked("a", 8), "n0", 8))
     found = answer(fleet, asked("more", 4), replace(PLAIN, teams=teams))
@@ -240,13 +242,13 @@ def test_a_promised_gang_is_told_when_and_where_and_others_of_the_hole_before_it
     fleet.apply(JobSubmitted(Millis(0), gang))
     slots = (Slot(NodeId("n0"), 8),)
     fleet.apply(ActionOrdered(NOW, PromiseStart(gang.id, slots, Millis(3 * HOUR), NOW)))
-    own = why(fleet, Govern(), gang, NOW)
+    own = why(fleet, GovernanceRules(), gang, NOW)
     assert own.reason.code == "promised"
     assert own.promise is not None
     assert (own.promise.start_ms, own.promise.slots) == (3 * HOUR, slots)
     assert [one.job_id for one in own.holders.jobs] == ["a"]
     late = replace(asked("late", 1, terms=Terms(preemptible=False)), limit_ms=Millis(9 * HOUR))
-    found = answer(fleet, late, Govern())
+    found = answer(fleet, late, GovernanceRules())
     assert found.reason.code == "kept-for-a-promise"
     assert found.cheapest is not None
     assert found.cheapest.change == AskFor(limit_ms=Millis(2 * HOUR))

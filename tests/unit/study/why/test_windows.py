@@ -9,7 +9,7 @@ from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJo
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.job.terms import Hours, Terms, Window
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.units import HOUR, Millis
 from tenfold.report.reasons.render import render
 from tenfold.study.why.changes import AskFor
@@ -17,7 +17,7 @@ from tenfold.study.why.why import Asker, Why, eta_for, why
 from tenfold.testing.builders import nodes
 
 NOW = Millis(HOUR)
-PLAIN = Govern(promises=0)
+PLAIN = GovernanceRules(promises=0)
 STAYS = Terms(preemptible=False)
 
 
@@ -123,7 +123,7 @@ def test_off_peak_hours_say_when_they_begin():
 
 def test_quotas_of_the_day_say_when_they_would_let_a_job_in():
     night = ((Hours(Millis(20 * HOUR), Millis(24 * HOUR)), {"A": 16_000}),)
-    teams = (TeamTerms(id=TeamId("red"), quota={"A": 8_000}, borrow={"A": 0}, hours=night),)
+    teams = (TeamRules(id=TeamId("red"), quota={"A": 8_000}, borrow={"A": 0}, hours=night),)
     fleet = fleet_of(2, asked(8), "n0")
     found = why(fleet, replace(PLAIN, teams=teams), fleet.pending[JobId("asked")], NOW)
     assert found.reason.code == "quota-hours"

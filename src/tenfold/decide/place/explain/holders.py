@@ -10,7 +10,7 @@ from tenfold.decide.place.quota.allocations import Holding
 from tenfold.decide.place.quota.team_tree import UNLIMITED, Team
 from tenfold.decide.place.state.scheduler_state import Books
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.policy.govern import ANY
+from tenfold.model.policy.governance import ANY
 from tenfold.model.units import Millis
 
 SHOWN = 5

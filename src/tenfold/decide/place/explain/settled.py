@@ -17,7 +17,7 @@ from tenfold.model.actions import RefuseJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
@@ -59,7 +59,7 @@ Fate = Starts | Never | HeldBack | Kept | InLine
 class Settled:
     """One moment, decided."""
 
-    def __init__(self, view: FleetView, govern: Govern, now_ms: Millis) -> None:
+    def __init__(self, view: FleetView, govern: GovernanceRules, now_ms: Millis) -> None:
         self.view = view
         self.govern = govern
         self.now_ms = now_ms

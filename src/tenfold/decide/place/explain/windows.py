@@ -22,7 +22,7 @@ from tenfold.model.events import NodeJoined
 from tenfold.model.ids import NodeId, TeamId
 from tenfold.model.job.job import Job
 from tenfold.model.job.terms import Window
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import Amount, Causes, NodeRef, Reason, TeamRef, Value
 from tenfold.model.units import DAY, Millis
 
@@ -80,7 +80,7 @@ def openings(settled: Settled, job: Job) -> list[Millis]:
     ]
 
 
-def off_peak_from(govern: Govern, now_ms: Millis) -> Millis | None:
+def off_peak_from(govern: GovernanceRules, now_ms: Millis) -> Millis | None:
     """Return when off-peak hours begin next; None where they never do."""
     at_ms: int | None = now_ms
     for _ in range(EDGES_MOST):

@@ -21,7 +21,7 @@ from tenfold.decide.place.quota.team_tree import Team, Tree
 from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
 from tenfold.model.job.job import Job, Shape
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
 
 Level = tuple[Team, Team]
@@ -43,7 +43,7 @@ class Reclaim:
 
     def __init__(
         self,
-        govern: Govern,
+        govern: GovernanceRules,
         tree: Tree,
         holdings: Holdings,
         scratch: QuotaScratch,

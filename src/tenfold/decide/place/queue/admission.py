@@ -13,7 +13,7 @@ from tenfold.fleet.view import job_ref
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 
@@ -23,7 +23,7 @@ Line = list[tuple[int, int, Job]]
 class Admission:
     """Who is held back, and by what."""
 
-    def __init__(self, govern: Govern) -> None:
+    def __init__(self, govern: GovernanceRules) -> None:
         self._govern = govern
         self._after: dict[JobId, dict[JobId, Job]] = {}
         """Held back jobs by one that they come after."""

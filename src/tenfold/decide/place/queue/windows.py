@@ -16,7 +16,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Job
 from tenfold.model.job.terms import Window
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import DAY, Millis
 
 AHEAD_MS = DAY
@@ -28,7 +28,9 @@ TURNS = 64
 class Windows:
     """The windows of a policy on the nodes of a fleet, at one moment."""
 
-    def __init__(self, govern: Govern, nodes: Mapping[NodeId, Node], now_ms: Millis) -> None:
+    def __init__(
+        self, govern: GovernanceRules, nodes: Mapping[NodeId, Node], now_ms: Millis
+    ) -> None:
         self.open: dict[NodeId, str] = {}
         """Nodes of open windows, and the team that may use them (nobody if empty)."""
         self._on: dict[NodeId, list[tuple[Window, int]]] = {}
@@ -114,7 +116,7 @@ def _bars(window: Window, team: str) -> bool:
     return not window.team or window.team != team
 
 
-def _longest_gap_ms(windows: Sequence[Window], hours: Govern | None) -> int | None:
+def _longest_gap_ms(windows: Sequence[Window], hours: GovernanceRules | None) -> int | None:
     """Return the longest time between windows that come again and again; None if none do.
 
     With off-peak hours a gap counts from the first moment in it at which they are.

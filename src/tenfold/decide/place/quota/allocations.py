@@ -14,7 +14,7 @@ from tenfold.fleet.capacity import Slots
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
 
 PLAIN = Terms()
@@ -47,7 +47,7 @@ class Holding:
 class Holdings:
     """All holdings of a fleet."""
 
-    def __init__(self, govern: Govern, tree: Tree) -> None:
+    def __init__(self, govern: GovernanceRules, tree: Tree) -> None:
         self._govern = govern
         self._tree = tree
         self.held: dict[JobId, Holding] = {}

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Slot
-from tenfold.model.policy.govern import ANY, USD, Govern
+from tenfold.model.policy.governance import ANY, USD, GovernanceRules
 from tenfold.model.units import UsdMicros
 
 Amounts = tuple[tuple[int, int], ...]
@@ -15,7 +15,7 @@ Amounts = tuple[tuple[int, int], ...]
 class Resources:
     """The resources of a fleet, numbered: every accelerator type, and what quotas name."""
 
-    def __init__(self, govern: Govern, nodes: Mapping[NodeId, Node]) -> None:
+    def __init__(self, govern: GovernanceRules, nodes: Mapping[NodeId, Node]) -> None:
         self.names: list[str] = []
         self.number: dict[str, int] = {}
         self.capacity: list[int] = []

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tenfold.decide.place.quota.decayed_usage import Used
 from tenfold.decide.place.quota.request import Amounts, Resources
 from tenfold.model.ids import TeamId
-from tenfold.model.policy.govern import ANY, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.model.units import DAY, Millis
 
 ROOT = TeamId("")
@@ -63,7 +63,7 @@ class Team:
         "weight",
     )
 
-    def __init__(self, terms: TeamTerms, parent: "Team | None", size: int) -> None:
+    def __init__(self, terms: TeamRules, parent: "Team | None", size: int) -> None:
         self.id = terms.id
         self.terms = terms
         self.parent = parent
@@ -104,10 +104,10 @@ class Team:
 class Tree:
     """All teams of a fleet with what they hold."""
 
-    def __init__(self, govern: Govern, resources: Resources, now_ms: Millis) -> None:
+    def __init__(self, govern: GovernanceRules, resources: Resources, now_ms: Millis) -> None:
         self.resources = resources
         size = len(resources.names)
-        self.root = Team(TeamTerms(id=ROOT), None, size)
+        self.root = Team(TeamRules(id=ROOT), None, size)
         self.named: dict[TeamId, Team] = {}
         """Teams of the policy, parents included."""
         self.teams: dict[TeamId, Team] = {}
@@ -119,7 +119,7 @@ class Tree:
         for team in self.named.values():
             own = team
             if team.children:
-                own = Team(TeamTerms(id=team.id), team, size)
+                own = Team(TeamRules(id=team.id), team, size)
                 team.children.append(own)
             self.teams[team.id] = own
         self._set_quotas(govern, now_ms)
@@ -128,7 +128,7 @@ class Tree:
         """Return a team; one that nobody named has no quota and may borrow."""
         team = self.teams.get(team_id)
         if team is None:
-            team = Team(TeamTerms(id=team_id), self.root, self._size)
+            team = Team(TeamRules(id=team_id), self.root, self._size)
             self.teams[team_id] = team
             self.root.children.append(team)
         return team
@@ -268,7 +268,7 @@ class Tree:
             for number, (held, quota) in enumerate(zip(node.held, node.effective, strict=True))
         )
 
-    def _plant(self, terms: TeamTerms, known: dict[TeamId, TeamTerms]) -> Team:
+    def _plant(self, terms: TeamRules, known: dict[TeamId, TeamRules]) -> Team:
         team = self.named.get(terms.id)
         if team is None:
             above = None if terms.parent is None else known.get(terms.parent)
@@ -277,7 +277,7 @@ class Tree:
             parent.children.append(team)
         return team
 
-    def _set_quotas(self, govern: Govern, now_ms: Millis) -> None:
+    def _set_quotas(self, govern: GovernanceRules, now_ms: Millis) -> None:
         """Work out quotas from the leaves up, as they are at this hour."""
         for team in _leaves_first(self.root):
             quota = quota_at(team.terms, Millis(now_ms + govern.timezone_ms))
@@ -313,7 +313,7 @@ def _unlent(team: Team, number: int) -> int:
     return team.effective[number] - team.pool[number] + team.guaranteed[number]
 
 
-def quota_at(terms: TeamTerms, local_ms: Millis) -> dict[str, int]:
+def quota_at(terms: TeamRules, local_ms: Millis) -> dict[str, int]:
     """Return a team's quota at a moment of local time."""
     of_day = local_ms % DAY
     for hours, quota in terms.hours:
@@ -326,7 +326,7 @@ def _is_within(of_day: int, from_ms: int, to_ms: int) -> bool:
     return from_ms <= of_day < to_ms or from_ms <= of_day + DAY < to_ms
 
 
-def next_hours_ms(govern: Govern, now_ms: Millis) -> int | None:
+def next_hours_ms(govern: GovernanceRules, now_ms: Millis) -> int | None:
     """Return the next moment after now at which a quota or the off-peak hours change."""
     edges: list[int] = []
     for hours in (*govern.off_peak, *(each for team in govern.teams for each, _ in team.hours)):
@@ -337,7 +337,7 @@ def next_hours_ms(govern: Govern, now_ms: Millis) -> int | None:
     return now_ms + min((edge - local - 1) % DAY + 1 for edge in edges)
 
 
-def is_off_peak(govern: Govern, now_ms: Millis) -> bool:
+def is_off_peak(govern: GovernanceRules, now_ms: Millis) -> bool:
     """Return whether jobs that ask for off-peak hours may start now."""
     of_day = (now_ms + govern.timezone_ms) % DAY
     return not govern.off_peak or any(
@@ -345,7 +345,7 @@ def is_off_peak(govern: Govern, now_ms: Millis) -> bool:
     )
 
 
-def next_off_peak_ms(govern: Govern, at_ms: int) -> int:
+def next_off_peak_ms(govern: GovernanceRules, at_ms: int) -> int:
     """Return the first moment from one on at which off-peak jobs may start."""
     edges = {hours.from_ms % DAY for hours in govern.off_peak}
     if is_off_peak(govern, Millis(at_ms)):

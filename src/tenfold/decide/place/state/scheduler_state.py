@@ -15,7 +15,7 @@ from tenfold.fleet.fleet import FleetView
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Promise, Run, Shape, Slot
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import Amount, Reason, TeamRef, Value
 from tenfold.model.units import Millis
 
@@ -36,7 +36,7 @@ class Promised:
 class Books:
     """Teams, room, holdings and those who wait."""
 
-    def __init__(self, govern: Govern, view: FleetView, now_ms: Millis) -> None:
+    def __init__(self, govern: GovernanceRules, view: FleetView, now_ms: Millis) -> None:
         self.govern = govern
         self.tree = Tree(govern, Resources(govern, view.nodes), now_ms)
         if govern.fair_share == "decayed":

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.spec import FleetSpec, Pool, Rack
 from tenfold.model.ids import RackId, TeamId
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.sim.workload.grown_work import COPY, origin
 
 _NUMBERED = pattern(r"(.*?)([0-9]{1,12})([^0-9]*)\Z", DOTALL)
@@ -44,10 +44,12 @@ def grown_fleet(spec: FleetSpec, factor: float) -> FleetSpec:
     return replace(spec, pools=tuple(pools), racks=tuple(racks))
 
 
-def grown_govern(govern: Govern, teams: Iterable[str], sign: str = COPY) -> Govern:
+def grown_govern(
+    govern: GovernanceRules, teams: Iterable[str], sign: str = COPY
+) -> GovernanceRules:
     """Return rules that know copies of teams: each has the terms of the team it is a copy of."""
     known = {team.id: team for team in govern.teams}
-    added: dict[str, TeamTerms] = {}
+    added: dict[str, TeamRules] = {}
     for name in teams:
         if name in known or name in added:
             continue

@@ -12,15 +12,15 @@ from tenfold.decide.place.quota.team_tree import Hurdle, Tree
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Slot, shape_of
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import ANY, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
 
 FLEET = {node.id: node for node in nodes(4)}
 TEAMS = (
-    TeamTerms(id=TeamId("lab"), borrow={ANY: 0}),
-    TeamTerms(id=TeamId("a"), parent=TeamId("lab"), quota={ANY: 8 * WHOLE}),
-    TeamTerms(id=TeamId("b"), parent=TeamId("lab"), quota={ANY: 8 * WHOLE}),
+    TeamRules(id=TeamId("lab"), borrow={ANY: 0}),
+    TeamRules(id=TeamId("a"), parent=TeamId("lab"), quota={ANY: 8 * WHOLE}),
+    TeamRules(id=TeamId("b"), parent=TeamId("lab"), quota={ANY: 8 * WHOLE}),
 )
 
 
@@ -28,7 +28,7 @@ class Lab:
     """Two teams of 8 GPUs each, which may borrow all that the other leaves."""
 
     def __init__(self) -> None:
-        govern = Govern(teams=TEAMS)
+        govern = GovernanceRules(teams=TEAMS)
         self.tree = Tree(govern, Resources(govern, FLEET), Millis(0))
         self.holdings = Holdings(govern, self.tree)
         self.owing = Owing(self.tree, self.holdings, preempts=True)
@@ -99,4 +99,4 @@ def test_lower_priorities_are_summed_and_forgotten_with_their_jobs(lab: Lab):
 def test_a_stopped_job_is_plain_unless_its_terms_count_others_or_hours(
     terms: Terms | None, is_plain: bool
 ):
-    assert Admission(Govern()).is_plain(replace(job(1, 1), terms=terms)) == is_plain
+    assert Admission(GovernanceRules()).is_plain(replace(job(1, 1), terms=terms)) == is_plain

@@ -10,7 +10,7 @@ from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStarted, JobSubmitted
 from tenfold.model.ids import NodeId, TeamId
 from tenfold.model.job.job import Slot
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import HOUR, Millis
 from tenfold.testing.builders import fleet, job, nodes
 
@@ -52,7 +52,7 @@ def test_the_team_that_has_just_used_a_lot_waits():
     for number, team in ((1, "busy"), (2, "new")):
         made.apply(JobSubmitted(late, replace(job(number, 8, team=team), submitted_ms=late)))
     for share, first in (("held", "job-1"), ("decayed", "job-2")):
-        govern = Govern(fair_share=share)
+        govern = GovernanceRules(fair_share=share)
         decision = GovernedPlacer(govern).decide(made, late, None)
         starts = [one.job_id for one in decision.actions if isinstance(one, StartJob)]
         assert starts == [first], share

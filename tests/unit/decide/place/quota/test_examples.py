@@ -23,7 +23,7 @@ from tenfold.model.events import (
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import MINUTE, Millis
 from tenfold.testing.builders import fleet, nodes
 from tests.rigs.governed.laws import Governing
@@ -72,7 +72,7 @@ def asked(words: str, now: Millis, number: int) -> Job:
 class Told:
     """A fleet that lives through the rows of an example."""
 
-    def __init__(self, govern: Govern) -> None:
+    def __init__(self, govern: GovernanceRules) -> None:
         self.fleet: Fleet = fleet(nodes(2))
         self.decider = Governing(GovernedPlacer(govern), govern)
         self.number = 0

@@ -8,11 +8,11 @@ from tenfold.model.actions import PromiseStart, StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, Slot
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.testing.builders import fleet, job, nodes
 
-GOVERN = Govern(promise_after_ms=Millis(0), preempts=False)
+GOVERN = GovernanceRules(promise_after_ms=Millis(0), preempts=False)
 NOW = Millis(MINUTE)
 
 

@@ -11,12 +11,12 @@ from tenfold.model.events import ActionOrdered, JobEnded, JobStarted, JobSubmitt
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, Slot
 from tenfold.model.job.terms import Terms
-from tenfold.model.policy.govern import Govern
+from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.testing.builders import fleet, job, nodes
 
-RULES = Govern(
+RULES = GovernanceRules(
     defragment=True,
     promise_after_ms=Millis(0),
     restart_cost_ms=Millis(MINUTE),
@@ -36,7 +36,7 @@ def scattered(*terms: Terms | None) -> Fleet:
     return made
 
 
-def decided(made: Fleet, govern: Govern = RULES) -> list[object]:
+def decided(made: Fleet, govern: GovernanceRules = RULES) -> list[object]:
     return list(GovernedPlacer(govern).decide(made, LATER, None).actions)
 
 

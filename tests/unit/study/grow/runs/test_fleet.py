@@ -11,7 +11,7 @@ from tenfold.compose.fleet import load_fleet
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.spec import FleetSpec, Rack
 from tenfold.model.ids import PoolId, RackId, TeamId
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.physics.nodes import nodes_of
 from tenfold.study.grow.runs.fleet import grown_fleet, grown_govern
 
@@ -111,7 +111,7 @@ def test_a_larger_factor_has_every_node_of_a_smaller_one(
 
 
 def test_copies_of_teams_have_the_terms_of_their_models():
-    terms = TeamTerms(id=TeamId("a"), parent=TeamId("root"), quota={"any": 8_000})
-    grown = grown_govern(Govern(teams=(terms,)), ["a", "a~1", "b~1", "a~1"])
+    terms = TeamRules(id=TeamId("a"), parent=TeamId("root"), quota={"any": 8_000})
+    grown = grown_govern(GovernanceRules(teams=(terms,)), ["a", "a~1", "b~1", "a~1"])
     assert grown.teams == (terms, replace(terms, id=TeamId("a~1")))
-    assert grown_govern(Govern(), ["a~1"]) == Govern()
+    assert grown_govern(GovernanceRules(), ["a~1"]) == GovernanceRules()

@@ -15,7 +15,7 @@ from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import Job
 from tenfold.model.job.traffic import Traffic, WorkProfile
-from tenfold.model.policy.govern import Govern, TeamTerms
+from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Bytes, Millis
 from tenfold.physics.layout import lay_out
@@ -100,7 +100,7 @@ def test_copies_end_as_their_models_did(spec: FleetSpec):
 
 
 def test_copies_of_teams_have_queues_of_their_own(spec: FleetSpec):
-    govern = Govern(teams=(TeamTerms(id=TeamId("a")), TeamTerms(id=TeamId("b"))))
+    govern = GovernanceRules(teams=(TeamRules(id=TeamId("a")), TeamRules(id=TeamId("b"))))
     policy = Policy(name="governed", govern=govern)
     ran = carry_out(GrowTask(spec=spec, jobs=hourly(24), policy=policy, axis="teams", factor=2))
     assert sorted(dict.fromkeys(one.team for one in ran.jobs)) == ["a", "a~1", "b", "b~1"]

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.govern import ANY, Govern, TeamTerms
+from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.study.grow.relief import Relief, taken
 from tenfold.study.grow.runs.layer import Reading, RunLayer
 from tenfold.study.grow.runs.runs import Runs
@@ -40,7 +40,7 @@ def _quota_by_weight(state: State) -> list[Relief]:
         return []
 
     def apply(now: State) -> State:
-        govern = replace(now.policy.govern or Govern(), teams=_deserved(now))
+        govern = replace(now.policy.govern or GovernanceRules(), teams=_deserved(now))
         policy = replace(now.policy, name="governed", slurm=None, govern=govern)
         return replace(taken(now, "quota"), policy=policy)
 
@@ -48,7 +48,7 @@ def _quota_by_weight(state: State) -> list[Relief]:
     return [Relief("quota", text, 0.0, 0.0, apply)]
 
 
-def _deserved(state: State) -> tuple[TeamTerms, ...]:
+def _deserved(state: State) -> tuple[TeamRules, ...]:
     weights = {str(team.id): team.weight for team in state.spec.teams}
     govern = state.policy.govern
     old = {str(team.id): team for team in govern.teams} if govern is not None else {}
@@ -57,7 +57,7 @@ def _deserved(state: State) -> tuple[TeamTerms, ...]:
     milli = state.spec.gpus * WHOLE
     return tuple(
         replace(
-            old.get(team, TeamTerms(id=TeamId(team))),
+            old.get(team, TeamRules(id=TeamId(team))),
             parent=None,
             weight=weights.get(team, 1.0),
             quota={ANY: int(milli * weights.get(team, 1.0) / whole)},

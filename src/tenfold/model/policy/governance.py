@@ -24,7 +24,7 @@ FairShare = Literal["held", "decayed"]
 """`held` looks at what teams hold now; `decayed` also at what they used of late."""
 
 
-class TeamTerms(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class TeamRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What one team is promised, and what it may take beyond that."""
 
     id: TeamId
@@ -44,10 +44,10 @@ class TeamTerms(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Its jobs run at least so long before they may be stopped; None: as the policy says."""
 
 
-class Govern(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class GovernanceRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The rules of a shared fleet."""
 
-    teams: tuple[TeamTerms, ...] = ()
+    teams: tuple[TeamRules, ...] = ()
     fair_share: FairShare = "held"
     half_life_ms: Millis = Millis(24 * HOUR)
     """After so long, use counts half as much under `decayed`."""
