@@ -1,6 +1,6 @@
-"""Tenfold grows an AI fleet from one rack of GPUs to ten.
+"""Tenfold plans, runs, grows and observes AI fleets.
 
-`import tenfold` costs nothing: each name below is brought in when it is first used.
+`import tenfold` is cheap: each name below is imported on first use.
 """
 
 from importlib import import_module

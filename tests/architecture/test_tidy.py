@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-FILE_LINES_MAX = 400
+FILE_LINES_MAX = 700
+"""A hint at about 400; a file that is one idea may be longer, up to this."""
 FUNCTION_LINES_MAX = 50
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 
@@ -81,8 +82,16 @@ def test_no_tracked_file_names_a_machine_or_a_registry():
         assert path.name not in ("uv.lock", "poetry.lock", "pdm.lock")
 
 
-def test_every_room_says_what_it_is_for():
-    rooms = sorted(path for path in (ROOT / "src" / "tenfold").iterdir() if path.is_dir())
+def test_every_room_says_what_belongs_there_and_what_does_not():
+    rooms = [path.parent for path in (ROOT / "src" / "tenfold").glob("*/__init__.py")]
+    assert len(rooms) > 10
     for room in rooms:
-        if room.name != "__pycache__":
-            assert ast.get_docstring(ast.parse((room / "__init__.py").read_text())), room.name
+        text = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+        assert "Belongs here:" in text, room.name
+        assert "Does not belong here:" in text, room.name
+
+
+def test_every_folder_says_what_it_is_about():
+    for path in (ROOT / "src" / "tenfold").rglob("__init__.py"):
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        assert len(text.split()) >= 5, path

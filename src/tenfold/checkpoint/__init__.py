@@ -1,8 +1,9 @@
-"""Checkpoints that survive: a library for training code.
+"""Crash-safe checkpoints: a library for training code.
 
-Imports nothing else of Tenfold and nothing heavy, and works without Tenfold running. Values
-are nested dicts, lists and tuples of numpy arrays, torch tensors, numbers, texts, bytes and
-None. Nothing is pickled. A checkpoint is loaded by as many ranks as saved it.
+Belongs here: saving, loading, verifying and pruning checkpoints. Values are nested dicts, lists
+and tuples of numpy arrays, torch tensors, numbers, strings, bytes and None; nothing is pickled.
+A checkpoint is loaded by as many ranks as saved it.
+Does not belong here: imports of any other room, or anything that needs a running Tenfold.
 """
 
 from tenfold.checkpoint.errors import CheckpointError

@@ -1,1 +1,7 @@
-"""One module per command group: parse, call, print."""
+"""The `tenfold` command: parse arguments, call another room, print the result.
+
+Belongs here: one folder per command group, with `command.py` (options and help), `render.py`
+(text) and, where needed, `json.py` and `page.py`; exit statuses and error output.
+Does not belong here: anything that computes an answer (study), reads a format (files) or
+formats a number, chart or reason (report).
+"""

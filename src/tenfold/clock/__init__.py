@@ -1,7 +1,7 @@
-"""The only reader of the clock; everything else is told the time.
+"""The only room that reads the clock; all others take the time as an argument.
 
-`Stopwatch` measures how long something took, for people to read. No decision may
-depend on it.
+Belongs here: wall time, monotonic time, and `Stopwatch` for durations that people read.
+Does not belong here: anything that a decision depends on.
 """
 
 from time import perf_counter, process_time

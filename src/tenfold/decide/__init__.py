@@ -1,1 +1,7 @@
-"""Verbs: each room below chooses what to do about one thing, and none knows another."""
+"""Decisions: pure functions from the state of the fleet to the actions to take.
+
+Belongs here: placement (place), parallelism plans (layout), alarms and slow nodes (detect),
+nodes that keep failing jobs (recover), when to start deferrable jobs (shift).
+Does not belong here: clocks, randomness, I/O, or one decider importing another. State that
+deciders read belongs to fleet; running them belongs to engine.
+"""

@@ -1,4 +1,6 @@
-"""Numbers about the world, each with its source, and the loader that makes a Catalogue.
+"""Published figures, each with its source and date, and the loader that makes a Catalogue.
 
-A new accelerator, link, model or price is a row in a TOML file, never code.
+Belongs here: TOML rows for accelerators, links, models, prices, failure rates, engines; loading
+and checking them. A new accelerator or price is a row, never code.
+Does not belong here: formulas (physics), or figures without a source.
 """

@@ -1,1 +1,6 @@
-"""World two: what runs and stands in the real world. Today it finds what is there (discovery)."""
+"""The live world: real time, real requests, real processes.
+
+Belongs here: the executor contract and the executors, attempts, acceptance tests, discovery of
+this machine, usage measurements, Slurm and Ray adapters.
+Does not belong here: decisions (decide) or HTTP (server).
+"""

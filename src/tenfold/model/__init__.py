@@ -1,4 +1,6 @@
-"""The nouns of the system: frozen records, ids, units, errors and reasons.
+"""The nouns: frozen records, ids, units, errors and reasons.
 
-Nothing here reads a file, a clock or a random number.
+Belongs here: types that several rooms share: fleet, job, policy, facts, growth, api; events
+(past tense) and actions (imperative).
+Does not belong here: I/O, clocks, randomness, or anything longer than a property of a record.
 """

@@ -1,4 +1,6 @@
-"""What it takes: pure estimates from a description and the facts.
+"""What things cost in time, bytes, watts and dollars: pure functions, arrays in and out.
 
-No files, no clock, no randomness; arrays in, arrays out where there are many.
+Belongs here: fabrics and failure domains, training steps, serving, operations, growth laws.
+Does not belong here: choosing between options (decide), reading files (files), or numbers about
+hardware (facts), which come in as arguments.
 """

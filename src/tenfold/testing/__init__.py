@@ -1,6 +1,7 @@
-"""Test your own policies: nodes, jobs and fleets in one line each, and runs in virtual time.
+"""Builders and virtual-time runs for tests of your own policies; part of the public API.
 
-`run_policy` drives a policy with the same loop and simulator as `tenfold sim`.
+Belongs here: what users need to test a policy without a control plane.
+Does not belong here: Tenfold's own test rigs (tests/rigs).
 """
 
 from tenfold.testing.builders import fleet, in_domains, job, nodes

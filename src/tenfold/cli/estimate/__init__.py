@@ -1,1 +1,1 @@
-"""estimate."""
+"""`tenfold estimate`: time, memory and cost of given configurations."""

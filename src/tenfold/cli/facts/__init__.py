@@ -1,1 +1,1 @@
-"""facts."""
+"""`tenfold facts`: figures about hardware, prices and models, with their sources."""

@@ -1,1 +1,4 @@
-"""fleet."""
+"""`tenfold fleet`.
+
+Check, show, import and merge fleet files; failure domains, idle GPUs, ceilings.
+"""

@@ -1,1 +1,1 @@
-"""grow."""
+"""`tenfold grow`: what breaks first as the fleet grows, and what fixes it."""

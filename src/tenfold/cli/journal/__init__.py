@@ -1,1 +1,1 @@
-"""journal."""
+"""`tenfold journal`: inspect, verify, back up and compact a journal."""

@@ -1,1 +1,1 @@
-"""node."""
+"""`tenfold node`: list, cordon, drain and test nodes."""

@@ -1,1 +1,1 @@
-"""plan."""
+"""`tenfold plan`: parallelism for training, replicas for serving."""

@@ -1,1 +1,1 @@
-"""policy."""
+"""`tenfold policy`: check, show and preview policies, and read a shadow run."""

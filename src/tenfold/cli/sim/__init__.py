@@ -1,1 +1,1 @@
-"""sim."""
+"""`tenfold sim`: simulate, compare, generate and import."""

@@ -1,1 +1,1 @@
-"""up."""
+"""`tenfold up`: start the control plane of this machine."""

@@ -1,1 +1,1 @@
-"""Notice what changed: whether a job runs slower than it did, and which part of it."""
+"""Detection: slow jobs, slow nodes, idle GPUs, and which part of a job got slower."""

@@ -1,1 +1,1 @@
-"""Choose a layout: how a model is spread over accelerators, and how many it should have."""
+"""Parallelism plans: how to split a model over GPUs, and how many GPUs to use."""

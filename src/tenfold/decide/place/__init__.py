@@ -1,1 +1,1 @@
-"""Which job runs where, and since when: order, placement, preemption."""
+"""Placement: which job runs where and when. README.md draws one scheduling pass."""

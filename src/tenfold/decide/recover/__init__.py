@@ -1,1 +1,1 @@
-"""Recovering from failures: which nodes to take out of use."""
+"""Recovery: which nodes to cordon because jobs keep failing on them."""

@@ -1,1 +1,1 @@
-"""When a job that can wait should come: hours in which energy is clean or cheap."""
+"""Time shifting: start deferrable jobs in hours with clean or cheap power."""

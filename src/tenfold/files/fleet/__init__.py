@@ -1,1 +1,1 @@
-"""fleet."""
+"""Fleet files: read, fill in defaults, check, build, write, merge."""

@@ -1,1 +1,1 @@
-"""jobs."""
+"""Job files and submissions, and resource profiles of jobs."""

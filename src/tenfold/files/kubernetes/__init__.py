@@ -1,1 +1,1 @@
-"""kubernetes."""
+"""Nodes as `kubectl get nodes -o json` prints them."""

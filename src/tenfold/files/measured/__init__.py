@@ -1,1 +1,1 @@
-"""Timings that other tools write: step logs, traces, network tests, kernel summaries."""
+"""Measurements by other tools: step logs, profiler traces, NCCL tests; stored baselines."""

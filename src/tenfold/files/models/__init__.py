@@ -1,1 +1,1 @@
-"""models."""
+"""Model shapes from HuggingFace configs."""

@@ -1,1 +1,1 @@
-"""policy."""
+"""Policy files: read, check, and fit to a fleet."""

@@ -1,1 +1,1 @@
-"""prices."""
+"""Cloud price catalogues turned into price facts. Add a price source here."""

@@ -1,1 +1,1 @@
-"""records."""
+"""Recorded runs: replay bundles and shadow logs."""

@@ -1,1 +1,1 @@
-"""slurm."""
+"""`slurm.conf`, and nodes as `scontrol` prints them."""

@@ -1,1 +1,1 @@
-"""Job traces: one documented table of our own, and readers of what others publish."""
+"""Job traces: our own documented table, readers of other formats, detection. Add a format here."""

@@ -1,1 +1,1 @@
-"""topology."""
+"""Free capacity by rack, leaf and pod: gangs placed close together, rack power limits."""

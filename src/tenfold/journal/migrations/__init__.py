@@ -1,1 +1,1 @@
-"""How the tables of a journal came to be what they are, one revision after the other."""
+"""Schema migrations of the journal, run by alembic."""

@@ -1,1 +1,1 @@
-"""facts."""
+"""Types of facts: rows with sources, the catalogue, failure rates, model shapes, grid intensity."""

@@ -1,1 +1,1 @@
-"""fleet."""
+"""Types of a described fleet: sites, pools, nodes, hardware, storage, facility, findings."""

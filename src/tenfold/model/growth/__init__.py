@@ -1,1 +1,1 @@
-"""growth."""
+"""Types of growth questions: axes, limits, services, datasets, measured usage."""

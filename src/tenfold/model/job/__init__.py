@@ -1,1 +1,1 @@
-"""job."""
+"""Types of jobs: spec, submission, scheduling terms, workloads, usage, attempt failures."""

@@ -1,1 +1,1 @@
-"""policy."""
+"""Types of policies: ordering, governance (teams, quotas), Slurm settings."""

@@ -1,1 +1,1 @@
-"""What growth does to a layer: laws of strain, and where they break."""
+"""Growth laws: utilisation of a layer as a function of the growth factor."""

@@ -1,1 +1,1 @@
-"""What running takes beside computing: failures, feeding, energy and money."""
+"""Operations: failures, goodput, data loading, energy, money."""

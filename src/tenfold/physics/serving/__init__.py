@@ -1,1 +1,1 @@
-"""What serving takes: prompt and decode steps, cache, batching, queueing, cold starts."""
+"""Serving: prefill and decode steps, KV cache, batching, queueing, cold starts."""

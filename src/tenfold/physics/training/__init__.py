@@ -1,1 +1,1 @@
-"""What training takes: kernels, collectives, pipelines and memory, for arrays of plans."""
+"""Training: kernels, collectives, pipelines and memory, for arrays of plans."""

@@ -1,1 +1,1 @@
-"""charts."""
+"""Charts as SVG without scripts, and for the terminal."""

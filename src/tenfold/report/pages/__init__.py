@@ -1,1 +1,1 @@
-"""pages."""
+"""HTML reports: self-contained pages for plans, runs, comparisons and growth."""

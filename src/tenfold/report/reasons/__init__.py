@@ -1,1 +1,1 @@
-"""How every reason reads: one entry for each code, and the renderer."""
+"""One template per reason code, and the renderer. Add a reason or a remedy here."""

@@ -1,1 +1,1 @@
-"""metrics."""
+"""Prometheus metrics and OpenTelemetry traces of requests, cycles and jobs."""

@@ -1,1 +1,1 @@
-"""runtime."""
+"""Startup, shutdown, settings, state directory, connection limits, health, logs."""

@@ -1,1 +1,1 @@
-"""measure."""
+"""Measurements of a simulated run: utilisation, waits, fairness, fragmentation, windows."""

@@ -1,1 +1,1 @@
-"""workload."""
+"""Workloads: generated from a mix, or a recorded history scaled up."""

@@ -1,1 +1,1 @@
-"""advise."""
+"""Advice on how to scale: up, out, on demand or to another site."""

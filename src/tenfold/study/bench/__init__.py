@@ -1,1 +1,1 @@
-"""bench."""
+"""Public scale tests of Kueue and KAI, run through our loop."""

@@ -1,1 +1,1 @@
-"""compare."""
+"""The same jobs under several policies, fleets and seeds."""

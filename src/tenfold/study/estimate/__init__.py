@@ -1,1 +1,1 @@
-"""estimate."""
+"""Estimates for given configurations: training, serving, caches, money, federated training."""

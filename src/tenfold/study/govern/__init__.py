@@ -1,1 +1,1 @@
-"""govern."""
+"""Governance: policies compared by team, entitlement, previews of a policy change."""

@@ -1,1 +1,1 @@
-"""What breaks first when demand or the fleet grows, and what breaks next."""
+"""What breaks first as demand or the fleet grows, and which fix to buy."""

@@ -1,1 +1,1 @@
-"""replay."""
+"""Replay: recorded runs verified, run again under another policy, and compared."""

@@ -1,1 +1,1 @@
-"""sim."""
+"""Around a simulation: bill, energy, workload, spares, packing limits."""

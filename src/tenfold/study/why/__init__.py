@@ -1,1 +1,1 @@
-"""why."""
+"""Why a job is pending, and the cheapest change that would start it."""

@@ -1,1 +1,4 @@
-"""allocate."""
+"""Allocate.
+
+One session of a scheduling pass, starts on free and releasing capacity, elastic jobs.
+"""

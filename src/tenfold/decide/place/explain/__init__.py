@@ -1,1 +1,1 @@
-"""explain."""
+"""Explain: the first constraint that keeps a job pending, with counts."""

@@ -1,1 +1,1 @@
-"""queue."""
+"""Queue: pending jobs by class, fair share order, admission, reserved windows."""

@@ -1,1 +1,1 @@
-"""quota."""
+"""Quota: the tree of teams, their allocations, requests against quota, decayed usage."""

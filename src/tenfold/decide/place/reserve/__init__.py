@@ -1,1 +1,1 @@
-"""reserve."""
+"""Reserve: start times reserved for blocked gangs, backfill before them, defragmentation."""

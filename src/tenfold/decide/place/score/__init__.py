@@ -1,1 +1,1 @@
-"""score."""
+"""Score: compare nodes that fit: best fit, fragmentation gradient. Add a placement score here."""

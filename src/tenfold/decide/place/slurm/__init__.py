@@ -1,1 +1,1 @@
-"""slurm."""
+"""Slurm's scheduling: multifactor priority, main pass, backfill, node selection."""

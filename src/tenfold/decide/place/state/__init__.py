@@ -1,1 +1,1 @@
-"""state."""
+"""State that the governed policy keeps between passes, and tentative changes to it."""

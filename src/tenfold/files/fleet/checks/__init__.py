@@ -1,1 +1,1 @@
-"""checks."""
+"""Checks of a fleet file: names, references, places, trees of domains and teams."""

@@ -1,1 +1,1 @@
-"""public."""
+"""Readers of public traces: Philly, Helios, Acme, Alibaba."""

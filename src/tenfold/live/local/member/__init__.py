@@ -1,1 +1,1 @@
-"""member."""
+"""Members of a gang: users, limits, containers, becoming the process of the job."""

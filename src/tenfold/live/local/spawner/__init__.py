@@ -1,1 +1,1 @@
-"""spawner."""
+"""The spawner process: forks supervisors, talks to the control plane, reaps orphans."""

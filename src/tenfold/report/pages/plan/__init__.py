@@ -1,1 +1,1 @@
-"""plan."""
+"""The HTML report of a plan."""

@@ -1,1 +1,1 @@
-"""cache."""
+"""Estimates of a shared KV-cache tier."""

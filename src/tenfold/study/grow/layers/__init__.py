@@ -1,1 +1,1 @@
-"""The layers of growth, one class in one file each; `study/grow/registry.py` lists them."""
+"""Growth layers, one class per file; `study/grow/registry.py` lists them. Add a layer here."""

@@ -1,1 +1,1 @@
-"""runs."""
+"""Simulated runs of a grown fleet that several layers share."""
