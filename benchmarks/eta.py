@@ -28,8 +28,8 @@ from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
 from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, SECOND, Millis
-from tenfold.study.eta.eta import covered, eta, eta_of
-from tenfold.study.eta.wait_log import EtaBook, Outcome
+from tenfold.study.eta.eta import coverage, eta, eta_of
+from tenfold.study.eta.wait_log import Outcome, WaitLog
 
 POLICIES: tuple[PolicyName, ...] = ("tenfold", "governed", "fifo", "slurm")
 EVERY = {("philly", "fifo"): 8, ("philly", "slurm"): 24}
@@ -53,7 +53,7 @@ class _Asking:
     """A book of which the last job in the queue is asked now and then."""
 
     def __init__(self, policy: Policy, jobs: Sequence[Job]) -> None:
-        self.book = EtaBook()
+        self.wait_log = WaitLog()
         self.took_ms: list[float] = []
         self.ahead_ms: list[float] = []
         self._policy = policy
@@ -61,13 +61,13 @@ class _Asking:
         self._cycles = 0
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        self.book.cycle(fleet, now_ms, decider, decision)
+        self.wait_log.cycle(fleet, now_ms, decider, decision)
         self._cycles += 1
         if self._cycles >= ASK_EVERY and fleet.pending and decision.wake_at_ms != now_ms:
             self._cycles = 0
             job = next(reversed(fleet.pending.values()))
             watch = Stopwatch()
-            eta(fleet, job, now_ms, self.book)
+            eta(fleet, job, now_ms, self.wait_log)
             self.took_ms.append(watch.wall_s() * 1_000)
             watch = Stopwatch()
             eta_of(fleet, job.id, now_ms, self._decider)
@@ -107,11 +107,11 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
     )
     verdicts: list[Verdict] = []
     for case in _cases(philly):
-        book = EtaBook(every=EVERY.get((case.trace, case.label), 1), outcomes=MOST)
+        wait_log = WaitLog(every=EVERY.get((case.trace, case.label), 1), outcomes=MOST)
         watch = Stopwatch()
         ask = SimAsk(nodes=nodes(case.nodes), jobs=case.jobs, policy=case.policy)
-        simulate(ask, witnesses=[book])
-        outcomes = list(book.outcomes)
+        simulate(ask, witnesses=[wait_log])
+        outcomes = list(wait_log.outcomes)
         _print(case, outcomes, watch.cpu_s())
         verdicts += _verdicts(case, outcomes, thresholds)
     return verdicts + _asked(philly, thresholds)
@@ -163,7 +163,7 @@ def _verdicts(case: _Case, outcomes: list[Outcome], thresholds: dict[str, float]
     p50, p90 = thresholds["p50_apart"], thresholds["p90_apart"]
     verdicts: list[Verdict] = []
     for name, some in judged:
-        by_p50, by_p90 = covered(some)
+        by_p50, by_p90 = coverage(some)
         verdicts += [
             Verdict(f"{name}, starts by P50", by_p50, 0.5 + p50, at_least=0.5 - p50),
             Verdict(f"{name}, starts by P90", by_p90, 0.9 + p90, at_least=0.9 - p90),
@@ -173,9 +173,9 @@ def _verdicts(case: _Case, outcomes: list[Outcome], thresholds: dict[str, float]
 
 def _print(case: _Case, outcomes: list[Outcome], cpu_s: float) -> None:
     """Print one row: misses are starts before P50 (how early) and after P90 (how late)."""
-    by_p50, by_p90 = covered(outcomes)
+    by_p50, by_p90 = coverage(outcomes)
     first = [each for each in outcomes if each.first]
-    first_p50, first_p90 = covered(first)
+    first_p50, first_p90 = coverage(first)
     early = [
         ((each.p50_ms - each.started_ms) / HOUR, _times(each.p50_ms, each))
         for each in outcomes

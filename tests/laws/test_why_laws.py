@@ -27,7 +27,7 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import MINUTE, Millis
 from tenfold.report.reasons.render import render
 from tenfold.study.why.changes import apply_change
-from tenfold.study.why.why import Asker
+from tenfold.study.why.why import Explainer
 from tests.rigs.worlds import drawn_world
 
 ROUNDS = 4
@@ -90,9 +90,9 @@ def is_started(fleet: Fleet, govern: GovernanceRules, job_id: JobId, now_ms: Mil
 @given(seeds)
 def test_the_cheapest_change_really_schedules_the_job(seed: int):
     fleet, govern, now_ms = crowded(seed)
-    asker = Asker(fleet, govern, now_ms)
+    explainer = Explainer(fleet, govern, now_ms)
     for job in list(fleet.pending.values())[:4]:
-        cheapest = asker.why(job).cheapest
+        cheapest = explainer.why(job).cheapest
         if cheapest is not None:
             fork, rules = apply_change(fleet, govern, job.id, cheapest.change, now_ms)
             check(fork)
@@ -106,9 +106,9 @@ def test_a_job_is_said_to_start_if_and_only_if_the_decider_starts_it(seed: int):
     decision = GovernedPlacer(govern).decide(fleet, now_ms, None)
     started = {one.job_id: one.slots for one in decision.actions if isinstance(one, StartJob)}
     refused = {one.job_id for one in decision.actions if isinstance(one, RefuseJob)}
-    asker = Asker(fleet, govern, now_ms)
+    explainer = Explainer(fleet, govern, now_ms)
     for job in fleet.pending.values():
-        answer = asker.why(job, "none")
+        answer = explainer.why(job, "none")
         assert answer.slots == started.get(job.id, ())
         assert (answer.state == "never") == (job.id in refused)
         assert answer.reason.code
@@ -119,7 +119,7 @@ def test_a_job_is_said_to_start_if_and_only_if_the_decider_starts_it(seed: int):
 @given(seeds)
 def test_a_search_that_ends_early_finds_the_cheapest_of_all(seed: int):
     fleet, govern, now_ms = crowded(seed)
-    early, every = Asker(fleet, govern, now_ms), Asker(fleet, govern, now_ms)
+    early, every = Explainer(fleet, govern, now_ms), Explainer(fleet, govern, now_ms)
     for job in list(fleet.pending.values())[:4]:
         assert early.why(job).cheapest == every.why(job, "every").cheapest
 
@@ -129,10 +129,10 @@ def test_a_search_that_ends_early_finds_the_cheapest_of_all(seed: int):
 def test_asking_changes_nothing_and_repeats_itself(seed: int):
     fleet, govern, now_ms = crowded(seed)
     before = (fleet.version, dict(fleet.pending), dict(fleet.running), dict(fleet.gpus_free))
-    asker = Asker(fleet, govern, now_ms)
+    explainer = Explainer(fleet, govern, now_ms)
     jobs = list(fleet.pending.values())[:4]
-    first = [asker.why(job) for job in jobs]
-    assert [asker.why(job) for job in reversed(jobs)][::-1] == first
+    first = [explainer.why(job) for job in jobs]
+    assert [explainer.why(job) for job in reversed(jobs)][::-1] == first
     assert before == (
         fleet.version,
         dict(fleet.pending),
@@ -145,11 +145,11 @@ def test_asking_changes_nothing_and_repeats_itself(seed: int):
 @given(seeds)
 def test_searches_leave_the_books_as_they_were(seed: int):
     fleet, govern, now_ms = crowded(seed)
-    asker = Asker(fleet, govern, now_ms)
+    explainer = Explainer(fleet, govern, now_ms)
     for job in list(fleet.pending.values())[:4]:
-        asker.why(job)
+        explainer.why(job)
     fresh = Reasons(Settled(fleet, govern, now_ms))
     for job in fleet.pending.values():
-        answer, blocked = asker.why(job, "none"), fresh.blocked(job)
+        answer, blocked = explainer.why(job, "none"), fresh.blocked(job)
         assert (answer.reason, answer.room) == (blocked.reason, blocked.room)
         assert (answer.holders, answer.standing) == (blocked.holders, blocked.standing)

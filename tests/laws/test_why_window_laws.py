@@ -15,7 +15,7 @@ from tenfold.model.events import Event
 from tenfold.model.ids import JobId
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
-from tenfold.study.why.why import Asker
+from tenfold.study.why.why import Explainer
 from tests.rigs.soak import simulated
 from tests.rigs.worlds import drawn_world
 
@@ -39,9 +39,9 @@ class Asked:
                     f"`{action.job_id}` is early"
                 )
         assert isinstance(view, Fleet)
-        asker = Asker(view, self._govern, now_ms)
+        explainer = Explainer(view, self._govern, now_ms)
         for job in view.pending.values():
-            told = asker.why(job, "none")
+            told = explainer.why(job, "none")
             self.codes[told.reason.code] = self.codes.get(told.reason.code, 0) + 1
             if told.not_before_ms is not None:
                 assert told.not_before_ms > now_ms

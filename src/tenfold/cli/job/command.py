@@ -18,7 +18,7 @@ app = App(
     default_parameter=Parameter(show_default=False),
 )
 
-Sought = Literal["none", "cheapest", "every"]
+RemedySearch = Literal["none", "cheapest", "every"]
 JobName = Annotated[str, Parameter(help="The job's name.")]
 State = Annotated[
     Path | None,
@@ -67,16 +67,16 @@ def submit_command(
     it would never start. With --wait or --follow the status is the job's own exit code, 128 and
     its signal for one that a signal ended, and 1 for other failures and for arrays.
     """
-    sought = _sought(quick, every)
+    seek = _remedy_search(quick, every)
     if dry and state is not None:
         from tenfold.cli.job.recorded import dry_run_saved  # noqa: PLC0415
 
-        dry_run_saved(file, state, at, sought, as_json=as_json)
+        dry_run_saved(file, state, at, seek, as_json=as_json)
         return
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     if dry:
-        job_live.dry_run(file, sought, as_json=as_json)
+        job_live.dry_run(file, seek, as_json=as_json)
         return
     if state is not None:
         raise Unreachable(
@@ -184,15 +184,15 @@ def why_command(
 
     A job that runs or is over gets its story: why it waited, was stopped or refused.
     """
-    sought = _sought(quick, every)
+    seek = _remedy_search(quick, every)
     if state is not None:
         from tenfold.cli.job.recorded import why_saved  # noqa: PLC0415
 
-        why_saved(state, at, job, sought, as_json=as_json)
+        why_saved(state, at, job, seek, as_json=as_json)
         return
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
-    job_live.why(job, sought, as_json=as_json)
+    job_live.why(job, seek, as_json=as_json)
 
 
 def _is_record(state: str) -> bool:
@@ -200,7 +200,7 @@ def _is_record(state: str) -> bool:
     return "." in state or "/" in state or Path(state).exists()
 
 
-def _sought(quick: bool, every: bool) -> Sought:
+def _remedy_search(quick: bool, every: bool) -> RemedySearch:
     if quick and every:
         raise InputError(
             "two-questions",

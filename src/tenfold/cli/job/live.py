@@ -29,7 +29,7 @@ from tenfold.model.job.job import JobState
 EXIT_NO = 1
 TAIL_BYTES = 64 << 10
 """What the control plane gives of a log where nobody says how much."""
-Sought = Literal["none", "cheapest", "every"]
+RemedySearch = Literal["none", "cheapest", "every"]
 STATES: tuple[JobState, ...] = get_args(JobState)
 
 
@@ -86,7 +86,7 @@ def submit(file: Path, options: SubmitOptions) -> None:
             raise
 
 
-def dry_run(file: Path, sought: Sought, *, as_json: bool) -> None:
+def dry_run(file: Path, seek: RemedySearch, *, as_json: bool) -> None:
     """Say what would become of a job file; status 1 where it would never start.
 
     Without a control plane the file is checked and no more.
@@ -96,7 +96,7 @@ def dry_run(file: Path, sought: Sought, *, as_json: bool) -> None:
         return
     values = cast("JobKeys", read_submission(file))
     with Client() as client:
-        found = client.dry_run(seek=sought, eta=sought != "none", **values)
+        found = client.dry_run(seek=seek, eta=seek != "none", **values)
     print_json(found) if as_json else show_dry_run(found)
     if found.outcome == "never":
         raise Done(EXIT_NO)
@@ -187,10 +187,10 @@ def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
         raise wrong
 
 
-def why(job_id: str, sought: Sought, *, as_json: bool) -> None:
+def why(job_id: str, seek: RemedySearch, *, as_json: bool) -> None:
     """Print why a job waits, and what would let it start."""
     with Client() as client:
-        answer = client.why(job_id, seek=sought, eta=sought != "none")
+        answer = client.why(job_id, seek=seek, eta=seek != "none")
     print_json(answer) if as_json else show_why(answer)
 
 

@@ -11,15 +11,15 @@ from tenfold.files.jobs.submission import job_of, read_job_file
 from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.model.job.spec import only_run
 from tenfold.model.units import SECOND, Millis
-from tenfold.study.why.recorded import Saved, ask, dry_run, saved_at
-from tenfold.study.why.remedies import Sought
+from tenfold.study.why.recorded import SavedState, ask, dry_run, saved_at
+from tenfold.study.why.remedies import RemedySearch
 
 EXIT_NO = 1
 
 
-def why_saved(state: Path, at: str | None, job: str, sought: Sought, *, as_json: bool) -> None:
+def why_saved(state: Path, at: str | None, job: str, seek: RemedySearch, *, as_json: bool) -> None:
     """Print why a job waits at a moment of a recorded run, or what became of it."""
-    answer = ask(_saved(state, at), job, sought)
+    answer = ask(_saved(state, at), job, seek)
     print_json(answer) if as_json else show_answer(answer)
 
 
@@ -32,11 +32,11 @@ def list_saved(
 
 
 def dry_run_saved(
-    file: Path, state: Path, at: str | None, sought: Sought, *, as_json: bool
+    file: Path, state: Path, at: str | None, seek: RemedySearch, *, as_json: bool
 ) -> None:
     """Print what would become of a submission at a moment of a recorded run."""
     row = read_job_file(file)
-    found = dry_run(_saved(state, at), job_of(row), sought)
+    found = dry_run(_saved(state, at), job_of(row), seek)
     if unused := only_run(row):
         keys = ", ".join(f"`{key}`" for key in unused)
         sys.stderr.write(f"note: a recorded run runs nothing: {keys} had no part in the answer\n")
@@ -45,6 +45,6 @@ def dry_run_saved(
         raise Done(EXIT_NO)
 
 
-def _saved(state: Path, at: str | None) -> Saved:
+def _saved(state: Path, at: str | None) -> SavedState:
     at_ms = None if at is None else Millis(round(seconds(at, "--at") * SECOND))
     return saved_at(read_bundle(state), at_ms)

@@ -13,9 +13,9 @@ from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.figures import count, dollars
 from tenfold.report.reasons.render import amount_of, counted, render
-from tenfold.study.why.recorded import Answer, Saved
+from tenfold.study.why.recorded import Answer, SavedState
 from tenfold.study.why.remedies import Remedy
-from tenfold.study.why.why import Asker, Why
+from tenfold.study.why.why import Explainer, Why
 
 SHOWN = 4
 """Nodes, teams and jobs that are named before the rest is counted."""
@@ -35,15 +35,15 @@ class JobLine(Struct, frozen=True, kw_only=True):
     """Code of what a waiting job waits for, where the policy says."""
 
 
-def list_json(saved: Saved, *, team: str | None, state: str | None) -> list[JobLine]:
+def list_json(saved: SavedState, *, team: str | None, state: str | None) -> list[JobLine]:
     """Return the jobs that wait or run, in order of arrival."""
-    fleet, asker = saved.fleet, None
+    fleet, explainer = saved.fleet, None
     if saved.govern is not None and state != "running":
-        asker = Asker(fleet, saved.govern, saved.at_ms)
+        explainer = Explainer(fleet, saved.govern, saved.at_ms)
     lines: list[JobLine] = []
     for job in sorted(fleet.pending.values(), key=_arrival):
         if state != "running" and team in (None, job.team):
-            reason = asker.why(job, "none").reason.code if asker else ""
+            reason = explainer.why(job, "none").reason.code if explainer else ""
             lines.append(_line(job, "pending", job.submitted_ms, saved.at_ms, reason))
     for run in sorted(fleet.running.values(), key=lambda each: _arrival(each.job)):
         if state != "pending" and team in (None, run.job.team):

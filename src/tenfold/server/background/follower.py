@@ -30,8 +30,8 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta
 from tenfold.study.why.holders import holders_in
-from tenfold.study.why.remedies import Sought
-from tenfold.study.why.why import Asker, Why, eta_for, why_under
+from tenfold.study.why.remedies import RemedySearch
+from tenfold.study.why.why import Explainer, Why, eta_for, why_under
 
 KEPT_S = 0.2
 KEPT_COSTS = 20
@@ -61,7 +61,7 @@ class Moment:
         self.at_ms = at_ms
         self._policy = policy
         self._govern = (policy.govern or GovernanceRules()) if policy.name == "governed" else None
-        self._asker: Asker | None = None
+        self._asker: Explainer | None = None
         self._reasons: dict[str, Reason] = {}
         self._lock = Lock()
         self.asking_s = 0.0
@@ -74,23 +74,23 @@ class Moment:
             return None
         return _comes_after(self.fleet, job) or self._asked(job)
 
-    def why(self, job_id: str, seek: Sought, *, with_eta: bool) -> Followed | None:
+    def why(self, job_id: str, seek: RemedySearch, *, with_eta: bool) -> Followed | None:
         """Return why a job waits and what would let it start; None where it does not wait."""
         job = self.fleet.pending.get(JobId(job_id))
         if job is None:
             return None
-        return self._followed(self.fleet.fork(), job, seek, with_eta=with_eta)
+        return self._tracked(self.fleet.fork(), job, seek, with_eta=with_eta)
 
-    def dry_run(self, submission: Submission, seek: Sought, *, with_eta: bool) -> Followed:
+    def dry_run(self, submission: Submission, seek: RemedySearch, *, with_eta: bool) -> Followed:
         """Return what would become of a submission; of an array, of its first member."""
         fleet = self.fleet.fork()
         held = [one.job for jobs in (fleet.running, fleet.orders) for one in jobs.values()]
         number = 1 + max((one.seq for one in (*fleet.pending.values(), *held)), default=0)
         job = admitted(submission, number, self.at_ms)[0].job
         fleet.apply(JobSubmitted(self.at_ms, job))
-        return self._followed(fleet, job, seek, with_eta=with_eta)
+        return self._tracked(fleet, job, seek, with_eta=with_eta)
 
-    def _followed(self, fleet: Fleet, job: Job, seek: Sought, *, with_eta: bool) -> Followed:
+    def _tracked(self, fleet: Fleet, job: Job, seek: RemedySearch, *, with_eta: bool) -> Followed:
         waiting = len(fleet.pending)
         is_long = waiting > QUEUE_MOST
         if waiting > LINE_MOST or (is_long and self._govern is not None):
@@ -98,7 +98,7 @@ class Moment:
         if self._govern is None:
             found = why_under(fleet, job, self.at_ms, self._decider)
         else:
-            found = Asker(fleet, self._govern, self.at_ms).why(job, seek)
+            found = Explainer(fleet, self._govern, self.at_ms).why(job, seek)
         before = _comes_after(fleet, job)
         if before is not None:
             found = replace(found, reason=before)
@@ -110,7 +110,7 @@ class Moment:
     def _brief(self, fleet: Fleet, job: Job) -> Why:
         """Return why a job waits from what it needs and what is free, without its line."""
         if self._govern is not None:
-            return Asker(fleet, self._govern, self.at_ms).why(job, "none")
+            return Explainer(fleet, self._govern, self.at_ms).why(job, "none")
         found = obstacle_of(fleet, job, self.at_ms)
         return Why(
             job_id=job.id,
@@ -128,7 +128,7 @@ class Moment:
             try:
                 if self._govern is not None:
                     if self._asker is None:
-                        self._asker = Asker(self.fleet, self._govern, self.at_ms)
+                        self._asker = Explainer(self.fleet, self._govern, self.at_ms)
                     return self._asker.why(job, "none").reason
                 found = self._reasons.get(job.shape.key)
                 if found is None:

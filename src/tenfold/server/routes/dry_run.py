@@ -25,7 +25,7 @@ from tenfold.server.routes.why import Seek, plain_why
 from tenfold.server.runtime.deps import Control, Given
 from tenfold.server.schemas import eta_told, iso
 from tenfold.server.submissions import HandedIn
-from tenfold.study.why.remedies import Sought
+from tenfold.study.why.remedies import RemedySearch
 
 NODES_SHOWN_MOST = 100
 """Nodes that are named; the others are counted."""
@@ -45,7 +45,9 @@ async def dry_run_job(
     return await to_thread.run_sync(_tried, control, request.user, asked, seek, eta)
 
 
-def _tried(control: Control, token: Token, asked: HandedIn, seek: Sought, eta: bool) -> DryRun:
+def _tried(
+    control: Control, token: Token, asked: HandedIn, seek: RemedySearch, eta: bool
+) -> DryRun:
     if comes_after(asked):
         asked = with_after(asked, control.store, token)
     (one,) = asked.submissions

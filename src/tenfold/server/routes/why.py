@@ -14,10 +14,12 @@ from tenfold.server.nodes_out import nodes_out
 from tenfold.server.routes.jobs import Forecast, job_of
 from tenfold.server.runtime.deps import Given
 from tenfold.server.schemas import eta_told, iso, job_told
-from tenfold.study.why.redaction import why_shown
-from tenfold.study.why.remedies import Sought
+from tenfold.study.why.redaction import redacted_why
+from tenfold.study.why.remedies import RemedySearch
 
-Seek = Annotated[Sought, QueryParameter(description="Which remedies are tried: each takes time.")]
+Seek = Annotated[
+    RemedySearch, QueryParameter(description="Which remedies are tried: each takes time.")
+]
 
 
 @get("/jobs/{job_id:str}/why", opt=needs(Role.viewer), sync_to_thread=True, operation_id="whyJob")
@@ -50,7 +52,7 @@ def why_job(
 
 def plain_why(found: Followed, moment: Moment, token: Token) -> dict[str, Any]:
     """Return why a job waits as plain data, as far as it is for the token."""
-    shown = why_shown(found.why, moment.fleet, token.reader)
+    shown = redacted_why(found.why, moment.fleet, token.reader)
     return cast("dict[str, Any]", msgspec.to_builtins(shown))
 
 

@@ -17,15 +17,15 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import Millis
 from tenfold.study.eta.levels import SHARES
-from tenfold.study.eta.past_waits import ENOUGH
-from tenfold.study.eta.run_ahead import run_ahead
-from tenfold.study.eta.run_lengths import Lengths
-from tenfold.study.eta.wait_log import EtaBook, Outcome
+from tenfold.study.eta.past_waits import MIN_WAITS
+from tenfold.study.eta.run_times import RunTimeModel
+from tenfold.study.eta.simulated_start import simulate_start
+from tenfold.study.eta.wait_log import Outcome, WaitLog
 
 RUNS = 5
-JUDGED = 20
+MIN_JUDGED = 20
 """With fewer forecasts judged than this, none is called calibrated."""
-APART = (0.10, 0.06)
+TOLERANCE = (0.10, 0.06)
 """Nor where the share that started by P50, or by P90, is further than this from its own."""
 
 
@@ -40,28 +40,28 @@ class Eta(Struct, frozen=True, kw_only=True):
     """Whether forecasts like this one were judged here, and held as often as they say."""
 
 
-def eta(view: FleetView, job: Job, now_ms: Millis, book: EtaBook) -> Eta:
+def eta(view: FleetView, job: Job, now_ms: Millis, wait_log: WaitLog) -> Eta:
     """Return when a waiting job will start, from a book that has followed the run."""
     assert job.id in view.pending, f"job `{job.id}` does not wait"
-    p50_ms, p90_ms = book.forecast(view, job, now_ms)
+    p50_ms, p90_ms = wait_log.forecast(view, job, now_ms)
     found = Eta(
         p50_ms=Millis(p50_ms),
         p90_ms=Millis(p90_ms),
-        basis=_book_basis(book),
-        calibrated=is_calibrated(book),
+        basis=_basis_of(wait_log),
+        calibrated=is_calibrated(wait_log),
     )
-    return _kept(view, job.id, now_ms, found)
+    return _capped_by_reservation(view, job.id, now_ms, found)
 
 
-def is_calibrated(book: EtaBook) -> bool:
+def is_calibrated(wait_log: WaitLog) -> bool:
     """Return whether enough forecasts of a book were judged, and held as they should."""
-    return len(book.outcomes) >= JUDGED and all(
+    return len(wait_log.outcomes) >= MIN_JUDGED and all(
         abs(found - share) <= apart
-        for found, share, apart in zip(covered(book.outcomes), SHARES, APART, strict=True)
+        for found, share, apart in zip(coverage(wait_log.outcomes), SHARES, TOLERANCE, strict=True)
     )
 
 
-def covered(outcomes: Collection[Outcome]) -> tuple[float, float]:
+def coverage(outcomes: Collection[Outcome]) -> tuple[float, float]:
     """Return which shares of some waits were over by their P50 and by their P90."""
     count = max(1, len(outcomes))
     return (
@@ -70,7 +70,7 @@ def covered(outcomes: Collection[Outcome]) -> tuple[float, float]:
     )
 
 
-def no_earlier(found: Eta, bound_ms: Millis | None) -> Eta:
+def not_before(found: Eta, bound_ms: Millis | None) -> Eta:
     """Return an answer that is not before a moment until which the job may not start."""
     if bound_ms is None or found.p50_ms >= bound_ms:
         return found
@@ -85,9 +85,9 @@ def eta_of(
     `decider_of` makes a fresh decider, one for each run ahead.
     """
     assert job_id in fleet.pending, f"job `{job_id}` does not wait"
-    lengths = Lengths(fleet, now_ms)
+    run_times = RunTimeModel(fleet, now_ms)
     runs = [
-        run_ahead(fleet, job_id, now_ms, decider_of(), lengths, seed * RUNS + number)
+        simulate_start(fleet, job_id, now_ms, decider_of(), run_times, seed * RUNS + number)
         for number in range(RUNS)
     ]
     # A run that was given up says that the wait is longer; how much, it does not say.
@@ -98,10 +98,10 @@ def eta_of(
         basis += f", of which {missed} ended before it started"
     basis += "; uncalibrated: nobody has checked such forecasts here"
     found = Eta(p50_ms=Millis(times[RUNS // 2]), p90_ms=Millis(times[-1]), basis=basis)
-    return _kept(fleet, job_id, now_ms, found)
+    return _capped_by_reservation(fleet, job_id, now_ms, found)
 
 
-def _kept(view: FleetView, job_id: JobId, now_ms: Millis, found: Eta) -> Eta:
+def _capped_by_reservation(view: FleetView, job_id: JobId, now_ms: Millis, found: Eta) -> Eta:
     """Return an answer that is no later than what the job was promised."""
     promise = view.promises.get(job_id)
     if promise is None or not now_ms <= promise.start_ms < found.p90_ms:
@@ -114,16 +114,16 @@ def _kept(view: FleetView, job_id: JobId, now_ms: Millis, found: Eta) -> Eta:
     )
 
 
-def _book_basis(book: EtaBook) -> str:
+def _basis_of(wait_log: WaitLog) -> str:
     """Say how many waits are known, and how often the latest forecasts held."""
-    if book.known < ENOUGH:
-        return f"the work in the queue alone; uncalibrated: only {book.known} waits are known"
-    basis = f"the waits of jobs like it among the last {book.known:,}"
-    judged = len(book.outcomes)
-    if judged < JUDGED:
+    if wait_log.known < MIN_WAITS:
+        return f"the work in the queue alone; uncalibrated: only {wait_log.known} waits are known"
+    basis = f"the waits of jobs like it among the last {wait_log.known:,}"
+    judged = len(wait_log.outcomes)
+    if judged < MIN_JUDGED:
         return f"{basis}; uncalibrated: only {judged} such forecasts were judged"
-    by_p50, by_p90 = covered(book.outcomes)
+    by_p50, by_p90 = coverage(wait_log.outcomes)
     return (
-        f"{basis}; {'calibrated' if is_calibrated(book) else 'uncalibrated'}: of the last"
+        f"{basis}; {'calibrated' if is_calibrated(wait_log) else 'uncalibrated'}: of the last"
         f" {judged:,} forecasts, {by_p50:.0%} started by P50 and {by_p90:.0%} by P90"
     )

@@ -22,7 +22,7 @@ from tenfold.physics.arrays import Floats
 WINDOW = 1_000
 """Waits that are remembered: enough of each kind, and so few that old times fade."""
 NEAREST = 200
-ENOUGH = 8
+MIN_WAITS = 8
 """With fewer waits than this the work in the queue alone is asked."""
 TREND = 0.5
 """Waits are compared after division by the work in the queue to this power: 1 would trust
@@ -36,7 +36,7 @@ STILL_WAITS = np.inf
 Flags = NDArray[np.bool_]
 
 
-class Traits(NamedTuple):
+class WaitFeatures(NamedTuple):
     """What a wait is known by when it begins; numbers a doubling apart differ by one."""
 
     gpus: float
@@ -46,11 +46,11 @@ class Traits(NamedTuple):
     """Jobs that wait, this one included."""
     drain: float
     """ms for which the jobs that wait would keep all GPUs busy."""
-    kin: float
+    team_priority: float
     """A number for the team and the priority: the same or not."""
 
 
-class Curve(NamedTuple):
+class SurvivalCurve(NamedTuple):
     """Halvings of the number that still waits (bits), by log2 of the wait in ms."""
 
     times: Floats
@@ -78,10 +78,10 @@ class Curve(NamedTuple):
         return np.where(times > last, self.bits[-1] + times - last, seen)
 
 
-class Alike(NamedTuple):
+class SimilarWaits(NamedTuple):
     """The waits nearest to one: their curve, and what had been forecast of them."""
 
-    curve: Curve
+    curve: SurvivalCurve
     weights: Floats
     times: Floats
     """log2 of each wait so far, brought to the work in this one's queue."""
@@ -89,24 +89,24 @@ class Alike(NamedTuple):
     bounds: Floats
     """log2 of P50 and P90 as they were forecast, brought there as well."""
 
-    def kept(self, place: int, share: float) -> float:
+    def hit_share(self, place: int, share: float) -> float:
         """Return which share starts by P50 or P90; of those that still wait, as the curve says."""
         bounds = self.bounds[:, place]
         before = self.curve.halvings(bounds) - self.curve.halvings(self.times)
-        hopeful = 1 - np.exp2(-np.maximum(before, 0.0))
-        kept = np.where(self.started, 1.0, hopeful)
-        kept[bounds < self.times] = 0.0
+        expected = 1 - np.exp2(-np.maximum(before, 0.0))
+        hit_share = np.where(self.started, 1.0, expected)
+        hit_share[bounds < self.times] = 0.0
         weight = float(self.weights.sum()) + DOUBT
-        return (float(self.weights @ kept) + DOUBT * share) / weight
+        return (float(self.weights @ hit_share) + DOUBT * share) / weight
 
 
-class Waits:
+class PastWaits:
     """The latest waits of one kind, a ring of arrays so that all can be compared at once."""
 
     def __init__(self) -> None:
         self.count = 0
         """Waits that ever began; the number of the next."""
-        self._traits = np.zeros((WINDOW, len(Traits._fields)))
+        self._features = np.zeros((WINDOW, len(WaitFeatures._fields)))
         self._began = np.zeros(WINDOW)
         self._ended = np.full(WINDOW, STILL_WAITS)
         self._started = np.zeros(WINDOW, dtype=np.bool_)
@@ -117,10 +117,10 @@ class Waits:
         """Waits that are remembered."""
         return min(self.count, WINDOW)
 
-    def begin(self, traits: Traits, now_ms: int, bounds: tuple[int, int]) -> int:
+    def begin(self, features: WaitFeatures, now_ms: int, bounds: tuple[int, int]) -> int:
         """Remember a wait and its forecast, forget the oldest, and return its number."""
         number, place = self.count, self.count % WINDOW
-        self._traits[place] = traits
+        self._features[place] = features
         self._began[place] = now_ms
         self._ended[place] = STILL_WAITS
         self._started[place] = False
@@ -134,29 +134,31 @@ class Waits:
             self._ended[number % WINDOW] = now_ms
             self._started[number % WINDOW] = started
 
-    def alike(self, traits: Traits, now_ms: int) -> Alike | None:
+    def similar(self, features: WaitFeatures, now_ms: int) -> SimilarWaits | None:
         """Return the nearest waits; None where too few are known."""
         known = self.known
         # What began at this moment has told nothing yet.
         before = np.flatnonzero(self._began[:known] < now_ms)
-        if len(before) < ENOUGH:
+        if len(before) < MIN_WAITS:
             return None
-        apart = self._traits[before] - np.array(traits)
-        apart[:, -1] = apart[:, -1] != 0
-        far = np.einsum("ij,ij->i", apart, apart)
+        difference = self._features[before] - np.array(features)
+        difference[:, -1] = difference[:, -1] != 0
+        distances = np.einsum("ij,ij->i", difference, difference)
         if len(before) > NEAREST:
-            near = np.argpartition(far, NEAREST)[:NEAREST]
-            before, far = before[near], far[near]
-        weights = np.exp(far / (-2 * max(1.0, float(np.median(far)))))
+            near = np.argpartition(distances, NEAREST)[:NEAREST]
+            before, distances = before[near], distances[near]
+        weights = np.exp(distances / (-2 * max(1.0, float(np.median(distances)))))
         began, ended = self._began[before], np.minimum(self._ended[before], now_ms)
-        shift = TREND * (traits.drain - self._traits[before, Traits._fields.index("drain")])
+        shift = TREND * (
+            features.drain - self._features[before, WaitFeatures._fields.index("drain")]
+        )
         times = np.log2(np.maximum(ended - began, SHORTEST_MS)) + shift
         started = self._started[before]
         waited_ms = float(weights @ (ended - began)) / float(weights.sum())
-        fates = (float(ended.max()) - float(began.min())) / max(SHORTEST_MS, waited_ms)
+        independent_waits = (float(ended.max()) - float(began.min())) / max(SHORTEST_MS, waited_ms)
         bounds = np.maximum(self._bounds[before] - began[:, None], SHORTEST_MS)
-        return Alike(
-            curve=_product_limit(times, started, weights, fates),
+        return SimilarWaits(
+            curve=_product_limit(times, started, weights, independent_waits),
             weights=weights,
             times=times,
             started=started,
@@ -164,7 +166,9 @@ class Waits:
         )
 
 
-def _product_limit(times: Floats, started: Flags, weights: Floats, fates: float) -> Curve:
+def _product_limit(
+    times: Floats, started: Flags, weights: Floats, independent_waits: float
+) -> SurvivalCurve:
     """Return the curve of those who still wait; at one time, starts come before the rest."""
     order = np.lexsort((~started, times))
     times, started, weights = times[order], started[order], weights[order]
@@ -172,5 +176,5 @@ def _product_limit(times: Floats, started: Flags, weights: Floats, fates: float)
     stays = np.where(started, np.maximum(1 - weights / at_risk, 0), 1.0)
     bits = -np.log2(np.maximum(stays.cumprod(), 1e-9))
     # So many waits cannot tell of a share smaller than one more among them would be.
-    tellable = min(float(weights.sum() ** 2 / np.square(weights).sum()), fates)
-    return Curve(times, np.minimum(bits, log2(1 + tellable)))
+    tellable = min(float(weights.sum() ** 2 / np.square(weights).sum()), independent_waits)
+    return SurvivalCurve(times, np.minimum(bits, log2(1 + tellable)))

@@ -10,11 +10,11 @@ from tenfold.fleet.fleet import HISTORY, NEVER_RAN, FleetView
 from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import HOUR, Millis
 
-TRUST = 8
+PRIOR_JOBS = 8
 """So many ends of one size weigh as much as what all sizes together say."""
 
 
-class Work:
+class QueuedWork:
     """Run times and ends by doubling of size, gathered while a run goes on."""
 
     def __init__(self) -> None:
@@ -26,15 +26,15 @@ class Work:
 
     def drain_ms(self, view: FleetView, now_ms: Millis) -> float:
         """Return how long all GPUs together would be busy with the jobs that wait."""
-        self._gather(view)
-        lasts = self._lasts(view, now_ms)
-        usual = lasts[None]
+        self._record_ended(view)
+        mean_run_ms = self._mean_run_ms(view, now_ms)
+        overall_ms = mean_run_ms[None]
         work = 0.0
         for job in view.pending.values():
-            work += _gpus(job) * lasts.get(_size(job), usual)
+            work += _gpus(job) * mean_run_ms.get(_size(job), overall_ms)
         return work / max(1, self._all_gpus(view))
 
-    def _gather(self, view: FleetView) -> None:
+    def _record_ended(self, view: FleetView) -> None:
         """Take note of what ended since the last time."""
         new = min(view.ended - self._seen, HISTORY, len(view.history))
         self._seen = view.ended
@@ -44,7 +44,7 @@ class Work:
             self._ran[size] = self._ran.get(size, 0) + ended.ran_ms
             self._ends[size] = self._ends.get(size, 0) + 1
 
-    def _lasts(self, view: FleetView, now_ms: Millis) -> "dict[int | None, float]":
+    def _mean_run_ms(self, view: FleetView, now_ms: Millis) -> "dict[int | None, float]":
         """Return how long a job lasts by size, and under None whatever its size."""
         ran, past = dict(self._ran), view.past
         for job_id, run in view.running.items():
@@ -55,13 +55,13 @@ class Work:
             if (job := view.pending.get(job_id)) is not None:
                 size = _size(job)
                 ran[size] = ran.get(size, 0) + past.get(job_id, NEVER_RAN).ran_ms
-        usual = (sum(ran.values()) + HOUR) / (sum(self._ends.values()) + 1)
-        lasts: dict[int | None, float] = {
-            size: (ran_ms + TRUST * usual) / (self._ends.get(size, 0) + TRUST)
+        overall_ms = (sum(ran.values()) + HOUR) / (sum(self._ends.values()) + 1)
+        mean_run_ms: dict[int | None, float] = {
+            size: (ran_ms + PRIOR_JOBS * overall_ms) / (self._ends.get(size, 0) + PRIOR_JOBS)
             for size, ran_ms in ran.items()
         }
-        lasts[None] = usual
-        return lasts
+        mean_run_ms[None] = overall_ms
+        return mean_run_ms
 
     def _all_gpus(self, view: FleetView) -> int:
         if self._gpus[0] != len(view.nodes):

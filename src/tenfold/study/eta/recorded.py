@@ -15,14 +15,14 @@ from tenfold.model.actions import StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event, JobSubmitted
 from tenfold.model.units import Millis
-from tenfold.study.eta.wait_log import EtaBook
+from tenfold.study.eta.wait_log import WaitLog
 
-MOST = 1_000
+MAX_WAITS = 1_000
 """Of more waits than this only each so many-th is followed: all are forecast once more, and
 that takes a third of a millisecond each."""
 
 
-class _Echo:
+class _RecordedDecider:
     """Decides what was decided."""
 
     name = "recorded"
@@ -35,12 +35,12 @@ class _Echo:
         return Decision(actions=cycle.actions, wake_at_ms=cycle.wake_at_ms)
 
 
-def book_of(lines: Sequence[Line]) -> EtaBook:
+def wait_log_of(lines: Sequence[Line]) -> WaitLog:
     """Return the book that would have been kept while these lines were written."""
-    book = EtaBook(every=1 + _waits(lines) // MOST)
+    wait_log = WaitLog(every=1 + _waits(lines) // MAX_WAITS)
     world = ReplayWorld(turns_of(lines))
-    run(world, Fleet(), [_Echo(world)], witnesses=[book])
-    return book
+    run(world, Fleet(), [_RecordedDecider(world)], witnesses=[wait_log])
+    return wait_log
 
 
 def _waits(lines: Sequence[Line]) -> int:

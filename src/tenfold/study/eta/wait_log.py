@@ -1,7 +1,7 @@
 """The book of waits: follows a run, and learns how far its own forecasts may be trusted.
 
 Each wait that is followed gets a P50 and a P90 when it begins, read from what jobs like it
-have waited. `Levels` says at which shares: they move with every forecast that is judged.
+have waited. `QuantileLevels` says at which shares: they move with every forecast that is judged.
 
 Nothing here is known before it happened, and nothing costs a run without a book. A wait
 begins when a moment is over and the job is still pending: one that displaces others starts
@@ -21,20 +21,20 @@ from tenfold.model.decision import Decision
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import HOUR, MINUTE, Millis
-from tenfold.study.eta.levels import Levels
-from tenfold.study.eta.past_waits import SHORTEST_MS, Alike, Traits, Waits
-from tenfold.study.eta.queued_work import Work
+from tenfold.study.eta.levels import QuantileLevels
+from tenfold.study.eta.past_waits import SHORTEST_MS, PastWaits, SimilarWaits, WaitFeatures
+from tenfold.study.eta.queued_work import QueuedWork
 
-COLD = (-1.0, 2.0)
+COLD_START = (-1.0, 2.0)
 """Before anything was seen: half the work in the queue, and four times it."""
-FARTHEST = log2(100 * 365 * 24 * HOUR)
-FOLLOWED = 10_000
+MAX_LOG2_MS = log2(100 * 365 * 24 * HOUR)
+MAX_TRACKED = 10_000
 """Waits followed at once; the next ones are let go."""
 SLACK = 1_000
 
-Mark = tuple[bool, int]
+WaitKey = tuple[bool, int]
 """A wait: whether the job had run before, and the wait's number among those of its kind."""
-UNFOLLOWED: Mark = (False, -1)
+UNTRACKED: WaitKey = (False, -1)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -49,15 +49,15 @@ class Outcome(Struct, frozen=True, kw_only=True):
     started_ms: Millis
 
 
-class _Followed(Struct, frozen=True):
+class _TrackedWait(Struct, frozen=True):
     job: Job
     first: bool
     began_ms: Millis
-    traits: Traits
+    features: WaitFeatures
     bounds: tuple[int, int]
 
 
-class EtaBook:
+class WaitLog:
     """Follows a run as a witness. `every` thins out the waits that are followed.
 
     Jobs that never ran and jobs that were displaced are two kinds of waits, each with its
@@ -68,15 +68,15 @@ class EtaBook:
         self.outcomes: deque[Outcome] = deque(maxlen=outcomes)
         """The latest waits that ended in a start."""
         self._every = every
-        self._met = 0
-        self._waits = {again: Waits() for again in (False, True)}
-        self._levels = {again: Levels() for again in (False, True)}
-        self._work = Work()
-        self._kinds: dict[tuple[str, int], int] = {}
-        self._waiting: dict[JobId, Mark] | None = None
+        self._seen = 0
+        self._waits = {again: PastWaits() for again in (False, True)}
+        self._levels = {again: QuantileLevels() for again in (False, True)}
+        self._queued_work = QueuedWork()
+        self._team_priorities: dict[tuple[str, int], int] = {}
+        self._waiting: dict[JobId, WaitKey] | None = None
         """Every job that waits, with the mark of its wait; None before the first cycle."""
-        self._followed: dict[Mark, _Followed] = {}
-        self._due: list[tuple[int, Mark, int]] = []
+        self._tracked: dict[WaitKey, _TrackedWait] = {}
+        self._due: list[tuple[int, WaitKey, int]] = []
         """Bounds to come: (ms, mark of the wait, 0 for P50 and 1 for P90)."""
 
     @property
@@ -86,135 +86,137 @@ class EtaBook:
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
         """Take note of starts, of bounds that passed, and of new waits."""
-        self._pass_bounds(now_ms)
+        self._expire_bounds(now_ms)
         pending = fleet.pending
-        back: dict[JobId, None] = {}
+        requeued: dict[JobId, None] = {}
         for action in decision.actions:
             if isinstance(action, StartJob):
                 if action.job_id in pending:
-                    back[action.job_id] = None
+                    requeued[action.job_id] = None
                 else:
-                    self._leave(action.job_id, now_ms, started=True)
+                    self._end_wait(action.job_id, now_ms, started=True)
             elif isinstance(action, RefuseJob):
-                self._leave(action.job_id, now_ms, started=False)
+                self._end_wait(action.job_id, now_ms, started=False)
         if decision.wake_at_ms == now_ms:
             return
         if self._waiting is None:
             # How long these have waited, and what for, nobody saw.
-            self._waiting = dict.fromkeys(pending, UNFOLLOWED)
+            self._waiting = dict.fromkeys(pending, UNTRACKED)
             return
-        for job in self._newly(fleet, back):
+        for job in self._new_waits(fleet, requeued):
             self._begin(fleet, job, now_ms)
         if len(self._waiting) != len(pending):
             self._reconcile(fleet, now_ms)
 
     def forecast(self, view: FleetView, job: Job, now_ms: Millis) -> tuple[int, int]:
         """Return P50 and P90 of the moment at which a waiting job starts."""
-        mark = (self._waiting or {}).get(job.id, UNFOLLOWED)
-        followed = self._followed.get(mark)
-        if followed is not None:
-            return self._bounds(followed.traits, followed.began_ms, now_ms, again=mark[0])
+        key = (self._waiting or {}).get(job.id, UNTRACKED)
+        tracked = self._tracked.get(key)
+        if tracked is not None:
+            return self._bounds(tracked.features, tracked.began_ms, now_ms, again=key[0])
         past = view.past.get(job.id)
         began_ms = min(past.stopped_ms if past else job.submitted_ms, now_ms)
-        traits = self._traits(view, job, now_ms)
-        return self._bounds(traits, began_ms, now_ms, again=past is not None)
+        features = self._features(view, job, now_ms)
+        return self._bounds(features, began_ms, now_ms, again=past is not None)
 
     def _bounds(
-        self, traits: Traits, began_ms: int, now_ms: int, *, again: bool
+        self, features: WaitFeatures, began_ms: int, now_ms: int, *, again: bool
     ) -> tuple[int, int]:
-        alike = self._alike(traits, now_ms, again=again)
+        similar = self._alike(features, now_ms, again=again)
         waited_ms = now_ms - began_ms
-        if alike is None:
-            logs = [max(traits.drain, log2(max(1, waited_ms))) + step for step in COLD]
+        if similar is None:
+            logs = [max(features.drain, log2(max(1, waited_ms))) + step for step in COLD_START]
         else:
-            halvings = self._levels[again].halvings(alike)
-            logs = [alike.curve.wait(bits, waited_ms) for bits in halvings]
-        p50, p90 = (began_ms + round(2 ** min(log, FARTHEST)) for log in logs)
+            halvings = self._levels[again].halvings(similar)
+            logs = [similar.curve.wait(bits, waited_ms) for bits in halvings]
+        p50, p90 = (began_ms + round(2 ** min(log, MAX_LOG2_MS)) for log in logs)
         p50 = max(p50, now_ms)
         return p50, max(p50, p90)
 
-    def _alike(self, traits: Traits, now_ms: int, *, again: bool) -> Alike | None:
+    def _alike(self, features: WaitFeatures, now_ms: int, *, again: bool) -> SimilarWaits | None:
         """Return waits of the same kind, or of the other where too few of this one are known."""
         same, other = self._waits[again], self._waits[not again]
-        return same.alike(traits, now_ms) or other.alike(traits, now_ms)
+        return same.similar(features, now_ms) or other.similar(features, now_ms)
 
-    def _traits(self, view: FleetView, job: Job, now_ms: Millis) -> Traits:
+    def _features(self, view: FleetView, job: Job, now_ms: Millis) -> WaitFeatures:
         shape = job.shape
         past = view.past.get(job.id, NEVER_RAN)
-        kin = self._kinds.setdefault((job.team, job.priority), len(self._kinds))
-        return Traits(
+        team_priority = self._team_priorities.setdefault(
+            (job.team, job.priority), len(self._team_priorities)
+        )
+        return WaitFeatures(
             gpus=log2(max(shape.gpus, shape.milli / WHOLE, 1 / 8)),
             ran=log2(1 + past.ran_ms / MINUTE),
             pending=log2(max(1, len(view.pending))),
-            drain=log2(max(SHORTEST_MS, self._work.drain_ms(view, now_ms))),
-            kin=kin,
+            drain=log2(max(SHORTEST_MS, self._queued_work.drain_ms(view, now_ms))),
+            team_priority=team_priority,
         )
 
-    def _newly(self, fleet: Fleet, back: dict[JobId, None]) -> list[Job]:
+    def _new_waits(self, fleet: Fleet, requeued: dict[JobId, None]) -> list[Job]:
         """Return who began to wait: the last of those pending, for they are kept in order."""
         waiting = self._waiting or {}
         new: list[Job] = []
         for job in reversed(fleet.pending.values()):
             if job.id not in waiting:
                 new.append(job)
-            elif job.id not in back:
+            elif job.id not in requeued:
                 break
         return new[::-1]
 
     def _begin(self, view: FleetView, job: Job, now_ms: Millis) -> None:
         assert self._waiting is not None
-        self._met += 1
-        if self._met % self._every or len(self._followed) >= FOLLOWED:
-            self._waiting[job.id] = UNFOLLOWED
+        self._seen += 1
+        if self._seen % self._every or len(self._tracked) >= MAX_TRACKED:
+            self._waiting[job.id] = UNTRACKED
             return
         again = job.id in view.past
-        traits = self._traits(view, job, now_ms)
-        bounds = self._bounds(traits, now_ms, now_ms, again=again)
-        mark = self._waiting[job.id] = again, self._waits[again].begin(traits, now_ms, bounds)
-        self._followed[mark] = _Followed(job, not again, now_ms, traits, bounds)
+        features = self._features(view, job, now_ms)
+        bounds = self._bounds(features, now_ms, now_ms, again=again)
+        key = self._waiting[job.id] = again, self._waits[again].begin(features, now_ms, bounds)
+        self._tracked[key] = _TrackedWait(job, not again, now_ms, features, bounds)
         for place, bound in enumerate(bounds):
-            heappush(self._due, (bound, mark, place))
-        if len(self._due) > 4 * len(self._followed) + SLACK:
+            heappush(self._due, (bound, key, place))
+        if len(self._due) > 4 * len(self._tracked) + SLACK:
             # Bounds of jobs that started long before them would pile up.
-            self._due = [due for due in self._due if due[1] in self._followed]
+            self._due = [due for due in self._due if due[1] in self._tracked]
             heapify(self._due)
 
-    def _leave(self, job_id: JobId, now_ms: Millis, *, started: bool) -> None:
-        mark = (self._waiting or {}).pop(job_id, UNFOLLOWED)
-        followed = self._followed.pop(mark, None)
-        if followed is None:
+    def _end_wait(self, job_id: JobId, now_ms: Millis, *, started: bool) -> None:
+        key = (self._waiting or {}).pop(job_id, UNTRACKED)
+        tracked = self._tracked.pop(key, None)
+        if tracked is None:
             return
-        again, number = mark
+        again, number = key
         self._waits[again].end(number, now_ms, started=started)
-        if not started or now_ms == followed.began_ms:
+        if not started or now_ms == tracked.began_ms:
             return
-        for place, bound in enumerate(followed.bounds):
+        for place, bound in enumerate(tracked.bounds):
             if now_ms <= bound:
                 self._levels[again].learn(place, late=False)
-        p50_ms, p90_ms = followed.bounds
+        p50_ms, p90_ms = tracked.bounds
         self.outcomes.append(
             Outcome(
                 job_id=job_id,
-                first=followed.first,
-                began_ms=followed.began_ms,
+                first=tracked.first,
+                began_ms=tracked.began_ms,
                 p50_ms=p50_ms,
                 p90_ms=p90_ms,
                 started_ms=now_ms,
             )
         )
 
-    def _pass_bounds(self, now_ms: Millis) -> None:
+    def _expire_bounds(self, now_ms: Millis) -> None:
         """Count those late who still wait after their bound."""
         due = self._due
         while due and due[0][0] < now_ms:
-            _, mark, place = heappop(due)
-            if mark in self._followed:
-                self._levels[mark[0]].learn(place, late=True)
+            _, key, place = heappop(due)
+            if key in self._tracked:
+                self._levels[key[0]].learn(place, late=True)
 
     def _reconcile(self, view: FleetView, now_ms: Millis) -> None:
         """Let go of jobs that were taken back, and meet those that were overlooked."""
         assert self._waiting is not None
         for job_id in [job_id for job_id in self._waiting if job_id not in view.pending]:
-            self._leave(job_id, now_ms, started=False)
+            self._end_wait(job_id, now_ms, started=False)
         for job_id in view.pending:
-            self._waiting.setdefault(job_id, UNFOLLOWED)
+            self._waiting.setdefault(job_id, UNTRACKED)

@@ -19,12 +19,12 @@ from tenfold.fleet.obstacle import fits
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import Millis
-from tenfold.study.why.changes import AskFor, Change, RentNodes, Several, Step, sized
-from tenfold.study.why.grants import grants
-from tenfold.study.why.search import moving, stopping
-from tenfold.study.why.shrink import shrinking
+from tenfold.study.why.changes import Change, CombinedChange, RentNodes, RequestChange, Step, sized
+from tenfold.study.why.limit_raises import limit_raises
+from tenfold.study.why.search import find_moves, find_stops
+from tenfold.study.why.shrink import find_shrinks
 
-Kind = Literal[
+RemedyKind = Literal[
     "free",
     "hole",
     "shrink",
@@ -41,50 +41,50 @@ Kind = Literal[
     "several",
 ]
 """In this order where two cost the same."""
-LESS: tuple[Kind, ...] = ("terms", "tags", "size", "several")
+REDUCING: tuple[RemedyKind, ...] = ("terms", "tags", "size", "several")
 """What makes less of the job than was asked for."""
-Candidate = tuple[Kind, Change]
-HOLES = 4
+Candidate = tuple[RemedyKind, Change]
+BACKFILL_TRIES = 4
 """Promises and windows before which a place is sought."""
-TYPES = 4
-RENTED = (1, 2, 8)
+TYPE_TRIES = 4
+RENT_MULTIPLES = (1, 2, 8)
 """Times the nodes that are missing: others may take those that come first."""
 
 
-def unpaid(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
+def free_changes(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
     """Yield changes that nobody pays for, kind by kind in order."""
     if job.id in settled.held_back:
         # Its own terms are asked before anything else.
         return
     can_be_held = not settled.is_refused(job)
     if can_be_held:
-        yield from _holes(settled, job)
-        found = shrinking(settled, cls)
+        yield from _backfill_limits(settled, job)
+        found = find_shrinks(settled, cls)
         if found is not None:
             yield "shrink", found
     yield from _requests(settled, job)
     if can_be_held:
         yield from _priorities(settled, job, cls)
-    for grant in grants(settled, job, cls):
-        yield "quota", grant
+    for raises in limit_raises(settled, job, cls):
+        yield "quota", raises
 
 
-def paid(settled: Settled, job: Job, cls: Class, blocked: Blocked) -> Iterator[Candidate]:
+def costly_changes(settled: Settled, job: Job, cls: Class, blocked: Blocked) -> Iterator[Candidate]:
     """Yield changes that cost GPU time, rented or lost to others."""
     if job.id in settled.held_back:
         return
-    in_line = not settled.is_refused(job)
+    is_queued = not settled.is_refused(job)
     if blocked.room is not None or blocked.promise is not None:
         yield from _rents(settled, job, [name for name, _ in cls.options])
-        moves = moving(settled, job, cls) if in_line else None
+        moves = find_moves(settled, job, cls) if is_queued else None
         if moves is not None:
             yield "defragment", moves
-    stops = stopping(settled, job, cls) if in_line else None
+    stops = find_stops(settled, job, cls) if is_queued else None
     if stops is not None:
         yield "preempt", stops
 
 
-def lessened(settled: Settled, job: Job) -> Iterator[Candidate]:
+def reduced_requests(settled: Settled, job: Job) -> Iterator[Candidate]:
     """Yield changes that make less of the job than was asked for."""
     terms = _terms(settled, job)
     if terms is not None:
@@ -93,31 +93,31 @@ def lessened(settled: Settled, job: Job) -> Iterator[Candidate]:
         return
     where = job.shape.where
     if where is not None and (where.needs or where.avoids):
-        yield "tags", AskFor(needs=(), avoids=())
+        yield "tags", RequestChange(needs=(), avoids=())
     yield from _sizes(settled, job)
 
 
-def _holes(settled: Settled, job: Job) -> Iterator[Candidate]:
+def _backfill_limits(settled: Settled, job: Job) -> Iterator[Candidate]:
     """Yield limits that would let a job end before its nodes are needed, the longest first."""
     promised = settled.books.promised.values()
     starts = [each.promise.start_ms for each in promised if each.job.id != job.id]
     starts += openings(settled, job)
-    for start_ms in sorted(dict.fromkeys(starts), reverse=True)[:HOLES]:
+    for start_ms in sorted(dict.fromkeys(starts), reverse=True)[:BACKFILL_TRIES]:
         span_ms = Millis(start_ms - settled.now_ms)
         if span_ms > 0 and (job.limit_ms is None or span_ms < job.limit_ms):
-            yield "hole", AskFor(limit_ms=span_ms)
+            yield "hole", RequestChange(limit_ms=span_ms)
 
 
 def _requests(settled: Settled, job: Job) -> Iterator[Candidate]:
     """Yield other places and types to ask for."""
     where, shape, books = job.shape.where, job.shape, settled.books
     if where is not None and where.within and where.how != "preferred":
-        yield "place", AskFor(how="preferred")
+        yield "place", RequestChange(how="preferred")
     if shape.accelerators:
         known = dict.fromkeys(kind[1] for kind in books.capacity.banks if kind[1])
         others = [name for name in known if name not in shape.accelerators]
-        for name in others[:TYPES]:
-            yield "type", AskFor(accelerators=(name,))
+        for name in others[:TYPE_TRIES]:
+            yield "type", RequestChange(accelerators=(name,))
 
 
 def _priorities(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
@@ -125,10 +125,10 @@ def _priorities(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
     books = settled.books
     ahead = [each.priority for each in books.lines if each.team is cls.team]
     if (most := max(ahead, default=job.priority)) > job.priority or len(cls.line) > 1:
-        yield "priority", AskFor(priority=most + 1)
+        yield "priority", RequestChange(priority=most + 1)
     own = books.holdings
     if own.has_below(cls.team, job.priority + 1) and not own.has_below(cls.team, job.priority):
-        yield "priority", AskFor(priority=job.priority + 1)
+        yield "priority", RequestChange(priority=job.priority + 1)
 
 
 def _rents(settled: Settled, job: Job, types: Iterable[str]) -> Iterator[Candidate]:
@@ -140,30 +140,30 @@ def _rents(settled: Settled, job: Job, types: Iterable[str]) -> Iterator[Candida
             together = where is not None and where.within and where.how != "preferred"
             there = 0 if together else seat.bank.with_room(max(1, seat.gpus))
             least = max(1, members - there)
-            for times in RENTED:
+            for times in RENT_MULTIPLES:
                 yield "burst", RentNodes(seat.bank.names[0], least * times)
             break
 
 
-def _terms(settled: Settled, job: Job) -> AskFor | None:
+def _terms(settled: Settled, job: Job) -> RequestChange | None:
     """Return the terms to give up that hold a job back, or make it impossible."""
     terms = job.terms
     if terms is None:
         return None
-    after = tuple(each for each in terms.after if not _is_waited_for(settled, each))
-    wanted = AskFor()
+    after = tuple(each for each in terms.after if not _blocks_dependents(settled, each))
+    change = RequestChange()
     if after != terms.after:
-        wanted = replace(wanted, after=after)
+        change = replace(change, after=after)
     if terms.off_peak and not is_off_peak(settled.govern, settled.now_ms):
-        wanted = replace(wanted, off_peak=False)
+        change = replace(change, off_peak=False)
     if terms.array_most:
-        let_in = _let_in(settled, terms.array)
-        if let_in >= terms.array_most:
-            wanted = replace(wanted, array_most=let_in + 1)
-    return None if wanted == AskFor() else wanted
+        admitted = _admitted_members(settled, terms.array)
+        if admitted >= terms.array_most:
+            change = replace(change, array_most=admitted + 1)
+    return None if change == RequestChange() else change
 
 
-def _let_in(settled: Settled, array: str) -> int:
+def _admitted_members(settled: Settled, array: str) -> int:
     """Return how many members of an array hold room, or may as soon as there is some."""
     held = [each.job for each in settled.books.holdings.held.values()]
     waiting = settled.view.pending.values()
@@ -171,7 +171,7 @@ def _let_in(settled: Settled, array: str) -> int:
     return sum(1 for each in held if each.terms is not None and each.terms.array == array)
 
 
-def _is_waited_for(settled: Settled, job_id: JobId) -> bool:
+def _blocks_dependents(settled: Settled, job_id: JobId) -> bool:
     """Return whether a job is not over, or did not complete, so that what comes after waits."""
     view = settled.view
     if view.fates.get(job_id, "completed") != "completed":
@@ -179,20 +179,20 @@ def _is_waited_for(settled: Settled, job_id: JobId) -> bool:
     return job_id in view.pending or job_id in view.orders or job_id in view.running
 
 
-def several(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
+def combined_changes(settled: Settled, job: Job, cls: Class) -> Iterator[Candidate]:
     """Yield changes that help only together, for jobs that more than one thing holds up."""
     steps: list[Step] = []
     terms = _terms(settled, job)
     if terms is not None:
         steps.append(terms)
-    for grant in grants(settled, job, cls):
-        steps.append(grant)
+    for raises in limit_raises(settled, job, cls):
+        steps.append(raises)
         if len(steps) > 1:
-            yield "several", Several(tuple(steps))
+            yield "several", CombinedChange(tuple(steps))
         break
     for _, rent in _rents(settled, job, [name for name, _ in cls.options]) if steps else ():
         assert isinstance(rent, RentNodes), "nodes are what was asked for"
-        yield "several", Several((*steps, rent))
+        yield "several", CombinedChange((*steps, rent))
 
 
 def _sizes(settled: Settled, job: Job) -> Iterator[Candidate]:
@@ -208,7 +208,7 @@ def _sizes(settled: Settled, job: Job) -> Iterator[Candidate]:
         else:
             most = middle - 1
     if fewest:
-        yield "size", AskFor(gpus=fewest * step)
+        yield "size", RequestChange(gpus=fewest * step)
 
 
 def _has_room(settled: Settled, job: Job, gpus: int) -> bool:

@@ -27,15 +27,15 @@ from tenfold.model.policy.governance import Amounts, GovernanceRules, TeamRules
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
-ADVISED = Reason("advised")
+REMEDY = Reason("advised")
 Slots = tuple[Slot, ...]
 
 
-class Nothing(Struct, frozen=True, tag="nothing"):
+class NoChange(Struct, frozen=True, tag="nothing"):
     """It starts without any change."""
 
 
-class AskFor(Struct, frozen=True, kw_only=True, tag="ask-for", omit_defaults=True):
+class RequestChange(Struct, frozen=True, kw_only=True, tag="ask-for", omit_defaults=True):
     """Ask for something else; what is left out stays as it is."""
 
     gpus: int | UnsetType = UNSET
@@ -50,7 +50,7 @@ class AskFor(Struct, frozen=True, kw_only=True, tag="ask-for", omit_defaults=Tru
     array_most: int | UnsetType = UNSET
 
 
-class Raise(Struct, frozen=True):
+class LimitRaise(Struct, frozen=True):
     """More of one resource for one team."""
 
     team: TeamId
@@ -60,10 +60,10 @@ class Raise(Struct, frozen=True):
     """Thousandths of a GPU, or micro-USD an hour."""
 
 
-class Grant(Struct, frozen=True, tag="grant"):
+class RaiseLimits(Struct, frozen=True, tag="grant"):
     """Change what teams may hold."""
 
-    raises: tuple[Raise, ...]
+    raises: tuple[LimitRaise, ...]
 
 
 class RentNodes(Struct, frozen=True, tag="rent-nodes"):
@@ -98,16 +98,16 @@ class StopJobs(Struct, frozen=True, tag="stop-jobs"):
     jobs: tuple[JobId, ...]
 
 
-Step = Nothing | AskFor | Grant | RentNodes | ShrinkJobs | MoveJobs | StopJobs
+Step = NoChange | RequestChange | RaiseLimits | RentNodes | ShrinkJobs | MoveJobs | StopJobs
 
 
-class Several(Struct, frozen=True, tag="several"):
+class CombinedChange(Struct, frozen=True, tag="several"):
     """Changes that help only together."""
 
     steps: tuple[Step, ...]
 
 
-Change = Step | Several
+Change = Step | CombinedChange
 
 
 def apply_change(
@@ -115,7 +115,7 @@ def apply_change(
 ) -> tuple[Fleet, GovernanceRules]:
     """Return a fork of the fleet, and the rules, as they would be with a change."""
     fork = fleet.fork()
-    for step in change.steps if isinstance(change, Several) else (change,):
+    for step in change.steps if isinstance(change, CombinedChange) else (change,):
         govern = _apply_step(fork, govern, job_id, step, now_ms)
     return fork, govern
 
@@ -125,19 +125,19 @@ def _apply_step(
 ) -> GovernanceRules:
     """Change a fork, and return the rules that then hold."""
     match change:
-        case Nothing():
+        case NoChange():
             pass
-        case AskFor():
-            fork.pending[job_id] = asked_for(fork.pending[job_id], change)
+        case RequestChange():
+            fork.pending[job_id] = with_request(fork.pending[job_id], change)
             fork.promises.pop(job_id, None)
             fork.version += 1
-        case Grant():
-            return granted(govern, change.raises)
+        case RaiseLimits():
+            return with_raises(govern, change.raises)
         case RentNodes():
             _rent(fork, change, now_ms)
         case ShrinkJobs():
             for each in change.jobs:
-                order = ResizeJob(each.job_id, each.slots, ADVISED)
+                order = ResizeJob(each.job_id, each.slots, REMEDY)
                 fork.apply(ActionOrdered(now_ms, order))
                 fork.apply(JobResized(now_ms, each.job_id))
         case StopJobs():
@@ -150,7 +150,7 @@ def _apply_step(
     return govern
 
 
-def asked_for(job: Job, change: AskFor) -> Job:
+def with_request(job: Job, change: RequestChange) -> Job:
     """Return a job as it would be with another request."""
     shape = sized(job.shape, job.shape.gpus if change.gpus is UNSET else change.gpus)
     if change.accelerators is not UNSET:
@@ -187,27 +187,30 @@ def sized(shape: Shape, gpus: int) -> Shape:
     )
 
 
-def granted(govern: GovernanceRules, raises: Iterable[Raise]) -> GovernanceRules:
+def with_raises(govern: GovernanceRules, raises: Iterable[LimitRaise]) -> GovernanceRules:
     """Return rules under which teams have more."""
     teams = {team.id: team for team in govern.teams}
     for each in raises:
-        teams[each.team] = _raised(teams[each.team], each)
+        teams[each.team] = _raise_limit(teams[each.team], each)
     return replace(govern, teams=tuple(teams.values()))
 
 
-def _raised(team: TeamRules, more: Raise) -> TeamRules:
+def _raise_limit(team: TeamRules, limit_raise: LimitRaise) -> TeamRules:
     def added(amounts: Amounts) -> Amounts:
-        return {**amounts, more.resource: amounts.get(more.resource, 0) + more.by}
+        return {
+            **amounts,
+            limit_raise.resource: amounts.get(limit_raise.resource, 0) + limit_raise.by,
+        }
 
-    if more.what == "quota":
+    if limit_raise.what == "quota":
         hours = tuple((part, added(quota)) for part, quota in team.hours)
         return replace(team, quota=added(team.quota), hours=hours)
-    if more.what == "borrow":
+    if limit_raise.what == "borrow":
         return replace(team, borrow=added(team.borrow))
     return replace(team, lend=added(team.lend))
 
 
-def _terms(terms: Terms, change: AskFor) -> Terms:
+def _terms(terms: Terms, change: RequestChange) -> Terms:
     return replace(
         terms,
         after=terms.after if change.after is UNSET else change.after,
@@ -236,5 +239,5 @@ def _rent(fork: Fleet, change: RentNodes, now_ms: Millis) -> None:
 def _stop(fork: Fleet, jobs: Iterable[JobId], cause: StopCause, now_ms: Millis) -> None:
     for job_id in jobs:
         saved_ms = fork.past.get(job_id, NEVER_RAN).progress_ms
-        fork.apply(ActionOrdered(now_ms, StopJob(job_id, cause, ADVISED)))
+        fork.apply(ActionOrdered(now_ms, StopJob(job_id, cause, REMEDY)))
         fork.apply(JobStopped(now_ms, job_id, cause, saved_ms))

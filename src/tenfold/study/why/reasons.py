@@ -10,14 +10,14 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Amount, Causes, JobRef, Reason, TeamRef, Value
 from tenfold.study.why.changes import (
-    AskFor,
     Change,
-    Grant,
+    CombinedChange,
     MoveJobs,
     NewSlots,
-    Nothing,
+    NoChange,
+    RaiseLimits,
     RentNodes,
-    Several,
+    RequestChange,
     ShrinkJobs,
     Step,
     StopJobs,
@@ -27,18 +27,18 @@ from tenfold.study.why.trial import Started
 
 def advice_of(settled: Settled, job: Job, change: Change, started: Started) -> Reason:
     """Return a change as advice."""
-    steps = change.steps if isinstance(change, Several) else (change,)
+    steps = change.steps if isinstance(change, CombinedChange) else (change,)
     advice = Causes(tuple(one for step in steps for one in _advice(settled, job, step)))
     return Reason("remedy", {"steps": advice, "stopped": _refs(settled, started.stopped)})
 
 
 def _advice(settled: Settled, job: Job, change: Step) -> Iterator[Reason]:
     match change:
-        case Nothing():
+        case NoChange():
             yield Reason("change-nothing")
-        case AskFor():
+        case RequestChange():
             yield from _request(settled, job, change)
-        case Grant():
+        case RaiseLimits():
             for each in change.raises:
                 fields = {"team": TeamRef(each.team), "what": each.what}
                 yield Reason("raise-limit", {**fields, "by": Amount(each.by, each.resource)})
@@ -60,7 +60,7 @@ def _shrink(settled: Settled, to: NewSlots) -> Reason:
     return Reason("shrink-job", {"job": job, "before": before, "gpus": gpus})
 
 
-def _request(settled: Settled, job: Job, change: AskFor) -> Iterator[Reason]:
+def _request(settled: Settled, job: Job, change: RequestChange) -> Iterator[Reason]:
     where, terms = job.shape.where, job.terms
     if change.gpus is not UNSET:
         yield Reason("ask-gpus", {"gpus": change.gpus, "before": job.shape.gpus})
@@ -75,8 +75,8 @@ def _request(settled: Settled, job: Job, change: AskFor) -> Iterator[Reason]:
     if change.needs is not UNSET and where is not None:
         yield Reason("ask-tags", {"tags": (*where.needs, *where.avoids)})
     if change.after is not UNSET and terms is not None:
-        gone = (each for each in terms.after if each not in change.after)
-        yield Reason("ask-after", {"jobs": _refs(settled, gone)})
+        removed = (each for each in terms.after if each not in change.after)
+        yield Reason("ask-after", {"jobs": _refs(settled, removed)})
     if change.off_peak is not UNSET:
         yield Reason("ask-off-peak")
     if change.array_most is not UNSET:

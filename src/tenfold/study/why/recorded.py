@@ -21,17 +21,17 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import SECOND, Millis
-from tenfold.study.eta.eta import JUDGED, Eta, eta, no_earlier
-from tenfold.study.eta.recorded import book_of
-from tenfold.study.eta.wait_log import EtaBook
+from tenfold.study.eta.eta import MIN_JUDGED, Eta, eta, not_before
+from tenfold.study.eta.recorded import wait_log_of
+from tenfold.study.eta.wait_log import WaitLog
 from tenfold.study.replay.bundle import decider_of, fleet_in
-from tenfold.study.why.remedies import Sought
-from tenfold.study.why.why import Asker, Why, eta_for, why_under
+from tenfold.study.why.remedies import RemedySearch
+from tenfold.study.why.why import Explainer, Why, eta_for, why_under
 
 JobState = Literal["pending", "starting", "running", "ended", "refused", "cancelled"]
 
 
-class Saved(Struct, frozen=True, kw_only=True):
+class SavedState(Struct, frozen=True, kw_only=True):
     """A moment of a recorded run."""
 
     file: str
@@ -42,7 +42,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     govern: GovernanceRules | None
     """The rules, where the run was governed."""
     decider_of: Callable[[], Decider]
-    book_of: Callable[[], EtaBook]
+    wait_log_of: Callable[[], WaitLog]
     """Follows the waits in the record, the first time it is asked."""
 
 
@@ -58,7 +58,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Of every job: each stage with the reason that was recorded."""
 
 
-def saved_at(bundle: Bundle, at_ms: Millis | None = None) -> Saved:
+def saved_at(bundle: Bundle, at_ms: Millis | None = None) -> SavedState:
     """Return the state of a bundle at a moment, or where it ends."""
     lines = bundle.lines
     if at_ms is not None:
@@ -69,18 +69,18 @@ def saved_at(bundle: Bundle, at_ms: Millis | None = None) -> Saved:
         fleet = fleet_in(bundle)
     last_ms = max((line.at_ms for line in lines), default=Millis(0))
     policy = bundle.header.policy
-    return Saved(
+    return SavedState(
         file=bundle.file,
         at_ms=last_ms if at_ms is None else at_ms,
         fleet=fleet,
         lines=lines,
         govern=(policy.govern or GovernanceRules()) if policy.name == "governed" else None,
         decider_of=decider_of(bundle),
-        book_of=cache(lambda: book_of(lines)),
+        wait_log_of=cache(lambda: wait_log_of(lines)),
     )
 
 
-def ask(saved: Saved, job_id: str, seek: Sought = "cheapest") -> Answer:
+def ask(saved: SavedState, job_id: str, seek: RemedySearch = "cheapest") -> Answer:
     """Return why a job waits, or what became of it; to seek nothing leaves the ETA out too."""
     story = explain(saved.lines, JobId(job_id))
     if story is None:
@@ -99,7 +99,7 @@ def ask(saved: Saved, job_id: str, seek: Sought = "cheapest") -> Answer:
     return Answer(job_id=JobId(job_id), state=story.state, at_ms=saved.at_ms, why=why, story=story)
 
 
-def _until(saved: Saved, story: Story) -> Story:
+def _until(saved: SavedState, story: Story) -> Story:
     """Return a story that ends at the moment asked about, and not with the fact before it."""
     passed_ms = saved.at_ms - max(line.at_ms for line in saved.lines)
     if story.state == "running":
@@ -109,19 +109,19 @@ def _until(saved: Saved, story: Story) -> Story:
     return story
 
 
-def why_at(saved: Saved, job: Job, seek: Sought = "cheapest") -> Why:
+def why_at(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why:
     """Return why a pending job does not run, what would let it, and when it will."""
     fleet, now_ms = saved.fleet, saved.at_ms
     if saved.govern is None:
         found = why_under(fleet, job, now_ms, saved.decider_of)
     else:
-        found = Asker(fleet, saved.govern, now_ms).why(job, seek)
+        found = Explainer(fleet, saved.govern, now_ms).why(job, seek)
     if seek == "none":
         return found
     return replace(found, eta=_eta(saved, job, found))
 
 
-def _eta(saved: Saved, job: Job, found: Why) -> Eta | None:
+def _eta(saved: SavedState, job: Job, found: Why) -> Eta | None:
     """Return when a job that waits will start: by the waits in the record, if they tell enough.
 
     A record too short to judge forecasts by leaves runs ahead, which look at the fleet itself.
@@ -129,13 +129,13 @@ def _eta(saved: Saved, job: Job, found: Why) -> Eta | None:
     fleet, now_ms = saved.fleet, saved.at_ms
     if found.state != "waits":
         return None
-    book = saved.book_of()
-    if len(book.outcomes) < JUDGED:
+    wait_log = saved.wait_log_of()
+    if len(wait_log.outcomes) < MIN_JUDGED:
         return eta_for(fleet, found, now_ms, saved.decider_of)
-    return no_earlier(eta(fleet, job, now_ms, book), found.not_before_ms)
+    return not_before(eta(fleet, job, now_ms, wait_log), found.not_before_ms)
 
 
-def dry_run(saved: Saved, job: Job, seek: Sought = "cheapest") -> Why:
+def dry_run(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why:
     """Return what would become of a job that is submitted at this moment."""
     fleet = saved.fleet.fork()
     known = (fleet.pending, fleet.orders, fleet.running)
@@ -153,7 +153,7 @@ def dry_run(saved: Saved, job: Job, seek: Sought = "cheapest") -> Why:
     return why_at(replace(saved, fleet=fleet), new, seek)
 
 
-def _bound(saved: Saved, job: Job) -> Job:
+def _bound(saved: SavedState, job: Job) -> Job:
     """Return a job with types spelled as the fleet does, and with its team's residency."""
     if job.shape.accelerators:
         own = own_types(node.accelerator for node in saved.fleet.nodes.values())

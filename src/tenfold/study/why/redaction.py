@@ -11,11 +11,11 @@ from tenfold.fleet.view import job_ref
 from tenfold.model.ids import JobId
 from tenfold.report.reasons.render import Reader, redacted
 from tenfold.study.why.changes import (
-    AskFor,
     Change,
-    Grant,
+    CombinedChange,
     MoveJobs,
-    Several,
+    RaiseLimits,
+    RequestChange,
     ShrinkJobs,
     Step,
     StopJobs,
@@ -23,10 +23,10 @@ from tenfold.study.why.changes import (
 from tenfold.study.why.remedies import Remedy, cheapest_of
 from tenfold.study.why.why import Why
 
-Own = Callable[[JobId], bool]
+IsOwn = Callable[[JobId], bool]
 
 
-def why_shown(found: Why, fleet: Fleet, reader: Reader) -> Why:
+def redacted_why(found: Why, fleet: Fleet, reader: Reader) -> Why:
     """Return an answer with its sentences, and without names that are not for the reader."""
 
     def is_own(job_id: JobId) -> bool:
@@ -51,7 +51,7 @@ def _holders(holders: Holders, reader: Reader) -> Holders:
     return Holders(teams=own, jobs=jobs, others_gpus_milli=held)
 
 
-def _remedy(remedy: Remedy, reader: Reader, found: Why, is_own: Own) -> Remedy:
+def _remedy(remedy: Remedy, reader: Reader, found: Why, is_own: IsOwn) -> Remedy:
     advice = redacted(remedy.advice, reader, found.team)
     shown = replace(remedy, advice=advice, sentence=advice.sentence)
     if reader.sees_all:
@@ -65,16 +65,16 @@ def _remedy(remedy: Remedy, reader: Reader, found: Why, is_own: Own) -> Remedy:
                 return replace(one, jobs=tuple(job for job in one.jobs if is_own(job.job_id)))
             case StopJobs():
                 return replace(one, jobs=tuple(job for job in one.jobs if is_own(job)))
-            case Grant():
-                return Grant(tuple(each for each in one.raises if each.team in teams))
-            case AskFor() if one.after is not UNSET:
+            case RaiseLimits():
+                return RaiseLimits(tuple(each for each in one.raises if each.team in teams))
+            case RequestChange() if one.after is not UNSET:
                 return replace(one, after=tuple(job for job in one.after if is_own(job)))
             case _:
                 return one
 
     change: Change = (
-        Several(tuple(step(one) for one in remedy.change.steps))
-        if isinstance(remedy.change, Several)
+        CombinedChange(tuple(step(one) for one in remedy.change.steps))
+        if isinstance(remedy.change, CombinedChange)
         else step(remedy.change)
     )
     return replace(

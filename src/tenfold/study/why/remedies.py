@@ -16,13 +16,21 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, UsdMicros
-from tenfold.study.why.candidates import LESS, Candidate, Kind, lessened, paid, several, unpaid
+from tenfold.study.why.candidates import (
+    REDUCING,
+    Candidate,
+    RemedyKind,
+    combined_changes,
+    costly_changes,
+    free_changes,
+    reduced_requests,
+)
 from tenfold.study.why.changes import (
     Change,
+    CombinedChange,
     MoveJobs,
-    Nothing,
+    NoChange,
     RentNodes,
-    Several,
     Slots,
     StopJobs,
 )
@@ -30,15 +38,15 @@ from tenfold.study.why.reasons import advice_of
 from tenfold.study.why.search import lost_gpu_ms
 from tenfold.study.why.trial import Started, Trials
 
-ORDER: tuple[Kind, ...] = get_args(Kind)
-Sought = Literal["none", "cheapest", "every"]
+ORDER: tuple[RemedyKind, ...] = get_args(RemedyKind)
+RemedySearch = Literal["none", "cheapest", "every"]
 """Which remedies are looked for; the search for the cheapest ends where no other can beat it."""
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
     """A change after which the decider starts the job."""
 
-    kind: Kind
+    kind: RemedyKind
     advice: Reason
     """What to do, and whom it would cost what they hold."""
     change: Change
@@ -59,31 +67,31 @@ def remedies(
     trials: Trials, job: Job, cls: Class, blocked: Blocked, *, every: bool = False
 ) -> tuple[Remedy, ...]:
     """Return what would let a job start, cheapest first; nothing that was not seen to work."""
-    settled, tries = trials.settled, _Tries(trials, job, cls)
-    free = tries.tried("free", Nothing())
+    settled, evaluator = trials.settled, _Evaluator(trials, job, cls)
+    free = evaluator.evaluate("free", NoChange())
     if free is not None and (not every or not free.stopped):
         return (free,)
-    search = _Search(tries, [] if free is None else [free], every=every)
-    search.free_of_cost(unpaid(settled, job, cls))
-    search.for_a_price(paid(settled, job, cls, blocked))
+    search = _Search(evaluator, [] if free is None else [free], every=every)
+    search.try_in_order(free_changes(settled, job, cls))
+    search.try_by_cost(costly_changes(settled, job, cls, blocked))
     if every or not search.found:
-        search.free_of_cost(lessened(settled, job))
+        search.try_in_order(reduced_requests(settled, job))
     if not search.found:
-        search.free_of_cost(several(settled, job, cls))
+        search.try_in_order(combined_changes(settled, job, cls))
     return _in_order(search.found)
 
 
 class _Search:
     """Tries changes until the cheapest is known, or all of them."""
 
-    def __init__(self, tries: "_Tries", found: list[Remedy], *, every: bool) -> None:
+    def __init__(self, evaluator: "_Evaluator", found: list[Remedy], *, every: bool) -> None:
         self.found = found
-        self._tries = tries
+        self._evaluator = evaluator
         self._every = every
-        self._done: dict[Kind, None] = dict.fromkeys(each.kind for each in found)
+        self._done: dict[RemedyKind, None] = dict.fromkeys(each.kind for each in found)
         self._over = False
 
-    def free_of_cost(self, candidates: Iterable[Candidate]) -> None:
+    def try_in_order(self, candidates: Iterable[Candidate]) -> None:
         """Try changes in order; one that costs nobody anything ends the search."""
         for kind, change in candidates if not self._over else ():
             if kind not in self._done:
@@ -91,20 +99,20 @@ class _Search:
             if self._over:
                 return
 
-    def for_a_price(self, candidates: Iterable[Candidate]) -> None:
+    def try_by_cost(self, candidates: Iterable[Candidate]) -> None:
         """Try changes by the least that they cost, while that is less than what is found."""
         if self._over:
             return
-        tries = self._tries
-        bounds = [(tries.least_gpu_ms(each[1]), each) for each in candidates]
+        evaluator = self._evaluator
+        bounds = [(evaluator.least_gpu_ms(each[1]), each) for each in candidates]
         for least, (kind, change) in sorted(bounds, key=lambda each: each[0]):
-            if not self._every and self.found and tries.is_beaten(least, self.found):
+            if not self._every and self.found and evaluator.is_more_expensive(least, self.found):
                 return
             if kind not in self._done:
                 self._try(kind, change)
 
-    def _try(self, kind: Kind, change: Change) -> None:
-        remedy = self._tries.tried(kind, change)
+    def _try(self, kind: RemedyKind, change: Change) -> None:
+        remedy = self._evaluator.evaluate(kind, change)
         if remedy is not None:
             self.found.append(remedy)
             self._done[kind] = None
@@ -112,7 +120,7 @@ class _Search:
             self._over = not self._every and not (costs or remedy.stopped)
 
 
-class _Tries:
+class _Evaluator:
     """Tries changes for one job, and prices those that work."""
 
     def __init__(self, trials: Trials, job: Job, cls: Class) -> None:
@@ -122,7 +130,7 @@ class _Tries:
         self._job = job
         self._cls = cls
 
-    def tried(self, kind: Kind, change: Change) -> Remedy | None:
+    def evaluate(self, kind: RemedyKind, change: Change) -> Remedy | None:
         """Return the remedy that a change is, if the decider then starts the job."""
         started = self._trials.started(self._job.id, change)
         return None if started is None else self._priced((kind, change), started)
@@ -130,10 +138,10 @@ class _Tries:
     def least_gpu_ms(self, change: Change) -> int:
         """Return what a change costs by itself, whoever the decider then stops."""
         held = self._settled.books.holdings.held
-        lost = lost_gpu_ms(self._settled, (held[each] for each in _disturbed(change)))
+        lost = lost_gpu_ms(self._settled, (held[each] for each in _affected_jobs(change)))
         return lost + self._rented_gpu_ms(change)
 
-    def is_beaten(self, least: int, found: Sequence[Remedy]) -> bool:
+    def is_more_expensive(self, least: int, found: Sequence[Remedy]) -> bool:
         """Return whether something that was found costs less than this can."""
         prices = self._settled.govern.usd_micros_per_gpu_hour
         types = dict.fromkeys(node.accelerator for node in self._fleet.nodes.values())
@@ -145,9 +153,11 @@ class _Tries:
     def _priced(self, candidate: Candidate, started: Started) -> Remedy:
         kind, change = candidate
         settled, held = self._settled, self._settled.books.holdings.held
-        gone = list(started.stopped)
-        gone += _disturbed(change)
-        lost = lost_gpu_ms(settled, (held[each] for each in dict.fromkeys(gone) if each in held))
+        disturbed = list(started.stopped)
+        disturbed += _affected_jobs(change)
+        lost = lost_gpu_ms(
+            settled, (held[each] for each in dict.fromkeys(disturbed) if each in held)
+        )
         rented = self._rented_gpu_ms(change)
         return Remedy(
             kind=kind,
@@ -161,7 +171,7 @@ class _Tries:
         )
 
     def _rented_gpu_ms(self, change: Change) -> int:
-        steps = change.steps if isinstance(change, Several) else (change,)
+        steps = change.steps if isinstance(change, CombinedChange) else (change,)
         rents = [step for step in steps if isinstance(step, RentNodes)]
         gpus = sum(each.nodes * self._fleet.nodes[each.like].gpus for each in rents)
         # Nobody rents for less than an hour.
@@ -180,14 +190,14 @@ def _in_order(found: Sequence[Remedy]) -> tuple[Remedy, ...]:
     def key(each: Remedy) -> tuple[bool, bool, int, int, int, int]:
         price = (each.usd_micros or 0) if in_usd else each.lost_gpu_ms + each.rented_gpu_ms
         moved = len(each.change.jobs) if isinstance(each.change, MoveJobs) else 0
-        stopped = len(each.stopped) + len(_disturbed(each.change)) - moved
-        is_less = each.kind in LESS
+        stopped = len(each.stopped) + len(_affected_jobs(each.change)) - moved
+        is_less = each.kind in REDUCING
         return each.kind != "free", is_less, price, stopped, moved, ORDER.index(each.kind)
 
     return tuple(sorted(found, key=key))
 
 
-def _disturbed(change: Change) -> list[JobId]:
+def _affected_jobs(change: Change) -> list[JobId]:
     """Return whom a change stops or moves."""
     if isinstance(change, StopJobs):
         return list(change.jobs)

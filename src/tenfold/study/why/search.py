@@ -20,13 +20,13 @@ from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import Millis
 from tenfold.study.why.changes import MoveJobs, NewSlots, StopJobs
 
-MOVED_MOST = 64
+MAX_MOVED_JOBS = 64
 """A search that would move more jobs than this is given up."""
-NODES_MOST = 64
+MAX_GANG_NODES = 64
 """Nobody is sought for gangs of more nodes: too many would have to go."""
 
 
-class Overruling(Reclaim):
+class UnrestrictedReclaim(Reclaim):
     """The search for those who must give way, whatever the rules say about whose turn it is."""
 
     def __init__(self, settled: Settled) -> None:
@@ -36,19 +36,19 @@ class Overruling(Reclaim):
             at_once, books.tree, books.holdings, books.scratch, settled.view, settled.now_ms
         )
 
-    def movable(self, job: Job, option: Option) -> list[Holding] | None:
+    def movable_jobs(self, job: Job, option: Option) -> list[Holding] | None:
         """Return small jobs without whom there would be room, cheapest first."""
-        found = [each for each in self._willing() if len(each.slots) == 1]
+        found = [each for each in self._preemptible() if len(each.slots) == 1]
         givers = Givers(self._scratch.capacity, priced(self, found))
         return givers.for_room(job.shape, option.accelerator)
 
     def _may_go(self, own: Own, levels: Iterable[Level]) -> Iterator[Holding]:
-        return self._willing()
+        return self._preemptible()
 
     def _own(self, job: Job, team: Team, amounts: Amounts) -> Own:
         return Own([], (), ())
 
-    def _willing(self) -> Iterator[Holding]:
+    def _preemptible(self) -> Iterator[Holding]:
         for each in self._holdings.held.values():
             run = self._view.running.get(each.job.id)
             if run is None or run.becoming is not None or each.stopping:
@@ -65,9 +65,9 @@ def lost_gpu_ms(settled: Settled, holdings: Iterable[Holding]) -> int:
     )
 
 
-def stopping(settled: Settled, job: Job, cls: Class) -> StopJobs | None:
+def find_stops(settled: Settled, job: Job, cls: Class) -> StopJobs | None:
     """Return the cheapest jobs whose stops would make room and let quotas pass."""
-    search = Overruling(settled)
+    search = UnrestrictedReclaim(settled)
     for option in _small(settled, cls):
         found = search.victims(job, cls.team, option)
         if found:
@@ -75,15 +75,15 @@ def stopping(settled: Settled, job: Job, cls: Class) -> StopJobs | None:
     return None
 
 
-def moving(settled: Settled, job: Job, cls: Class) -> MoveJobs | None:
+def find_moves(settled: Settled, job: Job, cls: Class) -> MoveJobs | None:
     """Return small jobs that could go on elsewhere and would leave room behind."""
-    search, books = Overruling(settled), settled.books
+    search, books = UnrestrictedReclaim(settled), settled.books
     for option in _small(settled, cls):
         if books.tree.obstacle(cls.team, option.amounts) is not None:
             continue
-        found = search.movable(job, option)
-        if found and len(found) <= MOVED_MOST:
-            moves = _rehoused(books, job, option, found)
+        found = search.movable_jobs(job, option)
+        if found and len(found) <= MAX_MOVED_JOBS:
+            moves = _relocated(books, job, option, found)
             if moves:
                 return MoveJobs(moves)
     return None
@@ -94,29 +94,31 @@ def _small(settled: Settled, cls: Class) -> Iterator[Option]:
     capacity = settled.books.capacity
     for option in cls.options:
         seats = capacity.seats_in(cls.shape, option.accelerator)
-        if seats and all(seat.members <= NODES_MOST for seat in seats):
+        if seats and all(seat.members <= MAX_GANG_NODES for seat in seats):
             yield option
 
 
-def _rehoused(
-    books: Books, job: Job, option: Option, movers: Sequence[Holding]
+def _relocated(
+    books: Books, job: Job, option: Option, moved: Sequence[Holding]
 ) -> tuple[NewSlots, ...] | None:
     """Return new places for movers once a job has the room that they leave; None if too few."""
     scratch = books.scratch
-    homes: list[NewSlots] = []
+    placements: list[NewSlots] = []
     with scratch.trial():
-        for each in movers:
+        for each in moved:
             scratch.release(each.slots, each.job.shape)
         if scratch.claim_in(job.shape, option.accelerator) is None:
             return None
-        for each in sorted(movers, key=_largest_first):
+        for each in sorted(moved, key=_largest_first):
             # A type that costs its team more than it holds now would pass a quota.
-            home = scratch.claim_in(each.job.shape, type_of(books, each))
-            if home is None:
+            placement = scratch.claim_in(each.job.shape, type_of(books, each))
+            if placement is None:
                 return None
-            homes.append(NewSlots(each.job.id, home))
+            placements.append(NewSlots(each.job.id, placement))
     held = books.holdings.held
-    return tuple(home for home in homes if home.slots != held[home.job_id].slots)
+    return tuple(
+        placement for placement in placements if placement.slots != held[placement.job_id].slots
+    )
 
 
 def type_of(books: Books, holding: Holding) -> str:

@@ -16,28 +16,30 @@ GPUS_ALONE = Shape(key="gpus alone")
 """What an elastic job gives back: GPUs, and nothing that is counted beside them."""
 
 
-def shrinking(settled: Settled, cls: Class) -> ShrinkJobs | None:
+def find_shrinks(settled: Settled, cls: Class) -> ShrinkJobs | None:
     """Return elastic jobs that would make room by going on with less."""
     books, view = settled.books, settled.view
-    given: list[tuple[Holding, Slots]] = []
+    released: list[tuple[Holding, Slots]] = []
     elastic = [each for each in books.holdings.held.values() if _slack(view, each) > 0]
     found = False
     with books.scratch.trial():
         for each in sorted(elastic, key=lambda one: (-_slack(view, one), one.job.seq)):
             spare = _spare(books, each)
             if spare:
-                _give_up(books, each, spare)
-                given.append((each, spare))
-                found = _works(books, cls)
+                _release(books, each, spare)
+                released.append((each, spare))
+                found = _fits(books, cls)
             if found:
-                given = _least(books, cls, given)
+                released = _minimal(books, cls, released)
                 break
-    if not found or not given:
+    if not found or not released:
         return None
-    return ShrinkJobs(tuple(NewSlots(each.job.id, _left(each, spare)) for each, spare in given))
+    return ShrinkJobs(
+        tuple(NewSlots(each.job.id, _remaining(each, spare)) for each, spare in released)
+    )
 
 
-def _works(books: Books, cls: Class) -> bool:
+def _fits(books: Books, cls: Class) -> bool:
     """Return whether a class finds room within its limits; nothing is taken."""
     tree, scratch = books.tree, books.scratch
     return any(
@@ -46,19 +48,19 @@ def _works(books: Books, cls: Class) -> bool:
     )
 
 
-def _least(
-    books: Books, cls: Class, given: list[tuple[Holding, Slots]]
+def _minimal(
+    books: Books, cls: Class, released: list[tuple[Holding, Slots]]
 ) -> list[tuple[Holding, Slots]]:
     """Let off everybody, and every part, without which it works as well."""
     needed: list[tuple[Holding, Slots]] = []
-    for each, spare in reversed(given):
+    for each, spare in reversed(released):
         kept = list(_parts(each, spare))
         for part in list(kept):
-            _keep(books, each, (part,))
-            if _works(books, cls):
+            _restore(books, each, (part,))
+            if _fits(books, cls):
                 kept.remove(part)
             else:
-                _give_up(books, each, (part,))
+                _release(books, each, (part,))
         if kept:
             needed.append((each, tuple(kept)))
     return needed
@@ -102,21 +104,21 @@ def _spare(books: Books, holding: Holding) -> Slots:
     return tuple(spare)
 
 
-def _give_up(books: Books, holding: Holding, spare: Slots) -> None:
+def _release(books: Books, holding: Holding, spare: Slots) -> None:
     """Count a part of what a job holds as free."""
     books.scratch.release(spare, GPUS_ALONE)
     books.scratch.count(holding.team, books.amounts(spare, type_of(books, holding)), -1)
 
 
-def _keep(books: Books, holding: Holding, spare: Slots) -> None:
+def _restore(books: Books, holding: Holding, spare: Slots) -> None:
     """Count a part that a job gave up as its own again."""
     books.scratch.allocate(spare, GPUS_ALONE)
     books.scratch.count(holding.team, books.amounts(spare, type_of(books, holding)), 1)
 
 
-def _left(holding: Holding, spare: Slots) -> Slots:
-    gone: dict[str, int] = {}
+def _remaining(holding: Holding, spare: Slots) -> Slots:
+    removed: dict[str, int] = {}
     for slot in spare:
-        gone[slot.node] = gone.get(slot.node, 0) + slot.gpus
-    left = [Slot(slot.node, slot.gpus - gone.get(slot.node, 0)) for slot in holding.slots]
+        removed[slot.node] = removed.get(slot.node, 0) + slot.gpus
+    left = [Slot(slot.node, slot.gpus - removed.get(slot.node, 0)) for slot in holding.slots]
     return tuple(slot for slot in left if slot.gpus)

@@ -15,7 +15,14 @@ from tenfold.model.events import ActionOrdered, JobRefused, JobResized, JobStopp
 from tenfold.model.ids import JobId
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
-from tenfold.study.why.changes import AskFor, Change, Nothing, Several, Slots, apply_change
+from tenfold.study.why.changes import (
+    Change,
+    CombinedChange,
+    NoChange,
+    RequestChange,
+    Slots,
+    apply_change,
+)
 
 CYCLES = 2
 """What a cycle makes others give up is free in the next."""
@@ -62,8 +69,8 @@ class Trial:
         self._next = None
         actions = decision.actions
         self._starts.append({one.job_id: one.slots for one in actions if isinstance(one, StartJob)})
-        gives = any(isinstance(action, StopJob | ResizeJob) for action in actions)
-        if gives and len(self._starts) < CYCLES:
+        frees_capacity = any(isinstance(action, StopJob | ResizeJob) for action in actions)
+        if frees_capacity and len(self._starts) < CYCLES:
             stopped = _carry_out(fork, decision, self._now_ms)
             self._stopped.append((*self._stopped[-1], *stopped))
         else:
@@ -80,7 +87,7 @@ class Trials:
 
     def started(self, job_id: JobId, change: Change) -> Started | None:
         """Return where a job starts with a change, if the decider then starts it."""
-        if _is_of_one(change):
+        if _is_job_specific(change):
             return self._trial(job_id, change).started(job_id)
         trial = self._known.get(change)
         if trial is None:
@@ -89,17 +96,17 @@ class Trials:
 
     def _trial(self, job_id: JobId, change: Change) -> Trial:
         settled = self.settled
-        if isinstance(change, Nothing):
+        if isinstance(change, NoChange):
             fork, first = self.fleet.fork(), settled.decision
             return Trial(fork, settled.govern, settled.now_ms, first)
         fork, govern = apply_change(self.fleet, settled.govern, job_id, change, settled.now_ms)
         return Trial(fork, govern, settled.now_ms)
 
 
-def _is_of_one(change: Change) -> bool:
+def _is_job_specific(change: Change) -> bool:
     """Return whether a change is about what one job asks for."""
-    steps = change.steps if isinstance(change, Several) else (change,)
-    return any(isinstance(step, AskFor) for step in steps)
+    steps = change.steps if isinstance(change, CombinedChange) else (change,)
+    return any(isinstance(step, RequestChange) for step in steps)
 
 
 def _carry_out(fork: Fleet, decision: Decision, now_ms: Millis) -> list[JobId]:

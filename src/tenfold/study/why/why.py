@@ -1,6 +1,6 @@
 """Why does a job wait, and what is the cheapest change that would let it start now?
 
-`Asker` answers for many jobs of one moment: the books are built once, and reasons are kept
+`Explainer` answers for many jobs of one moment: the books are built once, and reasons are kept
 by team, priority and shape. Remedies are tried on forks, one fresh decider each, and cost
 accordingly; seek none where only the reason is wanted, and every one only where they are.
 """
@@ -26,7 +26,7 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta, eta_of
 from tenfold.study.why.holders import holders_in
-from tenfold.study.why.remedies import Remedy, Sought, cheapest_of, remedies
+from tenfold.study.why.remedies import Remedy, RemedySearch, cheapest_of, remedies
 from tenfold.study.why.trial import Trials
 
 
@@ -57,7 +57,7 @@ class Why(Struct, frozen=True, kw_only=True):
     """A window or its hours let it start no sooner, whatever others give back."""
 
 
-class Asker:
+class Explainer:
     """Answers for the jobs that wait at one moment under the governed policy."""
 
     def __init__(self, fleet: Fleet, govern: GovernanceRules, now_ms: Millis) -> None:
@@ -66,7 +66,7 @@ class Asker:
         self._reasons = Reasons(self._settled)
         self._trials = Trials(fleet, self._settled)
 
-    def why(self, job: Job, seek: Sought = "cheapest") -> Why:
+    def why(self, job: Job, seek: RemedySearch = "cheapest") -> Why:
         """Return why a pending job does not run, and what would let it."""
         blocked = self._reasons.blocked(job)
         found: tuple[Remedy, ...] = ()
@@ -96,10 +96,10 @@ class Asker:
 
 
 def why(
-    fleet: Fleet, govern: GovernanceRules, job: Job, now_ms: Millis, seek: Sought = "cheapest"
+    fleet: Fleet, govern: GovernanceRules, job: Job, now_ms: Millis, seek: RemedySearch = "cheapest"
 ) -> Why:
-    """Return why one pending job does not run, and what would let it; see `Asker` for many."""
-    return Asker(fleet, govern, now_ms).why(job, seek)
+    """Return why one pending job does not run, and what would let it; see `Explainer` for many."""
+    return Explainer(fleet, govern, now_ms).why(job, seek)
 
 
 def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], Decider]) -> Why:

@@ -24,16 +24,16 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, Millis
-from tenfold.study.eta.eta import JUDGED, Eta, eta, eta_of
-from tenfold.study.eta.levels import Levels
-from tenfold.study.eta.past_waits import Traits, Waits
-from tenfold.study.eta.queued_work import Work
-from tenfold.study.eta.recorded import book_of
-from tenfold.study.eta.run_lengths import Lengths
-from tenfold.study.eta.wait_log import EtaBook
+from tenfold.study.eta.eta import MIN_JUDGED, Eta, eta, eta_of
+from tenfold.study.eta.levels import QuantileLevels
+from tenfold.study.eta.past_waits import PastWaits, WaitFeatures
+from tenfold.study.eta.queued_work import QueuedWork
+from tenfold.study.eta.recorded import wait_log_of
+from tenfold.study.eta.run_times import RunTimeModel
+from tenfold.study.eta.wait_log import WaitLog
 from tenfold.testing.builders import nodes
 
-NOWHERE = Traits(gpus=0.0, ran=0.0, pending=0.0, drain=20.0, kin=0.0)
+NOWHERE = WaitFeatures(gpus=0.0, ran=0.0, pending=0.0, drain=20.0, team_priority=0.0)
 UNSAID = (0, 0)
 
 
@@ -57,28 +57,28 @@ def busy_jobs(count: int, seed: int = 1) -> list[Job]:
     return jobs
 
 
-def followed(policy: PolicyName, book: EtaBook, jobs: list[Job]) -> None:
-    simulate(SimAsk(nodes=nodes(2), jobs=jobs, policy=Policy(name=policy)), witnesses=[book])
+def tracked(policy: PolicyName, wait_log: WaitLog, jobs: list[Job]) -> None:
+    simulate(SimAsk(nodes=nodes(2), jobs=jobs, policy=Policy(name=policy)), witnesses=[wait_log])
 
 
 class Asking:
     """Asks about the last in the queue at one cycle, with and without a book."""
 
     def __init__(self, at_cycle: int) -> None:
-        self.book = EtaBook()
+        self.wait_log = WaitLog()
         self.left = at_cycle
         self.asked_ms = 0
         self.answers: list[Eta] = []
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        self.book.cycle(fleet, now_ms, decider, decision)
+        self.wait_log.cycle(fleet, now_ms, decider, decision)
         self.left -= 1
         if self.left <= 0 and not self.answers and fleet.pending:
             job = next(reversed(fleet.pending.values()))
             before = fleet.version, dict(fleet.pending), dict(fleet.running)
             self.asked_ms = now_ms
             self.answers = [
-                eta(fleet, job, now_ms, self.book),
+                eta(fleet, job, now_ms, self.wait_log),
                 eta_of(fleet, job.id, now_ms, lambda: placing_decider(Policy(name="fifo"))),
                 eta_of(fleet, job.id, now_ms, lambda: placing_decider(Policy(name="fifo"))),
             ]
@@ -87,9 +87,9 @@ class Asking:
 
 @pytest.mark.parametrize("policy", ["fifo", "tenfold", "fair", "las"])
 def test_about_half_start_by_p50_and_nine_in_ten_by_p90(policy: PolicyName):
-    book = EtaBook(outcomes=10_000)
-    followed(policy, book, busy_jobs(3_000))
-    outcomes = list(book.outcomes)
+    wait_log = WaitLog(outcomes=10_000)
+    tracked(policy, wait_log, busy_jobs(3_000))
+    outcomes = list(wait_log.outcomes)
     assert len(outcomes) > 500
     by_p50 = sum(each.started_ms <= each.p50_ms for each in outcomes) / len(outcomes)
     by_p90 = sum(each.started_ms <= each.p90_ms for each in outcomes) / len(outcomes)
@@ -101,30 +101,30 @@ def test_a_book_changes_nothing_and_repeats_itself():
     jobs = busy_jobs(600)
     ask = SimAsk(nodes=nodes(2), jobs=jobs)
     alone = simulate(ask)
-    books = EtaBook(), EtaBook()
-    watched = [simulate(ask, witnesses=[book]) for book in books]
+    wait_logs = WaitLog(), WaitLog()
+    watched = [simulate(ask, witnesses=[wait_log]) for wait_log in wait_logs]
     assert [each.summary for each in watched] == [alone.summary] * 2
-    assert list(books[0].outcomes) == list(books[1].outcomes)
+    assert list(wait_logs[0].outcomes) == list(wait_logs[1].outcomes)
 
 
 def test_durations_are_never_read_before_they_are_over():
     jobs = busy_jobs(400)
     until = jobs[200].submitted_ms
-    book = EtaBook()
-    followed("fifo", book, jobs)
-    shorter = EtaBook()
-    followed("fifo", shorter, jobs[:201])
-    known = [each for each in book.outcomes if each.began_ms <= until]
+    wait_log = WaitLog()
+    tracked("fifo", wait_log, jobs)
+    shorter = WaitLog()
+    tracked("fifo", shorter, jobs[:201])
+    known = [each for each in wait_log.outcomes if each.began_ms <= until]
     assert known
     forecasts = {each.job_id: (each.p50_ms, each.p90_ms) for each in shorter.outcomes}
     assert all(forecasts[each.job_id] == (each.p50_ms, each.p90_ms) for each in known)
 
 
 def test_thinning_follows_a_part_of_the_waits():
-    whole, part = EtaBook(outcomes=10_000), EtaBook(every=5, outcomes=10_000)
+    whole, part = WaitLog(outcomes=10_000), WaitLog(every=5, outcomes=10_000)
     jobs = busy_jobs(600)
-    followed("fifo", whole, jobs)
-    followed("fifo", part, jobs)
+    tracked("fifo", whole, jobs)
+    tracked("fifo", part, jobs)
     assert len(part.outcomes) == len(whole.outcomes) // 5
 
 
@@ -143,21 +143,21 @@ def test_an_answer_lies_ahead_and_says_what_it_rests_on():
 
 
 def test_a_wait_that_goes_on_moves_its_forecast_on():
-    waits = Waits()
+    waits = PastWaits()
     for number in range(200):
         waits.begin(NOWHERE, number, UNSAID)
         waits.end(number, number + MINUTE * (1 + number), started=True)
     now_ms = 1_000 * HOUR
-    alike = waits.alike(NOWHERE, now_ms)
-    assert alike is not None
-    bounds = [alike.curve.wait(1.0, waited * MINUTE) for waited in (0, 60, 120, 180, 1_000)]
+    similar = waits.similar(NOWHERE, now_ms)
+    assert similar is not None
+    bounds = [similar.curve.wait(1.0, waited * MINUTE) for waited in (0, 60, 120, 180, 1_000)]
     assert all(earlier < later for earlier, later in pairwise(bounds))
     assert 2 ** bounds[0] == pytest.approx(100 * MINUTE, rel=0.5)
     assert 2 ** bounds[-1] > 1_000 * MINUTE
 
 
 def test_those_who_still_wait_make_a_forecast_later():
-    started, waiting = Waits(), Waits()
+    started, waiting = PastWaits(), PastWaits()
     for number in range(40):
         for waits in (started, waiting):
             waits.begin(NOWHERE, number, UNSAID)
@@ -165,80 +165,80 @@ def test_those_who_still_wait_make_a_forecast_later():
         if number % 2:
             waiting.end(number, number + HOUR, started=True)
     now_ms = 10 * HOUR
-    short, long = started.alike(NOWHERE, now_ms), waiting.alike(NOWHERE, now_ms)
+    short, long = started.similar(NOWHERE, now_ms), waiting.similar(NOWHERE, now_ms)
     assert short is not None
     assert long is not None
     assert long.curve.wait(3.0) > short.curve.wait(3.0)
 
 
 def test_too_few_waits_say_nothing_and_the_basis_admits_it():
-    fleet, book = Fleet(), EtaBook()
+    fleet, wait_log = Fleet(), WaitLog()
     fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
     job = Job(id=JobId("a"), shape=shape_of(1), submitted_ms=Millis(0))
     fleet.apply(JobSubmitted(Millis(0), job))
-    answer = eta(fleet, job, Millis(MINUTE), book)
+    answer = eta(fleet, job, Millis(MINUTE), wait_log)
     assert MINUTE <= answer.p50_ms <= answer.p90_ms
     assert "uncalibrated" in answer.basis
     assert not answer.calibrated
 
 
 def test_a_promise_bounds_the_answer():
-    fleet, book = Fleet(), EtaBook()
+    fleet, wait_log = Fleet(), WaitLog()
     fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
     job = Job(id=JobId("a"), shape=shape_of(1), submitted_ms=Millis(0))
     fleet.apply(JobSubmitted(Millis(0), job))
     promised, slots = Millis(2 * MINUTE), (Slot(next(iter(fleet.nodes)), 1),)
     fleet.apply(ActionOrdered(Millis(0), PromiseStart(job.id, slots, promised, Millis(0))))
-    answer = eta(fleet, job, Millis(MINUTE), book)
+    answer = eta(fleet, job, Millis(MINUTE), wait_log)
     assert answer.p90_ms == promised
     assert answer.basis.startswith("promised")
 
 
 def test_a_job_that_was_taken_back_is_let_go():
-    fleet, book = Fleet(), EtaBook()
+    fleet, wait_log = Fleet(), WaitLog()
     fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
     decider = placing_decider(Policy(name="fifo"))
-    book.cycle(fleet, Millis(0), decider, Decision())
+    wait_log.cycle(fleet, Millis(0), decider, Decision())
     for number in range(3):
         job = Job(id=JobId(f"{number}"), shape=shape_of(1), submitted_ms=Millis(1), seq=number)
         fleet.apply(JobSubmitted(Millis(1), job))
-    book.cycle(fleet, Millis(1), decider, Decision())
-    assert book.known == 3
+    wait_log.cycle(fleet, Millis(1), decider, Decision())
+    assert wait_log.known == 3
     fleet.apply(JobCancelled(Millis(2), JobId("1")))
-    book.cycle(fleet, Millis(2), decider, Decision())
-    assert not book.outcomes
-    assert eta(fleet, fleet.pending[JobId("2")], Millis(3), book).p50_ms >= 3
+    wait_log.cycle(fleet, Millis(2), decider, Decision())
+    assert not wait_log.outcomes
+    assert eta(fleet, fleet.pending[JobId("2")], Millis(3), wait_log).p50_ms >= 3
 
 
 def test_a_length_that_is_drawn_lies_beyond_what_was_served():
-    lengths = Lengths(Fleet(), Millis(0))
+    run_times = RunTimeModel(Fleet(), Millis(0))
     job = Job(id=JobId("a"), shape=shape_of(4), submitted_ms=Millis(0))
     for served in (0, MINUTE, 5 * HOUR, 10**12):
-        drawn = [lengths.draw(job, served, chance / 10) for chance in range(10)]
+        drawn = [run_times.draw(job, served, chance / 10) for chance in range(10)]
         assert all(each > served for each in drawn)
         assert drawn == sorted(drawn)
 
 
 def test_a_record_gives_the_book_that_was_kept_while_it_was_written():
-    kept, record = EtaBook(), Recording()
+    hit_share, record = WaitLog(), Recording()
     ask = SimAsk(nodes=nodes(2), jobs=busy_jobs(600))
-    simulate(ask, journal=record, witnesses=[kept, record])
-    again = book_of(record.lines)
-    assert len(kept.outcomes) > JUDGED
-    assert list(again.outcomes) == list(kept.outcomes)
+    simulate(ask, journal=record, witnesses=[hit_share, record])
+    again = wait_log_of(record.lines)
+    assert len(hit_share.outcomes) > MIN_JUDGED
+    assert list(again.outcomes) == list(hit_share.outcomes)
 
 
 def test_of_a_long_record_only_a_part_of_the_waits_is_followed(monkeypatch: pytest.MonkeyPatch):
     record = Recording()
     ask = SimAsk(nodes=nodes(2), jobs=busy_jobs(600), policy=Policy(name="fifo"))
     simulate(ask, journal=record, witnesses=[record])
-    whole = book_of(record.lines)
-    monkeypatch.setattr("tenfold.study.eta.recorded.MOST", whole.known // 3)
-    assert whole.known // 5 < book_of(record.lines).known < whole.known // 2
+    whole = wait_log_of(record.lines)
+    monkeypatch.setattr("tenfold.study.eta.recorded.MAX_WAITS", whole.known // 3)
+    assert whole.known // 5 < wait_log_of(record.lines).known < whole.known // 2
 
 
 def test_what_waits_keeps_the_fleet_busy_for_as_long_as_jobs_of_its_size_have_run():
-    fleet, work = Fleet(), Work()
+    fleet, work = Fleet(), QueuedWork()
     fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
     assert work.drain_ms(fleet, Millis(0)) == 0
     [node_id] = fleet.nodes
@@ -256,13 +256,13 @@ def test_what_waits_keeps_the_fleet_busy_for_as_long_as_jobs_of_its_size_have_ru
 
 
 def test_waits_at_one_time_share_a_fate_and_tell_less_than_waits_that_follow_each_other():
-    together, apart = Waits(), Waits()
+    together, apart = PastWaits(), PastWaits()
     for number in range(40):
         for waits, began in ((together, number), (apart, number * HOUR)):
             waits.begin(NOWHERE, began, UNSAID)
             waits.end(number, began + HOUR + number, started=True)
     now_ms = 100 * HOUR
-    one, many = together.alike(NOWHERE, now_ms), apart.alike(NOWHERE, now_ms)
+    one, many = together.similar(NOWHERE, now_ms), apart.similar(NOWHERE, now_ms)
     assert one is not None
     assert many is not None
     assert one.curve.wait(1.0) == pytest.approx(many.curve.wait(1.0), abs=0.01)
@@ -270,30 +270,30 @@ def test_waits_at_one_time_share_a_fate_and_tell_less_than_waits_that_follow_eac
 
 
 def test_open_forecasts_count_as_far_as_the_curve_believes_in_them():
-    waits = Waits()
+    waits = PastWaits()
     for number in range(100):
         began = number * HOUR
         early, late = began + MINUTE, began + 1_000 * HOUR
         waits.begin(NOWHERE, began, (early, late))
         if number < 90:
             waits.end(number, began + HOUR, started=True)
-    alike = waits.alike(NOWHERE, 99 * HOUR + MINUTE // 2)
-    assert alike is not None
-    assert alike.kept(0, 0.5) < 0.2
-    assert alike.kept(1, 0.9) > 0.95
+    similar = waits.similar(NOWHERE, 99 * HOUR + MINUTE // 2)
+    assert similar is not None
+    assert similar.hit_share(0, 0.5) < 0.2
+    assert similar.hit_share(1, 0.9) > 0.95
 
 
 def test_a_level_rises_with_those_who_are_late_and_ends_somewhere():
-    waits, levels = Waits(), Levels()
+    waits, levels = PastWaits(), QuantileLevels()
     for number in range(40):
         waits.begin(NOWHERE, number * HOUR, (number * HOUR + HOUR, number * HOUR + 2 * HOUR))
         waits.end(number, number * HOUR + HOUR, started=True)
-    alike = waits.alike(NOWHERE, 100 * HOUR)
-    assert alike is not None
-    before = levels.halvings(alike)
+    similar = waits.similar(NOWHERE, 100 * HOUR)
+    assert similar is not None
+    before = levels.halvings(similar)
     for _ in range(10_000):
         levels.learn(0, late=True)
-    after = levels.halvings(alike)
+    after = levels.halvings(similar)
     assert after[0] > before[0] + 1
     assert after[1] == before[1]
     assert after[0] < 10

@@ -15,8 +15,15 @@ from tenfold.model.job.terms import Hours, Terms
 from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 from tenfold.report.reasons.render import render
-from tenfold.study.why.changes import AskFor, Grant, MoveJobs, Raise, RentNodes, ShrinkJobs
-from tenfold.study.why.remedies import Sought
+from tenfold.study.why.changes import (
+    LimitRaise,
+    MoveJobs,
+    RaiseLimits,
+    RentNodes,
+    RequestChange,
+    ShrinkJobs,
+)
+from tenfold.study.why.remedies import RemedySearch
 from tenfold.study.why.why import Why, why
 from tenfold.testing.builders import in_domains, nodes
 
@@ -58,7 +65,7 @@ def held(members: Sequence[Node], *runs: tuple[Job, str, int]) -> Fleet:
 
 
 def answer(
-    fleet: Fleet, job: Job, govern: GovernanceRules = PLAIN, seek: Sought = "cheapest"
+    fleet: Fleet, job: Job, govern: GovernanceRules = PLAIN, seek: RemedySearch = "cheapest"
 ) -> Why:
     fleet.apply(JobSubmitted(Millis(0), job))
     return why(fleet, govern, job, NOW, seek)
@@ -113,7 +120,7 @@ def test_the_best_rack_is_named_where_all_must_stand_in_one():
         "needs 24 GPUs on 3 nodes in one rack; the best, `rack-1`, has room on 2 of 3 nodes"
     )
     assert found.cheapest is not None
-    assert found.cheapest.change == AskFor(how="preferred")
+    assert found.cheapest.change == RequestChange(how="preferred")
 
 
 def test_a_limit_on_borrowing_is_told_with_its_numbers_and_how_far_to_move_it():
@@ -127,7 +134,7 @@ def test_a_limit_on_borrowing_is_told_with_its_numbers_and_how_far_to_move_it():
     own = found.standing[0]
     assert (own.held, own.quota, own.borrowed, own.limit) == (8_000, 6_000, 2_000, 10_000)
     assert found.cheapest is not None
-    assert found.cheapest.change == Grant((Raise(TeamId("red"), "borrow", "A", 2_000),))
+    assert found.cheapest.change == RaiseLimits((LimitRaise(TeamId("red"), "borrow", "A", 2_000),))
 
 
 def test_what_others_do_not_lend_is_told_and_they_are_asked_to():
@@ -140,7 +147,7 @@ def test_what_others_do_not_lend_is_told_and_they_are_asked_to():
     assert found.reason.code == "not-lent"
     assert "6 A of idle quota is not lent" in render(found.reason)
     assert found.cheapest is not None
-    assert found.cheapest.change == Grant((Raise(TeamId("blue"), "lend", "A", 2_000),))
+    assert found.cheapest.change == RaiseLimits((LimitRaise(TeamId("blue"), "lend", "A", 2_000),))
 
 
 def test_an_elastic_job_that_the_decider_shrinks_is_no_obstacle():
@@ -177,7 +184,7 @@ def test_the_largest_size_that_starts_now_is_found():
     fleet = held(nodes(2), *runs)
     found = answer(fleet, asked("whole", 8), seek="every")
     sizes = [one.change for one in found.remedies if one.kind == "size"]
-    assert sizes == [AskFor(gpus=5)]
+    assert sizes == [RequestChange(gpus=5)]
 
 
 def test_another_type_is_named_where_it_has_room():
@@ -185,7 +192,7 @@ def test_another_type_is_named_where_it_has_room():
     fleet = held(members, (asked("a", 8), "n0", 8))
     found = answer(fleet, asked("typed", 8, types=("A",)))
     assert found.cheapest is not None
-    assert found.cheapest.change == AskFor(accelerators=("B",))
+    assert found.cheapest.change == RequestChange(accelerators=("B",))
 
 
 def test_a_job_that_comes_after_another_waits_for_it():
@@ -194,7 +201,7 @@ def test_a_job_that_comes_after_another_waits_for_it():
     assert found.reason.code == "dependency"
     assert render(found.reason) == "waits for job `first` to complete"
     assert found.cheapest is not None
-    assert found.cheapest.change == AskFor(after=())
+    assert found.cheapest.change == RequestChange(after=())
 
 
 def test_off_peak_hours_and_full_arrays_hold_jobs_back():
@@ -206,7 +213,7 @@ def test_off_peak_hours_and_full_arrays_hold_jobs_back():
     found = answer(fleet, asked("other", 1, terms=member))
     assert found.reason.code == "array-full"
     assert found.cheapest is not None
-    assert found.cheapest.change == AskFor(array_most=2)
+    assert found.cheapest.change == RequestChange(array_most=2)
 
 
 def test_a_job_that_never_fits_is_told_which_wish_makes_it_so():
@@ -251,7 +258,7 @@ def test_a_promised_gang_is_told_when_and_where_and_others_of_the_hole_before_it
     found = answer(fleet, late, GovernanceRules())
     assert found.reason.code == "kept-for-a-promise"
     assert found.cheapest is not None
-    assert found.cheapest.change == AskFor(limit_ms=Millis(2 * HOUR))
+    assert found.cheapest.change == RequestChange(limit_ms=Millis(2 * HOUR))
 
 
 def test_jobs_alike_that_came_first_are_counted():

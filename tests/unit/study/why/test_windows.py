@@ -12,8 +12,8 @@ from tenfold.model.job.terms import Hours, Terms, Window
 from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.units import HOUR, Millis
 from tenfold.report.reasons.render import render
-from tenfold.study.why.changes import AskFor
-from tenfold.study.why.why import Asker, Why, eta_for, why
+from tenfold.study.why.changes import RequestChange
+from tenfold.study.why.why import Explainer, Why, eta_for, why
 from tenfold.testing.builders import nodes
 
 NOW = Millis(HOUR)
@@ -83,7 +83,7 @@ def test_a_window_to_come_holds_back_who_would_run_into_it_and_a_shorter_limit_h
     )
     assert found.not_before_ms == 6 * HOUR
     assert found.cheapest is not None
-    assert found.cheapest.change == AskFor(limit_ms=Millis(3 * HOUR))
+    assert found.cheapest.change == RequestChange(limit_ms=Millis(3 * HOUR))
 
 
 def test_a_window_of_its_own_team_is_open_to_a_job():
@@ -106,7 +106,7 @@ def test_jobs_alike_but_for_their_limits_have_reasons_of_their_own():
     short = replace(asked(8, limit_h=1), id=JobId("short"), seq=10)
     fleet.apply(JobSubmitted(Millis(0), short))
     govern = replace(PLAIN, windows=(window(4, 6),))
-    asker = Asker(fleet, govern, NOW)
+    asker = Explainer(fleet, govern, NOW)
     told = [asker.why(job, "none").reason.code for job in fleet.pending.values()]
     # The short one is gone before the window and takes the node; the long one is too late.
     assert told == ["too-few-free", "starts-now"]

@@ -7,10 +7,10 @@ from tenfold.decide.place.explain.settled import Settled
 from tenfold.decide.place.queue.pending_queues import Class
 from tenfold.decide.place.quota.team_tree import UNLIMITED, Team
 from tenfold.model.job.job import Job
-from tenfold.study.why.changes import Grant, Raise
+from tenfold.study.why.changes import LimitRaise, RaiseLimits
 
 
-def grants(settled: Settled, job: Job, cls: Class) -> Iterator[Grant]:
+def limit_raises(settled: Settled, job: Job, cls: Class) -> Iterator[RaiseLimits]:
     """Yield quotas and limits that would let a job in, type by type."""
     named = settled.books.tree.named
     if job.team not in named:
@@ -18,20 +18,20 @@ def grants(settled: Settled, job: Job, cls: Class) -> Iterator[Grant]:
     for option in range(len(cls.options)):
         limits = _limits_raised(settled, cls, option)
         if limits:
-            yield Grant(tuple(limits))
+            yield RaiseLimits(tuple(limits))
         quota = _quota_raised(settled, cls, option)
         if quota:
-            yield Grant(tuple(quota))
+            yield RaiseLimits(tuple(quota))
         if limits and quota:
-            yield Grant((*limits, *quota))
+            yield RaiseLimits((*limits, *quota))
 
 
-def _limits_raised(settled: Settled, cls: Class, option: int) -> list[Raise]:
+def _limits_raised(settled: Settled, cls: Class, option: int) -> list[LimitRaise]:
     """Return how far limits must move before no limit is in the way."""
     tree = settled.books.tree
     amounts = cls.options[option].amounts
     moved: list[tuple[Team, int, int]] = []
-    raises: list[Raise] = []
+    raises: list[LimitRaise] = []
     while (met := tree.obstacle(cls.team, amounts)) is not None:
         lacks = missing(settled.books, met)
         node, number = lacks.team, lacks.number
@@ -39,7 +39,7 @@ def _limits_raised(settled: Settled, cls: Class, option: int) -> list[Raise]:
         if node.parent is None:
             raises += _lent(tree.root, number, name, lacks.by)
         elif node.borrow[number] < UNLIMITED and node.id in tree.named:
-            raises.append(Raise(node.id, "borrow", name, lacks.by))
+            raises.append(LimitRaise(node.id, "borrow", name, lacks.by))
         node.borrow[number] += lacks.by
         moved.append((node, number, lacks.by))
     for node, number, by in moved:
@@ -47,24 +47,24 @@ def _limits_raised(settled: Settled, cls: Class, option: int) -> list[Raise]:
     return raises
 
 
-def _lent(root: Team, number: int, name: str, by: int) -> list[Raise]:
+def _lent(root: Team, number: int, name: str, by: int) -> list[LimitRaise]:
     """Return who could lend what they keep and do not use."""
-    found: list[Raise] = []
+    found: list[LimitRaise] = []
     left = list(root.children)
     for team in left:
         idle = min(by, team.guaranteed[number] - team.usage[number])
         if idle > 0:
-            found.append(Raise(team.id, "lend", name, idle))
+            found.append(LimitRaise(team.id, "lend", name, idle))
             by -= idle
         left += team.children
     return found if by <= 0 else []
 
 
-def _quota_raised(settled: Settled, cls: Class, option: int) -> list[Raise]:
+def _quota_raised(settled: Settled, cls: Class, option: int) -> list[LimitRaise]:
     """Return the quota with which a job, and all that its team holds, would be at home."""
     tree, team = settled.books.tree, cls.team
     return [
-        Raise(team.id, "quota", tree.resources.names[number], short)
+        LimitRaise(team.id, "quota", tree.resources.names[number], short)
         for number, amount in cls.options[option].amounts
         if tree.resources.governed[number]
         and (short := team.held[number] + amount - team.effective[number]) > 0

@@ -28,7 +28,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import HOUR, Millis
 from tenfold.sim.chance import fraction
-from tenfold.study.eta.run_lengths import Lengths
+from tenfold.study.eta.run_times import RunTimeModel
 
 MOST_FACTS = 2_500
 """A run ahead is given up after so many facts: bounded by work, not by seconds."""
@@ -36,46 +36,51 @@ ARRIVALS = 400
 NEVER = 1 << 62
 
 
-class Ahead(NamedTuple):
+class SimulatedStart(NamedTuple):
     """When the job started in one run ahead, or how far the run went without it."""
 
     at_ms: int
     started: bool
 
 
-def run_ahead(
-    fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider, lengths: Lengths, seed: int
-) -> Ahead:
+def simulate_start(
+    fleet: Fleet,
+    job_id: JobId,
+    now_ms: Millis,
+    decider: Decider,
+    run_times: RunTimeModel,
+    seed: int,
+) -> SimulatedStart:
     """Return when a waiting job starts if lengths and arrivals fall as this seed draws them."""
     fork = fleet.fork()
-    world = _World(fork, job_id, now_ms, lengths, seed)
+    world = _World(fork, job_id, now_ms, run_times, seed)
     run_loop(world, fork, [decider])
-    return Ahead(world.now_ms, world.started)
+    return SimulatedStart(world.now_ms, world.started)
 
 
 class _World:
     """Ends and arrivals to come; orders take no time."""
 
     def __init__(
-        self, view: FleetView, job_id: JobId, now_ms: Millis, lengths: Lengths, seed: int
+        self, view: FleetView, job_id: JobId, now_ms: Millis, run_times: RunTimeModel, seed: int
     ) -> None:
         self.now_ms: Millis = now_ms
         self.started = False
-        self._job_id, self._lengths, self._seed = job_id, lengths, seed
+        self._job_id, self._run_times, self._seed = job_id, run_times, seed
         self._left = MOST_FACTS
         self._jobs: dict[JobId, Job] = dict(view.pending)
         self._served: dict[JobId, int] = {each: past.ran_ms for each, past in view.past.items()}
-        self._lasts: dict[JobId, int] = {}
+        self._run_ms: dict[JobId, int] = {}
         """Length of the whole job, once it was drawn."""
         self._runs: dict[JobId, tuple[int, int]] = {}
         """(since when it runs, number of its end in the heap)."""
         self._heap: list[tuple[int, int, JobId]] = []
         self._number = 0
-        self._coming = _coming(view, now_ms, seed)
-        self._place = 0
-        self._first: list[Event] | None = self._under_way(view, now_ms)
+        self._arrivals = _arrivals(view, now_ms, seed)
+        self._next = 0
+        self._first: list[Event] | None = self._adopt_running(view, now_ms)
 
-    def _under_way(self, view: FleetView, now_ms: Millis) -> list[Event]:
+    def _adopt_running(self, view: FleetView, now_ms: Millis) -> list[Event]:
         """Take over what runs, and let orders that are under way be done at once."""
         events: list[Event] = []
         for job_id, run in view.running.items():
@@ -141,34 +146,34 @@ class _World:
                 del self._runs[job_id]
                 events.append(JobEnded(now_ms, job_id))
         while self._arrival_ms() == now_ms:
-            _, like = self._coming.jobs[self._place % len(self._coming.jobs)]
-            self._place += 1
-            name = JobId(f"{like.id}+{self._place}")
-            job = replace(like, id=name, submitted_ms=now_ms, seq=self._coming.seq + self._place)
+            _, like = self._arrivals.jobs[self._next % len(self._arrivals.jobs)]
+            self._next += 1
+            name = JobId(f"{like.id}+{self._next}")
+            job = replace(like, id=name, submitted_ms=now_ms, seq=self._arrivals.seq + self._next)
             self._jobs[name] = job
             events.append(JobSubmitted(now_ms, job))
         return events
 
     def _arrival_ms(self) -> int:
-        coming = self._coming
-        if not coming.jobs:
+        arrivals = self._arrivals
+        if not arrivals.jobs:
             return NEVER
-        rounds, place = divmod(self._place, len(coming.jobs))
-        return coming.jobs[place][0] + rounds * coming.span_ms
+        rounds, place = divmod(self._next, len(arrivals.jobs))
+        return arrivals.jobs[place][0] + rounds * arrivals.span_ms
 
     def _run(self, job: Job, since_ms: int, now_ms: int) -> None:
         served = self._served.get(job.id, 0)
-        lasts = self._lasts.get(job.id)
-        if lasts is None:
+        run_ms = self._run_ms.get(job.id)
+        if run_ms is None:
             chance = fraction(self._seed, "length", job.id)
-            lasts = self._lengths.draw(job, served + now_ms - since_ms, chance)
-            self._lasts[job.id] = lasts
+            run_ms = self._run_times.draw(job, served + now_ms - since_ms, chance)
+            self._run_ms[job.id] = run_ms
         self._number += 1
         self._runs[job.id] = (since_ms, self._number)
-        heappush(self._heap, (max(now_ms + 1, since_ms + lasts - served), self._number, job.id))
+        heappush(self._heap, (max(now_ms + 1, since_ms + run_ms - served), self._number, job.id))
 
 
-class _Coming(NamedTuple):
+class _Arrivals(NamedTuple):
     """Jobs to come, with when; they come again after `span_ms`."""
 
     jobs: list[tuple[int, Job]]
@@ -176,7 +181,7 @@ class _Coming(NamedTuple):
     seq: int
 
 
-def _coming(view: FleetView, now_ms: int, seed: int) -> _Coming:
+def _arrivals(view: FleetView, now_ms: int, seed: int) -> _Arrivals:
     """Return the latest arrivals, turned around within their span by a drawn part of it."""
     jobs = [ended.job for ended in view.history]
     jobs += [run.job for run in view.running.values()]
@@ -189,10 +194,10 @@ def _coming(view: FleetView, now_ms: int, seed: int) -> _Coming:
     seq = max((job.seq for job in jobs), default=0)
     jobs = jobs[-ARRIVALS:]
     if not jobs:
-        return _Coming([], HOUR, 0)
+        return _Arrivals([], HOUR, 0)
     begin_ms = jobs[0].submitted_ms
     span_ms = max(HOUR, now_ms - begin_ms)
-    turned = int(span_ms * fraction(seed, "arrivals"))
-    times = [((job.submitted_ms - begin_ms + turned) % span_ms, job) for job in jobs]
+    shift_ms = int(span_ms * fraction(seed, "arrivals"))
+    times = [((job.submitted_ms - begin_ms + shift_ms) % span_ms, job) for job in jobs]
     times.sort(key=lambda each: (each[0], each[1].seq))
-    return _Coming([(now_ms + 1 + after, job) for after, job in times], span_ms, seq)
+    return _Arrivals([(now_ms + 1 + after, job) for after, job in times], span_ms, seq)

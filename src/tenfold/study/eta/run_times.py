@@ -19,7 +19,7 @@ EVERY = -1
 NONE = (0,) * LEVELS
 
 
-class Lengths:
+class RunTimeModel:
     """Shares that outlast each level, by doubling of size."""
 
     def __init__(self, view: FleetView, now_ms: Millis) -> None:
@@ -35,9 +35,9 @@ class Lengths:
             if job_id in past:
                 _count(reached, job, past[job_id].ran_ms)
         wide = _hazards(ends.get(EVERY, NONE), reached.get(EVERY, NONE), PRIOR, TRUST_ALL)
-        self._every = _lasting(wide)
+        self._every = _survival(wide)
         self._by_size = {
-            size: _lasting(
+            size: _survival(
                 _hazards(ends.get(size, NONE), reached.get(size, NONE), wide, TRUST_SIZE)
             )
             for size in {**ends, **reached}
@@ -46,15 +46,15 @@ class Lengths:
 
     def draw(self, job: Job, served_ms: int, chance: float) -> int:
         """Return a length beyond `served_ms`: `chance` in [0, 1) is the share that is shorter."""
-        lasting = self._by_size.get(_size(job), self._every)
+        survival = self._by_size.get(_size(job), self._every)
         level = _level(served_ms)
         start, end = BOUNDS[level], BOUNDS[level + 1]
         inside = min(1.0, (served_ms - start) / (end - start))
-        share = lasting[level] - inside * (lasting[level] - lasting[level + 1])
+        share = survival[level] - inside * (survival[level] - survival[level + 1])
         share *= 1 - chance
-        while level < LEVELS - 1 and lasting[level + 1] > share:
+        while level < LEVELS - 1 and survival[level + 1] > share:
             level += 1
-        gone, left = lasting[level] - share, lasting[level] - lasting[level + 1]
+        gone, left = survival[level] - share, survival[level] - survival[level + 1]
         start, end = BOUNDS[level], BOUNDS[level + 1]
         length = start + min(1.0, gone / left if left else 1.0) * (end - start)
         return max(served_ms + 1, round(length))
@@ -91,7 +91,7 @@ def _hazards(
     return hazards
 
 
-def _lasting(hazards: list[float]) -> list[float]:
+def _survival(hazards: list[float]) -> list[float]:
     shares = [1.0]
     for hazard in hazards:
         shares.append(shares[-1] * (1 - hazard))
