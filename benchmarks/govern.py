@@ -22,8 +22,8 @@ from tenfold.compose.policies import placing_decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, Event, JobStarted, JobSubmitted, NodeJoined
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import WHOLE, Job, shape_of
 from tenfold.model.policy.governance import GovernanceRules, TeamRules
@@ -104,7 +104,7 @@ def _filled() -> tuple[int, float]:
 
 def _jobs() -> list[Job]:
     """Return jobs for nine tenths of the fleet."""
-    where = Where(within="rack", how="required")
+    where = PlacementConstraints(within="rack", how="required")
     one = shape_of(1)
     gangs = [shape_of(8 * nodes, where=where) for nodes in (2, 4, 2, 8)]
     jobs: list[Job] = []

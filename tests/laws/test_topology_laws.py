@@ -20,8 +20,8 @@ from tenfold.model.events import (
     NodeCordoned,
     NodeReturned,
 )
+from tenfold.model.fleet.constraints import LEVELS, Level, PlacementConstraints, TopologyMode
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import LEVELS, Level, Togetherness, Where
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, Shape, shape_of
 from tenfold.model.units import Millis
@@ -34,7 +34,7 @@ WATTS = 10
 """For each GPU; an idle node draws as much."""
 
 wheres = st.builds(
-    Where,
+    PlacementConstraints,
     within=st.sampled_from(LEVELS),
     how=st.sampled_from(["required", "preferred", "balanced", "spread"]),
     needs=st.sampled_from([(), (), (), ("EU",)]),
@@ -126,7 +126,7 @@ class Mirror:
         if slots is None:
             return None
         assert could, "what was placed could be placed"
-        where = shape.where or Where()
+        where = shape.where or PlacementConstraints()
         for tags in (self.fleet.nodes[slot.node].tags for slot in slots):
             assert all(tag in tags for tag in where.needs)
             assert not any(tag in tags for tag in where.avoids)
@@ -197,8 +197,8 @@ def name_at(node: Node, level: Level) -> str:
     return names[level] or node.id
 
 
-def asked(level: Level, how: Togetherness, count: int, each: int, rest: int) -> Shape:
-    where = Where(within=level, how=how)
+def asked(level: Level, how: TopologyMode, count: int, each: int, rest: int) -> Shape:
+    where = PlacementConstraints(within=level, how=how)
     return shape_of(count * each + rest % each, gpus_per_node=each, where=where)
 
 

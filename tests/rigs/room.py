@@ -1,8 +1,8 @@
 """Does it fit? Worked out the slow way, from the view alone, to judge what an index says."""
 
 from tenfold.fleet.fleet import FleetView
+from tenfold.model.fleet.constraints import Level
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Level
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Shape, per_member
 

@@ -29,7 +29,7 @@ from tenfold.files.records.shadow_log import ShadowEntry
 from tenfold.fleet.image import FleetImage
 from tenfold.live.local.spawner import wire
 from tenfold.model import acceptance, actions, baseline, events, reason
-from tenfold.model.fleet import node, where
+from tenfold.model.fleet import constraints, node
 from tenfold.model.fleet.node import NodeState
 from tenfold.model.job import failures as mishap
 from tenfold.model.job import job, submission, terms, work
@@ -129,7 +129,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "team-terms": governance.TeamRules,
     "terms": terms.Terms,
     "transfer": baseline.Transfer,
-    "where": where.Where,
+    "where": constraints.PlacementConstraints,
     "window": terms.Window,
     "work": work.Work,
 }

@@ -8,8 +8,8 @@ from cyclopts import App, Parameter, validators
 from msgspec.structs import replace
 from rich.text import Text
 
+from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, show, table
-from tenfold.cli.questions import asks
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.model.errors import InputError
 from tenfold.study.advise.advise import Advice, AdviseQuestion, advise, answers_to
@@ -42,7 +42,7 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")
 
 
 @app.default
-@asks(AdviseQuestion)
+@options_from(AdviseQuestion)
 def advise_command(
     question: AdviseQuestion,
     *,

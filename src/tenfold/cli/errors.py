@@ -7,10 +7,10 @@ import traceback
 from cyclopts import CycloptsError
 
 from tenfold.compose.settings import debug
-from tenfold.model.errors import FaultyFile, TenfoldError
+from tenfold.model.errors import InvalidFile, TenfoldError
 
 
-class Done(Exception):
+class Exit(Exception):
     """A command has said all it has to say and ends with this status."""
 
     def __init__(self, status: int) -> None:
@@ -30,7 +30,7 @@ def report_error(error: TenfoldError, as_json: bool) -> None:
             field=error.field,
         )
         return
-    if isinstance(error, FaultyFile):
+    if isinstance(error, InvalidFile):
         for found in error.findings:
             place = f"{found.file}:{found.line}: " if found.line else f"{found.file}: "
             _write(f"error: {place}{found.message}", found.hint)

@@ -12,8 +12,8 @@ from os import environ
 from cyclopts import App, CycloptsError
 
 from tenfold import __version__
-from tenfold.cli.errors import Done, report_bug, report_error, report_usage
-from tenfold.cli.leaving import leave
+from tenfold.cli.errors import Exit, report_bug, report_error, report_usage
+from tenfold.cli.process_exit import exit_process
 from tenfold.model.errors import InputError, TenfoldError
 
 EXIT_BUG = 70
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     try:
         status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
-    except Done as done:
+    except Exit as done:
         return done.status
     except CycloptsError as error:
         report_usage(error, as_json)
@@ -120,4 +120,4 @@ def run() -> None:
     """Be the console script."""
     # No command multiplies large matrices; starting threads for it takes longer than it saves.
     environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    leave(main())
+    exit_process(main())

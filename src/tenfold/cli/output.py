@@ -28,9 +28,9 @@ def show(*things: "RenderableType") -> None:
     """Print text and tables for people; a line of text is never broken in two."""
     from rich.text import Text  # noqa: PLC0415
 
-    for said in things:
+    for item in things:
         # Brackets in names and sentences are no markup.
-        thing = Text(said) if isinstance(said, str) else said
+        thing = Text(item) if isinstance(item, str) else item
         wrap = isinstance(thing, Text)
         if sys.stdout.isatty():
             console().print(thing, soft_wrap=wrap)
@@ -55,15 +55,15 @@ def table(title: str, columns: Sequence[str], rows: "Sequence[Sequence[str | Tex
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    grid = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for column in columns:
         right = column.startswith(">")
-        made.add_column(
+        grid.add_column(
             column.lstrip(">"),
             justify="right" if right else "left",
             no_wrap=right,
             overflow="fold",
         )
     for row in rows:
-        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-    return made
+        grid.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    return grid

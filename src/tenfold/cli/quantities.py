@@ -11,7 +11,7 @@ _DURATION = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)([smhdw])\Z")
 _NUMBER = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kmbgt]?)\Z")
 
 
-def seconds(text: str, option: str) -> float:
+def parse_duration(text: str, option: str) -> float:
     """Return the seconds of a duration such as `30d`."""
     match = _DURATION.match(text.strip().lower())
     if match is None or not _is_number(match[1]):
@@ -24,7 +24,7 @@ def seconds(text: str, option: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def number(text: str, option: str) -> float:
+def parse_number(text: str, option: str) -> float:
     """Return a number such as `1e12`, `15T` or `2M`."""
     match = _NUMBER.match(text.strip().lower().replace(",", "").replace("_", "").lstrip("$"))
     if match is None or not _is_number(match[1]):

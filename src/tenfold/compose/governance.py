@@ -14,9 +14,9 @@ from tenfold.files.fleet.read import load_fleet
 from tenfold.files.policy.fit import check_fit, tags_needed
 from tenfold.files.policy.read import PolicyReading, read_policy_file
 from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import FleetSpec, Team
-from tenfold.model.fleet.where import Where
 from tenfold.model.job.job import WHOLE, Job, Shape
 from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
@@ -96,7 +96,7 @@ def with_residency(jobs: list[Job], govern: GovernanceRules) -> list[Job]:
 
 
 def _needing(shape: Shape, tags: Sequence[str]) -> Shape:
-    old = shape.where or Where()
+    old = shape.where or PlacementConstraints()
     where = replace(old, needs=tuple(dict.fromkeys((*old.needs, *tags))))
     stem = shape.key.removesuffix(old.key).rstrip()
     return replace(shape, key=f"{stem} {where.key}", where=where)

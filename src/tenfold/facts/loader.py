@@ -15,7 +15,7 @@ from tenfold.facts.checks import check_catalogue, check_row
 from tenfold.facts.kinds import KINDS, Kind
 from tenfold.files.core.document import Document, Table, read_document
 from tenfold.files.core.rows import read_row, wrong_value
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.facts.catalogue import Catalogue, Shelf
 from tenfold.model.facts.fact import Fact, spelling
 from tenfold.model.fleet.finding import Finding
@@ -86,7 +86,7 @@ def _overlaid(known: Table, table: Table) -> Table:
 
 
 def load_catalogue(folder: Path | None = None, *, without: Collection[str] = ()) -> Catalogue:
-    """Return the shipped facts with a user's folder laid over them, or raise `FaultyFile`.
+    """Return the shipped facts with a user's folder laid over them, or raise `InvalidFile`.
 
     Shipped files named in `without` are left unread: a short command that needs no models
     or prices should not pay for reading them.
@@ -94,7 +94,7 @@ def load_catalogue(folder: Path | None = None, *, without: Collection[str] = ())
     catalogue, findings = read_catalogue(folder, without=without)
     faults = [found for found in findings if found.severity == "fault"]
     if faults:
-        raise FaultyFile(faults[0].file, faults)
+        raise InvalidFile(faults[0].file, faults)
     return catalogue
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tenfold.files.core.document import Table, read_document
 from tenfold.files.core.rows import read_row, read_rows
-from tenfold.model.errors import FaultyFile
+from tenfold.model.errors import InvalidFile
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import FleetSpec
@@ -86,7 +86,7 @@ class _Lists(Struct, frozen=True, kw_only=True):
 
 
 def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) -> GrowSpec:
-    """Return what a file asks, or raise `FaultyFile` with all its faults.
+    """Return what a file asks, or raise `InvalidFile` with all its faults.
 
     Where the fleet is given, the file may only name tiers, pools and sites of it.
     """
@@ -109,7 +109,7 @@ def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) 
             for found in tables.findings
         ]
         located.sort(key=lambda found: (found.line or 0, found.code))
-        raise FaultyFile(str(path), located)
+        raise InvalidFile(str(path), located)
     return spec
 
 

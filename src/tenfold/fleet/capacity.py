@@ -10,8 +10,8 @@ from typing import Self
 
 from tenfold.fleet.fleet import FleetView
 from tenfold.fleet.free_node_index import Bank, Slots
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Where
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Shape, Slot, per_member
 
@@ -270,5 +270,5 @@ class Capacity:
             given[device] = after
 
 
-def _admits(where: Where, tags: tuple[str, ...]) -> bool:
+def _admits(where: PlacementConstraints, tags: tuple[str, ...]) -> bool:
     return all(tag in tags for tag in where.needs) and not any(tag in tags for tag in where.avoids)

@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet.where import Where
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.job import Shape
 
 
-def standing(shape: Shape, where: Where | None) -> Shape:
+def standing(shape: Shape, where: PlacementConstraints | None) -> Shape:
     """Return a shape with other wishes about places."""
     if where is not None and not where.key:
         where = None
@@ -29,6 +29,6 @@ def untagged(shape: Shape) -> Shape:
     return standing(shape, replace(shape.where, needs=(), avoids=()))
 
 
-def is_bound(where: Where | None) -> bool:
+def is_bound(where: PlacementConstraints | None) -> bool:
     """Return whether a gang may be turned away because of where its nodes stand."""
     return where is not None and bool(where.within) and where.how in ("required", "balanced")

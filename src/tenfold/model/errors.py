@@ -47,7 +47,7 @@ class InputError(TenfoldError):
     exit_status = 2
 
 
-class FaultyFile(InputError):
+class InvalidFile(InputError):
     """A file was read to its end and has faults; `findings` lists every one."""
 
     def __init__(self, file: str, findings: Sequence[Finding]) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.model.fleet import hostlist
-from tenfold.model.fleet.spec import MADE_RACK, Domain, Fabric, FleetSpec
+from tenfold.model.fleet.spec import GENERATED_RACK, Domain, Fabric, FleetSpec
 from tenfold.physics.fabric import FabricPlan, Floats, Ints, leaf_size, plan_fabric
 
 
@@ -101,7 +101,7 @@ def _racks(spec: FleetSpec, pool_start: list[int], pool_of: Ints) -> tuple[list[
         limit = spec.sites[site].rack_kw_limit
         count = -(-len(loose) // pool.nodes_per_rack)
         racks.extend(
-            RackPlace(f"{pool.id}{MADE_RACK}{number + 1}", site, "", limit)
+            RackPlace(f"{pool.id}{GENERATED_RACK}{number + 1}", site, "", limit)
             for number in range(count)
         )
     return racks, rack_of

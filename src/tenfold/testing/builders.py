@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import JobSubmitted, NodeJoined
+from tenfold.model.fleet.constraints import Level
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Level
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.units import SECOND, Millis

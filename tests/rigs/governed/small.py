@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJoined
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot, shape_of
 from tenfold.model.job.terms import Terms
@@ -17,7 +17,7 @@ from tenfold.model.units import HOUR, MINUTE, Millis
 
 NODES_MOST, JOBS_MOST = 4, 6
 GPUS = (2, 4, 8)
-TOGETHER = Where(within="rack", how="required")
+TOGETHER = PlacementConstraints(within="rack", how="required")
 NOW_MS = Millis(5 * HOUR)
 
 

@@ -8,8 +8,8 @@ from typing import get_args
 
 from msgspec.structs import replace
 
+from tenfold.model.fleet.constraints import LEVELS, PlacementConstraints, TopologyMode
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import LEVELS, Togetherness, Where
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Shape
 from tenfold.model.job.terms import Hours, JobKind, Terms, Window
@@ -18,7 +18,7 @@ from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 
 TAGS = ("eu", "production", "certified")
 KINDS: tuple[JobKind, ...] = ("batch", "batch", "training", "experiment", "interactive", "service")
-WAYS: tuple[Togetherness, ...] = ("required", "required", *get_args(Togetherness))
+WAYS: tuple[TopologyMode, ...] = ("required", "required", *get_args(TopologyMode))
 SHARES: tuple[FairShare, ...] = get_args(FairShare)
 SAVES_MS = (None, None, 1, 10 * MINUTE, HOUR)
 
@@ -67,7 +67,7 @@ def on_terms(dice: Random, jobs: tuple[Job, ...]) -> tuple[Job, ...]:
         where = wheres[job.shape.key]
         if terms is not None and terms.kind == "experiment":
             avoids = (*where.avoids, "production") if where else ("production",)
-            where = replace(where or Where(), avoids=tuple(dict.fromkeys(avoids)))
+            where = replace(where or PlacementConstraints(), avoids=tuple(dict.fromkeys(avoids)))
         made.append(replace(job, shape=_standing(job.shape, where), terms=terms))
     return tuple(made)
 
@@ -97,10 +97,10 @@ def governance(dice: Random, nodes: tuple[Node, ...], jobs: tuple[Job, ...]) -> 
     return _by_day(dice, _priced(dice, govern))
 
 
-def _where(dice: Random) -> Where | None:
+def _where(dice: Random) -> PlacementConstraints | None:
     if dice.random() < 0.6:
         return None
-    where = Where(
+    where = PlacementConstraints(
         within=dice.choice(("", *LEVELS)),
         how=dice.choice(WAYS),
         needs=(dice.choice(TAGS),) if dice.random() < 0.2 else (),
@@ -109,7 +109,7 @@ def _where(dice: Random) -> Where | None:
     return where if where.key else None
 
 
-def _standing(shape: Shape, where: Where | None) -> Shape:
+def _standing(shape: Shape, where: PlacementConstraints | None) -> Shape:
     if where is None or not (shape.gpus or shape.milli):
         return shape
     return replace(shape, key=f"{shape.key} {where.key}", where=where)

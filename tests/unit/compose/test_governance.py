@@ -8,8 +8,8 @@ from tenfold.compose.fleet import load_facts
 from tenfold.compose.governance import check_policy, govern_notes, governance_of, with_residency
 from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.files.fleet.read import load_fleet
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.spec import FleetSpec
-from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.policy.governance import USD, GovernanceRules, TeamRules
@@ -58,7 +58,7 @@ def spec(fleet: Path) -> FleetSpec:
     return load_fleet(fleet, load_facts())
 
 
-def job(team: str, where: Where | None = None) -> Job:
+def job(team: str, where: PlacementConstraints | None = None) -> Job:
     shape = shape_of(2, where=where)
     return Job(id=JobId(team), shape=shape, submitted_ms=Millis(0), team=TeamId(team))
 
@@ -96,11 +96,13 @@ def test_prices_are_the_mean_of_the_pools_unless_the_policy_states_them(spec: Fl
 
 def test_residency_binds_the_jobs_of_a_team_and_of_those_under_it(spec: FleetSpec):
     govern = governance_of(Policy(), spec, load_facts())
-    near = Where(within="rack", how="required")
+    near = PlacementConstraints(within="rack", how="required")
     jobs = [job("lab"), job("vision"), job("vision", near), job("other")]
     first, second, third, other = with_residency(jobs, govern)
-    assert first.shape == second.shape == shape_of(2, where=Where(needs=("eu",)))
-    assert third.shape == shape_of(2, where=Where(within="rack", how="required", needs=("eu",)))
+    assert first.shape == second.shape == shape_of(2, where=PlacementConstraints(needs=("eu",)))
+    assert third.shape == shape_of(
+        2, where=PlacementConstraints(within="rack", how="required", needs=("eu",))
+    )
     assert other is jobs[3]
 
 
@@ -119,7 +121,7 @@ def test_a_simulation_under_governed_takes_teams_and_residency_from_the_fleet(
     assert govern is not None
     assert [team.id for team in govern.teams] == ["lab", "vision"]
     bound, free = prepared.ask.jobs
-    assert (bound.shape.where, free.shape.where) == (Where(needs=("eu",)), None)
+    assert (bound.shape.where, free.shape.where) == (PlacementConstraints(needs=("eu",)), None)
     assert any("`guests`" in note for note in prepared.notes)
     plain = prepare(SimFiles(fleet=fleet, jobs=jobs, policy="fair"))
     assert plain.ask.policy.govern is None

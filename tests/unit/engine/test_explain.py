@@ -23,7 +23,7 @@ from tenfold.model.events import (
     NodeLost,
 )
 from tenfold.model.fault import Fault
-from tenfold.model.fleet.where import Where
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.policy.policy import POLICIES, Policy
@@ -165,14 +165,16 @@ def test_a_refusal_is_told_in_the_words_of_the_decider_that_would_make_it():
     fleet = fleet_with(huge)
     found = obstacle_of(fleet, huge, Millis(0), placing_decider(Policy(name="fifo")))
     assert (found.never, found.reason.code) == (True, "larger-than-the-fleet")
-    elsewhere = replace(job("eu"), shape=shape_of(8, where=Where(needs=("eu",))))
+    elsewhere = replace(job("eu"), shape=shape_of(8, where=PlacementConstraints(needs=("eu",))))
     fleet = fleet_with(elsewhere)
     found = obstacle_of(fleet, elsewhere, Millis(0), placing_decider(Policy(name="governed")))
     assert (found.never, found.reason.code) == (True, "no-node-with-tags")
 
 
 def test_a_gang_that_must_share_a_rack_is_told_so_by_the_policy_that_heeds_it():
-    gang = replace(job("gang"), shape=shape_of(16, where=Where(within="rack", how="required")))
+    gang = replace(
+        job("gang"), shape=shape_of(16, where=PlacementConstraints(within="rack", how="required"))
+    )
     fleet = fleet_with(gang)
     fleet.apply(JobSubmitted(Millis(0), job("far", 8, seq=1)))
     fleet.apply(NodeJoined(Millis(0), replace(node("n2"), rack="r")))

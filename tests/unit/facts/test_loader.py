@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.facts.loader import load_catalogue, read_catalogue
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 
 SHARED = Path(__file__).parents[4] / "shared"
 CATALOGUE = load_catalogue()
@@ -107,7 +107,7 @@ def test_a_known_name_changes_only_what_is_stated(tmp_path: Path):
         'source = "our power cap"\ndate = "2026"\nevidence = "measured"\n'
     )
     # The shipped row is found by its own name, so an alias is a new row and lacks keys.
-    with pytest.raises(FaultyFile):
+    with pytest.raises(InvalidFile):
         load_catalogue(folder(tmp_path, text))
     catalogue = load_catalogue(folder(tmp_path, text.replace('"h100"', '"h100-80g-sxm"')))
     part = catalogue.accelerators.get("H100")

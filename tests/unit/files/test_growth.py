@@ -6,7 +6,7 @@ import pytest
 
 import growth_builders as made
 from tenfold.files.growth import read_grow
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.growth.growth import (
     Controller,
     Dataset,
@@ -81,7 +81,7 @@ def read(tmp_path: Path):
 @pytest.fixture
 def faults(read):
     def of(text: str, *, fleet: bool = False) -> list[tuple[str, int | None]]:
-        with pytest.raises(FaultyFile) as caught:
+        with pytest.raises(InvalidFile) as caught:
             read(text, fleet=fleet)
         return [(found.code, found.line) for found in caught.value.findings]
 

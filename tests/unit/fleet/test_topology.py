@@ -5,15 +5,15 @@ from msgspec.structs import replace
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.topology.bank import TopologyBank
 from tenfold.fleet.topology.topology import Nearest, TopologyCapacity
+from tenfold.model.fleet.constraints import Level, PlacementConstraints, TopologyMode
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Level, Togetherness, Where
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Shape, Slot, shape_of
 from tenfold.testing.builders import fleet, in_domains, nodes
 
 
-def gang(members: int, how: Togetherness, within: Level = "rack", gpus: int = 8) -> Shape:
-    where = Where(within=within, how=how)
+def gang(members: int, how: TopologyMode, within: Level = "rack", gpus: int = 8) -> Shape:
+    where = PlacementConstraints(within=within, how=how)
     return shape_of(members * gpus, gpus_per_node=gpus, where=where)
 
 
@@ -68,7 +68,7 @@ def test_a_smaller_last_member_stands_in_the_same_rack():
     fill(capacity, 0, 1)
     fill(capacity, 2, 3, gpus=8)
     fill(capacity, 4, gpus=4)
-    where = Where(within="rack", how="required")
+    where = PlacementConstraints(within="rack", how="required")
     slots = capacity.claim(shape_of(20, gpus_per_node=8, where=where))
     assert slots == (Slot(NodeId("n5"), 8), Slot(NodeId("n6"), 8), Slot(NodeId("n4"), 4))
 
@@ -116,7 +116,7 @@ def test_spread_members_stand_in_as_many_racks_as_there_are():
 def test_a_domain_counts_only_nodes_with_cpus_left_for_a_member():
     capacity = room(in_domains(nodes(4, cpus=8), {"rack": 2}))
     capacity.take((Slot(NodeId("n0"), 1),), shape_of(1, cpus=6))
-    where = Where(within="rack", how="required")
+    where = PlacementConstraints(within="rack", how="required")
     asks = shape_of(2, gpus_per_node=1, cpus=8, where=where)
     assert numbers(capacity.claim(asks)) == [2, 3]
     assert numbers(capacity.claim(asks)) == [2, 3]
@@ -139,11 +139,11 @@ def test_nodes_without_a_name_at_a_level_share_nothing():
 def test_only_nodes_with_the_tags_that_a_shape_needs_will_do():
     plain, safe = nodes(2), nodes(2, name="m")
     capacity = room([*plain, *(replace(node, tags=("EU", "production")) for node in safe)])
-    needs = shape_of(8, where=Where(needs=("EU",)))
-    avoids = shape_of(8, where=Where(avoids=("production",)))
+    needs = shape_of(8, where=PlacementConstraints(needs=("EU",)))
+    avoids = shape_of(8, where=PlacementConstraints(avoids=("production",)))
     assert [slot.node for slot in capacity.claim(needs) or ()] == ["m0"]
     assert [slot.node for slot in capacity.claim(avoids) or ()] == ["n0"]
-    assert not capacity.could_hold(shape_of(8, where=Where(needs=("US",))))
+    assert not capacity.could_hold(shape_of(8, where=PlacementConstraints(needs=("US",))))
     assert not capacity.could_hold(shape_of(24)), "nodes with other tags are not alike"
 
 

@@ -14,7 +14,7 @@ from tenfold.cli.baseline.render import (
     show_workloads,
     workload_rows,
 )
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json
 from tenfold.decide.detect.verdict import AlarmRule
 from tenfold.files.measured.baselines import read_store
@@ -98,7 +98,7 @@ def check_command(
         print_json(check_json(answer, rule))
     else:
         show_check(answer)
-    raise Done(1 if answer.judgement.alarm else 0)
+    raise Exit(1 if answer.judgement.alarm else 0)
 
 
 @app.command(name="list")

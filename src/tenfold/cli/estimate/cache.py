@@ -8,8 +8,8 @@ from cyclopts import Parameter, validators
 from msgspec.structs import replace
 from rich.text import Text
 
+from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, show, table
-from tenfold.cli.questions import asks
 from tenfold.files.core.json_lines import read_json_lines
 from tenfold.files.traces.prefix_trace import BLOCK_TOKENS, PrefixRow
 from tenfold.model.errors import InputError
@@ -86,7 +86,7 @@ class TrafficOptions:
 NO_TRAFFIC = TrafficOptions()
 
 
-@asks(CacheQuestion)
+@options_from(CacheQuestion)
 def cache_command(
     question: CacheQuestion,
     *,

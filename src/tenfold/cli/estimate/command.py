@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from cyclopts import App, Parameter
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.estimate.cache import cache_command
 from tenfold.cli.estimate.federated import federated_command
 from tenfold.cli.estimate.money import month_command, own_command
@@ -93,4 +93,4 @@ def _write(answers: Sequence[TrainEstimate | ServeEstimate | NoEstimate]) -> Non
     encode = msgspec.json.Encoder().encode
     for answer in answers:
         sys.stdout.write(encode(answer).decode() + "\n")
-    raise Done(1 if any(isinstance(answer, NoEstimate) for answer in answers) else 0)
+    raise Exit(1 if any(isinstance(answer, NoEstimate) for answer in answers) else 0)

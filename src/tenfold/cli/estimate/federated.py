@@ -6,11 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.estimate.federated_render import federated_json, show_federated
+from tenfold.cli.options import Option, options_from
 from tenfold.cli.output import print_json
-from tenfold.cli.quantities import number, seconds
-from tenfold.cli.questions import Option, asks
+from tenfold.cli.quantities import parse_duration, parse_number
 from tenfold.compose.fleet import open_fleet
 from tenfold.model.errors import InputError
 from tenfold.study.estimate.federated import FederatedQuestion, estimate_federated
@@ -40,15 +40,15 @@ def _by_site(texts: tuple[str, ...], option: str) -> dict[str, float]:
     return found
 
 
-@asks(
+@options_from(
     FederatedQuestion,
     {
-        "params": Option(name="--params", typed=str | None, read=number),
+        "params": Option(name="--params", typed=str | None, read=parse_number),
         "sites": Option(name="--site"),
         "step_s": Option(name="--step-s", typed=tuple[str, ...], read=_by_site),
         "samples": Option(name="--samples", typed=tuple[str, ...], read=_by_site),
         "slowdown": Option(name="--slow", typed=tuple[str, ...], read=_by_site),
-        "deadline_s": Option(name="--deadline", typed=str | None, read=seconds),
+        "deadline_s": Option(name="--deadline", typed=str | None, read=parse_duration),
     },
 )
 def federated_command(
@@ -68,4 +68,4 @@ def federated_command(
         print_json(federated_json(answer))
     else:
         show_federated(answer)
-    raise Done(0 if answer.round is not None else 1)
+    raise Exit(0 if answer.round is not None else 1)

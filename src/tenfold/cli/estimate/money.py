@@ -6,9 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from rich.text import Text
 
+from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, show, table
-from tenfold.cli.quantities import number
-from tenfold.cli.questions import asks
+from tenfold.cli.quantities import parse_number
 from tenfold.model.errors import InputError
 from tenfold.report.figures import share
 from tenfold.study.estimate.money import (
@@ -64,7 +64,7 @@ def _line(text: str) -> tuple[str, float]:
             "write a name, `=` and dollars: gpus=35000",
             field="--line",
         )
-    return name.strip(), number(amount, "--line")
+    return name.strip(), parse_number(amount, "--line")
 
 
 def show_month(answer: MonthAnswer) -> None:
@@ -93,7 +93,7 @@ def _show_notes(notes: tuple[str, ...]) -> None:
         show(Text(f"note: {note}", style="dim"))
 
 
-@asks(OwnQuestion)
+@options_from(OwnQuestion)
 def own_command(question: OwnQuestion, *, as_json: Json = False) -> None:
     """Say above which busy share, and after how many months, owning beats renting by the hour."""
     answer = own_or_rent(question)

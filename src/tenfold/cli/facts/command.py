@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.facts.prices import prices_command
 from tenfold.cli.facts.render import listing, show_fact, show_shape
 from tenfold.cli.fleet.check import as_rows, show_findings
@@ -115,4 +115,4 @@ def check(
         show_findings(findings)
         total = sum(len(shelf) for shelf in catalogue.shelves)
         show(f"{total:,} facts of {len(catalogue.shelves)} kinds: {count(len(findings), 'fault')}")
-    raise Done(2 if findings else 0)
+    raise Exit(2 if findings else 0)

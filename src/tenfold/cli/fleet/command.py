@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.fleet.ceiling import ceiling_command
 from tenfold.cli.fleet.check import as_rows, check_files, show_checks
 from tenfold.cli.fleet.import_command import discover_command, import_app, merge_command
@@ -54,7 +54,7 @@ def check(
         print_json({"faults": as_rows(faults), "warnings": as_rows(warnings)})
     else:
         show_checks(checks)
-    raise Done(2 if faults else 1 if strict and warnings else 0)
+    raise Exit(2 if faults else 1 if strict and warnings else 0)
 
 
 @app.command(name="show")

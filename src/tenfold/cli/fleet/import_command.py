@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from tenfold.cli.fleet import importing as fleet_import
-from tenfold.cli.fleet.importing import NO_TARGET, Imported, ImportSummary, ImportTarget, Target
+from tenfold.cli.fleet.importing import NO_TARGET, ImportResult, ImportSummary, ImportTarget, Target
 from tenfold.cli.output import print_json, show, table
 from tenfold.files.fleet.merge import Capacity, CapacityView
 from tenfold.report.figures import count
@@ -84,21 +84,21 @@ def merge_command(
     _print(fleet_import.merge(files, target, prefix_nodes=prefix_nodes), target.out, as_json)
 
 
-def _print(done: Imported, out: Path | None, as_json: bool) -> None:
+def _print(result: ImportResult, out: Path | None, as_json: bool) -> None:
     if as_json:
-        print_json({"summary": done.summary, "notes": done.notes, "toml": done.toml})
+        print_json({"summary": result.summary, "notes": result.notes, "toml": result.toml})
         return
-    for note in done.notes:
+    for note in result.notes:
         sys.stderr.write(f"note: {note}\n")
     if out is None:
-        for line in _software_lines(done.summary):
+        for line in _software_lines(result.summary):
             sys.stderr.write(f"note: {line}\n")
-        sys.stdout.write(done.toml)
+        sys.stdout.write(result.toml)
         return
-    if isinstance(done.summary, CapacityView):
-        _show_capacity(done.summary)
+    if isinstance(result.summary, CapacityView):
+        _show_capacity(result.summary)
     else:
-        _show_summary(done.summary)
+        _show_summary(result.summary)
     show(f"written to {out}")
 
 

@@ -63,7 +63,7 @@ class ImportSummary(Struct, frozen=True, kw_only=True):
     software: tuple[SoftwareSummary, ...]
 
 
-class Imported(Struct, frozen=True, kw_only=True):
+class ImportResult(Struct, frozen=True, kw_only=True):
     """A fleet file as text, what its reader should know, and its figures."""
 
     toml: str
@@ -95,7 +95,7 @@ class ImportTarget(Target):
 NO_TARGET = Target()
 
 
-def import_slurm(source: Path | None, target: Target = NO_TARGET) -> Imported:
+def import_slurm(source: Path | None, target: Target = NO_TARGET) -> ImportResult:
     """Import a Slurm cluster from a saved answer, or from the one that is running here."""
     if source is None:
         inventory = read_slurm_nodes(fetch_slurm_nodes(), "scontrol show nodes")
@@ -104,19 +104,19 @@ def import_slurm(source: Path | None, target: Target = NO_TARGET) -> Imported:
     return _import(inventory, target)
 
 
-def import_kubernetes(source: Path, target: Target = NO_TARGET) -> Imported:
+def import_kubernetes(source: Path, target: Target = NO_TARGET) -> ImportResult:
     """Import a Kubernetes cluster from a saved `kubectl get nodes -o json`."""
     text = read_text(source, EXPORT_MAX_BYTES)
     return _import(read_kubernetes_nodes(text, str(source)), target)
 
 
-def import_csv(source: Path, target: Target = NO_TARGET) -> Imported:
+def import_csv(source: Path, target: Target = NO_TARGET) -> ImportResult:
     """Import nodes from a table with a row a node."""
     text = read_text(source, EXPORT_MAX_BYTES)
     return _import(read_nodes_csv(text, str(source)), target)
 
 
-def discover(target: Target = NO_TARGET) -> Imported:
+def discover(target: Target = NO_TARGET) -> ImportResult:
     """Describe this machine as a fleet of one node."""
     # psutil and NVML are only needed here, and slow to load.
     from tenfold.live.this_machine import discover_this_machine  # noqa: PLC0415
@@ -126,17 +126,17 @@ def discover(target: Target = NO_TARGET) -> Imported:
 
 def merge(
     files: Sequence[Path], target: Target = NO_TARGET, *, prefix_nodes: bool = False
-) -> Imported:
+) -> ImportResult:
     """Fold several fleet files into one, and compare capacity before and after."""
     catalogue = load_facts(target.facts)
     sources = [read_source(path, catalogue) for path in files]
     draft = merge_fleets(sources, target.name or "merged", prefix_nodes=prefix_nodes)
     view = compare(sources, draft, catalogue)
     origin = f"Merged from {', '.join(f'`{path.name}`' for path in files)}."
-    return Imported(toml=_written(draft, origin, target), notes=draft.notes, summary=view)
+    return ImportResult(toml=_write_toml(draft, origin, target), notes=draft.notes, summary=view)
 
 
-def _import(inventory: Inventory, target: Target) -> Imported:
+def _import(inventory: Inventory, target: Target) -> ImportResult:
     draft = pools_from(
         inventory,
         load_facts(target.facts),
@@ -144,14 +144,14 @@ def _import(inventory: Inventory, target: Target) -> Imported:
         keep_unusable=isinstance(target, ImportTarget) and target.keep_unusable,
     )
     origin = f"Imported from `{Path(inventory.source).name}`."
-    return Imported(
-        toml=_written(draft, origin, target),
+    return ImportResult(
+        toml=_write_toml(draft, origin, target),
         notes=draft.notes,
         summary=_summary(inventory, draft.rows),
     )
 
 
-def _written(draft: FleetDraft, origin: str, target: Target) -> str:
+def _write_toml(draft: FleetDraft, origin: str, target: Target) -> str:
     comments = [origin, *draft.notes[:NOTES_IN_FILE]]
     if len(draft.notes) > NOTES_IN_FILE:
         comments.append(f"and {len(draft.notes) - NOTES_IN_FILE} more notes, told at the import")

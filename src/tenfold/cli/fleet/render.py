@@ -61,7 +61,7 @@ def show_fleet(fleet: OpenFleet, racks: int) -> None:
     show(Columns([_rack(fleet, view) for view in views], padding=(0, 2)))
     if hidden > 0:
         show(Text(f"... and {count(hidden, 'rack')} more (--racks)", style="dim"))
-    show("", _paths(fleet), "", _sums(totals))
+    show("", _paths(fleet), "", _totals_table(totals))
     show("")
     for pool in fleet.spec.pools:
         if pool.defaulted:
@@ -77,16 +77,16 @@ def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
         tags = [*site.residency, *site.certifications]
         tagged = f" ({', '.join(tags)})" if tags else ""
         branch = tree.add(Text(f"site {label}{tagged}"))
-        for place, (pool, sums) in enumerate(zip(spec.pools, totals.pools, strict=True)):
+        for place, (pool, pool_totals) in enumerate(zip(spec.pools, totals.pools, strict=True)):
             if pool.site != site.id:
                 continue
-            memory = f"{quantity_bytes(sums.memory_bytes)}, " if pool.gpus else ""
+            memory = f"{quantity_bytes(pool_totals.memory_bytes)}, " if pool.gpus else ""
             each = f"{pool.gpus_per_node} x {pool.accelerator}" if pool.accelerator else "CPU only"
             branch.add(
                 Text.assemble(
                     ("# ", COLOURS[place % len(COLOURS)]),
                     f"pool {pool.id}: {count(pool.nodes, 'node')} of {each}, "
-                    f"{memory}{power_kw(sums.power_kw)}",
+                    f"{memory}{power_kw(pool_totals.power_kw)}",
                 )
             )
         for fabric in totals.fabrics:
@@ -141,7 +141,7 @@ def _paths(fleet: OpenFleet) -> Table:
     return table("", ["pool", "GPU to GPU", ">rate", ">delay"], rows)
 
 
-def _sums(totals: FleetTotals) -> Table:
+def _totals_table(totals: FleetTotals) -> Table:
     several = len(totals.fabrics) > 1
     bisection = [
         [
@@ -176,7 +176,7 @@ def _sums(totals: FleetTotals) -> Table:
     return table("", ["in all", ""], rows)
 
 
-def _alike(rows: Sequence[Blast]) -> list[Blast]:
+def _merge_equal_rows(rows: Sequence[Blast]) -> list[Blast]:
     """Fold domains that are numbered in a row and take the same into one row."""
     folded: list[tuple[Blast, list[str]]] = []
     for row in rows:
@@ -198,7 +198,7 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
     """Return the blast radius as a table: domains alike in one row, `most` rows of each kind."""
     printed: dict[str, int] = {}
     lines: list[list[str]] = []
-    for row in _alike(rows):
+    for row in _merge_equal_rows(rows):
         printed[row.kind] = printed.get(row.kind, 0) + 1
         if printed[row.kind] > most:
             continue
@@ -231,9 +231,9 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
         ">gang left",
         "also",
     ]
-    made = table("", columns, lines)
+    grid = table("", columns, lines)
     hidden = sum(number - most for number in printed.values() if number > most)
     note = (
         Text(f"... and {count(hidden, 'row')} more (--most)", style="dim") if hidden else Text("")
     )
-    return Group(made, note)
+    return Group(grid, note)

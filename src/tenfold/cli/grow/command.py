@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.grow.json import document, stood
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.grow.render import show_grow
@@ -155,7 +155,7 @@ def _show(answer: GrowAnswer, question: GrowQuestion, as_json: bool) -> None:
     else:
         show_grow(answer, question)
     if not stood(answer, question):
-        raise Done(1)
+        raise Exit(1)
 
 
 def _factor(word: str, option: str) -> float:

@@ -7,7 +7,7 @@ from typing import Literal, cast, get_args
 
 from msgspec import Struct
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.job.live_render import (
     dropped,
     show_dry_run,
@@ -16,8 +16,8 @@ from tenfold.cli.job.live_render import (
     show_submitted,
     show_why,
 )
-from tenfold.cli.moments import moment
 from tenfold.cli.output import print_json, show
+from tenfold.cli.timestamps import parse_timestamp
 from tenfold.client.calls import JobKeys
 from tenfold.client.client import Client
 from tenfold.client.place import find_place
@@ -99,7 +99,7 @@ def dry_run(file: Path, seek: RemedySearch, *, as_json: bool) -> None:
         found = client.dry_run(seek=seek, eta=seek != "none", **values)
     print_json(found) if as_json else show_dry_run(found)
     if found.outcome == "never":
-        raise Done(EXIT_NO)
+        raise Exit(EXIT_NO)
 
 
 def _is_up() -> bool:
@@ -131,7 +131,7 @@ def list_jobs(bounds: ListBounds, *, as_json: bool) -> None:
             f"states: {', '.join(STATES)}",
             field="--state",
         )
-    since = None if bounds.since is None else moment(bounds.since, "--since")
+    since = None if bounds.since is None else parse_timestamp(bounds.since, "--since")
     with Client() as client:
         found = list(_jobs(client, bounds, state, since))
         whole = client.job(bounds.array) if bounds.array is not None else None
@@ -203,7 +203,7 @@ def _wait(client: Client, made: Submitted, *, as_json: bool) -> None:
             count = sum(job.state == state for job in ended)
             _show_end(ended[0]) if not made.count else show(f"{count:,} {state}")
     if any(job.state != "succeeded" for job in ended):
-        raise Done(EXIT_NO if made.count else exit_status(ended[0]))
+        raise Exit(EXIT_NO if made.count else exit_status(ended[0]))
 
 
 def exit_status(job: Job) -> int:

@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.job.render import list_json, show_answer, show_dry_run, show_jobs
 from tenfold.cli.output import print_json
-from tenfold.cli.quantities import seconds
+from tenfold.cli.quantities import parse_duration
 from tenfold.files.jobs.submission import job_of, read_job_file
 from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.model.job.spec import only_run
@@ -42,9 +42,9 @@ def dry_run_saved(
         sys.stderr.write(f"note: a recorded run runs nothing: {keys} had no part in the answer\n")
     print_json(found) if as_json else show_dry_run(found)
     if found.state == "never":
-        raise Done(EXIT_NO)
+        raise Exit(EXIT_NO)
 
 
 def _saved(state: Path, at: str | None) -> SavedState:
-    at_ms = None if at is None else Millis(round(seconds(at, "--at") * SECOND))
+    at_ms = None if at is None else Millis(round(parse_duration(at, "--at") * SECOND))
     return saved_at(read_bundle(state), at_ms)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, show
 from tenfold.client.place import HOME, home_folder
 from tenfold.model.errors import InputError
@@ -79,7 +79,7 @@ def verify_command(*, home: Home = None, journal: Journal = "", as_json: Json = 
         told = verify(store)
     print_json(told) if as_json else show_verified(told)
     if not told.is_whole:
-        raise Done(1)
+        raise Exit(1)
 
 
 @app.command(name="compact")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.job.live_render import show_nodes
 from tenfold.cli.node.acceptance import show_refused, show_test, tested_at, wait_for_tests
 from tenfold.cli.output import print_json, show
@@ -73,7 +73,7 @@ def measure_command(*nodes: Names, as_json: Json = False) -> None:
         for node in found:
             show_test(node)
     if any(node.test is None or node.test.outcome == "refused" for node in found):
-        raise Done(1)
+        raise Exit(1)
 
 
 @app.command(name="accept")

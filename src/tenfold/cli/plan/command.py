@@ -6,7 +6,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
+from tenfold.cli.options import Option, options_from
 from tenfold.cli.output import print_json
 from tenfold.cli.plan.export import export_plan
 from tenfold.cli.plan.json import train_json, train_page
@@ -17,8 +18,7 @@ from tenfold.cli.plan.sensitivity import (
     sensitivity_section,
     show_sensitivity,
 )
-from tenfold.cli.quantities import number, seconds
-from tenfold.cli.questions import Option, asks
+from tenfold.cli.quantities import parse_duration, parse_number
 from tenfold.clock import Stopwatch
 from tenfold.compose.fleet import load_facts
 from tenfold.files.core.json_lines import read_json_lines
@@ -49,12 +49,12 @@ POSITIVE = validators.Number(gt=0, lte=1e9)
 
 
 @app.command
-@asks(
+@options_from(
     TrainQuestion,
     {
-        "tokens": Option(name="--tokens", typed=str | None, read=number),
-        "deadline_s": Option(name="--deadline", typed=str | None, read=seconds),
-        "budget_usd": Option(name="--budget", typed=str | None, read=number),
+        "tokens": Option(name="--tokens", typed=str | None, read=parse_number),
+        "deadline_s": Option(name="--deadline", typed=str | None, read=parse_duration),
+        "budget_usd": Option(name="--budget", typed=str | None, read=parse_number),
     },
 )
 def train(
@@ -85,7 +85,7 @@ def train(
     planned = plan_training(question, observed)
     if isinstance(planned.answer, Misfit):
         show_misfit(planned.answer, as_json)
-        raise Done(1)
+        raise Exit(1)
     moves = ask_train(planned, concurrent_runs) if sensitivity else None
     if html is not None:
         more = [] if moves is None else [sensitivity_section(moves)]
@@ -100,7 +100,7 @@ def train(
         if moves is not None:
             show_sensitivity(moves)
     missed = any(reason.code.endswith("-missed") for reason in planned.answer.why)
-    raise Done(1 if missed else 0)
+    raise Exit(1 if missed else 0)
 
 
 def _write_page(path: Path, page: str, force: bool) -> None:
@@ -109,7 +109,7 @@ def _write_page(path: Path, page: str, force: bool) -> None:
 
 
 @app.command
-@asks(ServeQuestion, {"precisions": Option(name="--precision")})
+@options_from(ServeQuestion, {"precisions": Option(name="--precision")})
 def serve(
     question: ServeQuestion,
     *,
@@ -131,7 +131,7 @@ def serve(
     answer = planned.answer
     if isinstance(answer, Misfit):
         show_misfit(answer, as_json)
-        raise Done(1)
+        raise Exit(1)
     moves = ask_serve(planned, usd_per_hour_max) if sensitivity else None
     if html is not None:
         more = [] if moves is None else [sensitivity_section(moves)]

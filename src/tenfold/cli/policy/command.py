@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from msgspec.structs import replace
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.fleet.check import as_rows, show_checks
 from tenfold.cli.output import print_json
 from tenfold.cli.policy.render import policy_json, show_policy
@@ -49,7 +49,7 @@ def check(
         print_json({"faults": as_rows(checked.faults), "warnings": as_rows(checked.warnings)})
     else:
         show_checks([checked])
-    raise Done(EXIT_NO if checked.faults else 0)
+    raise Exit(EXIT_NO if checked.faults else 0)
 
 
 def _checked(file: Path, fleet: Path | None, facts: Path | None) -> FleetCheck:

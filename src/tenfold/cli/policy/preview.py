@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, show, table
 from tenfold.cli.progress import progress
 from tenfold.cli.sim.options import (
@@ -67,7 +67,7 @@ def preview_command(
         sys.stderr.write(f"note: {note}\n")
     print_json(answer) if as_json else show_preview(answer)
     if answer.before.error or answer.after.error:
-        raise Done(EXIT_NO)
+        raise Exit(EXIT_NO)
 
 
 def show_preview(answer: Preview) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, show
 from tenfold.cli.replay.render import diff_json, show_diff, show_story, show_verified, verified_json
 from tenfold.client.place import HOME, home_folder
@@ -116,7 +116,7 @@ def _verify(bundle: Bundle, named: str, *, as_json: bool) -> None:
     verified = verify(bundle)
     print_json(verified_json(verified)) if as_json else show_verified(named, verified)
     if not verified.same:
-        raise Done(1)
+        raise Exit(1)
 
 
 def _say_kept(bundle: Bundle, where: str, *, as_json: bool) -> None:

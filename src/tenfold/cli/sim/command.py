@@ -8,8 +8,8 @@ from typing import Annotated, NamedTuple
 
 from cyclopts import App, Parameter, validators
 
-from tenfold.cli.leaving import keep
 from tenfold.cli.output import print_json
+from tenfold.cli.process_exit import hold_until_exit
 from tenfold.cli.sim.grid import NO_GRID, GridOptions
 from tenfold.cli.sim.json import fill_json, run_json
 from tenfold.compose.inputs import SimFiles, prepare, prepare_fill
@@ -161,7 +161,7 @@ def _run(files: SimFiles, wanted: _Wanted) -> None:
     if as_json and html is None and not detail and not sys.stderr.isatty():
         result = simulate(prepared.ask)
         print_json(run_json(prepared, result, bill(prepared.spec, result.summary)))
-        keep(prepared, result)
+        hold_until_exit(prepared, result)
         return
     # Charts take long to load, and a program that asks for figures needs none.
     from tenfold.cli.sim.present import run_and_present  # noqa: PLC0415

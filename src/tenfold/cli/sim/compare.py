@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from msgspec.structs import replace
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json
 from tenfold.cli.progress import progress
 from tenfold.cli.sim.compare_render import compare_page, show_comparison
@@ -106,7 +106,7 @@ def compare_command(
     answer = _answered(ask, workers or usable_cpus(), ray, html, force=force)
     print_json(_without_curves(answer)) if as_json else show_comparison(answer)
     if any(cell.error for cell in answer.cells):
-        raise Done(EXIT_NO)
+        raise Exit(EXIT_NO)
 
 
 def _answered(

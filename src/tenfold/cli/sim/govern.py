@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tenfold.cli.errors import Done
+from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json
 from tenfold.cli.progress import progress
 from tenfold.cli.sim.govern_render import governance_page, show_governance
@@ -73,4 +73,4 @@ def govern_command(
         sys.stderr.write(f"note: the report is written to {html}\n")
     print_json(answer) if as_json else show_governance(answer)
     if any(way.error for way in answer.ways):
-        raise Done(EXIT_NO)
+        raise Exit(EXIT_NO)

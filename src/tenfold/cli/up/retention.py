@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tenfold.cli.quantities import seconds
+from tenfold.cli.quantities import parse_duration
 
 if TYPE_CHECKING:
     from tenfold.server.runtime.settings import Settings
@@ -76,7 +76,7 @@ class Care:
 
 
 def _idle_s(text: str) -> float:
-    return 0.0 if text.strip() == "0" else seconds(text, "--idle-after")
+    return 0.0 if text.strip() == "0" else parse_duration(text, "--idle-after")
 
 
 USUAL = Care()

@@ -8,7 +8,7 @@ same file may go to another fleet; whoever hands it in is told.
 from collections.abc import Iterator
 from typing import Literal
 
-from tenfold.model.fleet.where import Where
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.submission import Submission
 from tenfold.model.job.terms import Terms
 from tenfold.model.policy.policy import Policy, PolicyName
@@ -34,7 +34,7 @@ MEANS: dict[Key, str] = {
 }
 """What a policy that looks at a key decides by it."""
 
-_NO_TERMS, _NO_PLACE = Terms(), Where()
+_NO_TERMS, _NO_PLACE = Terms(), PlacementConstraints()
 
 
 def passed_over(policy: Policy, asked: Submission) -> tuple[str, ...]:

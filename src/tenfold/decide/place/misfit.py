@@ -14,7 +14,7 @@ from tenfold.fleet.topology import plans
 from tenfold.fleet.topology.bank import Rack, TopologyBank
 from tenfold.fleet.topology.domains import Tally
 from tenfold.fleet.wishes import anywhere, is_bound, untagged
-from tenfold.model.fleet.where import Where
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.job import Shape
 from tenfold.model.reason import Reason, Value
 
@@ -69,7 +69,7 @@ def _without(shape: Shape, causes: Sequence[Cause]) -> Shape:
     return anywhere(shape) if "place" in causes and is_bound(shape.where) else shape
 
 
-def _stands(seat: Seat, where: Where | None) -> bool:
+def _stands(seat: Seat, where: PlacementConstraints | None) -> bool:
     """Return whether the nodes of a bank, all idle and fed, could take a gang as it asks."""
     members, bank = members_of(seat), seat.bank
     if members > len(bank.names):

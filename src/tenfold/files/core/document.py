@@ -11,7 +11,7 @@ from typing import cast
 import tomli
 
 from tenfold.files.core import toml_lines
-from tenfold.files.core.unread import in_a_sentence, unread
+from tenfold.files.core.read_errors import lower_first, read_error
 from tenfold.model.errors import InputError
 from tenfold.model.fleet import finding
 
@@ -68,7 +68,7 @@ def read_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
         with path.open("rb") as stream:
             return stream.read(size_max_bytes + 1)
     except OSError as error:
-        raise unread(file, error) from None
+        raise read_error(file, error) from None
 
 
 def decode(content: bytes, path: Path) -> str:
@@ -91,7 +91,7 @@ def _toml(path: Path, text: str) -> Document:
     except tomli.TOMLDecodeError as error:
         raise InputError(
             "syntax",
-            f"`{path}` is not TOML: {in_a_sentence(error.msg)}",
+            f"`{path}` is not TOML: {lower_first(error.msg)}",
             "mend this first: nothing after it could be read",
             file=str(path),
             line=error.lineno,
@@ -106,7 +106,7 @@ def _yaml(path: Path, text: str) -> Document:
 
     try:
         values, locate = yaml_tree.parse(text)
-    except yaml_tree.YamlFault as error:
+    except yaml_tree.YamlError as error:
         raise InputError(
             "syntax",
             f"`{path}` is not YAML: {error}",

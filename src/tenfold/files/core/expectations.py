@@ -38,7 +38,7 @@ def unit_of(key: str) -> str:
     return ""
 
 
-def shown(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return a short, one-line rendering of a value from a file."""
     match value:
         case bool():

@@ -13,12 +13,12 @@ from typing import Annotated, TypeVar, cast, get_args, get_origin, get_type_hint
 import msgspec
 from msgspec import Struct, inspect
 
-from tenfold.files.core.expectations import expectation, shown, unit_of
+from tenfold.files.core.expectations import describe_value, expectation, unit_of
 from tenfold.model.fleet.finding import Finding, Path
 
 R = TypeVar("R", bound=Struct)
 _BAD_VALUE = (msgspec.ValidationError, RecursionError, OverflowError)
-FAULTS_MOST = 5
+FINDINGS_MAX = 5
 """Of one list or table: whoever mends these knows how the others are mended."""
 
 
@@ -63,17 +63,17 @@ def read_row(row_type: type[R], value: object, path: Path, findings: list[Findin
             return msgspec.convert(table, row_type)
         except _BAD_VALUE:
             pass
-    good: dict[str, object] = {}
+    valid: dict[str, object] = {}
     for key, item in table.items():
         if key not in fields:
             findings.append(_unknown_key(key, fields, (*path, key)))
-        elif _is_good(row_type, fields[key], item, (*path, key), findings):
-            good[key] = item
+        elif _is_valid(row_type, fields[key], item, (*path, key), findings):
+            valid[key] = item
     required = [name for name, field in fields.items() if field.required]
     findings.extend(_missing(name, table, path) for name in required if name not in table)
-    if any(name not in good for name in required):
+    if any(name not in valid for name in required):
         return None
-    return msgspec.convert(good, row_type)
+    return msgspec.convert(valid, row_type)
 
 
 def wrong_value(path: Path, expected: str, value: object) -> Finding:
@@ -86,7 +86,7 @@ def wrong_value(path: Path, expected: str, value: object) -> Finding:
         hint = f"write a bare number, in {unit}: the key names the unit"
     return Finding(
         code="wrong-value",
-        message=f"`{where}`{number} expects {expected}, got {shown(value)}",
+        message=f"`{where}`{number} expects {expected}, got {describe_value(value)}",
         hint=hint,
         path=path,
     )
@@ -104,7 +104,7 @@ def _hints(row_type: type[Struct]) -> Mapping[str, object]:
     return get_type_hints(row_type, include_extras=True)
 
 
-def _is_good(
+def _is_valid(
     row_type: type[Struct],
     field: inspect.Field,
     item: object,
@@ -112,18 +112,18 @@ def _is_good(
     findings: list[Finding],
 ) -> bool:
     hint = _hints(row_type)[field.name]
-    if _is_of(hint, item):
+    if _matches(hint, item):
         return True
     nested = _nested_struct(field.type)
     if nested is not None and isinstance(item, dict):
         read_row(nested, cast(object, item), path, findings)
     else:
         whole = wrong_value(path, expectation(field.type, str(path[-1])), item)
-        findings.extend(_wrong_inside(hint, item, path) or [whole])
+        findings.extend(_nested_findings(hint, item, path) or [whole])
     return False
 
 
-def _is_of(hint: object, item: object) -> bool:
+def _matches(hint: object, item: object) -> bool:
     try:
         msgspec.convert(item, cast(type[object], hint))
     except _BAD_VALUE:
@@ -131,7 +131,7 @@ def _is_of(hint: object, item: object) -> bool:
     return True
 
 
-def _wrong_inside(hint: object, item: object, path: Path) -> list[Finding]:
+def _nested_findings(hint: object, item: object, path: Path) -> list[Finding]:
     """Return the first faults of a list or table; none where it is not one, or of rows."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
@@ -144,11 +144,11 @@ def _wrong_inside(hint: object, item: object, path: Path) -> list[Finding]:
         for key, one in cast(dict[str, object], item).items():
             entries += [(path, key_kind, key), ((*path, key), kind, one)]
     wrong = [
-        (at, inspect.type_info(kind), one) for at, kind, one in entries if not _is_of(kind, one)
+        (at, inspect.type_info(kind), one) for at, kind, one in entries if not _matches(kind, one)
     ]
     return [
         wrong_value(at, expectation(kind, ""), one)
-        for at, kind, one in wrong[:FAULTS_MOST]
+        for at, kind, one in wrong[:FINDINGS_MAX]
         if not isinstance(kind, inspect.StructType)
     ]
 

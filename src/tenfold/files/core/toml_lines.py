@@ -16,7 +16,7 @@ def locator(text: str) -> Callable[[finding.Path], int | None]:
 
     @cache
     def lines() -> dict[finding.Path, int]:
-        return _Walk(text).run()
+        return _LineScanner(text).run()
 
     def line_of(path: finding.Path) -> int | None:
         known = lines()
@@ -28,7 +28,7 @@ def locator(text: str) -> Callable[[finding.Path], int | None]:
     return line_of
 
 
-class _Walk:
+class _LineScanner:
     """One pass over the text, noting the line of every key and array element."""
 
     def __init__(self, text: str) -> None:

@@ -16,7 +16,7 @@ _BASE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BOOLEANS = {"true": True, "false": False}
 
 
-class YamlFault(ValueError):
+class YamlError(ValueError):
     """Why a text is not usable YAML, with its line."""
 
     def __init__(self, message: str, line: int | None) -> None:
@@ -37,11 +37,11 @@ def parse(text: str) -> tuple[object, Callable[[finding.Path], int | None]]:
         # What was never closed is mended where it began, not where the text ends.
         cut_off = "end of stream" in (error.problem or "")
         mark = (cut_off and error.context_mark) or error.problem_mark or error.context_mark
-        raise YamlFault(
+        raise YamlError(
             error.problem or "it cannot be parsed", None if mark is None else mark.line + 1
         ) from None
     except yaml.YAMLError as error:
-        raise YamlFault(str(error).splitlines()[0], None) from None
+        raise YamlError(str(error).splitlines()[0], None) from None
     finally:
         loader.dispose()
     return values, lambda path: _line(root, path)
@@ -52,7 +52,7 @@ def _check_growth(node: yaml.Node, sizes: dict[int, int], open_nodes: set[int]) 
     if id(node) in sizes:
         return sizes[id(node)]
     if id(node) in open_nodes:
-        raise YamlFault("an anchor refers to itself", node.start_mark.line + 1)
+        raise YamlError("an anchor refers to itself", node.start_mark.line + 1)
     open_nodes.add(id(node))
     children: list[yaml.Node] = []
     if isinstance(node, yaml.SequenceNode):
@@ -61,7 +61,7 @@ def _check_growth(node: yaml.Node, sizes: dict[int, int], open_nodes: set[int]) 
         children = [child for pair in node.value for child in pair]
     size = 1 + sum(_check_growth(child, sizes, open_nodes) for child in children)
     if size > VALUES_MAX:
-        raise YamlFault("its anchors unfold to too many values", node.start_mark.line + 1)
+        raise YamlError("its anchors unfold to too many values", node.start_mark.line + 1)
     open_nodes.discard(id(node))
     sizes[id(node)] = size
     return size
@@ -75,9 +75,9 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node) -> object:
         for key, child in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else None
             if name is None:
-                raise YamlFault("a key is not plain text", key.start_mark.line + 1)
+                raise YamlError("a key is not plain text", key.start_mark.line + 1)
             if name in table:
-                raise YamlFault(f"the key `{name}` stands twice", key.start_mark.line + 1)
+                raise YamlError(f"the key `{name}` stands twice", key.start_mark.line + 1)
             table[name] = _value(loader, child)
         return table
     assert isinstance(node, yaml.ScalarNode), "YAML has three kinds of node"

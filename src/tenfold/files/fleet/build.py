@@ -8,7 +8,7 @@ from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import (
-    MADE_RACK,
+    GENERATED_RACK,
     Domain,
     Expectation,
     Fabric,
@@ -33,17 +33,17 @@ def build(
     A fault that only shows now (a pool on another site's fabric) is added to `findings`.
     """
     sites = _sites(rows, catalogue)
-    home = sites[0].id
+    default_site = sites[0].id
     names, rack_nodes = _names_by_pool(rows)
     site_of = {site.id: site for site in sites}
-    fabrics = _fabrics(rows, home)
+    fabrics = _fabrics(rows, default_site)
     pools: list[Pool] = []
     for position, row in rows.pool.items():
-        site = site_of[SiteId(row.site or home)]
+        site = site_of[SiteId(row.site or default_site)]
         fabric = _fabric_of(row.fabric, row.name, site.id, fabrics, position, findings)
         pools.append(fill_pool(row, names[row.name], site, fabric, catalogue))
-    racks = _racks(rows, rack_nodes, names, pools, home)
-    _check_made_racks(rows, pools, racks, findings)
+    racks = _racks(rows, rack_nodes, names, pools, default_site)
+    _check_generated_racks(rows, pools, racks, findings)
     return FleetSpec(
         name=rows.name or file_stem,
         sites=tuple(sites),
@@ -61,7 +61,8 @@ def build(
             for row in rows.domain.values()
         ),
         tiers=tuple(
-            fill_tier(row, SiteId(row.site or home), catalogue) for row in rows.tier.values()
+            fill_tier(row, SiteId(row.site or default_site), catalogue)
+            for row in rows.tier.values()
         ),
         teams=_teams(rows, catalogue),
         expects=_expectation(rows, catalogue),
@@ -118,7 +119,7 @@ def _racks(
     in_rack: dict[str, list[str]],
     names: dict[str, str],
     pools: list[Pool],
-    home: SiteId,
+    default_site: SiteId,
 ) -> tuple[Rack, ...]:
     declared = {row.name: row for row in rows.rack.values()}
     for name in in_rack:
@@ -133,7 +134,7 @@ def _racks(
     for row in declared.values():
         stated = hostlist.expand(row.nodes) if row.nodes else []
         members = list(dict.fromkeys([*stated, *in_rack.get(row.name, [])]))
-        site = row.site or (site_of_node[members[0]] if members else home)
+        site = row.site or (site_of_node[members[0]] if members else default_site)
         racks.append(
             Rack(
                 id=RackId(row.name),
@@ -146,20 +147,24 @@ def _racks(
     return tuple(racks)
 
 
-def _check_made_racks(
+def _check_generated_racks(
     rows: FleetRows, pools: list[Pool], racks: tuple[Rack, ...], findings: list[Finding]
 ) -> None:
     """Note a fault where a domain holds a rack that no pool is large enough to make."""
     placed = [name for rack in racks for name in hostlist.expand(rack.nodes)]
-    made: dict[str, None] = {}
+    generated: dict[str, None] = {}
     for pool in pools if rows.domain else ():
         own = dict.fromkeys(hostlist.expand(pool.node_names))
-        loose = pool.nodes - sum(name in own for name in placed)
-        count = -(-loose // pool.nodes_per_rack)
-        made.update(dict.fromkeys(f"{pool.id}{MADE_RACK}{n + 1}" for n in range(count)))
+        unracked = pool.nodes - sum(name in own for name in placed)
+        count = -(-unracked // pool.nodes_per_rack)
+        generated.update(dict.fromkeys(f"{pool.id}{GENERATED_RACK}{n + 1}" for n in range(count)))
     for position, domain in rows.domain.items():
         for place, member in enumerate(domain.members):
-            if MADE_RACK in member and member not in made and not _is_stated(member, rows):
+            if (
+                GENERATED_RACK in member
+                and member not in generated
+                and not _is_stated(member, rows)
+            ):
                 findings.append(
                     Finding(
                         code="unknown-member",
@@ -175,11 +180,11 @@ def _is_stated(name: str, rows: FleetRows) -> bool:
     return any(row.name == name for table in tables for row in table.values())
 
 
-def _fabrics(rows: FleetRows, home: SiteId) -> list[Fabric]:
+def _fabrics(rows: FleetRows, default_site: SiteId) -> list[Fabric]:
     return [
         Fabric(
             id=FabricId(row.name),
-            site=SiteId(row.site or home),
+            site=SiteId(row.site or default_site),
             kind=row.kind,
             link=row.link or "",
             switch_ports=row.switch_ports,

@@ -26,7 +26,7 @@ from tenfold.model.units import (
 GENERIC_GPU_NODE = "generic-gpu"
 GENERIC_CPU_NODE = "generic-cpu"
 DEFAULT_ENERGY = "default"
-USUAL_NODES_PER_RACK = 4
+TYPICAL_NODES_PER_RACK = 4
 """Racks of GPU servers are built for about this many; an assumption."""
 
 
@@ -37,7 +37,7 @@ def fill_site(
     row = row or SiteRow(name=name)
     needed_kw = max((_rack_kw(pool, catalogue) for pool in pools), default=0.0)
     cooling = (
-        _mildest_cooling(needed_kw, catalogue)
+        _least_cooling(needed_kw, catalogue)
         if row.cooling is None
         else catalogue.cooling.get(row.cooling)
     )
@@ -57,7 +57,7 @@ def fill_site(
     )
 
 
-def _mildest_cooling(needed_kw: float, catalogue: Catalogue) -> CoolingClass:
+def _least_cooling(needed_kw: float, catalogue: Catalogue) -> CoolingClass:
     """Return the least cooling that carries a rack of this power."""
     by_power = sorted(catalogue.cooling, key=lambda cooling: cooling.rack_kw_max)
     return next((one for one in by_power if one.rack_kw_max >= needed_kw), by_power[-1])
@@ -65,31 +65,31 @@ def _mildest_cooling(needed_kw: float, catalogue: Catalogue) -> CoolingClass:
 
 def _rack_kw(row: PoolRow, catalogue: Catalogue) -> float:
     """Return what a usual rack of these nodes draws, or one whose GPUs are a single domain."""
-    part, gpus, usual, host = _hardware(row, catalogue)
-    node_kw = row.power_kw_per_node or _power_kw(host, usual, part, gpus, catalogue)
-    if usual is not None and usual.scaleup_gpus and gpus and usual.scaleup_gpus > gpus:
-        return node_kw * usual.scaleup_gpus / gpus
-    return node_kw * (row.nodes_per_rack or USUAL_NODES_PER_RACK)
+    part, gpus, typical, host = _hardware(row, catalogue)
+    node_kw = row.power_kw_per_node or _power_kw(host, typical, part, gpus, catalogue)
+    if typical is not None and typical.scaleup_gpus and gpus and typical.scaleup_gpus > gpus:
+        return node_kw * typical.scaleup_gpus / gpus
+    return node_kw * (row.nodes_per_rack or TYPICAL_NODES_PER_RACK)
 
 
 def fill_pool(row: PoolRow, names: str, site: Site, fabric: FabricId, catalogue: Catalogue) -> Pool:
     """Return a pool whose every figure is known, stated or supposed."""
-    part, gpus, usual, host = _hardware(row, catalogue)
+    part, gpus, typical, host = _hardware(row, catalogue)
     per_gpu = gpus / host.gpus if gpus and host.gpus else 1.0
-    power_kw = row.power_kw_per_node or _power_kw(host, usual, part, gpus, catalogue)
+    power_kw = row.power_kw_per_node or _power_kw(host, typical, part, gpus, catalogue)
     lanes = row.pcie_lanes if row.pcie_lanes is not None else host.pcie_lanes
     return Pool(
         id=PoolId(row.name),
         site=site.id,
         fabric=fabric,
         accelerator=(part.name if part else row.accelerator) if gpus else None,
-        shape=None if usual is None else usual.name,
+        shape=None if typical is None else typical.name,
         nodes=row.nodes or len(hostlist.expand(names)),
         node_names=names,
         gpus_per_node=gpus,
         cpus_per_node=row.cpus_per_node or max(1, round(host.cpus * per_gpu)),
         memory_bytes_per_node=bytes_from_gib(row.memory_gib_per_node or host.memory_gib * per_gpu),
-        scaleup_gpus=row.scaleup_gpus or _scaleup_gpus(usual, part, gpus),
+        scaleup_gpus=row.scaleup_gpus or _scaleup_gpus(typical, part, gpus),
         nics_per_node=row.nics_per_node or max(1, round(host.nics * per_gpu)),
         nic_bandwidth=bytes_per_second_from_gbit(row.nic_gbps or host.nic_gbps),
         gpudirect=host.gpudirect if row.gpudirect is None else row.gpudirect,
@@ -98,7 +98,7 @@ def fill_pool(row: PoolRow, names: str, site: Site, fabric: FabricId, catalogue:
         nvme_drives=_stated(row.nvme_drives_per_node, host.nvme_drives),
         nvme_bandwidth=bytes_per_second_from_gb(row.nvme_gb_per_s_per_node or host.nvme_gb_per_s),
         power_w_per_node=round(power_kw * 1000),
-        nodes_per_rack=row.nodes_per_rack or _nodes_per_rack(usual, gpus, power_kw, site),
+        nodes_per_rack=row.nodes_per_rack or _nodes_per_rack(typical, gpus, power_kw, site),
         use=row.use,
         residency=tuple(row.residency) or site.residency,
         certifications=tuple(row.certifications) or site.certifications,
@@ -116,13 +116,13 @@ def _hardware(
     wanted = row.accelerator or (stated.accelerator if stated else None)
     part = None if wanted is None else catalogue.accelerators.find(wanted)
     gpus = _gpus_per_node(row, stated, part)
-    usual = stated or (part and catalogue.usual_shape(part.name, gpus))
-    host = usual or catalogue.nodes.get(GENERIC_GPU_NODE if gpus else GENERIC_CPU_NODE)
-    return part, gpus, usual, host
+    typical = stated or (part and catalogue.usual_shape(part.name, gpus))
+    host = typical or catalogue.nodes.get(GENERIC_GPU_NODE if gpus else GENERIC_CPU_NODE)
+    return part, gpus, typical, host
 
 
 def _defaulted(row: PoolRow) -> tuple[str, ...]:
-    watched = (
+    keys = (
         "cpus_per_node",
         "gpudirect",
         "memory_gib_per_node",
@@ -134,7 +134,7 @@ def _defaulted(row: PoolRow) -> tuple[str, ...]:
         "price",
         "scaleup_gpus",
     )
-    return tuple(key for key in watched if getattr(row, key) is None)
+    return tuple(key for key in keys if getattr(row, key) is None)
 
 
 def _stated(value: int | None, default: int) -> int:
@@ -157,13 +157,13 @@ def _scaleup_gpus(shape: NodeShape | None, part: Accelerator | None, gpus: int) 
 
 def _power_kw(
     host: NodeShape,
-    usual: NodeShape | None,
+    typical: NodeShape | None,
     part: Accelerator | None,
     gpus: int,
     catalogue: Catalogue,
 ) -> float:
-    if usual is not None and usual.power_kw:
-        return usual.power_kw
+    if typical is not None and typical.power_kw:
+        return typical.power_kw
     if part is not None and part.tdp_w and gpus:
         overhead = catalogue.energy.get(DEFAULT_ENERGY).server_overhead
         return gpus * part.tdp_w * overhead / 1000
@@ -206,27 +206,29 @@ def _price(
 
 def fill_tier(row: TierRow, site: SiteId, catalogue: Catalogue) -> Tier:
     """Return a tier on its three axes: what is stated, else shelves of its class."""
-    made = catalogue.tiers.get(row.tier_class)
+    preset = catalogue.tiers.get(row.tier_class)
     shelves = row.shelves
     axes = ("capacity_tb", "read_gb_per_s", "write_gb_per_s", "iops", "streams", "latency_us")
     return Tier(
         id=TierId(row.name),
         site=site,
-        role=made.role,
-        tier_class=made.name,
+        role=preset.role,
+        tier_class=preset.name,
         shelves=shelves,
-        capacity=Bytes(round((row.capacity_tb or made.capacity_tb * shelves) * 1e12)),
-        read_bandwidth=bytes_per_second_from_gb(row.read_gb_per_s or made.read_gb_per_s * shelves),
+        capacity=Bytes(round((row.capacity_tb or preset.capacity_tb * shelves) * 1e12)),
+        read_bandwidth=bytes_per_second_from_gb(
+            row.read_gb_per_s or preset.read_gb_per_s * shelves
+        ),
         write_bandwidth=bytes_per_second_from_gb(
-            row.write_gb_per_s or made.write_gb_per_s * shelves
+            row.write_gb_per_s or preset.write_gb_per_s * shelves
         ),
-        iops=round(row.iops or made.iops * shelves),
-        streams=row.streams or made.streams * shelves,
-        latency_us=row.latency_us or made.latency_us,
+        iops=round(row.iops or preset.iops * shelves),
+        streams=row.streams or preset.streams * shelves,
+        latency_us=row.latency_us or preset.latency_us,
         usd_micros_per_tb_month=usd_micros(
-            made.usd_per_tb_month if row.usd_per_tb_month is None else row.usd_per_tb_month
+            preset.usd_per_tb_month if row.usd_per_tb_month is None else row.usd_per_tb_month
         ),
-        power_w=round((made.power_kw or 0.0) * 1000 * shelves),
+        power_w=round((preset.power_kw or 0.0) * 1000 * shelves),
         residency=tuple(row.residency),
         defaulted=tuple(axis for axis in axes if getattr(row, axis) is None),
     )

@@ -23,7 +23,7 @@ from tenfold.files.fleet.read import read_fleet
 from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES, FleetRows
 from tenfold.files.inventory.checks import NAME_MAX
 from tenfold.files.inventory.inventory import FleetDraft
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.finding import Finding
@@ -63,7 +63,7 @@ def read_source(path: Path, catalogue: Catalogue) -> FleetSource:
     """Read a fleet file that is to be merged; unknown accelerators are let pass."""
     reading = read_fleet(path, catalogue, unknown_accelerators=True)
     if reading.spec is None:
-        raise FaultyFile(str(path), reading.findings)
+        raise InvalidFile(str(path), reading.findings)
     return FleetSource(file=str(path), rows=_rows_of(reading.document.values), spec=reading.spec)
 
 
@@ -125,10 +125,10 @@ def merge_fleets(
     labels = _labels(sources)
     renames = _renames(sources, labels)
     notes = [note for one in renames for note in one.notes]
-    renames = _with_nodes(sources, renames, prefix_nodes, notes)
+    renames = _rename_nodes(sources, renames, prefix_nodes, notes)
     parts = [rename(source.rows, one) for source, one in zip(sources, renames, strict=True)]
-    tables = {table: _joined(parts, table) for table in TABLES}
-    singles = {table: _agreed(parts, table, notes) for table in SINGLE_TABLES}
+    tables = {table: _concatenated(parts, table) for table in TABLES}
+    singles = {table: _common_table(parts, table, notes) for table in SINGLE_TABLES}
     sites = " and ".join(f"`{label}`" for label in labels)
     notes.append(
         f"no link between the sites of {sites} is known: add `[[link]]` where there is one"
@@ -151,31 +151,37 @@ def _labels(sources: Sequence[FleetSource]) -> list[str]:
 
 
 def _renames(sources: Sequence[FleetSource], labels: Sequence[str]) -> list[Renames]:
-    names = [_names_by_space(source, label) for source, label in zip(sources, labels, strict=True)]
-    given: dict[str, set[str]] = {space: set() for space in names[0]}
+    names = [
+        _names_by_namespace(source, label) for source, label in zip(sources, labels, strict=True)
+    ]
+    assigned: dict[str, set[str]] = {namespace: set() for namespace in names[0]}
     renames: list[Renames] = []
     for place, (source, label) in enumerate(zip(sources, labels, strict=True)):
-        spaces: dict[str, dict[str, str]] = {}
-        for space, own in names[place].items():
-            others = {name for at, one in enumerate(names) if at != place for name in one[space]}
-            spaces[space] = _prefixed(own, others | given[space], label)
-            given[space].update(spaces[space].values())
-        changed = [new for one in spaces.values() for old, new in one.items() if old != new]
+        namespaces: dict[str, dict[str, str]] = {}
+        for namespace, own in names[place].items():
+            others = {
+                name for at, one in enumerate(names) if at != place for name in one[namespace]
+            }
+            namespaces[namespace] = _prefixed(own, others | assigned[namespace], label)
+            assigned[namespace].update(namespaces[namespace].values())
+        changed = [new for one in namespaces.values() for old, new in one.items() if old != new]
         if not source.rows.site:
             # A site that no file names is told apart by its fleet's name.
-            spaces["site"] = {source.spec.sites[0].id: spaces["site"][label]}
-        notes = (_called_otherwise(label, changed),) if changed else ()
-        renames.append(Renames(label=label, spaces=spaces, nodes={}, notes=notes, spec=source.spec))
+            namespaces["site"] = {source.spec.sites[0].id: namespaces["site"][label]}
+        notes = (_prefix_note(label, changed),) if changed else ()
+        renames.append(
+            Renames(label=label, namespaces=namespaces, nodes={}, notes=notes, spec=source.spec)
+        )
     return renames
 
 
-def _called_otherwise(label: str, changed: Sequence[str]) -> str:
+def _prefix_note(label: str, changed: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in changed[:4])
     more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
     return f"of fleet `{label}`, names that another fleet has too are prefixed: {shown}{more}"
 
 
-def _names_by_space(source: FleetSource, label: str) -> dict[str, list[str]]:
+def _names_by_namespace(source: FleetSource, label: str) -> dict[str, list[str]]:
     """Return declared names; what a domain may hold shares one space of names."""
 
     def declared(table: str) -> list[str]:
@@ -192,12 +198,12 @@ def _names_by_space(source: FleetSource, label: str) -> dict[str, list[str]]:
     }
 
 
-def _prefixed(own: Sequence[str], taken: set[str], label: str) -> dict[str, str]:
+def _prefixed(own: Sequence[str], used: set[str], label: str) -> dict[str, str]:
     """Return a new name for each that is taken, so long that it is nobody's."""
     new: dict[str, str] = {}
     for name in own:
         wanted = name
-        while wanted in taken or (wanted != name and wanted in own):
+        while wanted in used or (wanted != name and wanted in own):
             wanted = f"{label}-{wanted}"
         if len(wanted) > NAME_MAX:
             raise InputError(
@@ -209,29 +215,30 @@ def _prefixed(own: Sequence[str], taken: set[str], label: str) -> dict[str, str]
     return new
 
 
-def _with_nodes(
+def _rename_nodes(
     sources: Sequence[FleetSource], renames: Sequence[Renames], prefix: bool, notes: list[str]
 ) -> list[Renames]:
     """Give each fleet new node names where it must; raise where it may not."""
     owner: dict[str, str] = {}
     clashes: list[str] = []
-    finished: list[Renames] = []
+    results: list[Renames] = []
     for source, one in zip(sources, renames, strict=True):
-        nodes = _made_nodes(source, one)
+        nodes = _generated_nodes(source, one)
         own = [node for pool in source.spec.pools for node in hostlist.expand(pool.node_names)]
-        twice = [node for node in own if nodes.get(node, node) in owner]
-        if twice and prefix:
-            nodes |= {node: f"{one.label}-{nodes.get(node, node)}" for node in twice}
+        duplicates = [node for node in own if nodes.get(node, node) in owner]
+        if duplicates and prefix:
+            nodes |= {node: f"{one.label}-{nodes.get(node, node)}" for node in duplicates}
             notes.append(
-                f"{len(twice)} nodes of fleet `{one.label}` are called after it, such as "
-                f"`{nodes[twice[0]]}`: another fleet has nodes of the same names"
+                f"{len(duplicates)} nodes of fleet `{one.label}` are called after it, such as "
+                f"`{nodes[duplicates[0]]}`: another fleet has nodes of the same names"
             )
-            twice = [node for node in twice if nodes[node] in owner]
+            duplicates = [node for node in duplicates if nodes[node] in owner]
         clashes.extend(
-            f"`{node}` (in `{source.file}` and `{owner[nodes.get(node, node)]}`)" for node in twice
+            f"`{node}` (in `{source.file}` and `{owner[nodes.get(node, node)]}`)"
+            for node in duplicates
         )
         owner.update((nodes.get(node, node), source.file) for node in own)
-        finished.append(replace(one, nodes=nodes))
+        results.append(replace(one, nodes=nodes))
     if clashes:
         more = f" and {len(clashes) - 4} more" if len(clashes) > 4 else ""
         raise InputError(
@@ -240,36 +247,36 @@ def _with_nodes(
             "take a node out of one of the files, or tell them apart with `--prefix-nodes`",
             file=sources[-1].file,
         )
-    return finished
+    return results
 
 
-def _made_nodes(source: FleetSource, renames: Renames) -> dict[str, str]:
+def _generated_nodes(source: FleetSource, renames: Renames) -> dict[str, str]:
     """Return new names of nodes that are called after a pool which is now called otherwise."""
     listed = {row.pool for row in source.rows.node.values()}
-    made: dict[str, str] = {}
+    generated: dict[str, str] = {}
     for row in source.rows.pool.values():
         pool = renames.of("member", row.name)
         if row.node_names is None and row.name not in listed and pool != row.name:
-            made |= {
+            generated |= {
                 f"{row.name}-{number + 1}": f"{pool}-{number + 1}"
                 for number in range(row.nodes or 0)
             }
-    return made
+    return generated
 
 
-def _joined(parts: Sequence[FleetRows], table: str) -> dict[int, object]:
+def _concatenated(parts: Sequence[FleetRows], table: str) -> dict[int, object]:
     rows = [
         row for part in parts for row in cast(Mapping[int, object], getattr(part, table)).values()
     ]
     return dict(enumerate(rows))
 
 
-def _agreed(parts: Sequence[FleetRows], table: str, notes: list[str]) -> object:
+def _common_table(parts: Sequence[FleetRows], table: str, notes: list[str]) -> object:
     """Return the one version of a single table that all fleets state, else none of it."""
     empty: Callable[[], object] = SINGLE_TABLES[table]
     stated: list[object] = [getattr(part, table) for part in parts]
-    told = [row for row in stated if row != empty()]
-    if all(row == told[0] for row in told):
-        return told[0] if told else empty()
+    nonempty = [row for row in stated if row != empty()]
+    if all(row == nonempty[0] for row in nonempty):
+        return nonempty[0] if nonempty else empty()
     notes.append(f"the fleets state `[{table}]` differently, so the merged one leaves it out")
     return empty()

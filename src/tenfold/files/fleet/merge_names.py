@@ -30,18 +30,18 @@ class Renames(Struct, frozen=True, kw_only=True):
     """New names by kind of thing and old name; what is not there keeps its own."""
 
     label: str
-    spaces: dict[str, dict[str, str]]
+    namespaces: dict[str, dict[str, str]]
     nodes: dict[str, str]
     notes: tuple[str, ...]
     spec: FleetSpec
 
-    def of(self, space: str, name: str) -> str:
+    def of(self, namespace: str, name: str) -> str:
         """Return the new name of a thing."""
-        return self.spaces[space].get(name, name)
+        return self.namespaces[namespace].get(name, name)
 
-    def maybe(self, space: str, name: str | None) -> str | None:
+    def maybe(self, namespace: str, name: str | None) -> str | None:
         """Return the new name of a thing that may be left out."""
-        return None if name is None else self.of(space, name)
+        return None if name is None else self.of(namespace, name)
 
     def host_list(self, text: str | None) -> str | None:
         """Return a host list with the new names of its nodes."""
@@ -117,11 +117,11 @@ def _pool_nodes(row: PoolRow, rows: FleetRows, renames: Renames) -> str | None:
     if row.node_names is not None or any(node.pool == row.name for node in rows.node.values()):
         return renames.host_list(row.node_names)
     pool, numbers = renames.of("member", row.name), range(1, (row.nodes or 0) + 1)
-    made = [f"{row.name}-{number}" for number in numbers]
-    wanted = [renames.nodes.get(node, node) for node in made]
+    generated = [f"{row.name}-{number}" for number in numbers]
+    wanted = [renames.nodes.get(node, node) for node in generated]
     if wanted == [f"{pool}-{number}" for number in numbers]:
         return None
-    return renames.host_list(hostlist.fold(made))
+    return renames.host_list(hostlist.fold(generated))
 
 
 def _rack(row: RackRow, renames: Renames, site: str) -> RackRow:

@@ -21,8 +21,8 @@ def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[
         path: Path = ("pool", position)
         own = _expand(pool.node_names, (*path, "node_names"), findings)
         stated = len(own) + listed.get(pool.name, 0)
-        unsaid = pool.nodes is None and pool.node_names is None and stated == 0
-        if unsaid and not faulty & {(*path, "nodes"), (*path, "node_names")}:
+        count_missing = pool.nodes is None and pool.node_names is None and stated == 0
+        if count_missing and not faulty & {(*path, "nodes"), (*path, "node_names")}:
             findings.append(
                 Finding(
                     code="missing-key",
@@ -41,7 +41,7 @@ def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[
                 )
             )
         if not stated:
-            own = hostlist.expand(_made_names(pool.name, pool.nodes or 0))
+            own = hostlist.expand(_generated_names(pool.name, pool.nodes or 0))
         if (*path, "name") not in faulty:
             _claim(own, pool.name, owner, (*path, "node_names"), findings)
     _check_racks(rows, owner, findings)
@@ -53,7 +53,7 @@ def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[
                 break
 
 
-def _made_names(pool: str, nodes: int) -> str:
+def _generated_names(pool: str, nodes: int) -> str:
     return f"{pool}-[1-{nodes}]" if nodes else ""
 
 

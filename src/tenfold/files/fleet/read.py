@@ -12,7 +12,7 @@ from tenfold.files.core.rows import read_row, read_rows, wrong_value
 from tenfold.files.fleet.build import build
 from tenfold.files.fleet.checks.references import check_references
 from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES, FleetRows
-from tenfold.model.errors import FaultyFile
+from tenfold.model.errors import InvalidFile
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import FleetSpec
@@ -77,10 +77,10 @@ def _name_of(path: Path) -> str:
 def load_fleet(
     path: Path, catalogue: Catalogue, *, unknown_accelerators: bool = False
 ) -> FleetSpec:
-    """Return the description in a file, or raise `FaultyFile` with all its faults."""
+    """Return the description in a file, or raise `InvalidFile` with all its faults."""
     reading = read_fleet(path, catalogue, unknown_accelerators=unknown_accelerators)
     if reading.spec is None:
-        raise FaultyFile(str(path), reading.findings)
+        raise InvalidFile(str(path), reading.findings)
     return reading.spec
 
 

@@ -44,7 +44,7 @@ class FleetDraft(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-class _Kind(Struct, frozen=True, order=True):
+class _PoolKey(Struct, frozen=True, order=True):
     """What nodes of one pool have in common; its order is the order of the pools."""
 
     without_gpus: bool
@@ -72,20 +72,20 @@ def pools_from(
             "bring nodes back, or keep them with `--keep-unusable`",
             file=inventory.source,
         )
-    groups: dict[_Kind, list[InventoryNode]] = {}
-    sited = any(node.site for node in nodes)
+    groups: dict[_PoolKey, list[InventoryNode]] = {}
+    has_sites = any(node.site for node in nodes)
     for node in sorted(nodes, key=_natural):
-        groups.setdefault(_kind(node, sited, catalogue, notes), []).append(node)
+        groups.setdefault(_kind(node, has_sites, catalogue, notes), []).append(node)
     kinds = sorted(groups)
     pool_names = dict(zip(kinds, _pool_names(kinds), strict=True))
-    racks = _racks(nodes, sited)
+    racks = _racks(nodes, has_sites)
     listed = _listed(groups, racks)
     pools = [_pool(pool_names[kind], kind, groups[kind], kind not in listed) for kind in kinds]
     rows = FleetRows(
         name=name or inventory.name,
-        site=dict(enumerate(_sites(nodes, sited))),
+        site=dict(enumerate(_sites(nodes, has_sites))),
         pool=dict(enumerate(pools)),
-        rack=dict(enumerate(_rack_rows(racks, listed, groups, sited))),
+        rack=dict(enumerate(_rack_rows(racks, listed, groups, has_sites))),
         node=dict(enumerate(_node_rows(kinds, groups, listed, pool_names, racks))),
     )
     return FleetDraft(rows=rows, notes=tuple(dict.fromkeys(notes)))
@@ -116,30 +116,30 @@ def _natural_name(name: str) -> list[str | int]:
     return [int(piece) if place % 2 else piece for place, piece in enumerate(pieces)]
 
 
-def _kind(node: InventoryNode, sited: bool, catalogue: Catalogue, notes: list[str]) -> _Kind:
+def _kind(node: InventoryNode, has_sites: bool, catalogue: Catalogue, notes: list[str]) -> _PoolKey:
     part = part_of(node, catalogue, notes)
-    matter = tuple((key, node.labels[key]) for key in POOL_LABELS if key in node.labels)
-    return _Kind(
+    pool_labels = tuple((key, node.labels[key]) for key in POOL_LABELS if key in node.labels)
+    return _PoolKey(
         without_gpus=node.gpus == 0,
         accelerator=part.accelerator,
-        site=(node.site or DEFAULT_SITE) if sited else "",
+        site=(node.site or DEFAULT_SITE) if has_sites else "",
         gpus=node.gpus,
         cpus=node.cpus,
         memory_gib=round(node.memory_gib),
         shape=part.shape,
-        labels=matter,
+        labels=pool_labels,
     )
 
 
-def _pool_names(kinds: Sequence[_Kind]) -> list[str]:
+def _pool_names(kinds: Sequence[_PoolKey]) -> list[str]:
     """Return a short name for each kind; where several share it, the site, then a number."""
     bases = [_short(kind) for kind in kinds]
     shared = Counter(bases)
-    sited = [
+    has_sites = [
         f"{base}-{_slug(kind.site)}" if shared[base] > 1 and kind.site else base
         for base, kind in zip(bases, kinds, strict=True)
     ]
-    return _unique(sited)
+    return _unique(has_sites)
 
 
 def _unique(wanted: Sequence[str]) -> list[str]:
@@ -155,7 +155,7 @@ def _unique(wanted: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _short(kind: _Kind) -> str:
+def _short(kind: _PoolKey) -> str:
     """Return `h100` for `H100-80G-SXM`: memory and form are not part of a short name."""
     if kind.without_gpus:
         return "cpu"
@@ -169,12 +169,12 @@ def _slug(text: str) -> str:
     return _NOT_PLAIN.sub("-", text.casefold()).strip("-")[:60] or "gpu"
 
 
-def _racks(nodes: Sequence[InventoryNode], sited: bool) -> dict[str, list[InventoryNode]]:
+def _racks(nodes: Sequence[InventoryNode], has_sites: bool) -> dict[str, list[InventoryNode]]:
     """Return nodes by rack; racks of one name in several sites get the site's name too."""
     by_place: dict[tuple[str, str], list[InventoryNode]] = {}
     for node in sorted(nodes, key=_natural):
         if node.rack is not None:
-            site = (node.site or DEFAULT_SITE) if sited else ""
+            site = (node.site or DEFAULT_SITE) if has_sites else ""
             by_place.setdefault((site, node.rack), []).append(node)
     shared = Counter(rack for _, rack in by_place)
     places = sorted(by_place)
@@ -183,8 +183,8 @@ def _racks(nodes: Sequence[InventoryNode], sited: bool) -> dict[str, list[Invent
 
 
 def _listed(
-    groups: Mapping[_Kind, list[InventoryNode]], racks: Mapping[str, list[InventoryNode]]
-) -> dict[_Kind, None]:
+    groups: Mapping[_PoolKey, list[InventoryNode]], racks: Mapping[str, list[InventoryNode]]
+) -> dict[_PoolKey, None]:
     """Return the kinds whose nodes need a table each, for want of a short host list."""
     long_racked = {
         node.name: None for members in racks.values() if not _fits(members) for node in members
@@ -200,9 +200,9 @@ def _fits(members: Sequence[InventoryNode]) -> bool:
     return len(hostlist.fold(node.name for node in members)) <= NAME_MAX
 
 
-def _sites(nodes: Sequence[InventoryNode], sited: bool) -> list[SiteRow]:
+def _sites(nodes: Sequence[InventoryNode], has_sites: bool) -> list[SiteRow]:
     regions: dict[str, dict[str, None]] = {}
-    for node in nodes if sited else ():
+    for node in nodes if has_sites else ():
         known = regions.setdefault(node.site or DEFAULT_SITE, {})
         known[node.labels.get("region", "")] = None
     return [
@@ -211,9 +211,11 @@ def _sites(nodes: Sequence[InventoryNode], sited: bool) -> list[SiteRow]:
     ]
 
 
-def _pool(name: str, kind: _Kind, members: Sequence[InventoryNode], in_host_list: bool) -> PoolRow:
+def _pool(
+    name: str, kind: _PoolKey, members: Sequence[InventoryNode], in_host_list: bool
+) -> PoolRow:
     first = members[0].labels
-    agreed = {
+    common = {
         key: value
         for key, value in sorted(first.items())
         if key != "region" and all(node.labels.get(key) == value for node in members)
@@ -227,30 +229,30 @@ def _pool(name: str, kind: _Kind, members: Sequence[InventoryNode], in_host_list
         site=kind.site or None,
         cpus_per_node=kind.cpus,
         memory_gib_per_node=kind.memory_gib or None,
-        labels=agreed,
+        labels=common,
     )
 
 
 def _rack_rows(
     racks: Mapping[str, list[InventoryNode]],
-    listed: Mapping[_Kind, None],
-    groups: Mapping[_Kind, list[InventoryNode]],
-    sited: bool,
+    listed: Mapping[_PoolKey, None],
+    groups: Mapping[_PoolKey, list[InventoryNode]],
+    has_sites: bool,
 ) -> list[RackRow]:
     in_tables = {node.name: None for kind in listed for node in groups[kind]}
     rows: list[RackRow] = []
     for rack, members in racks.items():
         names = [node.name for node in members if node.name not in in_tables]
-        site = (members[0].site or DEFAULT_SITE) if sited else None
+        site = (members[0].site or DEFAULT_SITE) if has_sites else None
         rows.append(RackRow(name=rack, nodes=hostlist.fold(names) or None, site=site))
     return rows
 
 
 def _node_rows(
-    kinds: Sequence[_Kind],
-    groups: Mapping[_Kind, list[InventoryNode]],
-    listed: Mapping[_Kind, None],
-    pool_names: Mapping[_Kind, str],
+    kinds: Sequence[_PoolKey],
+    groups: Mapping[_PoolKey, list[InventoryNode]],
+    listed: Mapping[_PoolKey, None],
+    pool_names: Mapping[_PoolKey, str],
     racks: Mapping[str, list[InventoryNode]],
 ) -> list[NodeRow]:
     rack_of = {node.name: rack for rack, members in racks.items() for node in members}

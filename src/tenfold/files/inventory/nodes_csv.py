@@ -18,7 +18,7 @@ from tenfold.files.inventory.checks import (
     check_inventory,
     name_fault,
 )
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.inventory import Inventory, InventoryNode
@@ -34,7 +34,7 @@ def read_nodes_csv(text: str, file: str) -> Inventory:
         for cells in reader:
             stripped = [cell.strip() for cell in cells]
             if any(stripped):
-                table.take(stripped, reader.line_num)
+                table.add(stripped, reader.line_num)
     except csv.Error as error:
         raise InputError(
             "syntax",
@@ -44,7 +44,7 @@ def read_nodes_csv(text: str, file: str) -> Inventory:
             line=reader.line_num,
         ) from None
     if table.findings:
-        raise FaultyFile(file, table.findings)
+        raise InvalidFile(file, table.findings)
     nodes = tuple(table.nodes.values())
     check_inventory(nodes, file)
     return Inventory(source=file, name="csv", nodes=nodes)
@@ -61,18 +61,18 @@ class _Table:
         self.findings: list[Finding] = []
         self.line = 0
 
-    def take(self, cells: list[str], line: int) -> None:
+    def add(self, cells: list[str], line: int) -> None:
         self.line = line
         if not self.header:
-            self._take_header(cells)
+            self._add_header(cells)
         elif len(cells) > len(self.header):
             count = f"{len(cells)} cells, but the header has {len(self.header)}"
             self._add("too-many-cells", f"the row has {count}", "quote a cell that holds a comma")
         else:
             padded = [*cells, *[""] * (len(self.header) - len(cells))]
-            self._take_row(dict(zip(self.header, padded, strict=True)))
+            self._add_row(dict(zip(self.header, padded, strict=True)))
 
-    def _take_header(self, cells: list[str]) -> None:
+    def _add_header(self, cells: list[str]) -> None:
         self.header = [_column(cell) for cell in cells]
         problem = ""
         if "name" not in self.header:
@@ -90,7 +90,7 @@ class _Table:
                 line=self.line,
             )
 
-    def _take_row(self, row: Mapping[str, str]) -> None:
+    def _add_row(self, row: Mapping[str, str]) -> None:
         before = len(self.findings)
         names = self._names(row["name"])
         gpus = self._number(row, "gpus", 0, GPUS_MAX, whole=True)

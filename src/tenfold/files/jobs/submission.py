@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from tenfold.files.core.document import Document, read_document
 from tenfold.files.core.rows import read_row
 from tenfold.files.slurm.times import slurm_seconds
-from tenfold.model.errors import FaultyFile
+from tenfold.model.errors import InvalidFile
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.finding import Finding
-from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, Shape, shape_of
 from tenfold.model.job.spec import (
@@ -67,7 +67,7 @@ class _Size(Struct, frozen=True, kw_only=True):
 
 
 def read_submission(path: Path) -> dict[str, object]:
-    """Return the body of a submission from a job file, or raise `FaultyFile` with all faults."""
+    """Return the body of a submission from a job file, or raise `InvalidFile` with all faults."""
     document = read_document(path)
     findings: list[Finding] = []
     values, written = _by_main_keys(document.values, findings)
@@ -86,7 +86,7 @@ def read_submission(path: Path) -> dict[str, object]:
 
 
 def read_job_file(path: Path) -> JobFile:
-    """Return a job file that need not say what it runs, or raise `FaultyFile` with all faults."""
+    """Return a job file that need not say what it runs, or raise `InvalidFile` with all faults."""
     document = read_document(path)
     findings: list[Finding] = []
     values, written = _by_main_keys(document.values, findings)
@@ -159,7 +159,7 @@ def _by_main_keys(
 
 def _faulty(
     path: Path, document: Document, written: Mapping[str, str], findings: Iterable[Finding]
-) -> FaultyFile:
+) -> InvalidFile:
     """Return the error with each fault under the key that was written, and with its line."""
     located: list[Finding] = []
     for one in findings:
@@ -169,7 +169,7 @@ def _faulty(
         said = one.message.replace(f"`{main}`", f"`{key}`")
         line = document.line_of(where)
         located.append(replace(one, message=said, path=where, file=document.file, line=line))
-    return FaultyFile(str(path), sorted(located, key=lambda one: one.line or 0))
+    return InvalidFile(str(path), sorted(located, key=lambda one: one.line or 0))
 
 
 def _spec(kind: type[Spec], values: Mapping[str, object], findings: list[Finding]) -> Spec | None:
@@ -238,7 +238,7 @@ def _size(row: JobSpec) -> _Size:
 def _shape(row: JobSpec, size: _Size) -> Shape:
     types = [row.accelerator] if isinstance(row.accelerator, str) else row.accelerator
     avoids = [*row.avoids, *(["production"] if row.kind == "experiment" else [])]
-    where = Where(
+    where = PlacementConstraints(
         within=row.within,
         how=row.how,
         needs=tuple(row.needs),

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tenfold.files.core.document import Table, read_document
 from tenfold.files.core.rows import read_row, wrong_value
 from tenfold.files.fleet.rows import Gib, Row
-from tenfold.model.errors import FaultyFile
+from tenfold.model.errors import InvalidFile
 from tenfold.model.fleet import finding
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.job.traffic import Traffic, WorkProfile
@@ -50,7 +50,7 @@ class ProfileRow(Row, frozen=True, kw_only=True):
 
 
 def read_work_profiles(path: Path, tiers: Collection[str] | None = None) -> dict[str, WorkProfile]:
-    """Return the profiles of a file by name, or raise `FaultyFile` with all its faults.
+    """Return the profiles of a file by name, or raise `InvalidFile` with all its faults.
 
     Where `tiers` is given, a profile may only name one of them.
     """
@@ -70,7 +70,7 @@ def read_work_profiles(path: Path, tiers: Collection[str] | None = None) -> dict
             for found in findings
         ]
         located.sort(key=lambda found: (found.line or 0, found.code))
-        raise FaultyFile(str(path), located)
+        raise InvalidFile(str(path), located)
     return profiles
 
 

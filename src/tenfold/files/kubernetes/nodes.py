@@ -102,23 +102,23 @@ def _gpus(
         resource: round(quantity_at(capacity, resource, f"node `{name}`", file))
         for resource in RESOURCES
     }
-    offered = [resource for resource, count in counts.items() if count]
-    if not offered:
+    advertised = [resource for resource, count in counts.items() if count]
+    if not advertised:
         # In the mixed MIG strategy slices are resources of their own and no GPU is offered.
         count = _label_count(labels, "nvidia.com/gpu.count")
         mixed = any(key.startswith("nvidia.com/mig-") for key in capacity)
         return (labels.get("nvidia.com/gpu.product"), count) if mixed and count else (None, 0)
-    resource = offered[0]
-    if len(offered) > 1 and not resource.startswith("nvidia.com/"):
-        notes.append(f"node `{name}` also offers {', '.join(offered[1:])}, which is left out")
+    resource = advertised[0]
+    if len(advertised) > 1 and not resource.startswith("nvidia.com/"):
+        notes.append(f"node `{name}` also offers {', '.join(advertised[1:])}, which is left out")
     if not resource.startswith("nvidia.com/"):
-        return _named(resource, labels), counts[resource]
-    product = _named(resource, labels)
-    count = sum(counts[key] for key in offered if key.startswith("nvidia.com/"))
+        return _product_name(resource, labels), counts[resource]
+    product = _product_name(resource, labels)
+    count = sum(counts[key] for key in advertised if key.startswith("nvidia.com/"))
     return _whole_gpus(product, count, labels, name, notes)
 
 
-def _named(resource: str, labels: dict[str, str]) -> str | None:
+def _product_name(resource: str, labels: dict[str, str]) -> str | None:
     for key in RESOURCES[resource]:
         if labels.get(key):
             return labels[key]
@@ -135,25 +135,25 @@ def _whole_gpus(
 ) -> tuple[str | None, int]:
     """Return the GPU behind what a plugin offers, and how many of it there are."""
     replicas = max(1, _label_count(labels, "nvidia.com/gpu.replicas"))
-    bare = None if product is None else product.removesuffix("-SHARED")
-    slices = None if bare is None else _MIG.search(bare)
-    if bare is not None and slices is not None:
-        bare = bare[: slices.start()]
+    base_product = None if product is None else product.removesuffix("-SHARED")
+    slices = None if base_product is None else _MIG.search(base_product)
+    if base_product is not None and slices is not None:
+        base_product = base_product[: slices.start()]
         per_gpu = _MIG_PER_GPU.get(int(slices["slices"]), 1)
-        memory = _PRODUCT_GB.search(bare)
+        memory = _PRODUCT_GB.search(base_product)
         if memory is not None and int(slices["gb"]):
             per_gpu = max(1, min(per_gpu, int(memory[1]) // int(slices["gb"])))
         gpus = -(-count // (per_gpu * replicas))
         notes.append(f"node `{name}` offers {count} MIG slices, taken for {gpus} GPUs")
-        return bare, gpus
+        return base_product, gpus
     stated = _label_count(labels, "nvidia.com/gpu.count")
-    shared = bare != product or replicas > 1
+    shared = base_product != product or replicas > 1
     if shared and count > 1:
         gpus = stated or -(-count // replicas)
         if gpus != count:
             notes.append(f"node `{name}` offers {count} shares of {gpus} GPUs")
-        return bare, gpus
-    return bare, max(stated, count)
+        return base_product, gpus
+    return base_product, max(stated, count)
 
 
 def _label_count(labels: dict[str, str], key: str) -> int:

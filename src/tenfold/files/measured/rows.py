@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tenfold.files.traces.csv_table import csv_rows
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.growth.growth import AXES, Axis
 from tenfold.model.growth.measured import UsagePoint
@@ -44,7 +44,7 @@ def read_measured(path: Path) -> tuple[UsagePoint, ...]:
         findings.append(_nothing_measured(str(path), line))
     findings += _mixed_units(points, str(path))
     if findings:
-        raise FaultyFile(str(path), findings)
+        raise InvalidFile(str(path), findings)
     return tuple(points.values())
 
 

@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from tenfold.files.core.expectations import shown
+from tenfold.files.core.expectations import describe_value
 from tenfold.files.measured.reading import KEYS, TIMES_MAX_S, Reading
 from tenfold.model.baseline import Part, Steps, thinned
 from tenfold.model.errors import InputError
@@ -44,7 +44,7 @@ def read_step_lines(text: str, file: str, skip: int) -> Reading:
         if not isinstance(row, dict):
             raise InputError(
                 "wrong-value",
-                f"line {number} holds {shown(row)}, but an object is expected",
+                f"line {number} holds {describe_value(row)}, but an object is expected",
                 'write lines such as {"step": 1, "step_s": 0.5}',
                 file=file,
                 line=number,
@@ -135,7 +135,7 @@ class _Table:
         except (ValueError, OverflowError):
             number = -1.0
         if isinstance(value, bool) or not isfinite(number) or not 0 <= number <= TIMES_MAX_S:
-            message = f"`{name}` expects a number of seconds, got {shown(value)}"
+            message = f"`{name}` expects a number of seconds, got {describe_value(value)}"
             raise self._fault("wrong-value", message, name, line)
         return number
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tenfold.files.core.expectations import shown
+from tenfold.files.core.expectations import describe_value
 from tenfold.model.errors import InputError
 
 COUNT_MAX = 10**9
@@ -87,7 +87,7 @@ class Fields:
 
     def wrong(self, key: str, expected: str, value: object) -> InputError:
         """Return the error for a value of another kind or size than is needed."""
-        message = f"`{key}` in `{self.file}` expects {expected}, but is {shown(value)}"
+        message = f"`{key}` in `{self.file}` expects {expected}, but is {describe_value(value)}"
         return InputError("wrong-type", message, f"write {expected}", file=self.file, field=key)
 
     def unsupported(self, key: str, what: str) -> InputError:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tenfold.files.core.document import read_text
-from tenfold.files.core.expectations import shown
+from tenfold.files.core.expectations import describe_value
 from tenfold.files.models.families import FAMILIES, SILENT, Family
 from tenfold.files.models.fields import Fields
 from tenfold.model.errors import InputError
@@ -158,7 +158,7 @@ def _model_type(fields: Fields, inner: Fields) -> str:
     known = next((name for name in (value, f"{value}_text") if name in FAMILIES), None)
     if known is None:
         raise fields.unsupported(
-            "model_type", f"the model type {shown(value).removeprefix('the text ')}"
+            "model_type", f"the model type {describe_value(value).removeprefix('the text ')}"
         )
     return known
 

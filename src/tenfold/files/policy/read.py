@@ -14,7 +14,7 @@ from tenfold.files.fleet.rows import Row
 from tenfold.files.policy.checks import check_governance
 from tenfold.files.policy.govern import GovernanceTables, read_governance
 from tenfold.files.slurm.conf import read_slurm_conf
-from tenfold.model.errors import FaultyFile
+from tenfold.model.errors import InvalidFile
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.policy.policy import Placement, Policy, PolicyName
 
@@ -75,14 +75,14 @@ class PolicyReading(Struct, frozen=True, kw_only=True):
 
 
 def read_policy(path: Path) -> Policy:
-    """Return the policy of a file, or raise `FaultyFile` with all its faults.
+    """Return the policy of a file, or raise `InvalidFile` with all its faults.
 
     A slurm.conf may be given in place of a policy file; it then speaks for `slurm`.
     """
     reading = read_policy_file(path)
     if reading.policy is None:
         faults = [found for found in reading.findings if found.severity == "fault"]
-        raise FaultyFile(str(path), faults)
+        raise InvalidFile(str(path), faults)
     return reading.policy
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from math import isfinite
 from typing import cast
 
-from tenfold.files.core.expectations import shown
+from tenfold.files.core.expectations import describe_value
 from tenfold.files.core.rows import wrong_value
 from tenfold.files.policy.rows import MOST_GPUS, MOST_USD_PER_HOUR
 from tenfold.model.fleet.finding import Finding, Path
@@ -80,7 +80,7 @@ def hours_of(start: object, end: object, path: Path, findings: list[Finding]) ->
             findings.append(
                 fault(
                     "bad-hours",
-                    f"{shown(value)} is no time of day",
+                    f"{describe_value(value)} is no time of day",
                     'write it as "08:30", in quotes, from "00:00" to "24:00"',
                     path,
                 )
@@ -106,7 +106,12 @@ def span_of(text: str, path: Path, findings: list[Finding]) -> Hours | None:
     if dash:
         return hours_of(start.strip(), end.strip(), path, findings)
     findings.append(
-        fault("bad-hours", f"{shown(text)} is no span of hours", 'write it as "22:00-06:00"', path)
+        fault(
+            "bad-hours",
+            f"{describe_value(text)} is no span of hours",
+            'write it as "22:00-06:00"',
+            path,
+        )
     )
     return None
 
@@ -133,7 +138,7 @@ def moment_of(
         findings.append(
             fault(
                 "bad-moment",
-                f"{shown(value)} is no moment",
+                f"{describe_value(value)} is no moment",
                 "write it as 2026-11-20T08:00:00Z",
                 path,
             )

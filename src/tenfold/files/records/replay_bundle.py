@@ -21,7 +21,7 @@ from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Line
 from tenfold.engine.stretches import Stretch
-from tenfold.files.core.unread import in_a_sentence, unread
+from tenfold.files.core.read_errors import lower_first, read_error
 from tenfold.files.core.write import open_new_file
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import FleetImage, fleet_from
@@ -165,7 +165,7 @@ def read_bundle(path: Path) -> Bundle:
         except (msgspec.DecodeError, RecursionError) as error:
             if not row.endswith(b"\n"):
                 raise _cut_short(file, number) from None
-            said = f"it is neither a fact nor a cycle: {in_a_sentence(error)}"
+            said = f"it is neither a fact nor a cycle: {lower_first(error)}"
             raise _fault("wrong-line", said, file, number) from None
         if isinstance(line, BundleEnd):
             end = line
@@ -201,7 +201,7 @@ def _rows(path: Path) -> Iterator[bytes]:
             file=file,
         ) from None
     except OSError as error:
-        raise unread(file, error) from None
+        raise read_error(file, error) from None
 
 
 class _AnyHeader(Struct):
@@ -233,9 +233,7 @@ def _header(row: bytes, file: str) -> BundleHeader:
     try:
         return msgspec.json.decode(row, type=BundleHeader)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _fault(
-            "wrong-line", f"the header is wrong: {in_a_sentence(error)}", file, 1
-        ) from None
+        raise _fault("wrong-line", f"the header is wrong: {lower_first(error)}", file, 1) from None
 
 
 def _check_suffix(path: Path) -> None:

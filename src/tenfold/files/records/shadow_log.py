@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from tenfold.engine.shadow import ShadowDifference
-from tenfold.files.core.unread import unread
+from tenfold.files.core.read_errors import read_error
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 
@@ -120,7 +120,7 @@ def _rows(path: Path) -> list[bytes]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise unread(str(path), error) from None
+        raise read_error(str(path), error) from None
 
 
 def _opened(path: Path) -> BinaryIO:

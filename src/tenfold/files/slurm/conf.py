@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tenfold.files.core.document import read_text
 from tenfold.files.slurm.times import slurm_seconds
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.policy.slurm import Backfill, PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.units import SECOND, Millis
@@ -41,12 +41,12 @@ class _Conf:
         self.partitions: list[dict[str, Setting]] = []
         self.findings: list[Finding] = []
 
-    def take(self, pairs: list[Setting]) -> None:
-        named = {pair.key.lower(): pair for pair in pairs}
-        if "partitionname" in named:
-            self.partitions.append(named)
-        elif not any(key in named for key in _OTHER_LINES):
-            self.settings.update(named)
+    def add(self, pairs: list[Setting]) -> None:
+        by_key = {pair.key.lower(): pair for pair in pairs}
+        if "partitionname" in by_key:
+            self.partitions.append(by_key)
+        elif not any(key in by_key for key in _OTHER_LINES):
+            self.settings.update(by_key)
 
     def read(self, setting: Setting | None, default: T, parse: Callable[[str], T]) -> T:
         """Return what a setting says; a value that cannot be read becomes a fault."""
@@ -76,28 +76,28 @@ def read_slurm_conf(path: Path) -> SlurmPolicy:
     """Return how the cluster of a `slurm.conf` schedules, or raise with every fault."""
     conf = _Conf()
     for pairs in _lines(path, 0):
-        conf.take(pairs)
+        conf.add(pairs)
     policy = _policy(conf)
     if conf.findings:
-        raise FaultyFile(str(path), conf.findings)
+        raise InvalidFile(str(path), conf.findings)
     return policy
 
 
 def _lines(path: Path, depth: int) -> Iterator[list[Setting]]:
-    pending, began = "", 0
+    pending, first_line = "", 0
     for number, raw in enumerate(read_text(path).splitlines(), start=1):
         line = _COMMENT.sub("", raw)
-        began = began or number
+        first_line = first_line or number
         if line.rstrip().endswith("\\"):
             pending += line.rstrip()[:-1]
             continue
-        whole, at = pending + line, began
-        pending, began = "", 0
+        whole, at = pending + line, first_line
+        pending, first_line = "", 0
         words = whole.split()
         if len(words) == 2 and words[0].lower() == "include":
             yield from _lines(_included(path, words[1].strip('"'), at, depth), depth + 1)
             continue
-        pairs = [Setting(key, _bare(text), str(path), at) for key, text in _PAIR.findall(whole)]
+        pairs = [Setting(key, _unquoted(text), str(path), at) for key, text in _PAIR.findall(whole)]
         if pairs:
             yield pairs
 
@@ -185,14 +185,14 @@ def _numbers(conf: _Conf, parameters: dict[str, str]) -> Callable[[str, int], in
 
 def _partitions(conf: _Conf) -> tuple[SlurmPartition, ...]:
     """Return the partitions; one called DEFAULT tells what those after it have in common."""
-    usual: dict[str, Setting] = {}
+    defaults: dict[str, Setting] = {}
     found: dict[str, SlurmPartition] = {}
     for stated in conf.partitions:
         if stated["partitionname"].value.upper() == "DEFAULT":
-            usual = {**usual, **stated}
+            defaults = {**defaults, **stated}
             continue
         for name in stated["partitionname"].value.split(","):
-            found[name] = _partition(conf, name, {**usual, **stated})
+            found[name] = _partition(conf, name, {**defaults, **stated})
     return tuple(found.values())
 
 
@@ -212,7 +212,7 @@ def _partition(conf: _Conf, name: str, row: dict[str, Setting]) -> SlurmPartitio
     )
 
 
-def _bare(text: str) -> str:
+def _unquoted(text: str) -> str:
     return text[1:-1] if text.startswith('"') else text
 
 

@@ -64,7 +64,7 @@ def _node_tables(values: Table, file: str) -> list[Table]:
     if isinstance(values.get("nodes"), list):
         return tables_at(values, "nodes")
     if isinstance(values.get("sinfo"), list):
-        return list(_ungrouped(tables_at(values, "sinfo"), file))
+        return list(_expand_groups(tables_at(values, "sinfo"), file))
     raise InputError(
         "not-slurm-nodes",
         f"`{file}` is JSON, but has no list `nodes` or `sinfo` as Slurm prints it",
@@ -73,7 +73,7 @@ def _node_tables(values: Table, file: str) -> list[Table]:
     )
 
 
-def _ungrouped(rows: Iterable[Table], file: str) -> Iterable[Table]:
+def _expand_groups(rows: Iterable[Table], file: str) -> Iterable[Table]:
     """Return one table a node from entries that each stand for nodes of one partition."""
     found: dict[str, Table] = {}
     for row in rows:
@@ -89,14 +89,14 @@ def _ungrouped(rows: Iterable[Table], file: str) -> Iterable[Table]:
 def _group(row: Table, name: str, file: str) -> Table:
     where = f"node `{name}`"
     cpus, members = table_at(row, "cpus"), table_at(row, "nodes")
-    each = number_at(cpus, "maximum", where, file)
-    if not each:
+    cpus_each = number_at(cpus, "maximum", where, file)
+    if not cpus_each:
         total = number_at(members, "total", where, file) or 1.0
-        each = number_at(cpus, "total", where, file) / total
+        cpus_each = number_at(cpus, "total", where, file) / total
     gres = table_at(row, "gres")
     return {
         "name": name,
-        "cpus": each,
+        "cpus": cpus_each,
         "real_memory": number_at(table_at(row, "memory"), "maximum", where, file),
         "gres": text_at(gres, "total") or text_at(row, "gres"),
         "state": table_at(row, "node").get("state"),
@@ -159,16 +159,16 @@ def _why_unusable(table: Table) -> str:
     stated = table.get("state")
     states = [stated] if isinstance(stated, str) else words_at(table, "state")
     states = [*states, *words_at(table, "state_flags")]
-    silent = any("*" in state for state in states)
-    bare = [state.rstrip(_STATE_MARKS).upper() for part in states for state in part.split("+")]
-    bad = [state for state in bare if state in UNUSABLE_STATES]
-    if silent and not bad:
+    unresponsive = any("*" in state for state in states)
+    names = [state.rstrip(_STATE_MARKS).upper() for part in states for state in part.split("+")]
+    bad = [state for state in names if state in UNUSABLE_STATES]
+    if unresponsive and not bad:
         bad = ["NOT_RESPONDING"]
     if not bad:
         return ""
     reason = text_at(table, "reason")
-    said = "+".join(state.lower() for state in dict.fromkeys(bad))
-    return f"{said}: {reason}" if reason else said
+    summary = "+".join(state.lower() for state in dict.fromkeys(bad))
+    return f"{summary}: {reason}" if reason else summary
 
 
 def _software(table: Table) -> SoftwareFacts:

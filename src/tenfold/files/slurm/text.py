@@ -21,7 +21,7 @@ _TEXTS = {
     "Partitions": "partitions",
     "AvailableFeatures": "features",
 }
-_NOTHING = ("(null)", "N/A", "n/a", "none")
+_EMPTY = ("(null)", "N/A", "n/a", "none")
 
 
 def read_node_text(text: str, file: str) -> list[Table]:
@@ -32,7 +32,7 @@ def read_node_text(text: str, file: str) -> list[Table]:
         if "NodeName" in values:
             nodes.append({})
         if nodes:
-            _take(values, nodes[-1], file, number)
+            _store(values, nodes[-1], file, number)
     if not nodes:
         raise InputError(
             "not-slurm-nodes",
@@ -57,9 +57,9 @@ def _values(line: str) -> dict[str, str]:
     return values
 
 
-def _take(values: dict[str, str], node: Table, file: str, line: int) -> None:
+def _store(values: dict[str, str], node: Table, file: str, line: int) -> None:
     for key, value in values.items():
-        if value in _NOTHING or not value:
+        if value in _EMPTY or not value:
             continue
         if key in _NUMBERS:
             node.setdefault(_NUMBERS[key], _number(key, value, file, line))

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, cast, get_type_hints
 from tenfold.files.traces.cells import Cells
 from tenfold.files.traces.tables import Table
 from tenfold.model.errors import InputError
-from tenfold.model.fleet.where import Where
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.job.terms import Terms
 from tenfold.model.units import SECOND, Millis
@@ -19,7 +19,7 @@ TRACE_NAMES = ("trace", "workload")
 """Columns that tell several traces in one file apart; not read, but worth a hint."""
 PRODUCTION = "production"
 """The tag of nodes that experiments keep away from."""
-NO_TERMS, NOWHERE = Terms(), Where()
+NO_TERMS, NOWHERE = Terms(), PlacementConstraints()
 Value = str | int | float | None
 Kind = Literal["text", "whole", "thousandths", "number"]
 
@@ -40,7 +40,7 @@ class Written(NamedTuple):
         return self.job.terms or NO_TERMS
 
     @property
-    def where(self) -> Where:
+    def where(self) -> PlacementConstraints:
         """Where it may run."""
         return self.job.shape.where or NOWHERE
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.fleet.finding import Finding
 
 SHOWN_MAX = 20
@@ -41,7 +41,7 @@ class Faults:
                     file=self.file,
                 )
             )
-        raise FaultyFile(self.file, self._findings)
+        raise InvalidFile(self.file, self._findings)
 
 
 def check_header(names: Sequence[str], path: Path, line: int | None) -> None:

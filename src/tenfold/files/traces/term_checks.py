@@ -5,7 +5,7 @@ from typing import get_args
 
 from tenfold.files.traces.columns import TermColumns
 from tenfold.files.traces.terms import NO, YES, array_sizes, cell, members, names
-from tenfold.model.fleet.where import LEVELS, Togetherness
+from tenfold.model.fleet.constraints import LEVELS, TopologyMode
 from tenfold.model.job.job import WHOLE
 from tenfold.model.job.terms import JobKind
 
@@ -14,7 +14,7 @@ Problem = tuple[str, str, str, str]
 
 ARRAY_MOST = 100_000
 KINDS: tuple[str, ...] = get_args(JobKind)
-WAYS: tuple[str, ...] = get_args(Togetherness)
+WAYS: tuple[str, ...] = get_args(TopologyMode)
 
 
 class TermChecks:

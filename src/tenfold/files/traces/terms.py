@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tenfold.files.traces.cells import Cells
 from tenfold.files.traces.columns import PRODUCTION, TermColumns
-from tenfold.model.fleet.where import Level, Togetherness, Where
+from tenfold.model.fleet.constraints import Level, PlacementConstraints, TopologyMode
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import WHOLE, Job, Shape
 from tenfold.model.job.terms import JobKind, Terms
@@ -51,7 +51,7 @@ def with_terms(jobs: Sequence[Job], columns: TermColumns, ids: Sequence[str]) ->
     rows = {job_id: row for row, job_id in enumerate(ids)}
     sizes = array_sizes(columns, ids)
     terms_made: dict[Terms, Terms] = {}
-    shapes_made: dict[tuple[str, Where], Shape] = {}
+    shapes_made: dict[tuple[str, PlacementConstraints], Shape] = {}
     made: list[Job] = []
     for job in jobs:
         row = rows[job.id]
@@ -95,13 +95,13 @@ def _terms(columns: TermColumns, row: int, job: Job, sizes: dict[str, int]) -> T
     return None if terms == Terms() else terms
 
 
-def _where(columns: TermColumns, row: int) -> Where | None:
+def _where(columns: TermColumns, row: int) -> PlacementConstraints | None:
     within, how = cell(columns.within, row) or "", cell(columns.how, row) or "preferred"
     needs, avoids = names(columns.needs, row), names(columns.avoids, row)
     if cell(columns.kind, row) == "experiment" and PRODUCTION not in avoids:
         avoids = (*avoids, PRODUCTION)
     if not (within or needs or avoids):
         return None
-    return Where(
-        within=cast(Level, within), how=cast(Togetherness, how), needs=needs, avoids=avoids
+    return PlacementConstraints(
+        within=cast(Level, within), how=cast(TopologyMode, how), needs=needs, avoids=avoids
     )

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from tenfold.fleet.free_node_index import Bank, Slots
 from tenfold.fleet.topology.domains import Groups, Tally, Words
+from tenfold.model.fleet.constraints import Level
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Level
 from tenfold.model.ids import NodeId
 
 _HIDDEN = -1

@@ -7,8 +7,8 @@ find-first-set operations away, as the tightest node is in a bank.
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from tenfold.model.fleet.constraints import Level
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Level
 
 Words = tuple[tuple[int, int], ...]
 """Nodes of a bank as (block, word), in the blocks of that bank."""

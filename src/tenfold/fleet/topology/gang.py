@@ -13,7 +13,7 @@ from tenfold.fleet.capacity import Seat, Slots
 from tenfold.fleet.topology import plans
 from tenfold.fleet.topology.bank import Rack, TopologyBank
 from tenfold.fleet.topology.domains import Tally
-from tenfold.model.fleet.where import LEVELS, Level, Togetherness, Where
+from tenfold.model.fleet.constraints import LEVELS, Level, PlacementConstraints, TopologyMode
 from tenfold.model.job.job import Shape, per_member
 
 USUAL: Level = "leaf"
@@ -104,7 +104,7 @@ class Gang:
 Way = Callable[[Gang], bool]
 
 
-def ways(where: Where | None) -> tuple[Way, ...]:
+def ways(where: PlacementConstraints | None) -> tuple[Way, ...]:
     """Return the ways to place a gang, the best first; without a wish it is packed."""
     if where is None or not where.within:
         return WAYS["preferred", USUAL]
@@ -191,7 +191,7 @@ def spread(gang: Gang, level: Level) -> bool:
     return gang.complete(bank.each(gang.gpus), chain(fresh, bank.each(gang.rest)))
 
 
-def _ways(how: Togetherness, level: Level) -> tuple[Way, ...]:
+def _ways(how: TopologyMode, level: Level) -> tuple[Way, ...]:
     if how == "required":
         return (partial(together, level=level),)
     if how == "balanced":
@@ -203,5 +203,5 @@ def _ways(how: Togetherness, level: Level) -> tuple[Way, ...]:
     return (partial(together, level=level), *near, partial(packed, level=level))
 
 
-HOWS: tuple[Togetherness, ...] = ("required", "preferred", "balanced", "spread")
+HOWS: tuple[TopologyMode, ...] = ("required", "preferred", "balanced", "spread")
 WAYS = {(how, level): _ways(how, level) for how in HOWS for level in LEVELS}

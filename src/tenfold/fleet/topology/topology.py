@@ -16,8 +16,8 @@ from tenfold.fleet.scratch import Scratch
 from tenfold.fleet.topology.bank import Rack, TopologyBank
 from tenfold.fleet.topology.gang import USUAL, Gang, Way, ways
 from tenfold.model.events import NodeJoined
+from tenfold.model.fleet.constraints import Level
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Level
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Shape, Slot
 from tenfold.model.units import Millis

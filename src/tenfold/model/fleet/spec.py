@@ -36,7 +36,7 @@ DomainKind = Literal[
     "site",
     "shelf",
 ]
-MADE_RACK = "-rack-"
+GENERATED_RACK = "-rack-"
 """Racks that the file does not state are called `<pool>-rack-1`, `<pool>-rack-2` ..."""
 PoolUse = Literal["any", "production", "experiments"]
 

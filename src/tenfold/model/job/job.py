@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tenfold.model.fleet.where import Where
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.terms import Terms
 from tenfold.model.units import Millis
@@ -40,7 +40,7 @@ class Shape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=Fa
     """Any of these types will do; empty means any type at all."""
     cpus_milli: int = 0
     memory_mib: int = 0
-    where: Where | None = None
+    where: PlacementConstraints | None = None
     """Which nodes will do, and how near each other; None means any, anywhere."""
 
 
@@ -136,7 +136,7 @@ def shape_of(
     accelerators: tuple[str, ...] = (),
     cpus: float = 0.0,
     memory_gib: float = 0.0,
-    where: Where | None = None,
+    where: PlacementConstraints | None = None,
 ) -> Shape:
     """Return the shape for amounts as people write them; a share is rounded to 1/1000 GPU."""
     milli = round(gpus * WHOLE)

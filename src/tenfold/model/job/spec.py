@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from tenfold.model.fleet.where import Level, Togetherness
+from tenfold.model.fleet.constraints import Level, TopologyMode
 from tenfold.model.ids import FolderName, Name
 from tenfold.model.job.submission import ARRAY_MOST
 from tenfold.model.job.terms import JobKind
@@ -74,7 +74,7 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kind: JobKind = "batch"
     off_peak: bool = False
     within: Level = ""
-    how: Togetherness = "preferred"
+    how: TopologyMode = "preferred"
     needs: list[Name] = field(default_factory=list[str])
     avoids: list[Name] = field(default_factory=list[str])
 

@@ -6,8 +6,8 @@ borrowed. Gangs of a second team come a while later, within theirs.
 
 from itertools import product
 
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
 from tenfold.model.policy.governance import GovernanceRules, TeamRules
@@ -66,7 +66,7 @@ def one_too_many(seq: int) -> Job:
 
 def spread_gang() -> Job:
     """Return one gang with a pod for every node, in racks where that goes."""
-    where = Where(within="rack", how="preferred")
+    where = PlacementConstraints(within="rack", how="preferred")
     gpus = SPREAD_PODS * SPREAD_GPUS
     shape = shape_of(gpus, gpus_per_node=SPREAD_GPUS, where=where)
     return _job("gang", shape, OWNER, Millis(0), 0)

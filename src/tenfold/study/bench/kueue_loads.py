@@ -9,8 +9,8 @@ from itertools import product
 
 from msgspec import Struct
 
+from tenfold.model.fleet.constraints import PlacementConstraints, TopologyMode
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Togetherness, Where
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
 from tenfold.model.job.terms import Terms
@@ -35,7 +35,7 @@ class Stream(Struct, frozen=True, kw_only=True):
     run_ms: int
     priority: int
     pods: int = 1
-    how: Togetherness | None = None
+    how: TopologyMode | None = None
     """How its pods stand in racks; None means anywhere."""
 
     @property
@@ -43,7 +43,7 @@ class Stream(Struct, frozen=True, kw_only=True):
         """What one of them asks for; each pod of several has a node of its own."""
         if self.how is None:
             return shape_of(self.slots)
-        where = Where(within="rack", how=self.how)
+        where = PlacementConstraints(within="rack", how=self.how)
         return shape_of(self.slots, gpus_per_node=self.slots // self.pods, where=where)
 
 
@@ -121,7 +121,7 @@ def _in_racks(
     first: int,
 ) -> Iterator[Stream]:
     """Yield the three streams of a size, which run at once; `pods`: how many, slots of each."""
-    hows: tuple[Togetherness, ...] = ("required", "preferred", "balanced")
+    hows: tuple[TopologyMode, ...] = ("required", "preferred", "balanced")
     for how, count in zip(hows, counts, strict=True):
         yield Stream(
             size=size,

@@ -7,7 +7,7 @@ beside what its racks draw, which are the two ends of scaling up.
 from msgspec import Struct
 
 from tenfold.model.fleet.hardware import Accelerator, NodeShape
-from tenfold.model.fleet.spec import MADE_RACK
+from tenfold.model.fleet.spec import GENERATED_RACK
 from tenfold.physics.blast import Blast, blast_radius
 from tenfold.report.figures import count
 from tenfold.study.ceiling.design import Design
@@ -63,7 +63,7 @@ def node_blast(design: Design) -> NodeBlast:
 
 
 def _widest_rack(rows: list[Blast], design: Design) -> Blast | None:
-    made = f"{design.pools[0].id}{MADE_RACK}"
+    made = f"{design.pools[0].id}{GENERATED_RACK}"
     racks = [row for row in rows if row.kind == "rack" and row.name.startswith(made)]
     return max(racks, key=lambda row: row.gpus, default=None)
 

@@ -19,7 +19,7 @@ from tenfold.model.events import (
     JobStopped,
     NodeJoined,
 )
-from tenfold.model.fleet.where import Togetherness
+from tenfold.model.fleet.constraints import TopologyMode
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import Job, Shape, Slot, StopCause
 from tenfold.model.job.terms import Terms
@@ -40,7 +40,7 @@ class RequestChange(Struct, frozen=True, kw_only=True, tag="ask-for", omit_defau
 
     gpus: int | UnsetType = UNSET
     accelerators: tuple[str, ...] | UnsetType = UNSET
-    how: Togetherness | UnsetType = UNSET
+    how: TopologyMode | UnsetType = UNSET
     needs: tuple[str, ...] | UnsetType = UNSET
     avoids: tuple[str, ...] | UnsetType = UNSET
     limit_ms: Millis | UnsetType = UNSET

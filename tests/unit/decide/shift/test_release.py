@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tenfold.decide.shift.release import release_at
 from tenfold.files.traces.grid_intensity import read_intensity
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.facts.intensity import MICROS, curve_of
 from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis
@@ -82,7 +82,7 @@ def test_a_curve_may_have_comments_and_prices_below_nothing(tmp_path: Path):
 
 def test_every_bad_line_of_a_curve_is_reported(tmp_path: Path):
     rows = "0,310,0.07\n2,300,0.07\n2,x,0.07\n3,300,70\n4,1,1,1\n5,-1,\n"
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read(tmp_path, f"hour,co2_g_per_kwh,usd_per_kwh\n{rows}")
     found = [(each.line, each.field, each.code) for each in caught.value.findings]
     assert found == [

@@ -7,7 +7,7 @@ import pytest
 from tenfold.cli.fleet.importing import Target, merge
 from tenfold.compose.fleet import load_fleet
 from tenfold.files.fleet.merge import CapacityView
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.spec import FleetSpec
 
@@ -223,6 +223,6 @@ def test_one_fleet_is_nothing_to_merge(tmp_path: Path):
 def test_a_faulty_fleet_is_refused_with_its_faults(tmp_path: Path):
     good = write(tmp_path, SMALL, name="a", accelerator="H100", nodes=1)
     bad = write(tmp_path, SMALL + "nonsense = 1\n", name="b", accelerator="H100", nodes=-1)
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         merge([good, bad])
     assert len(caught.value.findings) == 2

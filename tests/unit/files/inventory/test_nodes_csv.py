@@ -3,7 +3,7 @@
 import pytest
 
 from tenfold.files.inventory.nodes_csv import read_nodes_csv
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 
 HEADER = "name,accelerator,gpus,cpus,memory_gib,rack,site\n"
 
@@ -35,7 +35,7 @@ def test_every_faulty_row_is_named_with_its_line():
         ",H100,8,64,,,",
         "g8,H100,8,64,,,eu,extra",
     ]
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_nodes_csv(HEADER + "\n".join(rows), "nodes.csv")
     found = [(fault.line, fault.code) for fault in caught.value.findings]
     assert found == [

@@ -7,7 +7,7 @@ import pytest
 
 from tenfold.cli.main import main
 from tenfold.files.jobs.submission import job_of, read_job_file, read_submission
-from tenfold.model.errors import FaultyFile
+from tenfold.model.errors import InvalidFile
 from tenfold.model.job.job import Job
 from tenfold.model.job.spec import NOT_SUBMITTED
 
@@ -24,7 +24,7 @@ def tried(folder: Path, text: str) -> Job:
     return job_of(read_job_file(written(folder, text)))
 
 
-def told(error: FaultyFile) -> list[tuple[int | None, str]]:
+def told(error: InvalidFile) -> list[tuple[int | None, str]]:
     return [(one.line, one.message) for one in error.findings]
 
 
@@ -78,7 +78,7 @@ def test_a_key_and_its_other_name_are_not_both_given(tmp_path: Path, first: str)
     second = {"name": "job_id", "job_id": "name"}[first]
     path = written(tmp_path, f'command = ["true"]\n{first} = "a"\n{second} = "a"\n')
     for read in (read_submission, read_job_file):
-        with pytest.raises(FaultyFile) as error:
+        with pytest.raises(InvalidFile) as error:
             read(path)
         line = 2 if first == "job_id" else 3
         assert told(error.value) == [(line, "`job_id` means the same as `name`")]
@@ -86,7 +86,7 @@ def test_a_key_and_its_other_name_are_not_both_given(tmp_path: Path, first: str)
 
 def test_a_fault_names_the_key_that_was_written(tmp_path: Path):
     path = written(tmp_path, 'command = ["true"]\njob_id = "a/b"\nlimit_s = "soon"\n')
-    with pytest.raises(FaultyFile) as error:
+    with pytest.raises(InvalidFile) as error:
         read_submission(path)
     (named, timed) = told(error.value)
     assert (named[0], named[1][:17]) == (2, "`job_id` expects ")
@@ -99,7 +99,7 @@ def test_a_key_that_cannot_be_submitted_is_refused_with_what_to_write(tmp_path: 
     size = "gpus = 8\n" if key in ("cpus", "mem_gib", "least_gpus", "most_gpus") else ""
     path = written(tmp_path, f'command = ["true"]\n{key} = {value}\n{size}')
     assert read_job_file(path)
-    with pytest.raises(FaultyFile) as error:
+    with pytest.raises(InvalidFile) as error:
         read_submission(path)
     one = error.value.findings[0]
     assert (one.line, one.code, one.hint) == (2, "unknown-key", NOT_SUBMITTED[key])
@@ -108,16 +108,16 @@ def test_a_key_that_cannot_be_submitted_is_refused_with_what_to_write(tmp_path: 
 
 def test_a_size_by_the_node_and_one_of_the_whole_job_are_not_mixed(tmp_path: Path):
     path = written(tmp_path, "gpus = 8\nnodes = 1\ncpus_per_node = 4\n")
-    with pytest.raises(FaultyFile) as error:
+    with pytest.raises(InvalidFile) as error:
         read_job_file(path)
     assert told(error.value) == [
         (2, "`nodes` counts by the node, and `gpus` the whole job"),
         (3, "`cpus_per_node` counts by the node, and `gpus` the whole job"),
     ]
-    with pytest.raises(FaultyFile) as error:
+    with pytest.raises(InvalidFile) as error:
         read_job_file(written(tmp_path, "gpus_per_node = 8\ncpus = 4\nleast_gpus = 4\n"))
     assert [line for line, _ in told(error.value)] == [2, 3]
-    with pytest.raises(FaultyFile) as error:
+    with pytest.raises(InvalidFile) as error:
         read_job_file(written(tmp_path, "checkpoint_every_s = 9\ncheckpoint = {dir = 'c'}\n"))
     assert told(error.value) == [(1, "`checkpoint_every_s` means the same as `checkpoint`")]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.files.jobs.submission import read_submission, submission_of
-from tenfold.model.errors import FaultyFile
+from tenfold.model.errors import InvalidFile
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import TeamId
 from tenfold.model.job.submission import Submission, admitted
@@ -77,7 +77,7 @@ def test_a_request_that_cannot_be_names_its_field(
 def test_all_faults_of_a_file_are_named_with_their_lines(tmp_path: Path):
     path = tmp_path / "job.toml"
     path.write_text('command = ["true"]\nnodes = 0\ngpus_per_nod = 8\ntime_limit = 5\n')
-    with pytest.raises(FaultyFile) as error:
+    with pytest.raises(InvalidFile) as error:
         read_submission(path)
     assert [(one.line, one.code) for one in error.value.findings] == [
         (2, "wrong-value"),

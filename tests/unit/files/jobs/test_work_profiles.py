@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.files.jobs.work_profiles import ProfileRow, read_work_profiles
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import GIB
 from tenfold.study.plan.traffic import train_traffic
@@ -40,7 +40,7 @@ def write(tmp_path: Path):
 
 
 def faults(path: Path, **more: object) -> list[tuple[int | None, str, str]]:
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_work_profiles(path, **more)  # pyright: ignore
     return [(found.line, found.code, found.field) for found in caught.value.findings]
 

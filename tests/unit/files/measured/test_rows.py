@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.files.measured.rows import read_measured
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.growth.measured import UsagePoint
 
 HEADER = "layer,resource,queue,factor,usage,limit,unit\n"
@@ -48,7 +48,7 @@ def test_a_row_may_say_what_grew_and_holds_along_that_axis_and_all(tmp_path: Pat
     assert [stated.along("data"), stated.along("all"), stated.along("jobs")] == [True, True, False]
     assert any_axis.axis is None
     assert any_axis.along("jobs")
-    with pytest.raises(FaultyFile, match="`axis` expects one of"):
+    with pytest.raises(InvalidFile, match="`axis` expects one of"):
         read_measured(written(tmp_path, "layer,resource,factor,usage,axis\na,b,1,1,weather\n"))
 
 
@@ -77,7 +77,7 @@ def test_blank_lines_are_passed_over(tmp_path: Path):
 )
 def test_a_faulty_cell_is_named_with_file_line_and_field(tmp_path: Path, row, line, field, says):
     path = written(tmp_path, HEADER + row + "\n")
-    with pytest.raises(FaultyFile) as raised:
+    with pytest.raises(InvalidFile) as raised:
         read_measured(path)
     [found] = raised.value.findings
     assert (found.code, found.file, found.line) == ("wrong-value", str(path), line)
@@ -87,7 +87,7 @@ def test_a_faulty_cell_is_named_with_file_line_and_field(tmp_path: Path, row, li
 
 def test_every_faulty_row_is_told_and_not_only_the_first(tmp_path: Path):
     path = written(tmp_path, HEADER + "a,b,,x,y,1,u\na,b,,1,1,1,u,more\n")
-    with pytest.raises(FaultyFile) as raised:
+    with pytest.raises(InvalidFile) as raised:
         read_measured(path)
     assert [found.line for found in raised.value.findings] == [2, 2, 3]
     assert raised.value.findings[-1].code == "too-many-cells"

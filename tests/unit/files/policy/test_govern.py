@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.files.policy.read import read_policy, read_policy_file
-from tenfold.model.errors import FaultyFile
+from tenfold.model.errors import InvalidFile
 from tenfold.model.job.terms import Hours
 from tenfold.model.policy.governance import USD, GovernanceRules
 from tenfold.model.units import DAY, HOUR, MINUTE
@@ -130,7 +130,7 @@ def test_prices_are_by_type(tmp_path: Path):
 )
 def test_each_fault_is_named_with_its_line(tmp_path: Path, text: str, code: str, line: int):
     assert found(tmp_path, text) == [(code, line)]
-    with pytest.raises(FaultyFile):
+    with pytest.raises(InvalidFile):
         read_policy(tmp_path / "policy.toml")
 
 
@@ -194,5 +194,5 @@ def test_rules_under_another_policy_are_checked_and_not_obeyed(tmp_path: Path):
     path = written(tmp_path, 'name = "fair"\n' + TEAM)
     assert read_policy(path).govern is None
     written(tmp_path, 'name = "fair"\n' + TEAM + TEAM)
-    with pytest.raises(FaultyFile, match="stands twice"):
+    with pytest.raises(InvalidFile, match="stands twice"):
         read_policy(path)

@@ -6,7 +6,7 @@ import pytest
 
 from tenfold.compose.inputs import policy_of
 from tenfold.files.policy.read import read_policy
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 
 
 def written(folder: Path, text: str, name: str = "policy.toml") -> Path:
@@ -51,7 +51,7 @@ def test_a_slurm_conf_is_found_beside_the_policy_file(tmp_path: Path):
     ],
 )
 def test_each_fault_is_named_with_its_line(tmp_path: Path, text: str, code: str, line: int | None):
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_policy(written(tmp_path, text))
     [found] = caught.value.findings
     assert found.code == code

@@ -6,7 +6,7 @@ import pytest
 
 from tenfold.files.slurm.conf import read_slurm_conf
 from tenfold.files.slurm.times import slurm_seconds
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.policy.slurm import Backfill, SlurmPolicy
 from tenfold.model.units import DAY, HOUR, MINUTE, SECOND
 
@@ -96,7 +96,7 @@ def test_every_malformed_value_is_named_with_its_line(tmp_path: Path):
         "PriorityMaxAge=a week\nPriorityWeightTRES=cpu\nInclude more.conf\n"
     )
     path = conf(tmp_path, text, "PartitionName=p MaxTime=later PriorityTier=-1\n")
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_slurm_conf(path)
     found = {(Path(one.file).name, one.line, one.field) for one in caught.value.findings}
     assert found == {

@@ -12,7 +12,7 @@ from tenfold.files.prices import tables as price_tables
 from tenfold.files.traces.columns import COLUMNS
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.write import write_jobs
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 
 HEADER = ",".join(COLUMNS)
 SHARED = Path(__file__).parents[5] / "shared" / "data" / "jobs"
@@ -25,7 +25,7 @@ def table(folder: Path, *rows: str, header: str = HEADER, name: str = "jobs.csv"
 
 
 def faults_of(path: Path, **options: bool) -> list[tuple[int | None, str, str]]:
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_jobs(path, **options)
     return [(one.line, one.code, one.message) for one in caught.value.findings]
 
@@ -212,7 +212,7 @@ def test_filling_still_refuses_what_cannot_be(tmp_path: Path):
 def test_one_name_in_two_traces_gets_a_hint(tmp_path: Path):
     header = "trace,job_id,submit_s,duration_s,gpus"
     path = table(tmp_path, "one,0,0,1,1", "two,0,0,1,1", header=header)
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_jobs(path)
     assert "the column `trace` tells them apart" in caught.value.hint
 

@@ -9,7 +9,7 @@ from tenfold.cli.sim.failures import failures_command
 from tenfold.compose.failures import failure_source
 from tenfold.compose.fleet import load_facts
 from tenfold.files.traces.node_faults import read_fault_trace
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.fault import FaultTrace
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
@@ -94,7 +94,7 @@ def test_a_bad_trace_says_where(tmp_path: Path, name: str, text: str, code: str,
 
 def test_every_bad_row_is_named(tmp_path: Path):
     events = [event("a", "x", "fault_start"), event("", 1, "fault_start"), event("a", 1, "odd")]
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_fault_trace(written(tmp_path, "t.json", json.dumps(events)))
     assert all(f"event {n}" in found.message for n, found in enumerate(caught.value.findings, 1))
     assert len(caught.value.findings) == 3

@@ -12,7 +12,7 @@ from tenfold.files.traces.public.alibaba_2023 import read_openb_pods
 from tenfold.files.traces.public.helios import read_helios
 from tenfold.files.traces.public.philly import read_philly
 from tenfold.files.traces.sacct import read_sacct
-from tenfold.model.errors import FaultyFile, InputError
+from tenfold.model.errors import InputError, InvalidFile
 
 HELIOS = (
     "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue"
@@ -149,7 +149,7 @@ def test_bad_cells_of_a_public_trace_are_named_with_their_lines(tmp_path: Path):
     when = "2020-06-09 18:41:01"
     rows = [f"{at},u,v,{gpus},1,1,FAILED,{when},{when},{when},0,0" for at, gpus in enumerate("1x2")]
     path = write(tmp_path, "log.csv", HELIOS, *rows, "9,u,v,1,1,1,FAILED,noon,,,5,0")
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_helios(path)
     found = [(one.line, one.code, one.field) for one in caught.value.findings]
     assert found == [(3, "not-a-number", "gpu_num"), (5, "wrong-value", "submit_time")]

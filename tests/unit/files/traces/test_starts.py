@@ -12,7 +12,7 @@ from tenfold.files.traces.public.helios import read_helios
 from tenfold.files.traces.public.philly import read_philly
 from tenfold.files.traces.sacct import read_sacct
 from tenfold.files.traces.write import write_jobs
-from tenfold.model.errors import FaultyFile
+from tenfold.model.errors import InvalidFile
 
 HEADER = "job_id,submit_s,duration_s,gpus,start_s"
 
@@ -36,7 +36,7 @@ def test_a_start_before_the_submission_is_not_known(tmp_path: Path):
 
 
 def test_a_start_that_is_no_time_is_refused_with_its_line(tmp_path: Path):
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_jobs(write(tmp_path, "t.csv", HEADER, "a,0,60,1,soon", "b,0,60,1,-3"))
     found = [(one.line, one.code) for one in caught.value.findings]
     assert found == [(2, "not-a-number"), (3, "wrong-value")]

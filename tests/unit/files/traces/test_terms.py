@@ -7,8 +7,8 @@ import pytest
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
 from tenfold.files.traces.write import write_jobs
-from tenfold.model.errors import FaultyFile
-from tenfold.model.fleet.where import Where
+from tenfold.model.errors import InvalidFile
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.terms import Terms
 
 BASE = "job_id,submit_s,duration_s,gpus"
@@ -25,7 +25,7 @@ def read(folder: Path, header: str, *rows: str) -> JobTrace:
 
 
 def faults(folder: Path, header: str, *rows: str) -> list[tuple[int | None, str, str]]:
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         read_jobs(table(folder, header, *rows))
     assert all(one.hint for one in caught.value.findings)
     return [(one.line, one.code, one.message) for one in caught.value.findings]
@@ -64,7 +64,7 @@ def test_one_bound_of_an_elastic_job_is_enough(tmp_path: Path):
 def test_a_row_says_where_its_gang_may_stand_and_rows_alike_share_a_shape(tmp_path: Path):
     rows = [f"{name},0,60,16,rack,required,eu; certified,slow" for name in "ab"]
     first, second = read(tmp_path, "within,how,needs,avoids", *rows).jobs
-    assert first.shape.where == Where(
+    assert first.shape.where == PlacementConstraints(
         within="rack", how="required", needs=("eu", "certified"), avoids=("slow",)
     )
     assert first.shape.key == "16 required rack +eu +certified -slow"
@@ -75,8 +75,8 @@ def test_an_experiment_keeps_away_from_production(tmp_path: Path):
     first, second = read(
         tmp_path, "kind,avoids", "a,0,60,1,experiment,", "b,0,60,1,experiment,slow"
     ).jobs
-    assert first.shape.where == Where(avoids=("production",))
-    assert second.shape.where == Where(avoids=("slow", "production"))
+    assert first.shape.where == PlacementConstraints(avoids=("production",))
+    assert second.shape.where == PlacementConstraints(avoids=("slow", "production"))
 
 
 def test_an_array_becomes_its_members_and_who_comes_after_it_comes_after_all(tmp_path: Path):

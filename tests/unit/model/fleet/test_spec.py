@@ -224,10 +224,10 @@ def test_a_warning_can_be_ignored_and_a_threshold_moved(tmp_path: Path):
 
 
 def test_a_load_raises_with_every_fault(tmp_path: Path):
-    from tenfold.model.errors import FaultyFile  # noqa: PLC0415
+    from tenfold.model.errors import InvalidFile  # noqa: PLC0415
 
     path = tmp_path / "fleet.toml"
     path.write_text('[[pool]]\nname = "a"\nnodes = -1\ncolour = "red"\n')
-    with pytest.raises(FaultyFile) as caught:
+    with pytest.raises(InvalidFile) as caught:
         load_fleet(path)
     assert len(caught.value.findings) == 3

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import PromiseStart, StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJoined
+from tenfold.model.fleet.constraints import Level, PlacementConstraints, TopologyMode
 from tenfold.model.fleet.node import Node
-from tenfold.model.fleet.where import Level, Togetherness, Where
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.job.terms import Hours, Terms
@@ -37,7 +37,7 @@ def asked(
     *,
     team: str = "red",
     per_node: int | None = None,
-    where: Where | None = None,
+    where: PlacementConstraints | None = None,
     types: tuple[str, ...] = (),
     terms: Terms | None = None,
     priority: int = 0,
@@ -71,8 +71,8 @@ def answer(
     return why(fleet, govern, job, NOW, seek)
 
 
-def together(level: Level, how: Togetherness = "required") -> Where:
-    return Where(within=level, how=how)
+def together(level: Level, how: TopologyMode = "required") -> PlacementConstraints:
+    return PlacementConstraints(within=level, how=how)
 
 
 def bound(quota: int, borrow: int) -> GovernanceRules:
@@ -220,7 +220,7 @@ def test_a_job_that_never_fits_is_told_which_wish_makes_it_so():
     members = in_domains(nodes(4), {"rack": 2})
     found = answer(held(members), asked("gang", 24, per_node=8, where=together("rack")))
     assert (found.state, found.reason.code) == ("never", "larger-than-a-domain")
-    found = answer(held(nodes(1)), asked("tagged", 1, where=Where(needs=("eu",))))
+    found = answer(held(nodes(1)), asked("tagged", 1, where=PlacementConstraints(needs=("eu",))))
     assert (found.state, found.reason.code) == ("never", "no-node-with-tags")
     assert found.cheapest is not None
     assert found.cheapest.kind == "tags"

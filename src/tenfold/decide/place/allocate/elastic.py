@@ -10,7 +10,7 @@ from tenfold.decide.place.quota.allocations import Holding
 from tenfold.decide.place.state.scheduler_state import Books
 from tenfold.fleet.capacity import Slots
 from tenfold.model.actions import ResizeJob
-from tenfold.model.fleet.where import Level
+from tenfold.model.fleet.constraints import Level
 from tenfold.model.job.job import Run, Shape, Slot
 from tenfold.model.job.terms import Terms
 from tenfold.model.reason import Reason

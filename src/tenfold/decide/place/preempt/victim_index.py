@@ -12,7 +12,7 @@ from tenfold.decide.place.quota.allocations import Holding
 from tenfold.fleet.capacity import Bank, Seat
 from tenfold.fleet.topology.bank import TopologyBank
 from tenfold.fleet.topology.topology import TopologyCapacity
-from tenfold.model.fleet.where import Level
+from tenfold.model.fleet.constraints import Level
 from tenfold.model.job.job import Shape
 
 Priced = tuple[int, Holding]

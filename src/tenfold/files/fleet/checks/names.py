@@ -43,13 +43,13 @@ class References:
         """Note one fault."""
         self.findings.append(Finding(code=code, message=message, hint=hint, path=path))
 
-    def need_site(self, name: str | None, path: Path) -> None:
+    def require_site(self, name: str | None, path: Path) -> None:
         """Note a fault where a site is named that the file does not declare."""
         # A file without sites has one, called `main`.
         if self.names["site"] or name not in (None, "main"):
-            self.need("site", name, path)
+            self.require("site", name, path)
 
-    def need(self, table: str, name: str | None, path: Path) -> None:
+    def require(self, table: str, name: str | None, path: Path) -> None:
         """Note a fault where a row names something that no table declares."""
         if name is not None and name not in self.names[table]:
             declared = ", ".join(f"`{known}`" for known in self.names[table][:8])
@@ -61,7 +61,7 @@ class References:
             )
 
 
-def need_fact(shelf: Shelf[F], name: str, path: Path, refs: References) -> None:
+def require_fact(shelf: Shelf[F], name: str, path: Path, refs: References) -> None:
     """Note a fault where the facts do not know a name."""
     if shelf.find(name) is None:
         refs.add(

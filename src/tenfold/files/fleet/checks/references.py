@@ -1,8 +1,8 @@
 """References of a fleet file: everything that is named must be there."""
 
 from tenfold.files.core.document import Table
-from tenfold.files.fleet.checks.names import References, need_fact
-from tenfold.files.fleet.checks.places import check_places
+from tenfold.files.fleet.checks.names import References, require_fact
+from tenfold.files.fleet.checks.sites import check_sites
 from tenfold.files.fleet.checks.trees import check_domains, check_teams
 from tenfold.files.fleet.nodes import check_nodes
 from tenfold.files.fleet.rows import FleetRows, PoolRow
@@ -29,7 +29,7 @@ def check_references(
         )
     for position, pool in rows.pool.items():
         _check_pool(pool, ("pool", position), refs, catalogue, unknown_accelerators)
-    check_places(rows, refs, catalogue)
+    check_sites(rows, refs, catalogue)
     check_nodes(rows, refs.names, findings)
     check_domains(rows, refs)
     check_teams(rows, refs, catalogue)
@@ -43,7 +43,7 @@ def check_references(
             )
     model = rows.expects.model
     if model is not None:
-        need_fact(catalogue.models, model, ("expects", "model"), refs)
+        require_fact(catalogue.models, model, ("expects", "model"), refs)
 
 
 def _check_pool(
@@ -57,12 +57,12 @@ def _check_pool(
             f'add `site = "{refs.names["site"][0]}"`, or another of them',
             path,
         )
-    refs.need_site(pool.site, (*path, "site"))
-    refs.need("fabric", pool.fabric, (*path, "fabric"))
+    refs.require_site(pool.site, (*path, "site"))
+    refs.require("fabric", pool.fabric, (*path, "fabric"))
     if pool.accelerator is not None and not unknown_accelerators:
-        need_fact(catalogue.accelerators, pool.accelerator, (*path, "accelerator"), refs)
+        require_fact(catalogue.accelerators, pool.accelerator, (*path, "accelerator"), refs)
     if pool.shape is not None:
-        need_fact(catalogue.nodes, pool.shape, (*path, "shape"), refs)
+        require_fact(catalogue.nodes, pool.shape, (*path, "shape"), refs)
     _check_pool_gpus(pool, path, refs, catalogue)
     _check_price(pool, path, refs, catalogue)
 
@@ -78,7 +78,7 @@ def _check_price(pool: PoolRow, path: Path, refs: References, catalogue: Catalog
     named = pool.accelerator or (shape.accelerator if shape else None)
     part = None if named is None else catalogue.accelerators.find(named)
     facts = [] if part is None else catalogue.prices_of(part.name, price.kind)
-    sold = sorted(fact.provider for fact in facts)
+    known_providers = sorted(fact.provider for fact in facts)
     if price.provider is None or price.kind in ("owned", "reserved"):
         refs.add(
             "price-incomplete",
@@ -87,11 +87,11 @@ def _check_price(pool: PoolRow, path: Path, refs: References, catalogue: Catalog
             "on-demand and spot",
             (*path, "price"),
         )
-    elif price.provider not in sold:
+    elif price.provider not in known_providers:
         refs.add(
             "unknown-provider",
             f"no {price.kind} price of `{price.provider}` for `{named}` is known",
-            f"known: {', '.join(sold) or 'none'}; or add `usd_per_gpu_hour`",
+            f"known: {', '.join(known_providers) or 'none'}; or add `usd_per_gpu_hour`",
             (*path, "price", "provider"),
         )
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from tenfold.files.fleet.checks.names import References, need_fact
+from tenfold.files.fleet.checks.names import References, require_fact
 from tenfold.files.fleet.rows import FleetRows, PoolRow
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fleet.finding import Path
-from tenfold.model.fleet.spec import MADE_RACK
+from tenfold.model.fleet.spec import GENERATED_RACK
 
 DECLARABLE = ("leaf", "pdu", "cooling-zone", "spine", "hall", "shelf")
 
@@ -14,7 +14,7 @@ DECLARABLE = ("leaf", "pdu", "cooling-zone", "spine", "hall", "shelf")
 def check_domains(rows: FleetRows, refs: References) -> None:
     """Add a finding for domains that are empty, hold strangers or hold themselves."""
     known = [name for table in ("pool", "rack", "tier", "domain") for name in refs.names[table]]
-    known_racks = tuple(f"{pool}{MADE_RACK}" for pool in refs.names["pool"])
+    known_racks = tuple(f"{pool}{GENERATED_RACK}" for pool in refs.names["pool"])
     parents: dict[str, tuple[str, ...]] = {}
     for position, domain in rows.domain.items():
         path: Path = ("domain", position)
@@ -58,7 +58,7 @@ def check_teams(rows: FleetRows, refs: References, catalogue: Catalogue) -> None
     parents = {team.name: (team.parent,) for team in rows.team.values() if team.parent}
     for position, team in rows.team.items():
         path: Path = ("team", position)
-        refs.need("team", team.parent, (*path, "parent"))
+        refs.require("team", team.parent, (*path, "parent"))
         loop = _cycle(team.name, parents)
         if loop:
             refs.add(
@@ -68,15 +68,15 @@ def check_teams(rows: FleetRows, refs: References, catalogue: Catalogue) -> None
                 (*path, "parent"),
             )
         for accelerator in team.quota_gpus:
-            if catalogue.accelerators.find(accelerator) is None and not _names_pool_part(
+            if catalogue.accelerators.find(accelerator) is None and not _is_pool_accelerator(
                 accelerator, rows.pool.values()
             ):
-                need_fact(
+                require_fact(
                     catalogue.accelerators, accelerator, (*path, "quota_gpus", accelerator), refs
                 )
 
 
-def _names_pool_part(accelerator: str, pools: Iterable[PoolRow]) -> bool:
+def _is_pool_accelerator(accelerator: str, pools: Iterable[PoolRow]) -> bool:
     return any(pool.accelerator == accelerator for pool in pools)
 
 
@@ -85,11 +85,11 @@ def _cycle(start: str, edges: Mapping[str, tuple[str, ...]]) -> list[str]:
     stack = [(start, [start])]
     seen: dict[str, bool] = {}
     while stack:
-        name, way = stack.pop()
-        for nearer in edges.get(name, ()):
-            if nearer == start:
-                return [*way, start]
-            if nearer not in seen:
-                seen[nearer] = True
-                stack.append((nearer, [*way, nearer]))
+        name, route = stack.pop()
+        for neighbour in edges.get(name, ()):
+            if neighbour == start:
+                return [*route, start]
+            if neighbour not in seen:
+                seen[neighbour] = True
+                stack.append((neighbour, [*route, neighbour]))
     return []

@@ -7,17 +7,17 @@ from msgspec import Struct
 Level = Literal["", "scale-up", "rack", "leaf", "pod"]
 """A kind of domain, from the nearest to the widest; empty means anywhere."""
 LEVELS: tuple[Level, ...] = ("scale-up", "rack", "leaf", "pod")
-Togetherness = Literal["required", "preferred", "balanced", "spread"]
+TopologyMode = Literal["required", "preferred", "balanced", "spread"]
 """`required`: one domain or none. `preferred`: as few domains as will do, packed.
 `balanced`: equal parts on as few domains as will do. `spread`: as many domains as there are."""
 
 
-class Where(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
+class PlacementConstraints(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
     """What a gang asks of the places of its nodes."""
 
     within: Level = ""
     """The kind of domain that its members are to share, or to be spread over."""
-    how: Togetherness = "preferred"
+    how: TopologyMode = "preferred"
     needs: tuple[str, ...] = ()
     """Tags that each of its nodes must bear."""
     avoids: tuple[str, ...] = ()

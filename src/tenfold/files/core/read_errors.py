@@ -3,7 +3,7 @@
 from tenfold.model.errors import InputError
 
 
-def unread(file: str, error: OSError) -> InputError:
+def read_error(file: str, error: OSError) -> InputError:
     """Return what to tell about a file that the system does not give."""
     if isinstance(error, FileNotFoundError):
         return InputError("no-such-file", f"there is no file `{file}`", "check the path", file=file)
@@ -26,7 +26,7 @@ def unread(file: str, error: OSError) -> InputError:
     )
 
 
-def in_a_sentence(error: object) -> str:
+def lower_first(error: object) -> str:
     """Return what an error says, to stand within a sentence."""
     text = str(error)
     return text[:1].lower() + text[1:]

@@ -9,8 +9,8 @@ from cyclopts import App, Parameter
 from cyclopts.exceptions import CycloptsError
 from msgspec import Meta, Struct
 
-from tenfold.cli.quantities import seconds
-from tenfold.cli.questions import Option, asks
+from tenfold.cli.options import Option, options_from
+from tenfold.cli.quantities import parse_duration
 
 Ask = Callable[..., tuple["Question", bool]]
 
@@ -38,10 +38,10 @@ def ask() -> Ask:
     app = App(result_action="return_value")
 
     @app.default
-    @asks(
+    @options_from(
         Question,
         {
-            "wait_s": Option(name="--wait", typed=str | None, read=seconds),
+            "wait_s": Option(name="--wait", typed=str | None, read=parse_duration),
             "names": Option(name="--name"),
             "sizes": Option(name="--size", typed=tuple[str, ...], read=_sizes),
         },

@@ -3,33 +3,33 @@
 from collections.abc import Mapping
 from typing import cast
 
-from tenfold.files.fleet.checks.names import References, need_fact
+from tenfold.files.fleet.checks.names import References, require_fact
 from tenfold.files.fleet.rows import FleetRows
 from tenfold.model.facts.catalogue import Catalogue
 
 
-def check_places(rows: FleetRows, refs: References, catalogue: Catalogue) -> None:
+def check_sites(rows: FleetRows, refs: References, catalogue: Catalogue) -> None:
     """Add a finding for each thing whose site or kind is not there, or not told."""
     for position, site in rows.site.items():
         if site.cooling is not None:
-            need_fact(catalogue.cooling, site.cooling, ("site", position, "cooling"), refs)
+            require_fact(catalogue.cooling, site.cooling, ("site", position, "cooling"), refs)
     for position, fabric in rows.fabric.items():
         if fabric.link is not None:
-            need_fact(catalogue.links, fabric.link, ("fabric", position, "link"), refs)
+            require_fact(catalogue.links, fabric.link, ("fabric", position, "link"), refs)
     for position, tier in rows.tier.items():
-        need_fact(catalogue.tiers, tier.tier_class, ("tier", position, "class"), refs)
+        require_fact(catalogue.tiers, tier.tier_class, ("tier", position, "class"), refs)
     for table in ("fabric", "rack", "tier"):
         _check_site_of(table, getattr(rows, table), refs)
     _check_links(rows, refs)
 
 
 def _check_site_of(table: str, placed: Mapping[int, object], refs: References) -> None:
-    several = len(refs.names["site"]) > 1
+    several_sites = len(refs.names["site"]) > 1
     for position, row in placed.items():
         site = cast(str | None, getattr(row, "site", None))
-        refs.need_site(site, (table, position, "site"))
+        refs.require_site(site, (table, position, "site"))
         # A rack's site follows from its nodes.
-        if several and site is None and table != "rack":
+        if several_sites and site is None and table != "rack":
             refs.add(
                 "which-site",
                 f"{table} `{getattr(row, 'name', '')}` does not say in which site it stands",
@@ -39,10 +39,10 @@ def _check_site_of(table: str, placed: Mapping[int, object], refs: References) -
 
 
 def _check_links(rows: FleetRows, refs: References) -> None:
-    joined: dict[tuple[str, ...], int] = {}
+    linked: dict[tuple[str, ...], int] = {}
     for position, link in rows.link.items():
         for end, site in enumerate(link.between):
-            refs.need("site", site, ("link", position, "between", end))
+            refs.require("site", site, ("link", position, "between", end))
         ends = tuple(sorted(link.between))
         if ends[0] == ends[1]:
             refs.add(
@@ -51,11 +51,11 @@ def _check_links(rows: FleetRows, refs: References) -> None:
                 "name two sites in `between`",
                 ("link", position, "between"),
             )
-        elif ends in joined:
+        elif ends in linked:
             refs.add(
                 "duplicate-link",
                 f"sites `{ends[0]}` and `{ends[1]}` are joined twice",
                 "add the two bandwidths up in one link",
                 ("link", position),
             )
-        joined.setdefault(ends, position)
+        linked.setdefault(ends, position)

@@ -9,17 +9,17 @@ import os
 import sys
 from typing import NoReturn
 
-_kept: list[object] = []
+_held: list[object] = []
 
 
-def keep(*made: object) -> None:
+def hold_until_exit(*objects: object) -> None:
     """Have these kept to the end of the process, in place of what was kept before."""
-    _kept[:] = made
+    _held[:] = objects
 
 
-def leave(status: int) -> NoReturn:
+def exit_process(status: int) -> NoReturn:
     """End the process with a status; at once where anything is kept."""
-    if _kept:
+    if _held:
         try:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -7,17 +7,17 @@ import pytest
 
 KEPT = """
 import atexit, sys
-from tenfold.cli.leaving import keep, leave
+from tenfold.cli.process_exit import exit_process, hold_until_exit
 atexit.register(print, "taken apart")
 {keep}
 print("said")
 sys.stderr.write("and why")
-leave({status})
+exit_process({status})
 """
 
 
 def ended(status: int, *, keeps: bool) -> subprocess.CompletedProcess[str]:
-    code = KEPT.format(keep="keep([1], [2])" if keeps else "", status=status)
+    code = KEPT.format(keep="hold_until_exit([1], [2])" if keeps else "", status=status)
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
@@ -33,7 +33,7 @@ def test_without_anything_kept_the_interpreter_ends_as_ever():
 
 
 def test_a_reader_that_went_away_is_told_as_ever():
-    code = KEPT.format(keep="keep([1])", status=0)
+    code = KEPT.format(keep="hold_until_exit([1])", status=0)
     words = f"\"{sys.executable}\" -u -c '{code}' | true"
     done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, check=False)
     assert done.returncode == 0

@@ -27,31 +27,35 @@ class Option(Struct, frozen=True, kw_only=True):
     """Makes the value of the field from what was typed, given the option's name for errors."""
 
 
-def asks(
+def options_from(
     question: type[Q], options: Mapping[str, Option] | None = None
 ) -> Callable[[Callable[Concatenate[Q, P], None]], Callable[..., None]]:
     """Return a decorator that fills the first argument of a command from options."""
-    known = options or {}
-    read = {name: one.read for name, one in known.items() if one.read is not None}
+    overrides = options or {}
+    read = {name: one.read for name, one in overrides.items() if one.read is not None}
     fields = structs.fields(question)
     names = [field.name for field in fields]
     hints = get_type_hints(question, include_extras=True)
-    own = [_argument(field, hints[field.name], known.get(field.name)) for field in fields]
+    own_parameters = [
+        _argument(field, hints[field.name], overrides.get(field.name)) for field in fields
+    ]
 
     def decorate(command: Callable[Concatenate[Q, P], None]) -> Callable[..., None]:
-        def run(**given: object) -> None:
+        def run(**kwargs: object) -> None:
             # What was not typed keeps the default of the field.
-            asked = {name: given.pop(name) for name in names if name in given}
-            for name in read.keys() & asked.keys():
-                asked[name] = read[name](asked[name], known[name].name)
-            command(question(**asked), **given)  # pyright: ignore[reportCallIssue]
+            fields_given = {name: kwargs.pop(name) for name in names if name in kwargs}
+            for name in read.keys() & fields_given.keys():
+                fields_given[name] = read[name](fields_given[name], overrides[name].name)
+            command(question(**fields_given), **kwargs)  # pyright: ignore[reportCallIssue]
 
         hinted = get_type_hints(command, include_extras=True)
         rest = [
             argument.replace(annotation=hinted[argument.name])
             for argument in list(signature(command).parameters.values())[1:]
         ]
-        arguments = sorted([*own, *rest], key=lambda one: one.default is not Argument.empty)
+        arguments = sorted(
+            [*own_parameters, *rest], key=lambda one: one.default is not Argument.empty
+        )
         run.__signature__ = Signature(arguments)  # pyright: ignore[reportFunctionMemberAccess]
         run.__annotations__ = {one.name: one.annotation for one in arguments}
         run.__name__, run.__doc__ = command.__name__, command.__doc__
@@ -80,8 +84,8 @@ def _argument(field: structs.FieldInfo, hint: object, option: Option | None) -> 
 
 def _metas(hint: object) -> list[Meta]:
     """Return what is said of a field or of any part of its type, the outermost first."""
-    said = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta)]
-    return [*reversed(said), *(meta for part in get_args(hint) for meta in _metas(part))]
+    direct = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta)]
+    return [*reversed(direct), *(meta for part in get_args(hint) for meta in _metas(part))]
 
 
 def _plain(hint: object) -> object:
