@@ -55,20 +55,27 @@ class SpawnerLink:
         """Number an order and send it, now or when the spawner has room for it."""
         self._last += 1
         order["order"] = self._last
-        self._orders[self._last] = line(order)
+        # Only the spawner that is connected now is to leave, not the one that follows it.
+        if order["do"] != "leave":
+            self._orders[self._last] = line(order)
         if self._socket is not None:
-            self._unsent += self._orders[self._last]
+            self._unsent += line(order)
             self._send()
 
     def take(self) -> list[NoteLine]:
         """Return the notes that came; connects again where the spawner went."""
-        self.connect()
-        notes = self._read()
-        if self._socket is None:
+        notes: list[NoteLine] = []
+        for _ in range(TRIES):
             self.connect()
-            notes += self._read()
+            notes += [note for note in self._read() if not self._is_plain_receipt(note)]
+            # A spawner may exit right after its first line. Without a connection nothing
+            # would wake the caller again.
+            if self._socket is not None:
+                break
+        else:
+            self.connect()
         self._send()
-        return [note for note in notes if not self._is_plain_receipt(note)]
+        return notes
 
     def connect(self) -> None:
         """Be connected to a spawner of this version, starting one where there is none."""
