@@ -31,14 +31,14 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Slot
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
 from tests.rigs.journal import rebuild_read_tables
 
 NODES, GPUS = 128, 8
 TOGETHER = NODES * GPUS
-WORK = Work(name="train", command=("python", "train.py", "--config", "large.yaml"))
+WORK = RunSpec(name="train", command=("python", "train.py", "--config", "large.yaml"))
 MIB = 1 << 20
 
 

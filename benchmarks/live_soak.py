@@ -48,7 +48,7 @@ from tenfold.model.events import (
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
 from tenfold.model.job.job import Job
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
 
@@ -74,8 +74,8 @@ def soak_one(seed: int) -> Chance:
         if not users.left and hands.next_ms() is None and not _unfinished(disk):
             inbox.close()
 
-    def saved_at(job: Job, work: Work) -> Millis | None:
-        return Millis(chance.now_ms - 1) if work.saves and chance.happens(0.5) else None
+    def saved_at(job: Job, work: RunSpec) -> Millis | None:
+        return Millis(chance.now_ms - 1) if work.checkpoint and chance.happens(0.5) else None
 
     parts = Parts(
         store=lambda: ChanceStore(disk, chance),

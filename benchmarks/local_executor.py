@@ -15,7 +15,7 @@ from tenfold.live.executor import AttemptEnded, AttemptStarted, Launch, Member
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.processes import descendants
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 
 JOBS, SLOTS = 200, 16
 DEADLINE_S = 120.0
@@ -26,7 +26,7 @@ def launch(number: int) -> Launch:
         job_id=JobId(f"job-{number}"),
         attempt=1,
         team=TeamId("bench"),
-        work=Work(name="nothing", command=("true",)),
+        run_spec=RunSpec(name="nothing", command=("true",)),
         members=(Member(node=NodeId("node-1")),),
     )
 

@@ -12,7 +12,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, JOBS, NODES
 from tenfold.model.events import Event, JobSubmitted, NodeJoined
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
@@ -25,7 +25,7 @@ def submitted(number: int, team: str = "red", gpus: int = 16) -> JobSubmitted:
     return JobSubmitted(
         Millis(number),
         job(number, gpus, team=team),
-        Work(name=f"train-{number}", command=("true",)),
+        RunSpec(name=f"train-{number}", command=("true",)),
     )
 
 

@@ -16,7 +16,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job.failures import Mishap, MishapKind
+from tenfold.model.job.failures import AttemptFailure, FailureKind
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.job.terms import Terms
 from tenfold.model.reason import Reason
@@ -60,11 +60,11 @@ class Story:
     def completes(self, job_id: JobId) -> None:
         self._apply(JobEnded(self._tick(), job_id, "completed", 0))
 
-    def crashes(self, job_id: JobId, kind: MishapKind = "exited", saved_ms: int = 0) -> None:
-        mishap = self._mishap(job_id, kind, saved_ms)
-        self._apply(JobStopped(self._tick(), job_id, "crashed", Millis(0), 1, mishap))
+    def crashes(self, job_id: JobId, kind: FailureKind = "exited", saved_ms: int = 0) -> None:
+        failure = self._mishap(job_id, kind, saved_ms)
+        self._apply(JobStopped(self._tick(), job_id, "crashed", Millis(0), 1, failure))
 
-    def fails(self, job_id: JobId, kind: MishapKind = "exited") -> None:
+    def fails(self, job_id: JobId, kind: FailureKind = "exited") -> None:
         self._apply(JobEnded(self._tick(), job_id, "failed", 1, self._mishap(job_id, kind)))
 
     def blamed(self, rule: Blaming = RULE) -> list[NodeId]:
@@ -75,10 +75,10 @@ class Story:
         [(_, reason)] = keep_failing(self.fleet, self.fleet.trouble, Millis(self.now_ms), RULE)
         return reason
 
-    def _mishap(self, job_id: JobId, kind: MishapKind, saved_ms: int = 0) -> Mishap:
+    def _mishap(self, job_id: JobId, kind: FailureKind, saved_ms: int = 0) -> AttemptFailure:
         node = self.fleet.running[job_id].slots[0].node
         saved = Millis(saved_ms) if saved_ms else UNSET
-        return Mishap(1, kind, Millis(self.now_ms), node, saved)
+        return AttemptFailure(1, kind, Millis(self.now_ms), node, saved)
 
     def _apply(self, event: Event) -> None:
         self.events.append(event)

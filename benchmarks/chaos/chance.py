@@ -35,9 +35,9 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import shape_of
+from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.model.job.submission import Submission
 from tenfold.model.job.terms import Terms
-from tenfold.model.job.work import Saves, Work
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
 
@@ -355,13 +355,15 @@ class Users:
 
     def _submission(self) -> Submission:
         gpus = self._chance.pick(0, 2 * GPUS)
-        saves = Saves(folder="saves") if self._chance.happens(0.5) else None
+        saves = CheckpointSpec(folder="saves") if self._chance.happens(0.5) else None
         elastic = gpus in range(1, GPUS + 1) and self._chance.happens(0.3)
         return Submission(
             team=TeamId(f"team-{self._chance.pick(1, 2)}"),
             shape=shape_of(gpus, cpus=0.0 if elastic else 1.0 if gpus <= GPUS else 2.0),
             terms=Terms(least_gpus=1, most_gpus=GPUS) if elastic else None,
-            work=Work(name="job", command=("true",), saves=saves, grace_ms=Millis(5 * SECOND)),
+            run_spec=RunSpec(
+                name="job", command=("true",), checkpoint=saves, grace_ms=Millis(5 * SECOND)
+            ),
             limit_ms=Millis(self._chance.pick(60, 600) * SECOND),
             array=self._chance.pick(2, 4) if self._chance.happens(0.1) else 0,
         )

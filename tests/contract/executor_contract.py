@@ -33,7 +33,7 @@ from tenfold.live.executor import (
     OrderRefused,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
 
@@ -80,7 +80,7 @@ class ExecutorContract:
             job_id=JOB,
             attempt=1,
             team=TeamId("team"),
-            work=Work(name="x", command=("no-such-command-here",)),
+            run_spec=RunSpec(name="x", command=("no-such-command-here",)),
             members=(Member(node=NodeId("a")), Member(node=NodeId("b"))),
         )
         executor.start(nowhere)

@@ -32,7 +32,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Slot
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tests.rigs.journal import rebuild_read_tables
@@ -227,7 +227,7 @@ class JournalContract(JournalCompaction, JournalUpkeep):
         assert read.counts(store, "blue") == {"pending": 3, "cancelled": 1}
         found = read.submission(store, "job-4")
         assert found is not None
-        assert found.work == Work(name="train-4", command=("true",))
+        assert found.run_spec == RunSpec(name="train-4", command=("true",))
 
 
 def _fails(*_: object) -> None:

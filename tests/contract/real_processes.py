@@ -21,7 +21,7 @@ from tenfold.live.executor import (
     Sighting,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 
 DEADLINE_S = HANG_S
@@ -87,9 +87,11 @@ def launch(
     nodes: tuple[str, ...] = ("node-1",),
     **of_work: object,
 ) -> Launch:
-    work = Work(name="a job", command=("sh", "-c", script), **of_work)  # type: ignore[arg-type]
+    spec = RunSpec(name="a job", command=("sh", "-c", script), **of_work)  # type: ignore[arg-type]
     members = tuple(Member(node=NodeId(node)) for node in nodes)
-    return Launch(job_id=job_id, attempt=attempt, team=TeamId("team"), work=work, members=members)
+    return Launch(
+        job_id=job_id, attempt=attempt, team=TeamId("team"), run_spec=spec, members=members
+    )
 
 
 def wait_for(

@@ -25,7 +25,7 @@ from tenfold.live.local.member.images import own_environment
 from tenfold.live.local.member.team_users import FIRST
 from tenfold.live.local.spawner.launches import launch_line
 from tenfold.model.ids import NodeId, TeamId
-from tenfold.model.job.work import Saves, Work
+from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
 
@@ -74,10 +74,12 @@ def test_a_command_runs_in_its_image_with_its_variables_and_folders(rig: LocalRi
         'echo "$A|$MASTER_ADDR|$RANK|$CUDA_VISIBLE_DEVICES|$TENFOLD_TOKEN|$PATH"; pwd; ls /bin/sh'
     )
     script += '; echo saved > "$TENFOLD_CHECKPOINT_DIR/one"; touch "$TENFOLD_HEARTBEAT"; exit 3'
-    of_work = {"image": IMAGE, "env": (("A", "b=c #d"),), "saves": Saves(folder="ckpt")}
+    of_work = {"image": IMAGE, "env": (("A", "b=c #d"),), "saves": CheckpointSpec(folder="ckpt")}
     member = Member(node=NodeId("a"), gpus=(5, 6))
-    work = Work(name="a job", command=("sh", "-c", script), **of_work)  # type: ignore[arg-type]
-    executor.start(Launch(job_id=JOB, attempt=1, team=TeamId("t"), work=work, members=(member,)))
+    spec = RunSpec(name="a job", command=("sh", "-c", script), **of_work)  # type: ignore[arg-type]
+    executor.start(
+        Launch(job_id=JOB, attempt=1, team=TeamId("t"), run_spec=spec, members=(member,))
+    )
     end = wait_until_over(executor)[-1]
     said, folder, shell = executor.logs(JOB, 1, 0).tail.decode().splitlines()
     assert (end.how, end.exit_code) == ("exited", 3)
@@ -142,8 +144,10 @@ def test_memory_is_limited_inside_too(rig: LocalRig):
         pytest.skip("no cgroup can be made here")
     member = Member(node=NodeId("a"), cpus_milli=500, memory_mib=128)
     command = ("dd", "if=/dev/zero", "of=/dev/null", "bs=400M", "count=1")
-    greedy = Work(name="greedy", command=command, image=IMAGE)
-    executor.start(Launch(job_id=JOB, attempt=1, team=TeamId("t"), work=greedy, members=(member,)))
+    greedy = RunSpec(name="greedy", command=command, image=IMAGE)
+    executor.start(
+        Launch(job_id=JOB, attempt=1, team=TeamId("t"), run_spec=greedy, members=(member,))
+    )
     end = wait_until_over(executor)[-1]
     assert end.how == "out-of-memory", (end, executor.logs(JOB, 1, 0).tail)
     assert "128 MiB" in render(end.reason)
@@ -162,9 +166,11 @@ def test_what_cannot_be_run_fails_the_start_with_the_reason(
     rig: LocalRig, image: str, command: str, why: str
 ):
     executor = rig.connect()
-    work = Work(name="x", command=(command,), image=image)
+    spec = RunSpec(name="x", command=(command,), image=image)
     member = Member(node=NodeId("a"))
-    executor.start(Launch(job_id=JOB, attempt=1, team=TeamId("t"), work=work, members=(member,)))
+    executor.start(
+        Launch(job_id=JOB, attempt=1, team=TeamId("t"), run_spec=spec, members=(member,))
+    )
     end = wait_until_over(executor)[-1]
     assert end.how == "start-failed", executor.logs(JOB, 1, 0).tail
     assert end.reason.code == "image-not-run"

@@ -37,7 +37,7 @@ from tenfold.live.executor import (
 )
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Saves, Work
+from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
 
@@ -146,7 +146,7 @@ def test_only_what_is_listed_is_passed_on_to_a_job(rig: LocalRig):
 
 def test_state_and_team_folders_are_closed_to_others(rig: LocalRig):
     executor = rig.connect()
-    executor.start(launch("pwd; umask", saves=Saves(folder="saved")))
+    executor.start(launch("pwd; umask", checkpoint=CheckpointSpec(folder="saved")))
     wait_until_over(executor)
     team = rig.home / "teams" / "team"
     assert executor.logs(JOB, 1, 0).tail.decode().split() == [f"{team}/job%2F1", "0022"]
@@ -292,8 +292,10 @@ def test_memory_is_limited_where_the_machine_can(rig: LocalRig):
     if executor.limits == "prlimit":
         pytest.skip("no cgroup can be made here")
     member = Member(node=NodeId("a"), cpus_milli=500, memory_mib=32)
-    greedy = Work(name="greedy", command=(sys.executable, "-c", "b'x' * (300 << 20)"))
-    executor.start(Launch(job_id=JOB, attempt=1, team=TeamId("t"), work=greedy, members=(member,)))
+    greedy = RunSpec(name="greedy", command=(sys.executable, "-c", "b'x' * (300 << 20)"))
+    executor.start(
+        Launch(job_id=JOB, attempt=1, team=TeamId("t"), run_spec=greedy, members=(member,))
+    )
     end = wait_until_over(executor)[-1]
     assert (end.how, end.signal) == ("out-of-memory", 9)
     assert "32 MiB" in render(end.reason)
@@ -352,10 +354,12 @@ def test_a_job_gets_its_devices_and_its_gang(rig: LocalRig):
         Member(node=NodeId("a"), gpus=(0, 1)),
         Member(node=NodeId("b"), gpus=(2, 5)),
     )
-    work = Work(
-        name="w", command=("env",), saves=Saves(folder="/elsewhere", every_ms=Millis(90_000))
+    spec = RunSpec(
+        name="w",
+        command=("env",),
+        checkpoint=CheckpointSpec(folder="/elsewhere", every_ms=Millis(90_000)),
     )
-    executor.start(Launch(job_id=JOB, attempt=4, team=TeamId("t"), work=work, members=members))
+    executor.start(Launch(job_id=JOB, attempt=4, team=TeamId("t"), run_spec=spec, members=members))
     wait_until_over(executor)
     both = [
         dict(line.split("=", 1) for line in executor.logs(JOB, 4, rank).tail.decode().splitlines())

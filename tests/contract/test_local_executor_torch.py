@@ -12,7 +12,7 @@ from contract.real_processes import JOB, wait_for
 from contract.test_local_executor import LocalRig
 from tenfold.live.executor import AttemptEnded, AttemptLost, Launch, Member
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 
 REQUIRED = os.environ.get("TENFOLD_REQUIRE_ENGINES") == "1"
 MISSING = importlib.util.find_spec("torch") is None
@@ -53,10 +53,10 @@ def test_a_gang_meets(
 ):
     (tmp_path / "sum.py").write_text(SUM)
     executor = rig.connect()
-    work = Work(name="sum", command=(*launcher, str(tmp_path / "sum.py")))
+    work = RunSpec(name="sum", command=(*launcher, str(tmp_path / "sum.py")))
     members = tuple(Member(node=NodeId(node), gpus=gpus) for node in ("a", "b"))
     executor.start(
-        Launch(job_id=JobId(JOB), attempt=1, team=TeamId("team"), work=work, members=members)
+        Launch(job_id=JobId(JOB), attempt=1, team=TeamId("team"), run_spec=work, members=members)
     )
     seen = wait_for(
         executor,

@@ -15,8 +15,8 @@ from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.usage import LocalProbe, processes, ticks_below
 from tenfold.live.usage import Measured
 from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.usage import GpuUse
-from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
 
 # A child of a child burns a second of CPU time, says so by a file, and then everything sleeps.
@@ -42,13 +42,13 @@ def executor(tmp_path: Path) -> Iterator[LocalExecutor]:
 
 
 def start(executor: LocalExecutor, job: str, folder: Path, *command: str) -> None:
-    work = Work(name=job, command=command, folder=str(folder))
+    work = RunSpec(name=job, command=command, folder=str(folder))
     executor.start(
         Launch(
             job_id=JobId(job),
             attempt=1,
             team=TeamId("t"),
-            work=work,
+            run_spec=work,
             members=(Member(node=NodeId("n"), gpus=(1, 2)),),
         )
     )

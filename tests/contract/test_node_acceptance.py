@@ -47,8 +47,8 @@ from tenfold.model.events import (
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import shape_of
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Submission
-from tenfold.model.job.work import Work
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
@@ -105,7 +105,7 @@ class Live:
                 executor=lambda: Slowed(self.home),
                 clock=SteadyClock,
                 deciders=lambda: [placing_decider(Policy())],
-                saved_at=lambda job, work: None,
+                saved_at=lambda job, run_spec: None,
                 witnesses=_witnesses,
                 examiner=examiner_of(RULE, COMMAND),
             ),
@@ -163,8 +163,8 @@ def home(tmp_path: Path) -> Path:
 
 
 def works(name: str) -> Submission:
-    work = Work(name=name, command=("true",))
-    return Submission(team=TeamId("red"), shape=shape_of(1), work=work, array=4)
+    work = RunSpec(name=name, command=("true",))
+    return Submission(team=TeamId("red"), shape=shape_of(1), run_spec=work, array=4)
 
 
 def test_a_node_that_is_slow_is_refused_with_figures_and_stays_refused(home: Path):

@@ -17,7 +17,7 @@ from tenfold.live.local.attempt.folder import Home
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.member.team_users import Span, TeamUsers, why_shared
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job.work import Saves, Work
+from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.report.reasons.render import render
 
 SPAN = Span()
@@ -78,7 +78,7 @@ def of_team(team: str, script: str, *, attempt: int = 1, **of_work: object) -> L
         job_id=made.job_id,
         attempt=attempt,
         team=TeamId(team),
-        work=made.work,
+        run_spec=made.run_spec,
         members=made.members,
     )
 
@@ -127,7 +127,7 @@ def test_a_job_can_use_what_is_its_own(rig: UsersRig):
         'echo kept > file; echo saved > "$TENFOLD_CHECKPOINT_DIR/one"; echo on > /dev/stdout;'
         'touch "$TENFOLD_HEARTBEAT" && cat file && id -u && echo $USER $LOGNAME && cd && pwd'
     )
-    executor.start(of_team("a", script, saves=Saves(folder="saves")))
+    executor.start(of_team("a", script, checkpoint=CheckpointSpec(folder="saves")))
     assert ended(executor).exit_code == 0
     uid = str(SPAN.first)
     team = rig.home / "teams" / "a"
@@ -189,9 +189,9 @@ def test_a_command_that_a_team_cannot_reach_says_what_is_closed(
         tool.chmod(0o755)
     executor = rig.connect()
     made = of_team("a", "")
-    work = Work(name="a job", command=(str(tool),))
+    work = RunSpec(name="a job", command=(str(tool),))
     executor.start(
-        Launch(job_id=made.job_id, attempt=1, team=made.team, work=work, members=made.members)
+        Launch(job_id=made.job_id, attempt=1, team=made.team, run_spec=work, members=made.members)
     )
     end = ended(executor)
     assert end.reason is not None
@@ -207,9 +207,9 @@ def test_a_command_that_is_closed_on_the_path_is_passed_over(rig: UsersRig, tmp_
     executor = rig.connect()
     made = of_team("a", "")
     path = f"{tmp_path}/first:{tmp_path}/second:/usr/bin:/bin"
-    work = Work(name="a job", command=("tool",), env=(("PATH", path),))
+    work = RunSpec(name="a job", command=("tool",), env=(("PATH", path),))
     executor.start(
-        Launch(job_id=made.job_id, attempt=1, team=made.team, work=work, members=made.members)
+        Launch(job_id=made.job_id, attempt=1, team=made.team, run_spec=work, members=made.members)
     )
     assert ended(executor).exit_code == 0
     assert said(executor, "a") == "second\n"

@@ -21,7 +21,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job.failures import Mishap
+from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import SECOND, Millis
@@ -44,8 +44,8 @@ def fact(fleet: Fleet, step: tuple[str, int], now_ms: Millis) -> Event | None:
     run = list(fleet.running.values())[number % len(fleet.running)]
     if kind == "complete":
         return JobEnded(now_ms, run.job.id)
-    mishap = Mishap(1, "lost", now_ms, run.slots[number % len(run.slots)].node)
-    return JobStopped(now_ms, run.job.id, "node-lost", Millis(0), UNSET, mishap)
+    failure = AttemptFailure(1, "lost", now_ms, run.slots[number % len(run.slots)].node)
+    return JobStopped(now_ms, run.job.id, "node-lost", Millis(0), UNSET, failure)
 
 
 @given(steps, st.sampled_from(POLICIES))

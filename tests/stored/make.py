@@ -76,11 +76,11 @@ from tenfold.model.events import (
     NodeTested,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.failures import Mishap
+from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Job, shape_of
+from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.model.job.submission import SubmitKey
 from tenfold.model.job.terms import Terms
-from tenfold.model.job.work import Saves, Work
 from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
@@ -125,9 +125,9 @@ class Script:
             if isinstance(action, StartJob) and action.job_id in self._refused:
                 self._refused.remove(action.job_id)
                 node = action.slots[0].node
-                mishap = Mishap(1, "refused", now_ms, node, said="no room on the disk")
+                failure = AttemptFailure(1, "refused", now_ms, node, message="no room on the disk")
                 reason = Reason("cannot-write", sentence="the folder of the attempt cannot be made")
-                made.append(ActionRefused(now_ms, action, reason, mishap))
+                made.append(ActionRefused(now_ms, action, reason, failure))
             elif isinstance(action, StartJob):
                 made.append(JobStarted(now_ms, action.job_id))
             elif isinstance(action, StopJob):
@@ -149,7 +149,7 @@ def handed_in(
     *,
     terms: Terms | None = None,
     key: SubmitKey | None = None,
-    work: Work | None = None,
+    spec: RunSpec | None = None,
 ) -> JobSubmitted:
     job = Job(
         id=JobId(name),
@@ -163,17 +163,19 @@ def handed_in(
         limit_ms=Millis(40 * HOUR),
         terms=terms,
     )
-    made = work or Work(name=name.partition("-")[0], command=("python", "train.py", "--epochs=3"))
+    made = spec or RunSpec(
+        name=name.partition("-")[0], command=("python", "train.py", "--epochs=3")
+    )
     return JobSubmitted(at(minutes), job, made, key)
 
 
-RICH_WORK = Work(
+RICH_SPEC = RunSpec(
     name="rich",
     command=("torchrun", "train.py"),
     env=(("EPOCHS", "3"), ("NAME", "gross \u00fc")),
     folder="runs/rich",
     image="registry.example/train:1",
-    saves=Saves(folder="saves", every_ms=Millis(10 * MINUTE)),
+    checkpoint=CheckpointSpec(folder="saves", every_ms=Millis(10 * MINUTE)),
     grace_ms=Millis(90 * SECOND),
     silent_ms_most=Millis(5 * MINUTE),
     trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
@@ -212,11 +214,16 @@ def live_turns(nodes: Sequence[NodeId]) -> list[tuple[int, Sequence[Event]]]:
     waits = Terms(
         kind="training", after=(JobId("rich-101"), JobId("sweep-110[0]")), idle_ms=Millis(HOUR)
     )
-    crashed = Mishap(1, "exited", at(9), first, saved_ms=at(8), said="CUDA error: out of memory")
+    crashed = AttemptFailure(
+        1, "exited", at(9), first, saved_ms=at(8), message="CUDA error: out of memory"
+    )
     events: list[tuple[float, list[Event]]] = [
         (0, [NodeTested(at(0), third, test, verdict), NodeCordoned(at(0), third, refusal)]),
         (1, [NodeAccepted(at(1), third, "ops"), NodeReturned(at(1), third)]),
-        (2, [handed_in(2, "half-100", 100, 0.5), handed_in(2, "rich-101", 101, work=RICH_WORK)]),
+        (
+            2,
+            [handed_in(2, "half-100", 100, 0.5), handed_in(2, "rich-101", 101, spec=RICH_SPEC)],
+        ),
         (3, [handed_in(3, "after-102", 102, terms=waits)]),
         (4, [*members]),
         (5, [JobIdled(at(5), JobId("half-100"), at(4))]),
@@ -242,7 +249,7 @@ def live_turns(nodes: Sequence[NodeId]) -> list[tuple[int, Sequence[Event]]]:
                     JobId("sweep-110[1]"),
                     "failed",
                     exit_code=1,
-                    mishap=Mishap(1, "out-of-memory", at(12.5), first),
+                    failure=AttemptFailure(1, "out-of-memory", at(12.5), first),
                     ended_ms=at(12.6),
                 )
             ],

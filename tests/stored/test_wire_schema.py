@@ -24,7 +24,7 @@ from tenfold.live.local.spawner.launches import launch_line
 from tenfold.model.actions import Action
 from tenfold.model.events import KIND_OF, Event
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 
 TOLERANT = ("address",)
@@ -135,7 +135,7 @@ def test_a_launch_is_ordered_in_the_words_that_an_older_spawner_knows():
         job_id=JobId(wanted["job"]),
         attempt=1,
         team=TeamId("vision"),
-        work=Work(
+        run_spec=RunSpec(
             name="runs",
             command=tuple(wanted["command"]),
             env=(("GATE", "@GATES@/runs"),),

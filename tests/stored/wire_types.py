@@ -31,8 +31,7 @@ from tenfold.live.local.spawner import wire
 from tenfold.model import acceptance, actions, baseline, events, reason
 from tenfold.model.fleet import constraints, node
 from tenfold.model.fleet.node import NodeState
-from tenfold.model.job import failures as mishap
-from tenfold.model.job import job, submission, terms, work
+from tenfold.model.job import failures, job, run_spec, submission, terms
 from tenfold.model.policy import governance
 from tenfold.model.policy import slurm as slurm_policy
 from tenfold.model.policy.policy import Policy
@@ -90,20 +89,20 @@ STRUCTS: dict[str, type[Struct]] = {
     "bundle-header": BundleHeader,
     "bundle-settings": SimSettings,
     "compared": acceptance.Compared,
-    "crashes": mishap.Crashes,
-    "ended": job.Ended,
-    "failure": mishap.Failure,
+    "crashes": failures.Crashes,
+    "ended": job.EndedJob,
+    "failure": failures.NodeFailure,
     "figure": acceptance.Figure,
     "govern": governance.GovernanceRules,
     "hours": terms.Hours,
     "job": job.Job,
     "kernel": baseline.Kernel,
-    "mishap": mishap.Mishap,
+    "mishap": failures.AttemptFailure,
     "node": node.Node,
     "node-test": acceptance.NodeTest,
     "node-verdict": acceptance.NodeVerdict,
     "order": job.Order,
-    "past": job.Past,
+    "past": job.PriorRuns,
     "policy": Policy,
     "priority-weights": slurm_policy.PriorityWeights,
     "promise": job.Promise,
@@ -116,7 +115,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "text": reason.Text,
     "causes": reason.Causes,
     "run": job.Run,
-    "saves": work.Saves,
+    "saves": run_spec.CheckpointSpec,
     "shadow-difference": ShadowDifference,
     "shadow-entry": ShadowEntry,
     "shape": job.Shape,
@@ -131,7 +130,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "transfer": baseline.Transfer,
     "where": constraints.PlacementConstraints,
     "window": terms.Window,
-    "work": work.Work,
+    "work": run_spec.RunSpec,
 }
 
 LINES: dict[str, type] = {

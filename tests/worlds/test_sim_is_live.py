@@ -36,8 +36,8 @@ from tenfold.model.events import ActionOrdered, Event, JobEnded, JobSubmitted
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Submission, admitted
-from tenfold.model.job.work import Work
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
 
@@ -81,7 +81,7 @@ def crowd(seed: int, gates: Path) -> list[Batch]:
             team=TeamId(dice.choice(("red", "blue"))),
             shape=shape_of(dice.choice(SIZES), cpus=dice.choice((0.0, 2.0))),
             priority=dice.choice((0, 0, 0, 5)),
-            work=Work(name="job", command=("sh", "-c", GATED), env=(("GATES", str(gates)),)),
+            run_spec=RunSpec(name="job", command=("sh", "-c", GATED), env=(("GATES", str(gates)),)),
         )
 
     return [
@@ -147,7 +147,7 @@ class Live:
                 executor=lambda: LocalExecutor(self._home),
                 clock=SteadyClock,
                 deciders=lambda: [placing_decider(policy)],
-                saved_at=lambda job, work: None,
+                saved_at=lambda job, run_spec: None,
                 witnesses=_witnesses,
             ),
             self.inbox,
@@ -259,7 +259,7 @@ def test_jobs_that_last_as_long_as_they_say_are_placed_alike(tmp_path: Path):
                 Submission(
                     team=TeamId("red"),
                     shape=shape_of(GPUS),
-                    work=Work(name="job", command=("sleep", f"{lasts_ms / 1_000}")),
+                    run_spec=RunSpec(name="job", command=("sleep", f"{lasts_ms / 1_000}")),
                 ),
                 lasts_ms,
             )

@@ -70,7 +70,7 @@ class LiveJournal:
 
     def _entries(self) -> dict[JobId, Entry]:
         return {
-            row.id: Entry(event.work, attempts=row.attempts)
+            row.id: Entry(event.run_spec, attempts=row.attempts)
             for row, event in open_submissions(self.store)
-            if event.work is not None
+            if event.run_spec is not None
         }

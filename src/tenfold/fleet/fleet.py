@@ -38,11 +38,11 @@ from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import (
     WHOLE,
-    Ended,
+    EndedJob,
     Job,
     JobStatus,
     Order,
-    Past,
+    PriorRuns,
     Promise,
     Run,
     Shape,
@@ -59,7 +59,7 @@ HISTORY = 4_096 + 1_024
 EVICTIONS = 1_024
 """Stops for others that are remembered."""
 
-NEVER_RAN = Past()
+NEVER_RAN = PriorRuns()
 
 
 class Fleet:
@@ -77,13 +77,13 @@ class Fleet:
         self.pending: dict[JobId, Job] = {}
         self.orders: dict[JobId, Order] = {}
         self.running: dict[JobId, Run] = {}
-        self.past: dict[JobId, Past] = {}
+        self.past: dict[JobId, PriorRuns] = {}
         self.promises: dict[JobId, Promise] = {}
         self.idle: dict[JobId, Millis] = {}
         self.evictions: deque[Millis] = deque(maxlen=EVICTIONS)
         self.trouble = Trouble()
         self._dependents = Dependents()
-        self.history: deque[Ended] = deque(maxlen=HISTORY)
+        self.history: deque[EndedJob] = deque(maxlen=HISTORY)
         self.ended = 0
         self._handlers = {
             JobSubmitted: self._job_submitted,
@@ -184,13 +184,13 @@ class Fleet:
             self._leave_terms(run)
         if self._dependents.awaited:
             self._dependents.over(run.job, event.status)
-        if event.mishap is not UNSET or self.trouble.failures or self.trouble.crashes:
+        if event.failure is not UNSET or self.trouble.failures or self.trouble.crashes:
             self.trouble.ended(event, run.job, [slot.node for slot in run.slots])
         ran_ms = event.at_ms - run.started_ms
         if self.past and (past := self.past.pop(event.job_id, None)):
             ran_ms += past.ran_ms
         self.ended += 1
-        self.history.append(Ended(run.job, ran_ms, event.at_ms, event.status))
+        self.history.append(EndedJob(run.job, ran_ms, event.at_ms, event.status))
 
     def _job_stopped(self, event: JobStopped) -> None:
         run = self.running.pop(event.job_id, None)
@@ -206,7 +206,7 @@ class Fleet:
         self._give(slots, job.shape)
         self.trouble.stopped(event, job)
         past = self.past.get(event.job_id, NEVER_RAN)
-        self.past[event.job_id] = Past(
+        self.past[event.job_id] = PriorRuns(
             past.runs + 1,
             Millis(past.ran_ms + ran_ms),
             event.progress_ms,

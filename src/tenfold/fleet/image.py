@@ -13,8 +13,8 @@ from tenfold.fleet.dependents import Dependents
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.failures import Crashes, Failure
-from tenfold.model.job.job import Ended, Job, JobStatus, Order, Past, Promise, Run
+from tenfold.model.job.failures import Crashes, NodeFailure
+from tenfold.model.job.job import EndedJob, Job, JobStatus, Order, PriorRuns, Promise, Run
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
@@ -33,13 +33,13 @@ class FleetImage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, 
     pending: tuple[Job, ...] = ()
     orders: tuple[Order, ...] = ()
     running: tuple[Run, ...] = ()
-    past: dict[JobId, Past] = {}
-    history: tuple[Ended, ...] = ()
+    past: dict[JobId, PriorRuns] = {}
+    history: tuple[EndedJob, ...] = ()
     promises: dict[JobId, Promise] = {}
     idle: dict[JobId, Millis] = {}
     evictions: tuple[Millis, ...] = ()
     fates: dict[JobId, JobStatus] = {}
-    failures: dict[NodeId, tuple[Failure, ...]] = {}
+    failures: dict[NodeId, tuple[NodeFailure, ...]] = {}
     succeeded: dict[NodeId, Millis] = {}
     blamed: dict[NodeId, Reason] = {}
     crashes: dict[JobId, Crashes] = {}

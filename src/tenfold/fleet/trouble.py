@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tenfold.model.events import ActionRefused, JobEnded, JobStopped
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.failures import Crashes, Failure, Mishap
+from tenfold.model.job.failures import AttemptFailure, Crashes, NodeFailure
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
@@ -26,7 +26,7 @@ KEPT = 16
 class Trouble(Struct):
     """Failures by node since its last success, and crashes by job since it last saved."""
 
-    failures: dict[NodeId, tuple[Failure, ...]] = {}
+    failures: dict[NodeId, tuple[NodeFailure, ...]] = {}
     succeeded: dict[NodeId, Millis] = {}
     """When a job last ran to its end on a node, while some node was in trouble."""
     blamed: dict[NodeId, Reason] = {}
@@ -35,43 +35,43 @@ class Trouble(Struct):
 
     def stopped(self, event: JobStopped, job: Job) -> None:
         """Note what a stop says, where nobody asked for it."""
-        if event.mishap is not UNSET:
-            self._failed(job, event.mishap, event.at_ms)
+        if event.failure is not UNSET:
+            self._failed(job, event.failure, event.at_ms)
             if event.cause == "crashed":
                 before = self.crashes.get(job.id)
-                self.crashes[job.id] = after_crash(before, event.mishap.saved_ms)
+                self.crashes[job.id] = after_crash(before, event.failure.saved_ms)
 
     def ended(self, event: JobEnded, job: Job, nodes: Iterable[NodeId]) -> None:
         """Note what an end says of the nodes that a job was on."""
-        if event.mishap is not UNSET:
-            self._failed(job, event.mishap, event.at_ms)
+        if event.failure is not UNSET:
+            self._failed(job, event.failure, event.at_ms)
         elif event.status == "completed" and self.failures:
             self._completed(job.id, nodes, event.at_ms)
         self.over(job.id)
 
     def refused(self, event: ActionRefused, job: Job) -> None:
         """Note what the refusal of a start says."""
-        if event.mishap is not UNSET:
-            self._failed(job, event.mishap, event.at_ms)
+        if event.failure is not UNSET:
+            self._failed(job, event.failure, event.at_ms)
 
     def over(self, job_id: JobId) -> None:
         """Forget what only a job that is not over has."""
         self.crashes.pop(job_id, None)
 
-    def _failed(self, job: Job, mishap: Mishap, at_ms: Millis) -> None:
+    def _failed(self, job: Job, failure: AttemptFailure, at_ms: Millis) -> None:
         """Note a failure on the node whose member failed first."""
-        if mishap.node_id is not UNSET:
+        if failure.node_id is not UNSET:
             array = job.terms.array if job.terms is not None else ""
-            failure = Failure(
+            recorded = NodeFailure(
                 job_id=job.id,
-                attempt=mishap.attempt,
-                kind=mishap.kind,
+                attempt=failure.attempt,
+                kind=failure.kind,
                 at_ms=at_ms,
-                kin=array or job.id,
+                array_or_job=array or job.id,
                 owner=f"{job.team}/{job.user}",
             )
-            before = self.failures.get(mishap.node_id, ())
-            self.failures[mishap.node_id] = (*before, failure)[-KEPT:]
+            before = self.failures.get(failure.node_id, ())
+            self.failures[failure.node_id] = (*before, recorded)[-KEPT:]
 
     def _completed(self, job_id: JobId, nodes: Iterable[NodeId], at_ms: Millis) -> None:
         """Clear the nodes on which a job ran to its end, and the job where it failed before."""

@@ -6,7 +6,7 @@ from typing import Protocol
 from tenfold.fleet.trouble import Trouble
 from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.job import Ended, Job, JobStatus, Order, Past, Promise, Run
+from tenfold.model.job.job import EndedJob, Job, JobStatus, Order, PriorRuns, Promise, Run
 from tenfold.model.reason import JobRef
 from tenfold.model.units import Millis
 
@@ -72,7 +72,7 @@ class FleetView(Protocol):
         ...
 
     @property
-    def past(self) -> Mapping[JobId, Past]:
+    def past(self) -> Mapping[JobId, PriorRuns]:
         """Earlier runs of jobs that are not over."""
         ...
 
@@ -102,7 +102,7 @@ class FleetView(Protocol):
         ...
 
     @property
-    def history(self) -> Sequence[Ended]:
+    def history(self) -> Sequence[EndedJob]:
         """The latest finished jobs, oldest first."""
         ...
 

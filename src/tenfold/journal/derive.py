@@ -85,7 +85,7 @@ class Draft:
             handler(event)
 
     def _job_submitted(self, event: JobSubmitted) -> None:
-        job, work = event.job, event.work
+        job, run_spec = event.job, event.run_spec
         before = self.jobs.get(job.id)
         self.jobs[job.id] = JobRow(
             id=job.id,
@@ -93,7 +93,7 @@ class Draft:
             number=job.seq,
             team=job.team,
             user_name=job.user,
-            name=work.name if work is not None else "",
+            name=run_spec.name if run_spec is not None else "",
             state="pending",
             gpus_milli=job.shape.milli or job.shape.gpus * WHOLE,
             submitted_ms=job.submitted_ms,
@@ -286,11 +286,11 @@ def _is_reclaimed(row: JobRow) -> bool:
 
 def _ending(event: JobEnded, row: JobRow | None) -> tuple[Fields, str]:
     """Return what is known of an end; events from before reasons had fields say it in prose."""
-    if event.mishap is not UNSET:
-        if event.mishap.why is not UNSET:
-            return {"cause": Causes((event.mishap.why,))}, ""
-        if event.mishap.said:
-            return {}, event.mishap.said
+    if event.failure is not UNSET:
+        if event.failure.reason is not UNSET:
+            return {"cause": Causes((event.failure.reason,))}, ""
+        if event.failure.message:
+            return {}, event.failure.message
     if event.exit_code is not UNSET and event.status == "failed":
         return {"exit_code": event.exit_code}, ""
     return _cancelled(event.by, row), ""

@@ -42,7 +42,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import Causes, NodeRef, Reason, Value
 from tenfold.model.units import Millis
 
@@ -206,7 +206,7 @@ class Trials:
                 job_id=job_id,
                 attempt=self._number,
                 team=TeamId(PREFIX),
-                work=Work(name="acceptance", command=self._command),
+                run_spec=RunSpec(name="acceptance", command=self._command),
                 members=(member,),
             )
         )

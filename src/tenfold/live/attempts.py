@@ -38,12 +38,12 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, JobStatus, Slot, StopCause, per_member
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import Reason, UserRef
 from tenfold.model.units import Millis
 
 Why = StopCause | Literal["cancelled", "timeout", "resize"]
-SavedAt = Callable[[Job, Work], Millis | None]
+SavedAt = Callable[[Job, RunSpec], Millis | None]
 """Tells when the newest checkpoint of a job was made that can be trusted."""
 SEEN_LATE_MS = 100
 """An end that is seen within this time is taken to have come when it was seen."""
@@ -161,7 +161,7 @@ class Attempts:
                 job_id=live.job.id,
                 attempt=live.attempt,
                 team=live.job.team,
-                work=self._book.work(live.job.id),
+                run_spec=self._book.run_spec(live.job.id),
                 members=members,
             )
         )
@@ -171,7 +171,7 @@ class Attempts:
         if live.why != "cancelled":
             live.why = why
         if live.launched:
-            grace_ms = self._book.work(live.job.id).grace_ms
+            grace_ms = self._book.run_spec(live.job.id).grace_ms
             self._executor.stop(live.job.id, live.attempt, grace_ms)
 
     def adopt(self, states: Iterable[AttemptState], now_ms: Millis) -> list[Event]:
@@ -288,7 +288,7 @@ class Attempts:
             facts: list[Event] = [] if live.started_ms is not None else [_begun(live, now_ms)]
             return [*facts, self._over_with(live, now_ms, "cancelled")]
         stopped = self._stopped(live, now_ms, "node-lost")
-        return [replace(stopped, mishap=loss_of(seen, live.slots))]
+        return [replace(stopped, failure=loss_of(seen, live.slots))]
 
     def refused(self, seen: OrderRefused, now_ms: Millis) -> list[Event]:
         """An order was not carried out. A start that can never be ends the job."""
@@ -298,8 +298,8 @@ class Attempts:
         self._let_go(live)
         if live.resizes:
             return [self._stopped(live, now_ms, "start-failed")]
-        order, mishap = StartJob(live.job.id, live.slots), refusal_of(seen, live.slots)
-        facts: list[Event] = [ActionRefused(now_ms, order, seen.reason, mishap)]
+        order, failure = StartJob(live.job.id, live.slots), refusal_of(seen, live.slots)
+        facts: list[Event] = [ActionRefused(now_ms, order, seen.reason, failure)]
         if not seen.passing and seen.reason.code != STALE:
             facts.append(JobRefused(now_ms, live.job.id, (seen.reason,)))
             self._book.close(live.job.id)
@@ -325,11 +325,11 @@ class Attempts:
 
     def _crashed(self, live: Live, seen: AttemptEnded, now_ms: Millis) -> JobEnded | JobStopped:
         job_id = live.job.id
-        mishap = crash_of(seen, live.slots, self._saved_at(live.job, self._book.work(job_id)))
-        crashes = after_crash(self._view.trouble.crashes.get(job_id), mishap.saved_ms)
+        failure = crash_of(seen, live.slots, self._saved_at(live.job, self._book.run_spec(job_id)))
+        crashes = after_crash(self._view.trouble.crashes.get(job_id), failure.saved_ms)
         if self._book.is_worth_a_try(job_id, crashes):
-            return replace(self._stopped(live, now_ms, "crashed"), mishap=mishap)
-        return replace(self._over_with(live, now_ms, "failed"), mishap=mishap)
+            return replace(self._stopped(live, now_ms, "crashed"), failure=failure)
+        return replace(self._over_with(live, now_ms, "failed"), failure=failure)
 
     def _over_with(self, live: Live, now_ms: Millis, status: JobStatus) -> JobEnded:
         self._let_go(live)
@@ -340,7 +340,7 @@ class Attempts:
     def _stopped(self, live: Live, now_ms: Millis, cause: StopCause) -> JobStopped:
         past = self._view.past.get(live.job.id)
         done_ms = Millis(0) if past is None else past.progress_ms
-        saved_ms = self._saved_at(live.job, self._book.work(live.job.id))
+        saved_ms = self._saved_at(live.job, self._book.run_spec(live.job.id))
         if saved_ms is not None and live.started_ms is not None and saved_ms > live.started_ms:
             done_ms = Millis(done_ms + saved_ms - live.started_ms)
         self._let_go(live)

@@ -64,7 +64,7 @@ class Blame:
         if isinstance(fact, JobEnded) and fact.status == "completed":
             return bool(self._view.trouble.failures)
         told = isinstance(fact, JobStopped | JobEnded | ActionRefused)
-        return told and fact.mishap is not UNSET
+        return told and fact.failure is not UNSET
 
     def _note(self, trouble: Trouble, fact: Event) -> None:
         if isinstance(fact, JobEnded):

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
@@ -37,7 +37,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     job_id: JobId
     attempt: int
     team: TeamId
-    work: Work
+    run_spec: RunSpec
     members: tuple[Member, ...]
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from tenfold.live.executor import AttemptEnded, AttemptLost, OrderRefused
 from tenfold.model.ids import NodeId
-from tenfold.model.job.failures import Mishap
+from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Slot
 from tenfold.model.units import Millis
 
@@ -20,10 +20,10 @@ NOT_ITS_FAULT = ("earlier-attempt-lives", "node-is-lost", "stale-order")
 """Refusals that say nothing of the node either."""
 
 
-def crash_of(seen: AttemptEnded, slots: Sequence[Slot], saved_ms: Millis | None) -> Mishap:
+def crash_of(seen: AttemptEnded, slots: Sequence[Slot], saved_ms: Millis | None) -> AttemptFailure:
     """Return what went wrong with an attempt that ended by itself, and not well."""
     assert seen.how != "stopped", "a stop that was asked for is no mishap"
-    return Mishap(
+    return AttemptFailure(
         seen.attempt,
         seen.how,
         seen.at_ms if seen.died_ms is None else seen.died_ms,
@@ -33,17 +33,17 @@ def crash_of(seen: AttemptEnded, slots: Sequence[Slot], saved_ms: Millis | None)
     )
 
 
-def loss_of(seen: AttemptLost, slots: Sequence[Slot]) -> Mishap:
+def loss_of(seen: AttemptLost, slots: Sequence[Slot]) -> AttemptFailure:
     """Return what went wrong with an attempt of which nobody knows how it ended."""
     node = UNSET if seen.reason.code in NOT_THE_NODE else _node(slots, None)
-    return Mishap(seen.attempt, "lost", seen.at_ms, node)
+    return AttemptFailure(seen.attempt, "lost", seen.at_ms, node)
 
 
-def refusal_of(seen: OrderRefused, slots: Sequence[Slot]) -> Mishap | UnsetType:
+def refusal_of(seen: OrderRefused, slots: Sequence[Slot]) -> AttemptFailure | UnsetType:
     """Return what went wrong with a start, where that may have been the node's doing."""
     if not seen.passing or seen.reason.code in NOT_ITS_FAULT:
         return UNSET
-    return Mishap(seen.attempt, "refused", seen.at_ms, _node(slots, None))
+    return AttemptFailure(seen.attempt, "refused", seen.at_ms, _node(slots, None))
 
 
 def _node(slots: Sequence[Slot], member: int | None) -> NodeId | UnsetType:

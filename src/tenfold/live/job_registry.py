@@ -11,8 +11,8 @@ from msgspec import Struct
 from tenfold.live.keys import Keys
 from tenfold.model.ids import JobId
 from tenfold.model.job.failures import Crashes
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Admitted, SubmitKey
-from tenfold.model.job.work import Work
 from tenfold.model.units import SECOND, Millis
 
 BACK_OFF_MS = 1 * SECOND
@@ -24,7 +24,7 @@ CRASHES_MOST = 3
 class Entry(Struct):
     """One job that is not over."""
 
-    work: Work
+    run_spec: RunSpec
     attempts: int = 0
     """Starts that were ordered."""
 
@@ -45,12 +45,12 @@ class Book:
     def admit(self, jobs: Iterable[Admitted]) -> None:
         """Open an entry for each of these."""
         for one in jobs:
-            self._entries[one.job.id] = Entry(one.work)
+            self._entries[one.job.id] = Entry(one.run_spec)
             self.next_number = max(self.next_number, one.job.seq + 1)
 
-    def work(self, job_id: JobId) -> Work:
+    def work(self, job_id: JobId) -> RunSpec:
         """Return what a job runs."""
-        return self._entries[job_id].work
+        return self._entries[job_id].run_spec
 
     def begin(self, job_id: JobId) -> int:
         """Count a start that was ordered, and return its number."""
@@ -68,7 +68,9 @@ class Book:
         Only a job that keeps checkpoints is: another one would do the same again from its
         beginning.
         """
-        return self._entries[job_id].work.saves is not None and crashes.count <= CRASHES_MOST
+        return (
+            self._entries[job_id].run_spec.checkpoint is not None and crashes.count <= CRASHES_MOST
+        )
 
     def close(self, job_id: JobId) -> None:
         """Forget a job that is over."""

@@ -216,7 +216,7 @@ class LiveWorld:
             jobs = admitted(submission, self._book.next_number, now_ms)
             self._book.admit(jobs)
             for one in jobs:
-                facts.append(JobSubmitted(now_ms, one.job, one.work, None if made else key))
+                facts.append(JobSubmitted(now_ms, one.job, one.run_spec, None if made else key))
                 made.append(one.job.id)
         if key is not None:
             self._book.keys.note(key, number)

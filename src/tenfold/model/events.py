@@ -11,16 +11,16 @@ names of all stored types are listed beside the tests that read old records.
 
 from typing import get_args
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from tenfold.model.acceptance import NodeTest, NodeVerdict
 from tenfold.model.actions import Action
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.failures import Mishap
+from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Job, JobStatus, StopCause
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import SubmitKey
-from tenfold.model.job.work import Work
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
@@ -85,7 +85,7 @@ class JobSubmitted(
 
     at_ms: Millis
     job: Job
-    work: Work | None = None
+    run_spec: RunSpec | None = field(default=None, name="work")
     """What it runs, where the world is real."""
     key: SubmitKey | None = None
     """Under which key it was asked for; only the first job of a request says so."""
@@ -115,7 +115,7 @@ class JobStopped(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag=
     progress_ms: Millis
     exit_code: int | UnsetType = UNSET
     """What its first member to end left behind, where the world is real; else not written."""
-    mishap: Mishap | UnsetType = UNSET
+    failure: AttemptFailure | UnsetType = field(default=UNSET, name="mishap")
     """What went wrong, where nobody asked for the stop and the world is real."""
     ended_ms: Millis | UnsetType = UNSET
     """When its last process was gone, where that was seen only later."""
@@ -129,7 +129,7 @@ class JobEnded(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="J
     status: JobStatus = "completed"
     exit_code: int | UnsetType = UNSET
     """What its first member to fail left behind, or 0, where the world is real."""
-    mishap: Mishap | UnsetType = UNSET
+    failure: AttemptFailure | UnsetType = field(default=UNSET, name="mishap")
     """What went wrong with its last attempt, where that failed and the world is real."""
     by: str | UnsetType = UNSET
     """Who took it back, where somebody did and is known."""
@@ -183,7 +183,7 @@ class ActionRefused(Struct, frozen=True, forbid_unknown_fields=True, gc=False, t
     at_ms: Millis
     action: Action
     reason: Reason
-    mishap: Mishap | UnsetType = UNSET
+    failure: AttemptFailure | UnsetType = field(default=UNSET, name="mishap")
     """Set where a start was refused by what a node is like, and not by what was asked."""
 
 

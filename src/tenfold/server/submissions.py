@@ -77,7 +77,7 @@ def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> tuple[S
     names: Iterator[JobId] = iter(jobs)
     for one in asked.submissions:
         own = [next(names) for _ in range(one.array or 1)]
-        name, team, notes = one.work.name, one.team, passed_over(policy, one)
+        name, team, notes = one.run_spec.name, one.team, passed_over(policy, one)
         if not one.array:
             made.append(Submitted(id=own[0], name=name, team=team, state="pending", notes=notes))
             continue
@@ -159,7 +159,7 @@ def _check_size(found: Sequence[Submission]) -> None:
         raise Problem(
             422, Reason("too-many-jobs", sentence=said), "hand them in by several requests"
         )
-    written = sum(one.array * len(msgspec.json.encode(one.work)) for one in found if one.array)
+    written = sum(one.array * len(msgspec.json.encode(one.run_spec)) for one in found if one.array)
     if written > ARRAY_BYTES_MOST:
         said = f"members of an array are kept one by one: these would take {written >> 20:,} MiB"
         hint = f"{ARRAY_BYTES_MOST >> 20} MiB may be: put what they share into a file, and name it"

@@ -121,7 +121,7 @@ class Rig:
             clock=self.clock,
             view=self.fleet,
             book=Book(),
-            saved_at=lambda job, work: None,
+            saved_at=lambda job, run_spec: None,
         )
         self.facts: Facts = []
 
@@ -180,7 +180,7 @@ def test_nodes_join_without_taking_work_and_are_tested_one_after_the_other():
 def test_a_test_runs_under_the_limits_of_its_node():
     rig = joined()
     launch = rig.executor.launches[0]
-    assert launch.work.command == ("measure",)
+    assert launch.run_spec.command == ("measure",)
     assert launch.members == (Member(node=A.id, cpus_milli=A.cpus_milli, memory_mib=A.memory_mib),)
 
 

@@ -21,7 +21,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, Slot, shape_of
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 from tenfold.testing.builders import nodes
 
@@ -51,8 +51,8 @@ def adopted(ended_ms: int, clock: Ahead | None) -> JobEnded:
     fleet = Fleet()
     for event in BEFORE:
         fleet.apply(event)
-    book = Book([(JOB, Entry(Work(name="job", command=("true",)), attempts=1))])
-    attempts = Attempts(None, book, fleet, lambda job, work: None)  # pyright: ignore[reportArgumentType]
+    book = Book([(JOB, Entry(RunSpec(name="job", command=("true",)), attempts=1))])
+    attempts = Attempts(None, book, fleet, lambda job, run_spec: None)  # pyright: ignore[reportArgumentType]
     attempts.clock = clock
     end = AttemptEnded(at_ms=Millis(ended_ms), job_id=JOB, attempt=1, exit_code=0)
     state = AttemptState(

@@ -9,7 +9,7 @@ from tenfold.cli.output import print_json
 from tenfold.cli.quantities import parse_duration
 from tenfold.files.jobs.submission import job_of, read_job_file
 from tenfold.files.records.replay_bundle import read_bundle
-from tenfold.model.job.spec import only_run
+from tenfold.model.job.spec import run_only_keys
 from tenfold.model.units import SECOND, Millis
 from tenfold.study.why.recorded import SavedState, ask, dry_run, saved_at
 from tenfold.study.why.remedies import RemedySearch
@@ -37,7 +37,7 @@ def dry_run_saved(
     """Print what would become of a submission at a moment of a recorded run."""
     row = read_job_file(file)
     found = dry_run(_saved(state, at), job_of(row), seek)
-    if unused := only_run(row):
+    if unused := run_only_keys(row):
         keys = ", ".join(f"`{key}`" for key in unused)
         sys.stderr.write(f"note: a recorded run runs nothing: {keys} had no part in the answer\n")
     print_json(found) if as_json else show_dry_run(found)

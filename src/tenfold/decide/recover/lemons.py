@@ -13,7 +13,7 @@ from msgspec import Struct
 from tenfold.fleet.trouble import KEEPS_FAILING, Trouble
 from tenfold.fleet.view import FleetView
 from tenfold.model.ids import NodeId
-from tenfold.model.job.failures import HARD, Failure
+from tenfold.model.job.failures import LIKELY_NODE_FAULTS, NodeFailure
 from tenfold.model.reason import Causes, JobRef, NodeRef, Reason
 from tenfold.model.units import HOUR, Millis
 
@@ -65,7 +65,9 @@ def room_left(view: FleetView, trouble: Trouble, rule: Blaming) -> int:
     return max(1, len(view.nodes) * rule.share_milli_most // 1_000) - out
 
 
-def _recent(trouble: Trouble, now_ms: Millis, rule: Blaming) -> dict[NodeId, tuple[Failure, ...]]:
+def _recent(
+    trouble: Trouble, now_ms: Millis, rule: Blaming
+) -> dict[NodeId, tuple[NodeFailure, ...]]:
     since_ms = now_ms - rule.window_ms
     return {
         node: tuple(one for one in failures if one.at_ms >= since_ms)
@@ -74,8 +76,8 @@ def _recent(trouble: Trouble, now_ms: Millis, rule: Blaming) -> dict[NodeId, tup
 
 
 def _held_against(
-    recent: Mapping[NodeId, tuple[Failure, ...]],
-) -> dict[NodeId, tuple[Failure, ...]]:
+    recent: Mapping[NodeId, tuple[NodeFailure, ...]],
+) -> dict[NodeId, tuple[NodeFailure, ...]]:
     """Leave out jobs that failed on other nodes too: those are at fault themselves.
 
     One that ran to its end after all was not: it met more than one bad node.
@@ -83,14 +85,14 @@ def _held_against(
     nodes_of: dict[str, dict[NodeId, None]] = {}
     for node, failures in recent.items():
         for one in failures:
-            nodes_of.setdefault(one.kin, {})[node] = None
+            nodes_of.setdefault(one.array_or_job, {})[node] = None
     return {
-        node: tuple(one for one in failures if one.cleared or len(nodes_of[one.kin]) == 1)
+        node: tuple(one for one in failures if one.cleared or len(nodes_of[one.array_or_job]) == 1)
         for node, failures in recent.items()
     }
 
 
-def _causes(failures: Iterable[Failure]) -> int:
+def _causes(failures: Iterable[NodeFailure]) -> int:
     """Count failures that have nothing to do with each other.
 
     A command that exits may be wrong, and its owner's next one wrong in the same way: all of
@@ -99,8 +101,8 @@ def _causes(failures: Iterable[Failure]) -> int:
     """
     causes: dict[tuple[str, str], None] = {}
     for one in failures:
-        if one.cleared or one.kind in HARD:
-            causes["job", one.kin] = None
+        if one.cleared or one.kind in LIKELY_NODE_FAULTS:
+            causes["job", one.array_or_job] = None
         elif one.kind != "out-of-memory":
             causes["owner", one.owner] = None
     return len(causes)
@@ -110,7 +112,7 @@ def _stands_out(
     view: FleetView,
     trouble: Trouble,
     node: NodeId,
-    held: Mapping[NodeId, tuple[Failure, ...]],
+    held: Mapping[NodeId, tuple[NodeFailure, ...]],
     rule: Blaming,
 ) -> bool:
     """Tell whether its pool does well meanwhile: by a success, and by the rate of failures."""
@@ -129,13 +131,13 @@ def _stands_out(
     return _causes(held[node]) * len(others) >= rule.times_pool * theirs
 
 
-def _reason(node: NodeId, failures: tuple[Failure, ...]) -> Reason:
+def _reason(node: NodeId, failures: tuple[NodeFailure, ...]) -> Reason:
     named = failures[-NAMED_MOST:]
     causes = Causes(tuple(map(_attempt, named)))
     fields = {"node": NodeRef(node), "causes": causes, "more": len(failures) - len(named)}
     return Reason(KEEPS_FAILING, fields)
 
 
-def _attempt(one: Failure) -> Reason:
+def _attempt(one: NodeFailure) -> Reason:
     fields = {"job": JobRef(one.job_id), "attempt": one.attempt, "how": one.kind}
     return Reason("attempt-failed", fields)

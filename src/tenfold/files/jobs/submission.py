@@ -19,17 +19,17 @@ from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, Shape, shape_of
+from tenfold.model.job.run_spec import GRACE_MS, CheckpointSpec, RunSpec
 from tenfold.model.job.spec import (
     ALIASES,
+    DURATION_S_MAX,
     NOT_SUBMITTED,
-    SPAN_S_MOST,
     Elastic,
     JobFile,
     JobSpec,
 )
 from tenfold.model.job.submission import Submission
 from tenfold.model.job.terms import Terms
-from tenfold.model.job.work import GRACE_MS, Saves, Work
 from tenfold.model.units import SECOND, Millis
 
 Spec = TypeVar("Spec", bound=JobSpec)
@@ -133,7 +133,7 @@ def submission_of(
         team=TeamId(row.team or team),
         user=user,
         shape=_shape(row, size),
-        work=_work(row),
+        run_spec=_run_spec(row),
         priority=row.priority,
         limit_ms=_millis(row.time_limit),
         terms=_terms(row, size),
@@ -254,15 +254,17 @@ def _shape(row: JobSpec, size: _Size) -> Shape:
     )
 
 
-def _work(row: JobSpec) -> Work:
-    saves = row.checkpoint
-    return Work(
+def _run_spec(row: JobSpec) -> RunSpec:
+    checkpoint = None
+    if (saves := row.checkpoint) is not None:
+        checkpoint = CheckpointSpec(folder=saves.dir, every_ms=_millis(saves.interval))
+    return RunSpec(
         name=row.name,
         command=tuple(row.command),
         env=tuple(row.env.items()),
         folder=row.workdir,
         image=row.image,
-        saves=None if saves is None else Saves(folder=saves.dir, every_ms=_millis(saves.interval)),
+        checkpoint=checkpoint,
         grace_ms=_millis(row.grace) or GRACE_MS,
         silent_ms_most=_millis(row.silent_limit),
     )
@@ -350,8 +352,8 @@ def _span_faults(span: str | float | None, path: tuple[str, ...]) -> Iterator[Fi
     if seconds is None:
         said = f"`{path[-1]}` is `{span}`, which is no time"
         yield Finding(code="wrong-value", message=said, hint=_SPAN_SAID, path=path)
-    elif seconds > SPAN_S_MOST:
-        said = f"`{path[-1]}` is `{span}`, longer than {SPAN_S_MOST:,.0f} seconds"
+    elif seconds > DURATION_S_MAX:
+        said = f"`{path[-1]}` is `{span}`, longer than {DURATION_S_MAX:,.0f} seconds"
         yield Finding(code="wrong-value", message=said, hint="write a shorter time", path=path)
 
 

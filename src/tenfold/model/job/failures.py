@@ -1,58 +1,58 @@
-"""How an attempt came to an end that nobody asked for, and the node that may be at fault.
+"""Failures: how an attempt ended unexpectedly, and which node may be at fault.
 
-Only the live world knows this: a simulated failure has its cause from the start. It stands in
-the fact that tells of the end, so that whoever judges nodes, counts crashes or times failures
-reads one record.
+Only the live world records these: a simulated failure has its cause from the start. A failure is
+part of the event that reports the end, so node health, crash counts and failure metrics all read
+the same record.
 """
 
 from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
-MishapKind = Literal["exited", "silent", "out-of-memory", "start-failed", "lost", "refused"]
-HARD: tuple[MishapKind, ...] = ("silent", "lost", "refused")
-"""Ends that a command seldom brings about by itself."""
+FailureKind = Literal["exited", "silent", "out-of-memory", "start-failed", "lost", "refused"]
+LIKELY_NODE_FAULTS: tuple[FailureKind, ...] = ("silent", "lost", "refused")
+"""Failures that are rarely caused by the command itself."""
 
 
-class Mishap(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What went wrong with one attempt."""
+class AttemptFailure(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """What went wrong in one attempt."""
 
     attempt: int
-    kind: MishapKind
-    died_ms: Millis
-    """When its processes were last known to live, or when it was refused."""
+    kind: FailureKind
+    last_alive_ms: Millis = field(name="died_ms")
+    """When its processes were last known to be alive, or when the start was refused."""
     node_id: NodeId | UnsetType = UNSET
-    """The node of the member that failed first, where that is known."""
+    """The node of the member that failed first, where known."""
     saved_ms: Millis | UnsetType = UNSET
-    """When the newest checkpoint was made that the job could go on from."""
-    said: str | UnsetType = UNSET
-    """The same as `why` in prose, in records from before reasons had fields."""
-    why: Reason | UnsetType = UNSET
-    """What whoever ran it said of it; nothing where a command merely failed."""
+    """Time of the newest checkpoint that the job could resume from."""
+    message: str | UnsetType = field(default=UNSET, name="said")
+    """The same as `reason`, as text, in records from before reasons had fields."""
+    reason: Reason | UnsetType = field(default=UNSET, name="why")
+    """What the executor reported; unset where the command just failed."""
 
 
-class Failure(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A mishap as the node remembers it."""
+class NodeFailure(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """An attempt failure in the history of a node."""
 
     job_id: JobId
     attempt: int
-    kind: MishapKind
+    kind: FailureKind
     at_ms: Millis
-    kin: str
-    """The array that the job belongs to, or the job itself: members of an array fail alike."""
+    array_or_job: str = field(name="kin")
+    """The array of the job, or the job itself: members of an array tend to fail the same way."""
     owner: str
-    """The team and the person whose job it was."""
+    """The team and user of the job."""
     cleared: bool = False
-    """Whether the job ran to its end elsewhere, which clears the job and not the node."""
+    """Whether the job later completed on another node: that clears the job, not the node."""
 
 
 class Crashes(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Crashes of a job, one after another, that saved nothing new in between."""
+    """Consecutive crashes of a job without a new checkpoint in between."""
 
     count: int
     saved_ms: Millis = Millis(0)
-    """When the newest checkpoint was made that was known at the last of them."""
+    """Time of the newest checkpoint known at the last crash."""

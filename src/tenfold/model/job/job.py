@@ -1,7 +1,7 @@
-"""A job: what runs to an end, and what it asks of the nodes it runs on.
+"""A job, and the resources it requests from the nodes it runs on.
 
-The request is kept apart as a `Shape` because thousands of jobs share a few of them: the
-scheduler thinks in shapes and only then in jobs.
+The request is a separate `Shape`, because thousands of jobs share a few shapes: the scheduler
+works by shape first and by job second.
 """
 
 from typing import Literal
@@ -14,10 +14,10 @@ from tenfold.model.job.terms import Terms
 from tenfold.model.units import Millis
 
 WHOLE = 1_000
-"""Thousandths of a GPU in one GPU: shares are integers."""
+"""Milli-GPUs in one GPU: fractions are stored as integers."""
 
 JobState = Literal["pending", "starting", "running", "stopping", "succeeded", "failed", "cancelled"]
-"""A job that was preempted or lost is pending again, with its attempts behind it."""
+"""A job that was preempted or lost is pending again and keeps its earlier attempts."""
 ENDED: tuple[JobState, ...] = ("succeeded", "failed", "cancelled")
 JOB_STATES: tuple[JobState, ...] = ("pending", "starting", "running", "stopping", *ENDED)
 JobStatus = Literal["completed", "failed", "cancelled", "timeout"]
@@ -25,11 +25,11 @@ StopCause = Literal["preempted", "node-lost", "start-failed", "moved", "idle", "
 
 
 class Shape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """What a gang asks for, all of it or nothing.
+    """The resources a gang requests, all or nothing.
 
-    `gpus` counts the whole gang. Without `gpus_per_node` a gang up to the size of a node
-    takes one node and a larger one whole nodes. `milli` is a share of a single GPU and
-    then `gpus` is 0. CPUs and memory are for the whole gang, spread evenly over its nodes.
+    `gpus` counts the whole gang. Without `gpus_per_node`, a gang that fits on one node uses one
+    node and a larger gang uses whole nodes. `milli` is a fraction of a single GPU; `gpus` is then
+    0. CPUs and memory are for the whole gang, spread evenly over its nodes.
     """
 
     key: str
@@ -37,11 +37,11 @@ class Shape(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=Fa
     gpus_per_node: int | None = None
     milli: int = 0
     accelerators: tuple[str, ...] = ()
-    """Any of these types will do; empty means any type at all."""
+    """Acceptable accelerator types; empty means any type."""
     cpus_milli: int = 0
     memory_mib: int = 0
     where: PlacementConstraints | None = None
-    """Which nodes will do, and how near each other; None means any, anywhere."""
+    """Constraints on the nodes and on how close together they are; None means none."""
 
 
 class Job(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
@@ -51,33 +51,33 @@ class Job(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=Fals
     shape: Shape
     submitted_ms: Millis
     seq: int = 0
-    """Number given at admission: jobs of one moment keep the order in which they came."""
+    """Number assigned at admission: keeps jobs submitted at the same time in arrival order."""
     team: TeamId = TeamId("")
     user: str = ""
     qos: str = ""
     priority: int = 0
     limit_ms: Millis | None = None
-    """Longest run the submitter allows; what backfill plans with."""
+    """Time limit; backfill plans with it."""
     deadline_ms: Millis | None = None
     duration_ms: Millis | None = None
-    """How long it runs undisturbed. Known only in a replay, and only to policies that say so."""
+    """Run time without interruptions. Known only in a replay, and only to policies that say so."""
     profile: str = ""
-    """Name of what it runs, for worlds that know its scaling curve and its traffic."""
+    """Name of its work profile, for worlds that know its scaling curve and traffic."""
     terms: Terms | None = None
 
 
 class Slot(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What one node gives to a job: whole GPUs, or a share of one device."""
+    """The part of one node that a job holds: whole GPUs, or a fraction of one device."""
 
     node: NodeId
     gpus: int = 0
     milli: int = 0
     device: int = -1
-    """The device a share lies on; -1 where whole GPUs are given."""
+    """The device of a fraction; -1 for whole GPUs."""
 
 
 class Order(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A start that was ordered and whose outcome is not known yet."""
+    """An ordered start whose outcome is not known yet."""
 
     job: Job
     slots: tuple[Slot, ...]
@@ -85,43 +85,43 @@ class Order(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 class Run(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A job that runs. `stopping` is set once its stop has been ordered."""
+    """A running job. `stopping` is set once a stop has been ordered."""
 
     job: Job
     slots: tuple[Slot, ...]
     started_ms: Millis
     stopping: bool = False
     becoming: tuple[Slot, ...] | None = None
-    """The slots that it will hold once a resize that was ordered is done."""
+    """The slots it will hold after a resize that is in progress."""
     since_ms: Millis = Millis(0)
-    """When its start was ordered: from then on it has held its room."""
+    """When its start was ordered: it has held its slots since then."""
     reclaimed: bool | UnsetType = UNSET
-    """Set where it was told to stop because it idles: then it is over, and not to wait again."""
+    """Set where it is being stopped because it is idle: it then ends and is not queued again."""
 
 
 class Promise(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Nodes that are kept for a waiting gang, and when it is to start there."""
+    """Slots reserved for a pending gang, and when it starts there."""
 
     slots: tuple[Slot, ...]
     start_ms: Millis
     since_ms: Millis
-    """Since when the nodes are kept."""
+    """When the reservation was made."""
 
 
-class Past(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What an unfinished job has behind it: earlier runs that were stopped."""
+class PriorRuns(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """Earlier runs of an unfinished job."""
 
     runs: int = 0
     ran_ms: Millis = Millis(0)
-    """Time it held its GPUs, useful or not."""
+    """Time it held its GPUs, whether or not the work was saved."""
     progress_ms: Millis = Millis(0)
-    """Work that was saved: a new run starts from here."""
+    """Saved progress: the next run resumes from here."""
     stopped_ms: Millis = Millis(0)
     cause: StopCause = "preempted"
 
 
-class Ended(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A job that is over, as policies that learn from history remember it."""
+class EndedJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A finished job, kept for policies that learn from history."""
 
     job: Job
     ran_ms: int
@@ -138,10 +138,10 @@ def shape_of(
     memory_gib: float = 0.0,
     where: PlacementConstraints | None = None,
 ) -> Shape:
-    """Return the shape for amounts as people write them; a share is rounded to 1/1000 GPU."""
+    """Return the shape for human units; a fraction is rounded to 1/1000 GPU."""
     milli = round(gpus * WHOLE)
     whole, share = divmod(milli, WHOLE)
-    assert not (whole and share), f"{gpus} gpus: a share is of one gpu, several gpus are whole"
+    assert not (whole and share), f"{gpus} GPUs: only a single GPU can be fractional"
     cpus_milli, memory_mib = round(cpus * 1_000), round(memory_gib * 1_024)
     words = [f"{gpus:g}"]
     if gpus_per_node:
@@ -167,5 +167,5 @@ def shape_of(
 
 
 def per_member(shape: Shape, members: int) -> tuple[int, int]:
-    """Return (CPU thousandths, MiB) that each node of a gang gives, rounded up."""
+    """Return (milli-CPUs, MiB) per node of a gang, rounded up."""
     return -(-shape.cpus_milli // members), -(-shape.memory_mib // members)

@@ -1,4 +1,4 @@
-"""How a plan is started: what the launchers need that a layout does not say."""
+"""How a plan is launched: what launchers need beyond the layout."""
 
 from typing import Literal
 
@@ -8,12 +8,12 @@ Trainer = Literal["example", "megatron", "deepspeed", "torchtitan"]
 
 
 class LaunchJob(Struct, frozen=True, kw_only=True):
-    """A plan's name, program and place, for every launch format.
+    """Name, program and location of a plan, for every launch format.
 
-    `script` is the program that torchrun starts, and its arguments. A launcher (sbatch,
-    Kubernetes, Ray) starts the program of `trainer` where there is none; given both, the
-    script says where the trainer's program lies and the plan's arguments follow it. The
-    formats that are a trainer themselves do not look at `trainer`.
+    `script` is the program that torchrun starts, with its arguments. Without it, a launcher
+    (sbatch, Kubernetes, Ray) starts the program of `trainer`; given both, `script` is the path of
+    the trainer's program and the plan's arguments follow it. Formats that are a trainer
+    themselves ignore `trainer`.
     """
 
     name: str = "train"

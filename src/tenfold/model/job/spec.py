@@ -1,7 +1,7 @@
-"""The keys of a job, once: a submission over HTTP, `Client.submit` and every job file.
+"""The keys of a job, defined once for HTTP submissions, `Client.submit` and job files.
 
-A job file has the keys of a submission. It may also give the size of the whole job, in the
-columns of a job table; such a file can be tried on a recorded run.
+A job file has the keys of a submission. It may instead give the size of the whole job, with the
+columns of a job table; such a file can be tried against a recorded run.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,13 @@ from tenfold.model.ids import FolderName, Name
 from tenfold.model.job.submission import ARRAY_MOST
 from tenfold.model.job.terms import JobKind
 
-SPAN_S_MOST = 1e9
+DURATION_S_MAX = 1e9
 Argument = Annotated[str, Meta(max_length=131_072, pattern=r"^[^\x00]*$")]
 Command = Annotated[list[Argument], Meta(min_length=1, max_length=4_096)]
 Variable = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Span = (
-    Annotated[str, Meta(min_length=1, max_length=40)] | Annotated[float, Meta(gt=0, le=SPAN_S_MOST)]
+Duration = (
+    Annotated[str, Meta(min_length=1, max_length=40)]
+    | Annotated[float, Meta(gt=0, le=DURATION_S_MAX)]
 )
 NodeCount = Annotated[int, Meta(ge=1, le=100_000)]
 GpuCount = Annotated[int, Meta(ge=1, le=10_000_000)]
@@ -28,11 +29,11 @@ ALIASES: Mapping[str, str] = {
     "gpu_type": "accelerator",
     "limit_s": "time_limit",
 }
-"""Columns of a job table that mean the same as a key of a job file."""
+"""Columns of a job table that are aliases of a job-file key."""
 
 
 class Elastic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`elastic = {min, max}`: nodes that it can run on."""
+    """`elastic = {min, max}`: the range of node counts it can run on."""
 
     min: NodeCount
     max: NodeCount
@@ -42,11 +43,11 @@ class Checkpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`checkpoint = {dir, interval}`."""
 
     dir: Name
-    interval: Span | None = None
+    interval: Duration | None = None
 
 
 class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be submitted."""
+    """A job that can be submitted."""
 
     command: Command
     name: FolderName = "job"
@@ -59,7 +60,7 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     )
     cpus_per_node: Annotated[float, Meta(ge=0, le=100_000)] = 1.0
     memory_gib_per_node: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
-    time_limit: Span | None = None
+    time_limit: Duration | None = None
     priority: Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)] = 0
     preemptible: bool = True
     elastic: Elastic | None = None
@@ -68,9 +69,9 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     env: dict[Variable, Argument] = field(default_factory=dict[str, str])
     workdir: Annotated[str, Meta(max_length=4_096, pattern=r"^[^\x00]*$")] = ""
     checkpoint: Checkpoint | None = None
-    grace: Span | None = None
-    silent_limit: Span | None = None
-    idle_after: Span | None = None
+    grace: Duration | None = None
+    silent_limit: Duration | None = None
+    idle_after: Duration | None = None
     kind: JobKind = "batch"
     off_peak: bool = False
     within: Level = ""
@@ -80,36 +81,36 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class JobFile(JobSpec, frozen=True, kw_only=True):
-    """What can be tried on a recorded run: a submission, or a job as a job table has it."""
+    """A job that can be tried against a recorded run: a submission, or a row of a job table."""
 
     command: Command = field(default_factory=list[str])
     name: Name = "job"
-    """Nothing is stored under the names in a recorded run, and another scheduler gave them."""
+    """Looser than a submission: these names come from another scheduler and name no folder."""
     team: Annotated[str, Meta(max_length=200)] | None = None
     user: Annotated[str, Meta(max_length=200)] = ""
     gpus: Annotated[float, Meta(ge=0, le=10_000_000)] | None = None
-    """GPUs of the whole job; CPUs and memory are then for the whole job as well."""
+    """GPUs of the whole job; `cpus` and `mem_gib` are then for the whole job too."""
     cpus: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     mem_gib: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     least_gpus: GpuCount | None = None
     most_gpus: GpuCount | None = None
-    checkpoint_every_s: Span | None = None
+    checkpoint_every_s: Duration | None = None
 
 
 NOT_SUBMITTED: Mapping[str, str] = {
-    "user": "leave it out: the token says who submits",
-    "gpus": "write `nodes` and `gpus_per_node`",
-    "cpus": "write `cpus_per_node`",
-    "mem_gib": "write `memory_gib_per_node`",
-    "least_gpus": "write `elastic`, in nodes",
-    "most_gpus": "write `elastic`, in nodes",
-    "checkpoint_every_s": "write `checkpoint = {dir, interval}`",
+    "user": "remove it: the token identifies the user",
+    "gpus": "use `nodes` and `gpus_per_node`",
+    "cpus": "use `cpus_per_node`",
+    "mem_gib": "use `memory_gib_per_node`",
+    "least_gpus": "use `elastic`, in nodes",
+    "most_gpus": "use `elastic`, in nodes",
+    "checkpoint_every_s": "use `checkpoint = {dir, interval}`",
 }
-"""Keys of a job file that a submission has not, and what to write instead."""
+"""Job-file keys that a submission does not accept, and what to use instead."""
 
 
-def only_run(job: JobSpec) -> list[str]:
-    """Return the keys that say how a job runs, on which when and where it starts do not depend."""
+def run_only_keys(job: JobSpec) -> list[str]:
+    """Return the keys in use that only affect how a job runs, not when or where it starts."""
     keys = ("command", "image", "env", "workdir", "grace", "silent_limit")
     used = [key for key in keys if getattr(job, key)]
     return used if job.checkpoint is None else [*used, "checkpoint.dir"]

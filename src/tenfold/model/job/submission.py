@@ -1,7 +1,7 @@
-"""What somebody hands in to be run: one job, or an array of jobs alike.
+"""A submission: one job, or an array of identical jobs.
 
-The same record comes from a job file, from the HTTP API and from the Python client. It says
-what is wanted; ids and times are given at admission.
+Job files, the HTTP API and the Python client all produce the same record. It has no ids or times:
+those are assigned at admission.
 """
 
 from collections.abc import Sequence
@@ -11,51 +11,51 @@ from msgspec.structs import replace
 
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, Shape
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.terms import Terms
-from tenfold.model.job.work import Work
 from tenfold.model.units import Millis
 
 ARRAY_MOST = 100_000
-"""Members of an array, at most: what one request may ask the journal to hold."""
+"""Maximum number of array members, to bound what one request writes to the journal."""
 
 
 class Submission(Struct, frozen=True, kw_only=True):
-    """One request, checked."""
+    """One validated request."""
 
     team: TeamId
     shape: Shape
-    work: Work
+    run_spec: RunSpec
     user: str = ""
     priority: int = 0
     limit_ms: Millis | None = None
     terms: Terms | None = None
     array: int = 0
-    """How many alike; 0 means one job that is no array."""
+    """Number of array members; 0 means a single job."""
 
 
 class SubmitKey(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What names one request: asked again under it, the same jobs are meant and none is new."""
+    """The idempotency key of a request: a repeated request returns the same jobs."""
 
     team: TeamId
-    """Whose key it is: that of whoever asked, not that of the jobs."""
+    """The team of the caller, not of the jobs."""
     key: str
     digest: str
-    """Of what was asked, so that another request under the same key is not taken for this one."""
+    """Digest of the request, so that a different request with the same key is rejected."""
 
 
 class Admitted(Struct, frozen=True):
-    """A job with its name and number, and what it runs."""
+    """A job with its id and number, and what it runs."""
 
     job: Job
-    work: Work
+    run_spec: RunSpec
 
 
 def admitted(submission: Submission, number: int, now_ms: Millis) -> list[Admitted]:
-    """Return the jobs of a submission; `number` is that of the first, and names them.
+    """Return the jobs of a submission; ids are made from `number`, the number of the first.
 
-    Numbers are never given twice, so neither are names.
+    Numbers are never reused, so ids are unique.
     """
-    base = f"{submission.work.name}-{number}"
+    base = f"{submission.run_spec.name}-{number}"
     if not submission.array:
         return [_one(submission, JobId(base), number, now_ms)]
     return [
@@ -65,10 +65,10 @@ def admitted(submission: Submission, number: int, now_ms: Millis) -> list[Admitt
 
 
 def names_of(submissions: Sequence[Submission], number: int) -> tuple[JobId, ...]:
-    """Return the names that `admitted` gives, one submission after another, from `number` on."""
+    """Return the ids that `admitted` assigns to these submissions, starting at `number`."""
     names: list[JobId] = []
     for one in submissions:
-        base = f"{one.work.name}-{number + len(names)}"
+        base = f"{one.run_spec.name}-{number + len(names)}"
         names += [JobId(f"{base}[{member}]") for member in range(one.array)] or [JobId(base)]
     return tuple(names)
 
@@ -81,10 +81,10 @@ def _one(
     array: str = "",
     member: int = 0,
 ) -> Admitted:
-    terms, work = submission.terms, submission.work
+    terms, run_spec = submission.terms, submission.run_spec
     if array:
         terms = replace(terms or Terms(), array=array)
-        work = replace(work, env=(*work.env, ("TENFOLD_ARRAY_INDEX", str(member))))
+        run_spec = replace(run_spec, env=(*run_spec.env, ("TENFOLD_ARRAY_INDEX", str(member))))
     job = Job(
         id=job_id,
         shape=submission.shape,
@@ -96,4 +96,4 @@ def _one(
         limit_ms=submission.limit_ms,
         terms=terms,
     )
-    return Admitted(job, work)
+    return Admitted(job, run_spec)

@@ -1,6 +1,6 @@
-"""Terms: what a job asks of time and company, beyond the nodes that its shape asks for.
+"""Terms: scheduling options of a job beyond its shape, such as preemption and dependencies.
 
-Most jobs have none, and then cost nothing: `Job.terms` is None for them.
+Most jobs have none; `Job.terms` is then None and costs nothing.
 """
 
 from typing import Literal
@@ -14,49 +14,50 @@ JobKind = Literal["training", "experiment", "interactive", "batch", "service"]
 
 
 class Terms(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """What a submitter may say about when a job runs, and what may be done to it."""
+    """Options a submitter sets for when a job may run and how it may be stopped or resized."""
 
     kind: JobKind = "batch"
     preemptible: bool = True
-    """A job that is not is never stopped for another."""
+    """If false, the job is never stopped for another job."""
     checkpoint_every_ms: Millis | None = None
-    """Work since the last save is lost with a stop; None means that it saves when told to."""
+    """Checkpoint interval: work since the last checkpoint is lost at a stop. None means that it
+saves on SIGTERM."""
     least_gpus: int = 0
-    """An elastic job may shrink to this many GPUs; 0 means that it is not elastic."""
+    """Minimum GPUs of an elastic job; 0 means not elastic."""
     most_gpus: int = 0
-    """An elastic job may grow to this many."""
+    """Maximum GPUs of an elastic job."""
     after: tuple[JobId, ...] = ()
-    """Jobs that must have completed before."""
+    """Dependencies: jobs that must have completed first."""
     array: str = ""
-    """Name of the array it belongs to."""
+    """Id of its array."""
     array_most: int = 0
-    """Members of the array that may run at once; 0 means all."""
+    """Maximum number of array members that run at once; 0 means all."""
     off_peak: bool = False
-    """Starts in the off-peak hours of the policy alone."""
+    """Start only in the off-peak hours of the policy."""
     busy_ms: Millis | None = None
-    """How long an interactive session is really used before it idles; None means to its end.
-    Known only in a replay, and to no policy."""
+    """How long an interactive session is in use before it goes idle; None means until its end.
+Known only in a replay, and to no policy."""
     idle_ms: Millis | UnsetType = UNSET
-    """How long it may do nothing before it is said to idle; not written where it does not say.
-    It can only shorten what the control plane and its policy allow."""
+    """How long it may be inactive before it counts as idle; unset where the job sets none. It can
+only shorten the limit of the control plane and its policy."""
 
 
 class Window(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A time in which nodes are kept for somebody, or for nobody."""
+    """A period in which nodes are reserved for a team, or down for maintenance."""
 
     id: str
     start_ms: Millis
     end_ms: Millis
     every_ms: Millis | None = None
-    """It comes again after so long; None means once."""
+    """Repeat interval; None means once."""
     nodes: tuple[str, ...] = ()
     """Names of nodes, racks or pools."""
     team: str = ""
-    """Who may use them then; empty means maintenance: nobody may."""
+    """The team that may use them; empty means maintenance."""
 
 
 class Hours(Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of the day, as ms after midnight; the end may lie past midnight."""
+    """A part of the day, in ms after midnight; the end may be past midnight."""
 
     from_ms: Millis
     to_ms: Millis

@@ -1,8 +1,8 @@
-"""What a job draws from what it shares with its neighbours.
+"""The load a job puts on shared network, storage and power.
 
-Rates are those of a job that runs undisturbed. What a reader would get wrong: a share is
-the part of the step that grows when the rate is not granted, so traffic that hides under
-compute has a rate and a small share, and data that every step needs has a share of 1.
+Rates are those of a job that runs without contention. Note that a share is the part of the step
+that gets longer when the rate is not available: traffic that overlaps with compute has a rate and a
+small share, and data that every step waits for has a share of 1.
 """
 
 from msgspec import Struct
@@ -11,31 +11,30 @@ from tenfold.model.units import Bytes, Millis
 
 
 class Traffic(Struct, frozen=True, kw_only=True, gc=False):
-    """The draw of one profile, for each GPU of the gang where the name says so."""
+    """The load of one profile, per GPU where the name says so."""
 
     network_bytes_per_s_per_gpu: float = 0.0
-    """What a GPU sends to the others of its gang while it communicates."""
+    """Send rate of a GPU to the rest of its gang while it communicates."""
     network_share: float = 0.0
-    """Part of an undisturbed step that is communication between nodes, exposed."""
+    """Fraction of a step without contention that is exposed communication between nodes."""
     read_bytes_per_s_per_gpu: float = 0.0
-    """What a GPU reads from `tier`, on average over a step."""
+    """Read rate of a GPU from `tier`, averaged over a step."""
     read_share: float = 1.0
-    """Part of a step that waits when data is late. Reading ahead hides delay, not a
-    lasting shortage, so it is 1 unless most of the data is kept near the GPU.
-    """
+    """Fraction of a step that waits for late data. Prefetching hides latency, not a lasting lack of
+bandwidth, so it is 1 unless most of the data is cached near the GPU."""
     tier: str = ""
-    """Name of the storage tier that is read from and saved to; empty means none that is shared."""
+    """Storage tier for reads and checkpoints; empty means no shared tier."""
     checkpoint_bytes: Bytes = Bytes(0)
-    """Size of one save by the whole gang."""
+    """Size of one checkpoint of the whole gang."""
     checkpoint_every_ms: Millis = Millis(0)
-    """Time between two saves; 0 means that the job does not save."""
+    """Checkpoint interval; 0 means no checkpoints."""
     power_w_per_gpu: float | None = None
-    """Draw of a GPU with its part of the node; None means that of a fully loaded node."""
+    """Power of a GPU with its part of the node; None means that of a fully loaded node."""
 
 
 class WorkProfile(Struct, frozen=True, kw_only=True, gc=False):
-    """What a job with this profile draws, and how well it uses more GPUs."""
+    """The load of jobs with this profile, and how efficiently they scale."""
 
     traffic: Traffic = Traffic()
     scaling: tuple[tuple[int, float], ...] = ()
-    """GPUs and the efficiency at that size, rising in GPUs; empty means always 1."""
+    """(GPUs, efficiency at that size), by increasing GPUs; empty means always 1."""

@@ -1,4 +1,4 @@
-"""How much of what it holds is used: figures of one look, none of which is a decision."""
+"""Utilization of what a job holds: the values of one sample."""
 
 from typing import Literal
 
@@ -7,8 +7,8 @@ from msgspec import Struct
 from tenfold.model.units import Millis
 
 Measure = Literal["gpu", "cpu"]
-"""`gpu` asked the devices themselves. `cpu` stands in for them where they are only numbers, or
-where a job holds none: it is the CPU time of its processes."""
+"""`gpu` is measured on the devices. `cpu` is the CPU time of the processes, used for jobs without
+GPUs and on virtual nodes without real devices."""
 
 
 class GpuUse(Struct, frozen=True, kw_only=True):
@@ -16,19 +16,19 @@ class GpuUse(Struct, frozen=True, kw_only=True):
 
     number: int
     use_milli: int
-    """Thousandths of the time in which something ran on it."""
+    """Per mille of the time in which a kernel ran on it."""
     memory_used_bytes: int
     memory_bytes: int
 
 
 class JobUse(Struct, frozen=True, kw_only=True):
-    """One attempt that runs."""
+    """One running attempt."""
 
     at_ms: Millis
     measure: Measure
     use_milli: int
-    """By `gpu` the mean of its devices; by `cpu` thousandths of one CPU, all processes together."""
+    """For `gpu`, the mean over its devices; for `cpu`, milli-CPUs of all its processes."""
     use_milli_most: int
-    """By `gpu` that of its busiest device; by `cpu` the same again."""
+    """For `gpu`, the busiest device; for `cpu`, the same as `use_milli`."""
     memory_used_bytes: int = 0
-    """Of its devices, where they could be asked."""
+    """Memory in use on its devices, where measured."""

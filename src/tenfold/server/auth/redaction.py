@@ -82,8 +82,8 @@ def _without_prose(event: Event) -> Event:
     if isinstance(event, NodeTested):
         notes = tuple(one for one in event.verdict.notes if isinstance(one, Reason))
         return replace(event, verdict=replace(event.verdict, notes=notes))
-    if isinstance(event, JobStopped | JobEnded | ActionRefused) and event.mishap is not UNSET:
-        return replace(event, mishap=replace(event.mishap, said=UNSET))
+    if isinstance(event, JobStopped | JobEnded | ActionRefused) and event.failure is not UNSET:
+        return replace(event, failure=replace(event.failure, message=UNSET))
     return event
 
 

@@ -25,8 +25,8 @@ from tenfold.model.events import (
     JobSubmitted,
 )
 from tenfold.model.ids import JobId
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Submission
-from tenfold.model.job.work import Work
 from tenfold.server.metrics.traces import Traces
 
 VARIABLE = "TRACEPARENT"
@@ -37,12 +37,12 @@ def traced(submissions: tuple[Submission, ...], trace: str) -> tuple[Submission,
     """Return submissions that know of which trace they are a part, where there is one."""
     if not trace:
         return submissions
-    return tuple(replace(one, work=_marked(one.work, trace)) for one in submissions)
+    return tuple(replace(one, run_spec=_marked(one.run_spec, trace)) for one in submissions)
 
 
-def _marked(work: Work, trace: str) -> Work:
-    own = any(name == VARIABLE for name, _ in work.env)
-    return replace(work, trace=trace, env=work.env if own else (*work.env, (VARIABLE, trace)))
+def _marked(spec: RunSpec, trace: str) -> RunSpec:
+    own = any(name == VARIABLE for name, _ in spec.env)
+    return replace(spec, trace=trace, env=spec.env if own else (*spec.env, (VARIABLE, trace)))
 
 
 class _Known(Struct):
@@ -65,8 +65,8 @@ class JobTraces:
     def take_over(self, unfinished: Iterable[tuple[JobRow, JobSubmitted]]) -> None:
         """Know the jobs again that were not over when the journal was opened."""
         for row, event in unfinished:
-            if event.work is not None and event.work.trace:
-                known = _Known(event.work.trace, row.team, row.changed_ms, row.attempts)
+            if event.run_spec is not None and event.run_spec.trace:
+                known = _Known(event.run_spec.trace, row.team, row.changed_ms, row.attempts)
                 self._known[row.id] = known
 
     def note(self, event: Event, begun_ms: int, now_ms: int) -> None:
@@ -91,9 +91,9 @@ class JobTraces:
             self._ends(event.job_id, now_ms, outcome)
 
     def _submitted(self, event: JobSubmitted, now_ms: int) -> None:
-        if event.work is not None and event.work.trace:
+        if event.run_spec is not None and event.run_spec.trace:
             job = event.job
-            known = self._known[job.id] = _Known(event.work.trace, job.team, event.at_ms)
+            known = self._known[job.id] = _Known(event.run_spec.trace, job.team, event.at_ms)
             self._tell(job.id, known, "submit", now_ms)
             known.since_ms = now_ms
 

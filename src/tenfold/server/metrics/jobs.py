@@ -161,8 +161,8 @@ class JobMeters:
         job.gpus, job.since_ms = job.gpus_next, event.at_ms
 
     def _detected(self, event: JobStopped | JobEnded) -> None:
-        if event.mishap is not UNSET:
-            passed_ms = max(0, self._now_ms - event.mishap.died_ms)
+        if event.failure is not UNSET:
+            passed_ms = max(0, self._now_ms - event.failure.last_alive_ms)
             self._meters.detected.observe(passed_ms / SECOND)
 
     def _spent(self, job: _Job, at_ms: Millis, ended: str) -> None:

@@ -60,7 +60,7 @@ def _tried(
         could_hold = CouldHold() if never else _could_hold(moment, one.shape)
     reason = found.why.reason
     return DryRun(
-        name=one.work.name,
+        name=one.run_spec.name,
         team=one.team,
         count=one.array,
         outcome=found.why.state,

@@ -28,7 +28,7 @@ from tenfold.live.local.attempt.places import Places
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 
 _NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?$")
@@ -111,14 +111,14 @@ def saved_in(run: Path) -> SavedAt:
     """Return what tells when a job of the local executor last saved a checkpoint that holds."""
     home = ExecutorHome(str(run))
 
-    def saved_at(job: Job, work: Work) -> Millis | None:
-        if work.saves is None:
+    def saved_at(job: Job, run_spec: RunSpec) -> Millis | None:
+        if run_spec.checkpoint is None:
             return None
         line = {
             "job": job.id,
             "team": job.team,
-            "folder": work.folder,
-            "saves_folder": work.saves.folder,
+            "folder": run_spec.folder,
+            "saves_folder": run_spec.checkpoint.folder,
         }
         folder = Places(home, cast("LaunchLine", line)).saves
         with suppress(OSError, CheckpointError):

@@ -20,7 +20,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job.failures import Mishap
+from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.job.terms import Window
 from tenfold.model.policy.governance import GovernanceRules
@@ -62,8 +62,8 @@ def crash(fleet: Fleet, name: str, *nodes: NodeId, gpus: int = 8) -> JobId:
     for number, node in enumerate(nodes, start=1):
         fleet.apply(ActionOrdered(Millis(1), StartJob(job_id, (Slot(node, gpus),))))
         fleet.apply(JobStarted(Millis(2), job_id))
-        mishap = Mishap(number, "exited", Millis(3), node, UNSET)
-        fleet.apply(JobStopped(Millis(3), job_id, "crashed", Millis(0), 1, mishap))
+        failure = AttemptFailure(number, "exited", Millis(3), node, UNSET)
+        fleet.apply(JobStopped(Millis(3), job_id, "crashed", Millis(0), 1, failure))
     return job_id
 
 
@@ -152,8 +152,8 @@ def test_every_policy_moves_a_job_that_failed():
         node = start.slots[0].node
         fleet.apply(ActionOrdered(NOW, start))
         fleet.apply(JobStarted(NOW, first))
-        mishap = Mishap(1, "lost", NOW, node)
-        fact = JobStopped(NOW, first, "node-lost", Millis(0), UNSET, mishap)
+        failure = AttemptFailure(1, "lost", NOW, node)
+        fact = JobStopped(NOW, first, "node-lost", Millis(0), UNSET, failure)
         fleet.apply(fact)
         again = warm.decide(fleet, NOW, [ActionOrdered(NOW, start), JobStarted(NOW, first), fact])
         moved = next(one for one in again.actions if isinstance(one, StartJob))

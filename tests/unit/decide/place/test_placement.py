@@ -9,7 +9,7 @@ from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeCordoned
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.job import Ended, Job, Slot, shape_of
+from tenfold.model.job.job import EndedJob, Job, Slot, shape_of
 from tenfold.model.policy.policy import PLACEMENTS, Placement
 from tenfold.model.units import Millis
 
@@ -145,7 +145,7 @@ def test_the_mix_of_finished_jobs_is_that_of_the_last_epoch():
     for seq in range(WINDOW * 2 + 700):
         shape = shape_of(1 + seq % 3)
         one = Job(id=JobId(f"job-{seq}"), shape=shape, submitted_ms=Millis(0), seq=seq)
-        made.history.append(Ended(one, Millis(1), Millis(1), "completed"))
+        made.history.append(EndedJob(one, Millis(1), Millis(1), "completed"))
         made.ended += 1
         if seq % 97 == 0 or seq > WINDOW * 2:
             warm.from_history(made)

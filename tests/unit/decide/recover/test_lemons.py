@@ -14,7 +14,7 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.ids import NodeId
-from tenfold.model.job.failures import Mishap
+from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.units import HOUR, Millis
 from tenfold.report.reasons.render import render
 from troubled import RULE, Story
@@ -175,7 +175,7 @@ def test_the_cordon_comes_with_the_failure_that_calls_for_it():
     blame = Blame(judge_of(RULE), story.fleet)
     now_ms = Millis(story.now_ms + 1)
     assert blame.verdicts((), now_ms) == []
-    fact = JobEnded(now_ms, last, "failed", 1, Mishap(1, "lost", now_ms, BAD))
+    fact = JobEnded(now_ms, last, "failed", 1, AttemptFailure(1, "lost", now_ms, BAD))
     [cordon] = blame.verdicts((fact,), now_ms)
     assert isinstance(cordon, NodeCordoned)
     assert cordon.node_id == BAD

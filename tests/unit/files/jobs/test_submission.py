@@ -29,7 +29,7 @@ def faults(**values: object) -> list[tuple[str, str]]:
 
 def test_everything_but_the_command_has_a_default():
     found = asked()
-    assert (found.team, found.work.name, found.work.command) == ("vision", "job", ("true",))
+    assert (found.team, found.run_spec.name, found.run_spec.command) == ("vision", "job", ("true",))
     assert (found.shape.gpus, found.shape.cpus_milli, found.terms) == (0, 1_000, None)
 
 
@@ -89,7 +89,7 @@ def test_an_array_is_so_many_jobs_that_know_their_place():
     members = admitted(asked(array=3, name="sweep"), 7, Millis(1_000))
     assert [one.job.id for one in members] == ["sweep-7[0]", "sweep-7[1]", "sweep-7[2]"]
     assert [one.job.seq for one in members] == [7, 8, 9]
-    assert members[2].work.env == (("TENFOLD_ARRAY_INDEX", "2"),)
+    assert members[2].run_spec.env == (("TENFOLD_ARRAY_INDEX", "2"),)
     assert {one.job.terms.array for one in members if one.job.terms} == {"sweep-7"}
 
 

@@ -22,7 +22,7 @@ from tenfold.live.local.member.images import (
 from tenfold.live.local.spawner.launches import launch_line, refusal
 from tenfold.live.local.spawner.wire import LaunchLine, UserLine
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.report.reasons.render import render
 
 TEAMS_USER: UserLine = {"uid": 5, "gid": 6, "groups": [44], "name": "team"}
@@ -31,9 +31,11 @@ MARK = {"TENFOLD_HEARTBEAT": "/a/0.beat"}
 
 def order(**of_work: object) -> Launch:
     values: dict[str, object] = {"name": "job", "command": ("train", "--fast"), **of_work}
-    work = Work(**values)  # type: ignore[arg-type]
+    spec = RunSpec(**values)  # type: ignore[arg-type]
     members = (Member(node=NodeId("a"), gpus=(1, 3)),)
-    return Launch(job_id=JobId("job-1"), attempt=1, team=TeamId("team"), work=work, members=members)
+    return Launch(
+        job_id=JobId("job-1"), attempt=1, team=TeamId("team"), run_spec=spec, members=members
+    )
 
 
 def line(runtime: str = "/bin/podman", **of_work: object) -> LaunchLine:

@@ -17,7 +17,7 @@ from tenfold.live.local.member.limits import find_limits
 from tenfold.live.local.spawner.launches import launch_line, refusal
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.work import Saves, Work
+from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 
 HEAVY = (
     "msgspec",
@@ -32,12 +32,12 @@ HEAVY = (
 
 
 def order(*, gpus: tuple[int, ...] = (), members: int = 1, **of_work: object) -> Launch:
-    work = Work(**{"name": "w", "command": ("true",), **of_work})  # type: ignore[arg-type]
+    work = RunSpec(**{"name": "w", "command": ("true",), **of_work})  # type: ignore[arg-type]
     return Launch(
         job_id=JobId("job-1"),
         attempt=2,
         team=TeamId("team"),
-        work=work,
+        run_spec=work,
         members=tuple(Member(node=NodeId(f"n{at}"), gpus=gpus) for at in range(members)),
     )
 
@@ -109,7 +109,7 @@ def test_a_job_cannot_take_the_identity_of_another():
         (order(members=0), "no-members"),
         (order(folder="../x"), "folder-outside-team"),
         (order(folder="a/../../x"), "folder-outside-team"),
-        (order(saves=Saves(folder="../../x")), "folder-outside-team"),
+        (order(checkpoint=CheckpointSpec(folder="../../x")), "folder-outside-team"),
         (order(env=(("A=B", "c"),)), "unusable-word"),
         (order(command=("a\0b",)), "unusable-word"),
         (order(image="--privileged"), "unusable-image"),
@@ -129,13 +129,13 @@ def test_a_folder_under_the_teams_or_a_whole_path_will_do(folder: str):
 
 def test_attempts_of_a_job_share_a_folder_and_what_they_saved(tmp_path: Path):
     home = Home(str(tmp_path))
-    places = Places(home, line(order(saves=Saves(folder="ckpt"))))
+    places = Places(home, line(order(checkpoint=CheckpointSpec(folder="ckpt"))))
     assert places.work == f"{tmp_path}/teams/team/job-1"
     assert places.saves == f"{tmp_path}/teams/team/job-1/ckpt"
     places.prepare()
     assert os.path.isdir(places.saves)
     assert places.shared() == [places.team]
-    elsewhere = Places(home, line(order(folder="/data", saves=Saves(folder="ckpt"))))
+    elsewhere = Places(home, line(order(folder="/data", checkpoint=CheckpointSpec(folder="ckpt"))))
     assert elsewhere.shared() == [elsewhere.team, "/data"]
 
 

@@ -33,7 +33,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import Slot
-from tenfold.model.job.work import Work
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 from tenfold.server.auth.redaction import Line, seen_by
@@ -78,8 +78,10 @@ def about(job_id: JobId, other: Reason) -> list[Event]:
 
 
 def submitted(number: int, team: str, word: str) -> JobSubmitted:
-    work = Work(name=f"of-{team}", command=(word,), env=(("PASSWORD", f"the-password-of-{team}"),))
-    return JobSubmitted(T, job(number, 8, team=team), work)
+    spec = RunSpec(
+        name=f"of-{team}", command=(word,), env=(("PASSWORD", f"the-password-of-{team}"),)
+    )
+    return JobSubmitted(T, job(number, 8, team=team), spec)
 
 
 SUBMITTED = [submitted(1, "red", "a-command-of-red"), submitted(2, "blue", COMMAND)]

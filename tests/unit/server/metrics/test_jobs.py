@@ -16,7 +16,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
-from tenfold.model.job.failures import Mishap
+from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
@@ -43,8 +43,8 @@ def begun(gpus: int = 8) -> list[Event]:
 
 
 def crashed(at_s: float, saved_s: float) -> JobStopped:
-    mishap = Mishap(1, "exited", s(at_s - 2), N1)
-    return JobStopped(s(at_s), JOB, "crashed", s(saved_s), 1, mishap)
+    failure = AttemptFailure(1, "exited", s(at_s - 2), N1)
+    return JobStopped(s(at_s), JOB, "crashed", s(saved_s), 1, failure)
 
 
 def figures(*parts: list[Event], restarts: bool = False) -> dict[str, float]:
@@ -87,7 +87,7 @@ def test_a_failure_and_what_came_of_it_are_timed():
 
 
 def test_a_job_that_is_given_up_was_of_no_use_and_is_no_completed_one():
-    ended = JobEnded(s(50), JOB, "failed", 1, Mishap(1, "exited", s(49), N1))
+    ended = JobEnded(s(50), JOB, "failed", 1, AttemptFailure(1, "exited", s(49), N1))
     found = figures(begun(), [ended])
     assert found["failure_detection_seconds_count"] == 1
     assert found["allocated_gpu_seconds_totalfailed"] == 8 * 40

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from tenfold.decide.place.ranked.orders import NO_GPUS_MILLI, Plain
 from tenfold.decide.place.ranked.ranking import Family, Group, Holder
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.job.job import WHOLE, Ended, Job
+from tenfold.model.job.job import WHOLE, EndedJob, Job
 from tenfold.model.units import HOUR, SECOND
 
 FIRST_LEVEL_MS = 300 * SECOND
@@ -184,7 +184,7 @@ class Learned(Plain):
         if self._seen == freeze_at:
             self._freeze(freeze_at)
 
-    def _learn(self, ended: Ended) -> None:
+    def _learn(self, ended: EndedJob) -> None:
         """Count a finished job, and forget the oldest when the window is full."""
         family, level = self.family(ended.job), level_of(ended.ran_ms)
         batch = self._batches.get(family) or self._add(family)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from tenfold.decide.place.ranked.ranking import ALIKE, NEVER, Family, Group, Holder
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.job.job import WHOLE, Job, Past
+from tenfold.model.job.job import WHOLE, Job, PriorRuns
 from tenfold.model.units import SECOND, Millis
 
 NO_GPUS_MILLI = WHOLE // 8
@@ -29,7 +29,7 @@ class Plain:
     def begin(self, view: FleetView) -> None:
         """Nothing is kept."""
 
-    def key(self, job: Job, past: Past) -> int:
+    def key(self, job: Job, past: PriorRuns) -> int:
         """First come, first served."""
         return job.submitted_ms
 
@@ -77,7 +77,7 @@ class ShortestRemaining(Plain):
         self._by_gpus = by_gpus
         self._restart_cost_ms = restart_cost_ms
 
-    def key(self, job: Job, past: Past) -> int:
+    def key(self, job: Job, past: PriorRuns) -> int:
         """Return what is left of it, times its GPUs for SRSF."""
         left = (job.duration_ms or 0) - past.progress_ms
         return left * weight_milli(job) if self._by_gpus else left
@@ -115,7 +115,7 @@ class LeastAttained(Plain):
 class EarliestDeadline(Plain):
     """Earliest deadline first; jobs without one come last, in order of arrival."""
 
-    def key(self, job: Job, past: Past) -> int:
+    def key(self, job: Job, past: PriorRuns) -> int:
         """Return the deadline."""
         return NEVER if job.deadline_ms is None else job.deadline_ms
 

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 from tenfold.decide.place.ranked.ranking import Family, Group, Ranking, level_at
 from tenfold.fleet.capacity import Capacity
-from tenfold.model.job.job import Job, Past, Shape
+from tenfold.model.job.job import Job, PriorRuns, Shape
 
 Head = tuple[float, int, int, int, Group]
 """(turn, submitted, number, stamp of the group when this was noted, group)."""
@@ -45,7 +45,7 @@ class Waiting:
         self._families: dict[Family, dict[tuple[str, int], Group]] = {}
         self._classes: dict[str, ShapeClass] = {}
 
-    def add(self, job: Job, past: Past, capacity: Capacity) -> None:
+    def add(self, job: Job, past: PriorRuns, capacity: Capacity) -> None:
         """Put a job into its group."""
         ranking, shape = self._ranking, job.shape
         family, level = ranking.family(job), level_at(ranking, job, past.ran_ms) if past.runs else 0

@@ -13,7 +13,7 @@ from typing import Protocol
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import JobId
-from tenfold.model.job.job import Job, Past, Shape
+from tenfold.model.job.job import Job, PriorRuns, Shape
 from tenfold.model.units import Millis
 
 NEVER = 1 << 62
@@ -41,7 +41,7 @@ class Holder:
         "weight",
     )
 
-    def __init__(self, job: Job, slots: Slots, started_ms: int, before: Past) -> None:
+    def __init__(self, job: Job, slots: Slots, started_ms: int, before: PriorRuns) -> None:
         self.job = job
         self.slots = slots
         self.gpus = slots[0].gpus if len(slots) == 1 else sum(slot.gpus for slot in slots)
@@ -124,7 +124,7 @@ class Ranking(Protocol):
         """Start again from the view: forget what was learned from news."""
         ...
 
-    def key(self, job: Job, past: Past) -> int:
+    def key(self, job: Job, past: PriorRuns) -> int:
         """Return the order of a job inside its group."""
         ...
 

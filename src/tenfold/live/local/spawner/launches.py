@@ -24,41 +24,46 @@ TRANSPORTS = (
 
 def refusal(launch: Launch, path: str) -> tuple[str, Reason | None]:
     """Return what runs the launch's image, and why the launch cannot be carried out, if so."""
-    work = launch.work
-    if not work.command or not work.command[0]:
+    spec = launch.run_spec
+    if not spec.command or not spec.command[0]:
         return "", Reason("no-command")
     if not launch.members:
         return "", Reason("no-members")
-    words = [*work.command, work.folder, work.image, *(word for pair in work.env for word in pair)]
-    if any("\0" in word for word in words) or any("=" in name or not name for name, _ in work.env):
+    words = [
+        *spec.command,
+        spec.folder,
+        spec.image,
+        *(word for pair in spec.env for word in pair),
+    ]
+    if any("\0" in word for word in words) or any("=" in name or not name for name, _ in spec.env):
         return "", Reason("unusable-word")
-    saves = work.saves.folder if work.saves else ""
-    for folder in (work.folder, saves):
+    saves = spec.checkpoint.folder if spec.checkpoint else ""
+    for folder in (spec.folder, saves):
         if folder and leaves_team(folder):
             return "", Reason("folder-outside-team", {"folder": Text(folder)})
-    if not work.image:
+    if not spec.image:
         return "", None
-    if work.image.startswith("-"):
-        return "", Reason("unusable-image", {"image": Text(work.image)})
+    if spec.image.startswith("-"):
+        return "", Reason("unusable-image", {"image": Text(spec.image)})
     runtime = find_runtime(path)
     if runtime:
         return runtime, _unusable(launch, runtime)
-    fields = {"image": Text(work.image), "runtimes": RUNTIMES}
+    fields = {"image": Text(spec.image), "runtimes": RUNTIMES}
     return "", Reason("no-container-runtime", fields)
 
 
 def _unusable(launch: Launch, runtime: str) -> Reason | None:
     """Return why an image cannot be run by what is here."""
-    work = launch.work
+    spec = launch.run_spec
     name = runtime.rpartition("/")[2]
     if not is_podman(runtime):
-        if "://" in work.image:
-            return Reason("image-elsewhere", {"image": Text(work.image), "runtime": name})
+        if "://" in spec.image:
+            return Reason("image-elsewhere", {"image": Text(spec.image), "runtime": name})
         return None
-    if not IMAGE_NAME.fullmatch(work.image) or work.image.partition(":")[0] in TRANSPORTS:
-        return Reason("unusable-image", {"image": Text(work.image), "runtime": name})
-    saves = work.saves.folder if work.saves else ""
-    words = [work.folder, saves, *(word for pair in work.env for word in pair)]
+    if not IMAGE_NAME.fullmatch(spec.image) or spec.image.partition(":")[0] in TRANSPORTS:
+        return Reason("unusable-image", {"image": Text(spec.image), "runtime": name})
+    saves = spec.checkpoint.folder if spec.checkpoint else ""
+    words = [spec.folder, saves, *(word for pair in spec.env for word in pair)]
     if any("\n" in word or "\r" in word for word in words):
         return Reason("unusable-word", {"runtime": name})
     if any(devices_unknown(member.gpus) for member in launch.members):
@@ -86,22 +91,22 @@ def launch_line(
     launch: Launch, inherited: dict[str, str], runtime: str, log_bytes_most: int
 ) -> LaunchLine:
     """Return a launch as plain values, defaults spelled out."""
-    work = launch.work
+    spec = launch.run_spec
     return {
         "job": launch.job_id,
         "attempt": launch.attempt,
         "team": launch.team,
-        "name": work.name,
-        "command": list(work.command),
-        "env": list(work.env),
+        "name": spec.name,
+        "command": list(spec.command),
+        "env": list(spec.env),
         "inherited": inherited,
-        "folder": work.folder,
-        "image": work.image,
+        "folder": spec.folder,
+        "image": spec.image,
         "runtime": runtime,
-        "saves_folder": work.saves.folder if work.saves else "",
-        "saves_every_ms": work.saves.every_ms if work.saves else None,
-        "grace_ms": work.grace_ms,
-        "silent_ms_most": work.silent_ms_most,
+        "saves_folder": spec.checkpoint.folder if spec.checkpoint else "",
+        "saves_every_ms": spec.checkpoint.every_ms if spec.checkpoint else None,
+        "grace_ms": spec.grace_ms,
+        "silent_ms_most": spec.silent_ms_most,
         "log_bytes_most": log_bytes_most,
         "members": [
             {
