@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tenfold.files.prices.catalogue import PriceNotes, read_price_catalogue
-from tenfold.model.facts.catalogue import Shelf
+from tenfold.model.facts.catalogue import FactTable
 from tenfold.model.fleet.facility import PriceFact
 from tenfold.model.fleet.hardware import Accelerator
 
@@ -34,7 +34,7 @@ def accelerator(name: str, *aliases: str) -> Accelerator:
     )
 
 
-SHELF = Shelf(
+SHELF = FactTable(
     "accelerator",
     {
         fact.name: fact

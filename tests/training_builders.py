@@ -6,11 +6,11 @@ from typing import Any
 from tenfold.facts.loader import load_catalogue
 from tenfold.model.estimate import ShapeRow, TrainRow
 from tenfold.physics.training.arrays import PRECISION_CODES, Accelerator, Plans, Shape, decoder
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 from tenfold.physics.training.shapes import training_part
 
 CATALOGUE = load_catalogue()
-PROFILE = Profile()
+PROFILE = TrainingProfile()
 SEVEN_B = ShapeRow(layers=32, hidden=4096, heads=32, ffn=11008, vocab=32000, gated=True)
 
 

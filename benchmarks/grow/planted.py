@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from benchmarks.verdict import Verdict
 from tenfold.compose.fleet import OpenFleet, load_facts
-from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
+from tenfold.decide.layout.serve import ServeAnswer, ServeRequest, plan_serve
 from tenfold.model.errors import TenfoldError
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.plan import ServiceDemand
@@ -22,7 +22,7 @@ from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.parallel import process_map, usable_cpus
-from tenfold.study.plan.target import serve_grounds
+from tenfold.study.plan.target import serve_targets
 from tenfold.study.plan.train import model_shape
 from tests.rigs.planted.fleets import Planted, planted, sound, starved
 from tests.rigs.planted.plan import Replica
@@ -131,7 +131,7 @@ def replica() -> Replica:
     """Return the replica that serves most requests a GPU on the pool of planted fleets."""
     facts = _facts()
     spec = planted(0, tuple(one.rack_kw_max for one in facts.cooling)).plan.spec
-    [ground] = serve_grounds(OpenFleet(spec=spec, layout=lay_out(spec), catalogue=facts))
+    [target] = serve_targets(OpenFleet(spec=spec, layout=lay_out(spec), catalogue=facts))
     assert SERVICE.ttft_s is not None, "a planted service promises something"
     assert SERVICE.tpot_s is not None, "a planted service promises something"
     service = ServiceDemand(
@@ -142,8 +142,8 @@ def replica() -> Replica:
         ttft_s=SERVICE.ttft_s,
         tpot_s=SERVICE.tpot_s,
     )
-    ask = ServeAsk(service=service, shape=model_shape(SERVICE.model, facts))
-    answer = plan_serve(ask, [ground], keep=PLANS_KEPT)
+    request = ServeRequest(service=service, shape=model_shape(SERVICE.model, facts))
+    answer = plan_serve(request, [target], keep=PLANS_KEPT)
     assert isinstance(answer, ServeAnswer), "the planted service fits its pool"
     best = max(answer.plans, key=lambda one: one.qps_per_replica_max / one.gpus_per_replica)
     return Replica(best.qps_per_replica_max, best.gpus_per_replica)

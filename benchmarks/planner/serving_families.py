@@ -21,8 +21,8 @@ from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import decode_s
 from tenfold.physics.serving.devices import serving_devices
 from tenfold.physics.serving.engines import Catalog, catalog_of, efficiency_of, resolve
-from tenfold.physics.serving.kv_cache import Layout
-from tenfold.physics.serving.precision import numbers
+from tenfold.physics.serving.kv_cache import ReplicaLayout
+from tenfold.physics.serving.precision import precision_widths
 from tenfold.physics.serving.replica import Efficiency, Replica
 from tenfold.physics.serving.shapes import serving_shapes
 
@@ -59,9 +59,11 @@ class DecodeSteps:
 
     def errors(self, efficiency: Efficiency) -> Floats:
         one = np.ones(len(self.rows))
-        number = numbers(["bf16"] * len(self.rows), self.shape)
+        number = precision_widths(["bf16"] * len(self.rows), self.shape)
         widths = (number.widths, number.math_bits, number.expert_math_bits)
-        replica = Replica(self.shape, self.device, Layout(one, one, one), *widths, efficiency)
+        replica = Replica(
+            self.shape, self.device, ReplicaLayout(one, one, one), *widths, efficiency
+        )
         return np.log(decode_s(replica, self.batch, self.context) / self.seen_s)
 
     def efficiency(self, catalog: Catalog, engine: str | None) -> Efficiency:

@@ -14,7 +14,7 @@ from scipy.optimize import least_squares
 
 from benchmarks.planner.serving_rows import FITTED, Rows
 from tenfold.physics.arrays import Floats
-from tenfold.physics.serving.batching import Limits, first_token, max_throughput, static_batch
+from tenfold.physics.serving.batching import EngineLimits, first_token, max_throughput, static_batch
 from tenfold.physics.serving.replica import EFFICIENCY_NAMES, Efficiency, Replica
 
 PRIOR = {
@@ -173,8 +173,8 @@ def replica_of(data: Rows, values: Values) -> Replica:
     )
 
 
-def limits_for(size: int) -> Limits:
-    return Limits(**{name: np.full(size, value) for name, value in LIMITS.items()})
+def limits_for(size: int) -> EngineLimits:
+    return EngineLimits(**{name: np.full(size, value) for name, value in LIMITS.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from tenfold.model.fleet.hardware import Accelerator
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.devices import serving_devices
 from tenfold.physics.serving.engines import Catalog, release_number, resolve
-from tenfold.physics.serving.kv_cache import Layout
-from tenfold.physics.serving.precision import numbers
-from tenfold.physics.serving.serve import Asked, Served, estimate
+from tenfold.physics.serving.kv_cache import ReplicaLayout
+from tenfold.physics.serving.precision import precision_widths
+from tenfold.physics.serving.serve import RequestedLoad, Served, estimate
 from tenfold.physics.serving.shapes import serving_shapes
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -32,7 +32,7 @@ KERNELS = SHARED / "measured" / "h200_kernels.jsonl"
 FITTED = ("max-throughput", "static-batch", "first-token")
 MODES = {"off": FITTED[0], "sta": FITTED[1], "fir": FITTED[2], "onl": "online", "agg": "agg"}
 # One table leaves the version out; its neighbours are of this one.
-USUAL_VERSION = "1.1"
+DEFAULT_VERSION = "1.1"
 NAN = float("nan")
 DATE = "2026-11-15"
 """Of the day on which the tables were gathered."""
@@ -184,9 +184,9 @@ class Rows:
         self.part = np.array([row.part.name for row in rows])
         self.model = np.array([row.model for row in rows])
         self.mode = np.array([row.mode for row in rows])
-        self.version = np.array([row.version or USUAL_VERSION for row in rows])
+        self.version = np.array([row.version or DEFAULT_VERSION for row in rows])
         self.release = np.array([release_number(version) for version in self.version])
-        self.number = numbers([row.precision for row in rows], self.shape)
+        self.number = precision_widths([row.precision for row in rows], self.shape)
         self.layout = self._layout()
         first = self.mode == "first-token"
         self.observed = np.where(first, 1.0 / self.column("ttft_s"), self.column("tokens_per_s"))
@@ -198,12 +198,12 @@ class Rows:
     def column(self, name: str) -> Floats:
         return np.array([getattr(row, name) for row in self.rows], dtype=float)
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> ReplicaLayout:
         tp, dp = self.column("tp"), self.column("attention_dp")
         spreads = (self.shape.experts > 0) & (self.release >= _SPREADS_FROM)
         swap = spreads & np.isnan(dp) & (tp > 1)
         dp = np.where(np.isnan(dp), 1.0, np.maximum(dp, 1.0))
-        return Layout(np.where(swap, 1.0, tp), self.column("pp"), np.where(swap, tp, dp))
+        return ReplicaLayout(np.where(swap, 1.0, tp), self.column("pp"), np.where(swap, tp, dp))
 
     def take(self, mask: NDArray[np.bool_]) -> "Rows":
         return Rows([row for row, keep in zip(self.rows, mask, strict=True) if keep])
@@ -217,7 +217,7 @@ def served(rows: Sequence[Published], catalog: Catalog, engine: str | None = "")
         return np.array([getattr(row, name) for row in rows], dtype=float)
 
     dp, qps = column("attention_dp"), column("qps")
-    asked = Asked(
+    asked = RequestedLoad(
         tp=column("tp"),
         pp=column("pp"),
         attention_dp=np.where(closed & np.isnan(dp), 1.0, dp),

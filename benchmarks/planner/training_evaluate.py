@@ -9,7 +9,7 @@ from benchmarks.planner.training_judge import Judge, Miss, ask, join, miss, obse
 from benchmarks.planner.training_model import held_out_log_error
 from benchmarks.planner.training_rows import H200, Rows, full_sources, pick, read_out_of_memory
 from benchmarks.verdict import Verdict
-from tenfold.model.facts.catalogue import Catalogue, Shelf
+from tenfold.model.facts.catalogue import Catalogue, FactTable
 
 RUNS_MAX = 3
 DRAWS, DRAWS_OF_MANY, MANY = 10, 4, 200
@@ -50,7 +50,7 @@ def leave_source_out(judge: Judge) -> list[Source]:
     found: list[Source] = []
     for name in judge.sources:
         rows, catalogue = judge.of_source(name), judge.without(name)
-        plain = replace(catalogue, corrections=Shelf("correction", {}))
+        plain = replace(catalogue, corrections=FactTable("correction", {}))
         found.append(
             Source(
                 name=name,

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from benchmarks.planner.training_model import Fitted, anchors_of, fixed_of
 from benchmarks.planner.training_rows import H200, Rows
-from tenfold.model.facts.catalogue import Catalogue, Shelf
+from tenfold.model.facts.catalogue import Catalogue, FactTable
 from tenfold.model.facts.profiles import StackCorrection, StackProfile
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.calibration import INTERVAL_Z, Anchors
-from tenfold.physics.training.knobs import NAMES, values_of
+from tenfold.physics.training.coefficients import NAMES, values_of
 from tenfold.physics.training.names import stack_key
 
 DATE = "2026-11-15"
@@ -127,8 +127,8 @@ def catalogue_of(
     """Return the catalogue with these stacks in place of its own."""
     return msgspec.structs.replace(
         catalogue,
-        stacks=Shelf("stack", {fact.name: fact for fact in profiles}),
-        corrections=Shelf("correction", {fact.name: fact for fact in corrections}),
+        stacks=FactTable("stack", {fact.name: fact for fact in profiles}),
+        corrections=FactTable("correction", {fact.name: fact for fact in corrections}),
     )
 
 

@@ -14,17 +14,17 @@ from benchmarks.planner.training_rows import Rows, pick
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.calibration import (
     Anchors,
-    Likeness,
+    Similarity,
     anchor,
     anchor_offset,
     traits_of,
 )
-from tenfold.physics.training.knobs import CENTRE, NAMES, WIDTHS, values_of
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.coefficients import CENTRE, NAMES, WIDTHS, values_of
+from tenfold.physics.training.profile import TrainingProfile
 from tenfold.physics.training.step import time_plans
 
 KNOBS = len(NAMES)
-LIKE = Likeness()
+LIKE = Similarity()
 # Anchors kept per family and generation: enough to cover, few enough to search with.
 ANCHORS_MAX = 240
 RESIDUAL_WIDTH = 0.06
@@ -81,13 +81,13 @@ def fixed_of(family: str) -> dict[str, float]:
     return FIXED_DEFAULT | FIXED.get(family, {})
 
 
-def profile_from(theta: Floats, family: Sequence[str]) -> Profile:
+def profile_from(theta: Floats, family: Sequence[str]) -> TrainingProfile:
     """Return a profile of arrays from knob positions (rows x knobs)."""
     values = values_of(theta)
     named = {name: values[:, place] for place, name in enumerate(NAMES)}
     facts = [fixed_of(name) for name in family]
     named |= {key: np.array([fact[key] for fact in facts]) for key in FIXED_DEFAULT}
-    return Profile(**named)
+    return TrainingProfile(**named)
 
 
 @dataclass(frozen=True, slots=True)

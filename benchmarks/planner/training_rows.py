@@ -24,11 +24,11 @@ from tenfold.model.plan import Precision, Recompute, Shard
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.arrays import Shape, gather, parameters, take
 from tenfold.physics.training.calibration import Runs
+from tenfold.physics.training.defaults import default_micro_batch
 from tenfold.physics.training.names import levels_of, stack_key, version_family
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 from tenfold.physics.training.shapes import training_part, training_shape
-from tenfold.physics.training.usual import usual_micro_batch
-from tenfold.study.estimate.fill import Filled, fill
+from tenfold.study.estimate.fill import FilledConfig, fill
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 PUBLISHED = SHARED / "published" / "published_training.csv"
@@ -66,7 +66,7 @@ class Observed:
     """One run, filled as the contract fills it."""
 
     row: TrainRow
-    filled: Filled
+    filled: FilledConfig
     step_s: float
     source: str
     model: str
@@ -135,8 +135,10 @@ def assembled(found: Sequence[Observed]) -> Rows:
     part = gather([training_part(one.filled.part) for one in found])
     plans = gather([one.filled.plan for one in found])
     known = np.array([one.filled.micro_known for one in found])
-    plain = Profile(flash=np.array([one.filled.entry.start.profile.flash for one in found], float))
-    plans = usual_micro_batch(shape, plans, part, plain, known)
+    plain = TrainingProfile(
+        flash=np.array([one.filled.entry.start.profile.flash for one in found], float)
+    )
+    plans = default_micro_batch(shape, plans, part, plain, known)
     keys = [stack_key(one.row.stack or "") for one in found]
     names = [one.filled.part.name for one in found]
     levels = [levels_of(key, name) for key, name in zip(keys, names, strict=True)]
@@ -243,7 +245,7 @@ def _precision(text: str) -> Precision | None:
     return next((kind for kind in kinds if kind in spelled), "bf16") if spelled else None
 
 
-def _step_s(raw: dict[str, str], filled: Filled) -> float | None:
+def _step_s(raw: dict[str, str], filled: FilledConfig) -> float | None:
     """Return the observed step: as printed, from tokens/s, or from TFLOP/s as the source counts."""
     batch, seq = float(filled.plan.global_batch), float(filled.plan.seq)
     gpus = float(filled.plan.gpus)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tenfold.facts.loader import load_catalogue
 from tenfold.model.estimate import ServeEstimate, ServeRow, ShapeRow
-from tenfold.model.facts.catalogue import Catalogue, Shelf
+from tenfold.model.facts.catalogue import Catalogue, FactTable
 from tenfold.study.estimate.serve import estimate_serve
 
 CATALOGUE = load_catalogue()
@@ -109,7 +109,7 @@ def with_memory_rate(name: str, factor: float) -> Catalogue:
     part = CATALOGUE.accelerators.get(name)
     rate = part.memory_tb_per_s * factor
     parts[part.name] = msgspec.structs.replace(part, memory_tb_per_s=rate)
-    return msgspec.structs.replace(CATALOGUE, accelerators=Shelf("accelerator", parts))
+    return msgspec.structs.replace(CATALOGUE, accelerators=FactTable("accelerator", parts))
 
 
 def under_load(output_tokens: int) -> ServeRow:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tenfold.physics.training.arrays import SHARD_CODES, Plans, Shape, gather, take
 from tenfold.physics.training.memory import memory_of
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 from tenfold.physics.training.step import StepTimes, time_plans
 from training_builders import PROFILE, part, plan, shape
 
@@ -57,7 +57,7 @@ plans = st.builds(
     scaleup_ranks=st.sampled_from([4.0, 8.0, 64.0]),
 )
 profiles = st.builds(
-    Profile,
+    TrainingProfile,
     flash=st.sampled_from([0.0, 1.0]),
     tp_overlap=st.floats(0, 0.9),
     dp_overlap=st.floats(0, 0.95),
@@ -67,14 +67,14 @@ profiles = st.builds(
 )
 
 
-def step(made: Shape, layout: Plans, profile: Profile, **changes: float) -> float:
+def step(made: Shape, layout: Plans, profile: TrainingProfile, **changes: float) -> float:
     return float(time_plans(made, layout, part("GB200", **changes), profile).step_s)
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(shapes, plans), min_size=2, max_size=6), profiles)
 def test_many_plans_at_once_are_timed_as_one_by_one(
-    pairs: list[tuple[Shape, Plans]], profile: Profile
+    pairs: list[tuple[Shape, Plans]], profile: TrainingProfile
 ):
     made, layouts = gather([pair[0] for pair in pairs]), gather([pair[1] for pair in pairs])
     accelerator = gather([part("GB200")] * len(pairs))
@@ -102,7 +102,7 @@ def test_long_arrays_are_timed_in_chunks_without_a_seam(made: Shape, some: list[
 @settings(deadline=None)
 @given(shapes, plans, profiles)
 def test_the_parts_of_a_step_sum_to_it_and_none_is_negative(
-    made: Shape, layout: Plans, profile: Profile
+    made: Shape, layout: Plans, profile: TrainingProfile
 ):
     times = time_plans(made, layout, part("GB200"), profile)
     parts = [float(getattr(times, name)) for name in PARTS]
@@ -113,7 +113,7 @@ def test_the_parts_of_a_step_sum_to_it_and_none_is_negative(
 @settings(deadline=None)
 @given(shapes, plans, profiles, st.floats(1, 10))
 def test_a_faster_network_is_never_slower(
-    made: Shape, layout: Plans, profile: Profile, gain: float
+    made: Shape, layout: Plans, profile: TrainingProfile, gain: float
 ):
     faster = replace(layout, nic_bytes_s=layout.nic_bytes_s * gain)
     assert step(made, faster, profile) <= step(made, layout, profile) * (1 + 1e-9)
@@ -128,7 +128,7 @@ def test_a_faster_network_is_never_slower(
     st.floats(1, 10),
 )
 def test_more_bandwidth_is_never_slower(
-    made: Shape, layout: Plans, profile: Profile, field: str, gain: float
+    made: Shape, layout: Plans, profile: TrainingProfile, field: str, gain: float
 ):
     faster = {field: float(getattr(part("GB200"), field)) * gain}
     assert step(made, layout, profile, **faster) <= step(made, layout, profile) * (1 + 1e-9)
@@ -137,7 +137,7 @@ def test_more_bandwidth_is_never_slower(
 @settings(deadline=None)
 @given(shapes, plans, profiles, st.floats(1, 10))
 def test_a_narrower_fabric_is_never_faster(
-    made: Shape, layout: Plans, profile: Profile, ratio: float
+    made: Shape, layout: Plans, profile: TrainingProfile, ratio: float
 ):
     narrow = replace(layout, oversubscription=ratio)
     assert step(made, narrow, profile) >= step(made, layout, profile) * (1 - 1e-9)
@@ -145,7 +145,9 @@ def test_a_narrower_fabric_is_never_faster(
 
 @settings(deadline=None)
 @given(shapes, plans, profiles)
-def test_memory_falls_with_each_stage_of_sharding(made: Shape, layout: Plans, profile: Profile):
+def test_memory_falls_with_each_stage_of_sharding(
+    made: Shape, layout: Plans, profile: TrainingProfile
+):
     # Two layers are whole while others are in shards; with few layers a stage that saves nothing.
     assume(float(made.layers) / float(layout.pp) >= 8 and layout.dp * layout.cp > 1)
     assume(layout.ep <= layout.dp)
@@ -160,7 +162,7 @@ def test_memory_falls_with_each_stage_of_sharding(made: Shape, layout: Plans, pr
 @settings(deadline=None)
 @given(shapes, plans, profiles)
 def test_memory_falls_with_recompute_and_grows_with_the_micro_batch(
-    made: Shape, layout: Plans, profile: Profile
+    made: Shape, layout: Plans, profile: TrainingProfile
 ):
     peaks = [
         float(memory_of(made, replace(layout, recompute=code), profile).peak_bytes)

@@ -304,13 +304,13 @@ def _amounts(bank: Bank) -> dict[str, object]:
     }
 
 
-def _tallies(bank: Bank, asked_of: Bank) -> dict[str, object]:
+def _tallies(bank: Bank, load_of: Bank) -> dict[str, object]:
     """Return what is counted by domain and shown by rack, where the kept bank was asked."""
-    if not isinstance(bank, TopologyBank) or not isinstance(asked_of, TopologyBank):
+    if not isinstance(bank, TopologyBank) or not isinstance(load_of, TopologyBank):
         return {}
     tallies = {
         f"{level} with {gpus} free": (tally.counts, tally.buckets, tally.filled)
-        for level, gpus in asked_of.tallies
+        for level, gpus in load_of.tallies
         if (tally := bank.tally(level, gpus))
     }
     return {"fed GPUs": bank.shown, **tallies}

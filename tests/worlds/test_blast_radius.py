@@ -24,7 +24,7 @@ from tenfold.model.job.job import Slot
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.physics.blast import Blast, blast_radius, domain_members
-from tenfold.physics.blast_jobs import Hit, Placed, jobs_hit
+from tenfold.physics.blast_jobs import PlacedJob, StoppedJobs, stopped_jobs
 from tenfold.physics.layout import lay_out
 from tenfold.physics.nodes import nodes_of
 from tenfold.sim.workload.workload import Demand, generate_jobs
@@ -69,7 +69,7 @@ def prepared(folder: str, mix: str, policy: PolicyName) -> Prepared:
     return Prepared(ask=ask, spec=spec, layout=layout, notes=())
 
 
-def killed(ask: SimAsk, lost: Sequence[NodeId], at_ms: Millis) -> tuple[int, int, Hit]:
+def killed(ask: SimAsk, lost: Sequence[NodeId], at_ms: Millis) -> tuple[int, int, StoppedJobs]:
     """Return nodes and GPUs lost, and the jobs hit, as a simulation has it."""
     journal = Kept()
     back_ms = Millis(at_ms + HOUR)
@@ -83,7 +83,7 @@ def killed(ask: SimAsk, lost: Sequence[NodeId], at_ms: Millis) -> tuple[int, int
         if isinstance(one, JobStopped) and one.cause == "node-lost" and one.at_ms == at_ms
     }
     shapes = {job.id: job.shape.gpus for job in ask.jobs}
-    hit = Hit(
+    hit = StoppedJobs(
         jobs=tuple(stopped),
         gpus=sum(shapes[job] for job in stopped),
         gpu_hours_lost=result.summary.gpu_hours_lost,
@@ -92,7 +92,7 @@ def killed(ask: SimAsk, lost: Sequence[NodeId], at_ms: Millis) -> tuple[int, int
     return len(gone), sum(gpus_of[node] for node in gone), hit
 
 
-def same(foreseen: Hit, seen: Hit) -> bool:
+def same(foreseen: StoppedJobs, seen: StoppedJobs) -> bool:
     return (
         sorted(foreseen.jobs) == sorted(seen.jobs)
         and foreseen.gpus == seen.gpus
@@ -120,12 +120,12 @@ def test_every_domain_takes_what_its_simulated_kill_takes(
             assert domain.nodes == 0, "a domain without members takes no node"
             continue
         places = [[int(one)] for one in numbers] if domain.kind == "node" else [list(numbers)]
-        seen: list[Hit] = []
+        seen: list[StoppedJobs] = []
         for place in places:
             lost = [names[int(one)] for one in place]
             nodes, gpus, hit = killed(ready.ask, lost, at_ms)
             assert (nodes, gpus) == (domain.nodes, domain.gpus), domain.name
-            assert same(jobs_hit(lost, moment.placed), hit), domain.name
+            assert same(stopped_jobs(lost, moment.placed), hit), domain.name
             seen.append(hit)
         assert row.hit is not None
         worst = max(seen, key=lambda hit: hit.gpu_hours_lost)
@@ -149,11 +149,11 @@ def _standing_for(row: Blast) -> int:
 
 
 def test_a_gang_is_hit_once_and_whole():
-    gang = Placed(JobId("gang"), _slots("a", "b"), HOUR)
-    other = Placed(JobId("other"), _slots("c"), 2 * HOUR)
-    hit = jobs_hit([NodeId("a"), NodeId("b")], [gang, other])
-    assert hit == Hit(jobs=(JobId("gang"),), gpus=16, gpu_hours_lost=16.0)
-    assert jobs_hit([], [gang, other]) == Hit()
+    gang = PlacedJob(JobId("gang"), _slots("a", "b"), HOUR)
+    other = PlacedJob(JobId("other"), _slots("c"), 2 * HOUR)
+    hit = stopped_jobs([NodeId("a"), NodeId("b")], [gang, other])
+    assert hit == StoppedJobs(jobs=(JobId("gang"),), gpus=16, gpu_hours_lost=16.0)
+    assert stopped_jobs([], [gang, other]) == StoppedJobs()
 
 
 def _slots(*names: str):

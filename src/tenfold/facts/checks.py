@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tenfold.facts.kinds import KINDS
-from tenfold.model.facts.catalogue import Catalogue, Shelf
+from tenfold.model.facts.catalogue import Catalogue, FactTable
 from tenfold.model.facts.fact import Fact, spelling
 from tenfold.model.fleet.finding import Finding, Path
 from tenfold.model.fleet.hardware import LinkClass
@@ -53,7 +53,7 @@ def check_row(fact: Fact, path: Path) -> Iterator[Finding]:
 def check_catalogue(catalogue: Catalogue) -> Iterator[tuple[str, str, Finding]]:
     """Yield (kind, row, finding) for spellings and references that do not hold."""
     for kind in KINDS:
-        yield from _spellings(kind, getattr(catalogue, KINDS[kind].shelf))
+        yield from _spellings(kind, getattr(catalogue, KINDS[kind].table))
     wanted = [
         ("accelerator", "scaleup_link", catalogue.accelerators, catalogue.links),
         ("node", "accelerator", catalogue.nodes, catalogue.accelerators),
@@ -61,28 +61,28 @@ def check_catalogue(catalogue: Catalogue) -> Iterator[tuple[str, str, Finding]]:
         ("tier", "medium", catalogue.tiers, catalogue.media),
         ("price", "accelerator", catalogue.prices, catalogue.accelerators),
     ]
-    for kind, field, rows, shelf in wanted:
+    for kind, field, rows, table in wanted:
         for fact in rows:
             name = getattr(fact, field)
-            known = shelf.find(name) if name else None
+            known = table.find(name) if name else None
             if name and (known is None or known.name != name):
                 yield (
                     kind,
                     fact.name,
                     Finding(
-                        code=f"unknown-{shelf.kind}",
-                        message=f"{kind} `{fact.name}` names the {shelf.kind} `{name}`",
-                        hint=f"write `{known.name}`" if known else shelf.hint(name),
+                        code=f"unknown-{table.kind}",
+                        message=f"{kind} `{fact.name}` names the {table.kind} `{name}`",
+                        hint=f"write `{known.name}`" if known else table.hint(name),
                         path=(field,),
                     ),
                 )
 
 
-def _spellings(kind: str, shelf: Shelf[Fact]) -> Iterator[tuple[str, str, Finding]]:
+def _spellings(kind: str, table: FactTable[Fact]) -> Iterator[tuple[str, str, Finding]]:
     owner: dict[str, str] = {}
-    for fact in shelf:
+    for fact in table:
         owner[spelling(fact.name)] = fact.name
-    for fact in shelf:
+    for fact in table:
         for alias in fact.aliases:
             other = owner.setdefault(spelling(alias), fact.name)
             if other != fact.name:

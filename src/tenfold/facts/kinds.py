@@ -16,7 +16,7 @@ class Kind(NamedTuple):
 
     name: str
     struct: type[Fact]
-    shelf: str
+    table: str
     says: str
 
 

@@ -16,14 +16,14 @@ from tenfold.facts.kinds import KINDS, Kind
 from tenfold.files.core.document import Document, Table, read_document
 from tenfold.files.core.rows import read_row, wrong_value
 from tenfold.model.errors import InputError, InvalidFile
-from tenfold.model.facts.catalogue import Catalogue, Shelf
+from tenfold.model.facts.catalogue import Catalogue, FactTable
 from tenfold.model.facts.fact import Fact, spelling
 from tenfold.model.fleet.finding import Finding
 
 PROVENANCE = ("source", "date", "evidence")
 
 
-class _Gathering:
+class _RowCollector:
     """Raw rows by kind and folded name, and where each was last stated."""
 
     def __init__(self) -> None:
@@ -78,10 +78,10 @@ class _Gathering:
 
 def _overlaid(known: Table, table: Table) -> Table:
     """Return a shipped row with a user's fields over it, each with the user's provenance."""
-    ground = {key: table[key] for key in PROVENANCE if key in table}
+    provenance = {key: table[key] for key in PROVENANCE if key in table}
     kept = ("name", *PROVENANCE)
     fields = {key: value for key, value in table.items() if key not in kept}
-    changed = {**cast(Table, known.get("changed", {})), **dict.fromkeys(fields, ground)}
+    changed = {**cast(Table, known.get("changed", {})), **dict.fromkeys(fields, provenance)}
     return {**known, **fields, "changed": changed}
 
 
@@ -102,29 +102,29 @@ def read_catalogue(
     folder: Path | None = None, *, without: Collection[str] = ()
 ) -> tuple[Catalogue, list[Finding]]:
     """Return what could be read of the facts, and everything that is wrong with them."""
-    gathering = _Gathering()
+    collector = _RowCollector()
     shipped = [path for path in shipped_files() if path.stem not in without]
     for path in [*shipped, *(() if folder is None else user_files(folder))]:
-        gathering.add(read_document(path))
-    shelves = {kind.shelf: Shelf(kind.name, _facts(kind, gathering)) for kind in KINDS.values()}
-    catalogue = Catalogue(**shelves)  # pyright: ignore[reportArgumentType]
+        collector.add(read_document(path))
+    tables = {kind.table: FactTable(kind.name, _facts(kind, collector)) for kind in KINDS.values()}
+    catalogue = Catalogue(**tables)  # pyright: ignore[reportArgumentType]
     for kind, name, found in check_catalogue(catalogue):
-        document, position = gathering.places[kind, spelling(name)]
-        gathering.note(document, replace(found, path=(kind, position, *found.path)))
-    return catalogue, gathering.findings
+        document, position = collector.places[kind, spelling(name)]
+        collector.note(document, replace(found, path=(kind, position, *found.path)))
+    return catalogue, collector.findings
 
 
-def _facts(kind: Kind, gathering: _Gathering) -> Mapping[str, Fact]:
+def _facts(kind: Kind, collector: _RowCollector) -> Mapping[str, Fact]:
     facts: dict[str, Fact] = {}
-    for folded, table in gathering.rows[kind.name].items():
-        document, position = gathering.places[kind.name, folded]
+    for folded, table in collector.rows[kind.name].items():
+        document, position = collector.places[kind.name, folded]
         found: list[Finding] = []
         fact = read_row(kind.struct, table, (kind.name, position), found)
         if fact is not None:
             found.extend(check_row(fact, (kind.name, position)))
             facts[fact.name] = fact
         for one in found:
-            gathering.note(document, one)
+            collector.note(document, one)
     return facts
 
 

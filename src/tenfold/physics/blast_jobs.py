@@ -13,7 +13,7 @@ from tenfold.model.job.job import WHOLE, Past, Run, Slot
 from tenfold.model.units import HOUR, Millis
 
 
-class Placed(Struct, frozen=True, gc=False):
+class PlacedJob(Struct, frozen=True, gc=False):
     """A running job: where it lies, and the work that only its memory holds."""
 
     job_id: JobId
@@ -26,7 +26,7 @@ class Placed(Struct, frozen=True, gc=False):
         return sum(slot.milli or slot.gpus * WHOLE for slot in self.slots)
 
 
-class Hit(Struct, frozen=True, kw_only=True):
+class StoppedJobs(Struct, frozen=True, kw_only=True):
     """The jobs that a loss stops."""
 
     jobs: tuple[JobId, ...] = ()
@@ -36,11 +36,11 @@ class Hit(Struct, frozen=True, kw_only=True):
     gpu_hours_lost: float = 0.0
 
 
-def jobs_hit(lost: Collection[NodeId], placed: Iterable[Placed]) -> Hit:
+def stopped_jobs(lost: Collection[NodeId], placed: Iterable[PlacedJob]) -> StoppedJobs:
     """Return what the loss of these nodes at once does to running jobs."""
     gone = frozenset(lost)
     hit = [one for one in placed if any(slot.node in gone for slot in one.slots)]
-    return Hit(
+    return StoppedJobs(
         jobs=tuple(one.job_id for one in hit),
         gpus=sum(one.gpu_milli for one in hit) / WHOLE,
         gpu_hours_lost=sum(one.gpu_milli * one.unsaved_ms for one in hit) / WHOLE / HOUR,
@@ -54,12 +54,12 @@ def placed_at(
     *,
     checkpoint_every_ms: Millis,
     restart_cost_ms: Millis,
-) -> list[Placed]:
+) -> list[PlacedJob]:
     """Return the running jobs of a fleet with what each would lose at a moment.
 
     Jobs are taken to run at full speed and to save at every whole interval of their work.
     """
-    placed: list[Placed] = []
+    placed: list[PlacedJob] = []
     for job_id, run in running.items():
         behind = past.get(job_id)
         saved = behind.progress_ms if behind else 0
@@ -68,11 +68,11 @@ def placed_at(
         kept = saved
         if checkpoint_every_ms:
             kept = max(saved, work // checkpoint_every_ms * checkpoint_every_ms)
-        placed.append(Placed(job_id, run.slots, work - kept))
+        placed.append(PlacedJob(job_id, run.slots, work - kept))
     return placed
 
 
-def worst_node(nodes: Sequence[NodeId], placed: Sequence[Placed]) -> Hit:
+def worst_node(nodes: Sequence[NodeId], placed: Sequence[PlacedJob]) -> StoppedJobs:
     """Return what the node costs whose loss costs most, of nodes that are otherwise alike."""
-    hits = [jobs_hit([node], placed) for node in nodes]
-    return max(hits, key=lambda hit: (hit.gpu_hours_lost, hit.gpus), default=Hit())
+    hits = [stopped_jobs([node], placed) for node in nodes]
+    return max(hits, key=lambda hit: (hit.gpu_hours_lost, hit.gpus), default=StoppedJobs())

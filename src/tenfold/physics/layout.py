@@ -77,7 +77,7 @@ def lay_out(spec: FleetSpec) -> Layout:
         (domain, unfinished.members(domain)) for domain in spec.domains if domain.kind == "leaf"
     ]
     for place, fabric in enumerate(spec.fabrics):
-        _hang(fabric, place, unfinished, stated)
+        _attach(fabric, place, unfinished, stated)
     return unfinished
 
 
@@ -116,7 +116,7 @@ def node_numbers(spec: FleetSpec, pool_start: Sequence[int]) -> Mapping[str, int
     return numbers
 
 
-def _hang(
+def _attach(
     fabric: Fabric, place: int, layout: Layout, stated: Sequence[tuple[Domain, Ints]]
 ) -> None:
     """Hang the nodes of one fabric on leaves: those of stated leaves first, then in order."""

@@ -42,7 +42,7 @@ def lint(layout: Layout, catalogue: Catalogue) -> list[Finding]:
         _host_memory(layout.spec, catalogue),
         _host_slots(layout.spec),
         _power(layout),
-        _lonely_domains(layout, catalogue),
+        _single_node_domains(layout, catalogue),
         _uplinks(layout),
         _teams(layout.spec),
         _site_links(layout.spec),
@@ -174,7 +174,7 @@ def _rack_warning(
     )
 
 
-def _lonely_domains(layout: Layout, catalogue: Catalogue) -> Iterator[Finding]:
+def _single_node_domains(layout: Layout, catalogue: Catalogue) -> Iterator[Finding]:
     """A fleet of several racks should not hang on one switch, PDU or cooling zone."""
     if len(layout.racks) < 2:
         return

@@ -37,10 +37,10 @@ def nodes_of(spec: FleetSpec, layout: Layout | None = None) -> Iterator[Node]:
                 site=SiteId(pool.site),
                 accelerator=pool.accelerator or "",
                 gpus=pool.gpus_per_node,
-                cpus_milli=0 if _supposed(pool, "cpus_per_node") else pool.cpus_per_node * 1_000,
+                cpus_milli=0 if _assumed(pool, "cpus_per_node") else pool.cpus_per_node * 1_000,
                 memory_mib=(
                     0
-                    if _supposed(pool, "memory_gib_per_node")
+                    if _assumed(pool, "memory_gib_per_node")
                     else pool.memory_bytes_per_node // MIB
                 ),
                 rack=rack,
@@ -88,9 +88,9 @@ def _leaf_and_pod(layout: Layout, number: int) -> tuple[str, str]:
 
 def _tags(pool: Pool, site: Site) -> tuple[str, ...]:
     """What jobs may need or avoid, in one order, so that pools alike stay alike."""
-    said = (*(pool.residency or site.residency), *(pool.certifications or site.certifications))
+    labels = (*(pool.residency or site.residency), *(pool.certifications or site.certifications))
     use = () if pool.use == "any" else (pool.use,)
-    return tuple(sorted(dict.fromkeys((*said, *use))))
+    return tuple(sorted(dict.fromkeys((*labels, *use))))
 
 
 def _watts(pool: Pool) -> tuple[int, int]:
@@ -112,7 +112,7 @@ def _rack_watts(layout: Layout) -> list[int]:
     ]
 
 
-def _supposed(pool: Pool, figure: str) -> bool:
+def _assumed(pool: Pool, figure: str) -> bool:
     """CPUs and memory that the file does not state are supposed, and so never bind a job."""
     return figure in pool.defaulted
 

@@ -18,7 +18,7 @@ Relation = Literal[
 ]
 SWITCH_HOP = "switch-hop"
 HOST_COPY = "host-copy"
-USUAL_PCIE = "PCIe4-x16"
+DEFAULT_PCIE = "PCIe4-x16"
 
 
 class Leg(Struct, frozen=True):
@@ -74,8 +74,8 @@ def pool_paths(layout: Layout, pool: Pool, catalogue: Catalogue) -> list[Path]:
 
 def _pcie(pool: Pool, catalogue: Catalogue) -> Leg:
     part = None if pool.accelerator is None else catalogue.accelerators.find(pool.accelerator)
-    generation = f"PCIe{part.pcie_gen}-x16" if part and part.pcie_gen else USUAL_PCIE
-    link = catalogue.links.find(generation) or catalogue.links.get(USUAL_PCIE)
+    generation = f"PCIe{part.pcie_gen}-x16" if part and part.pcie_gen else DEFAULT_PCIE
+    link = catalogue.links.find(generation) or catalogue.links.get(DEFAULT_PCIE)
     rate = (part.pcie_gb_per_s if part and part.pcie_gb_per_s else link.gb_per_s) * 1e9
     if pool.gpudirect:
         return Leg(link.name, rate, link.latency_us)

@@ -34,9 +34,9 @@ def test_the_shipped_facts_are_without_fault():
 
 
 def test_every_fact_carries_source_date_and_evidence():
-    for shelf in CATALOGUE.shelves:
-        assert len(shelf) > 0, shelf.kind
-        for fact in shelf:
+    for fact_table in CATALOGUE.tables:
+        assert len(fact_table) > 0, fact_table.kind
+        for fact in fact_table:
             assert fact.source
             assert fact.date[:2] == "20"
             assert fact.evidence in ("measured", "datasheet", "published", "assumption")

@@ -23,7 +23,7 @@ from tenfold.study.estimate.cache.traffic import SharedPrefixes, Traffic, traced
 AT_LEAST_ONE = validators.Number(gte=1, lte=10**9)
 PREFIXES = validators.Number(gte=1, lte=1_000_000)
 ZIPF = validators.Number(gte=0, lte=10)
-USUAL_ZIPF = 0.8
+DEFAULT_ZIPF = 0.8
 """Breslau et al. (INFOCOM 1999) found 0.64 to 0.83 for pages of the web; of prompts an
 assumption."""
 
@@ -73,14 +73,14 @@ class TrafficOptions:
             prompt_tokens=float(self.input_tokens),
             shared_tokens=float(self.shared_tokens),
             prefixes=self.prefixes,
-            zipf=USUAL_ZIPF if self.zipf is None else self.zipf,
+            zipf=DEFAULT_ZIPF if self.zipf is None else self.zipf,
         )
 
     def notes(self) -> tuple[str, ...]:
         """Return what was supposed."""
         if self.trace is not None or self.zipf is not None:
             return ()
-        return (f"popularity by Zipf's law with exponent {USUAL_ZIPF:g} supposed; say --zipf",)
+        return (f"popularity by Zipf's law with exponent {DEFAULT_ZIPF:g} supposed; say --zipf",)
 
 
 NO_TRAFFIC = TrafficOptions()

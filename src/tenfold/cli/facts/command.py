@@ -37,11 +37,11 @@ def list_command(*, kind: KindName = None, facts: Folder = None, as_json: Json =
     """List the kinds of fact, or every fact of one kind."""
     catalogue = load_facts(facts)
     if kind is None:
-        rows = [(one, getattr(catalogue, one.shelf)) for one in KINDS.values()]
+        rows = [(one, getattr(catalogue, one.table)) for one in KINDS.values()]
         if as_json:
-            print_json({one.name: len(shelf) for one, shelf in rows})
+            print_json({one.name: len(fact_table) for one, fact_table in rows})
             return
-        lines = [[one.name, f"{len(shelf):,}", one.says] for one, shelf in rows]
+        lines = [[one.name, f"{len(fact_table):,}", one.says] for one, fact_table in rows]
         show(table("", ["kind", ">facts", "says"], lines))
         return
     facts_of_kind = list(getattr(catalogue, _kind(kind)))
@@ -57,7 +57,7 @@ def _kind(name: str) -> str:
         raise InputError(
             "unknown-kind", f"there is no kind of fact `{name}`", f"kinds: {', '.join(KINDS)}"
         )
-    return kind.shelf
+    return kind.table
 
 
 @app.command(name="show")
@@ -89,11 +89,15 @@ def _find(name: str, kind: str | None, facts: Path | None) -> Fact:
     catalogue = load_facts(facts)
     if kind is not None:
         return getattr(catalogue, _kind(kind)).get(name)
-    for shelf in catalogue.shelves:
-        fact = shelf.find(name)
+    for fact_table in catalogue.tables:
+        fact = fact_table.find(name)
         if fact is not None:
             return fact
-    near = [shelf.hint(name) for shelf in catalogue.shelves if "did you mean" in shelf.hint(name)]
+    near = [
+        fact_table.hint(name)
+        for fact_table in catalogue.tables
+        if "did you mean" in fact_table.hint(name)
+    ]
     raise InputError(
         "unknown-fact",
         f"no fact is called `{name}`",
@@ -113,6 +117,6 @@ def check(
         print_json({"faults": as_rows(findings), "warnings": []})
     else:
         show_findings(findings)
-        total = sum(len(shelf) for shelf in catalogue.shelves)
-        show(f"{total:,} facts of {len(catalogue.shelves)} kinds: {count(len(findings), 'fault')}")
+        total = sum(len(fact_table) for fact_table in catalogue.tables)
+        show(f"{total:,} facts of {len(catalogue.tables)} kinds: {count(len(findings), 'fault')}")
     raise Exit(2 if findings else 0)

@@ -32,8 +32,10 @@ def prices_command(
 
     Placeholder prices are left out by rules that are counted on standard error.
     """
-    shelf = load_facts().accelerators
-    facts, notes = read_price_catalogue(catalogue, shelf, source=source, date=date, hosts=hosts)
+    fact_table = load_facts().accelerators
+    facts, notes = read_price_catalogue(
+        catalogue, fact_table, source=source, date=date, hosts=hosts
+    )
     if out is not None:
         write_new_file(out, render_price_facts(facts), force=force)
     if as_json:

@@ -34,17 +34,17 @@ STYLES = {"assumption": "yellow", "measured": "green"}
 
 def listing(facts: Sequence[Fact]) -> Table:
     """Return one line a fact: name, what matters most, evidence, date."""
-    rows = [[fact.name, _gist(fact), fact.evidence, fact.date] for fact in facts]
+    rows = [[fact.name, _summary(fact), fact.evidence, fact.date] for fact in facts]
     return table("", ["name", "in short", "evidence", "date"], rows)
 
 
 @singledispatch
-def _gist(fact: Fact) -> str:
+def _summary(fact: Fact) -> str:
     """Say what matters most of a fact; every kind has its own words below."""
     return fact.note
 
 
-@_gist.register
+@_summary.register
 def _(fact: Accelerator) -> str:
     per_watt = f", {fact.training_tflops / fact.tdp_w:.2f} per W" if fact.tdp_w else ""
     return (
@@ -53,68 +53,68 @@ def _(fact: Accelerator) -> str:
     )
 
 
-@_gist.register
+@_summary.register
 def _(fact: LinkClass) -> str:
     return f"{fact.kind}, {fact.gb_per_s:g} GB/s, {fact.latency_us:g} us"
 
 
-@_gist.register
+@_summary.register
 def _(fact: NodeShape) -> str:
     parts = f"{fact.gpus} x {fact.accelerator or 'any GPU'}" if fact.gpus else "CPU only"
     return f"{parts}, {fact.cpus} CPUs, {fact.memory_gib:,.0f} GiB"
 
 
-@_gist.register
+@_summary.register
 def _(fact: Medium) -> str:
     return f"{fact.capacity_tb:g} TB, {fact.read_gb_per_s:g} GB/s"
 
 
-@_gist.register
+@_summary.register
 def _(fact: TierClass) -> str:
     return f"{fact.role}, {fact.read_gb_per_s:g} GB/s a shelf"
 
 
-@_gist.register
+@_summary.register
 def _(fact: CoolingClass) -> str:
     return f"{fact.rack_kw_max:g} kW a rack, PUE {fact.pue:g}"
 
 
-@_gist.register
+@_summary.register
 def _(fact: EnergyDefaults) -> str:
     return f"${fact.usd_per_kwh:g} and {fact.co2_g_per_kwh:g} g CO2 a kWh"
 
 
-@_gist.register
+@_summary.register
 def _(fact: FailurePreset) -> str:
     return f"{fact.failures_per_1000_node_days:g} per 1,000 node-days"
 
 
-@_gist.register
+@_summary.register
 def _(fact: PriceFact) -> str:
     return f"${fact.usd_per_gpu_hour:,.2f} per GPU-hour, {count(fact.offers, 'offer')}"
 
 
-@_gist.register
+@_summary.register
 def _(fact: ModelPreset) -> str:
     return f"{fact.params_b:g} B, {fact.shape.layers} layers of {fact.shape.hidden}"
 
 
-@_gist.register
+@_summary.register
 def _(fact: StackProfile) -> str:
     return f"{count(fact.rows, 'run')}, {fact.residual:.0%} left unexplained"
 
 
-@_gist.register
+@_summary.register
 def _(fact: StackCorrection) -> str:
     return count(len(fact.points), "run")
 
 
-@_gist.register
+@_summary.register
 def _(fact: EngineProfile) -> str:
     return f"{fact.scope}, {count(fact.rows, 'run')}" if fact.rows else fact.scope
 
 
-@_gist.register
+@_summary.register
 def _(fact: WorkloadMix) -> str:
     whole = sum(size.part for size in fact.sizes)
     mean = sum(size.part * size.gpus for size in fact.sizes) / (whole or 1.0)
@@ -132,12 +132,12 @@ def show_fact(fact: Fact) -> Group:
         rows.append([field, _shown(value), Text(evidence, style=STYLES.get(evidence, ""))])
     lines = [Text(f"{fact.name}"), table("", ["field", "value", "evidence"], rows)]
     lines.append(Text(f"source: {fact.source} ({fact.date})", style="dim"))
-    grounds = {f"{one.source} ({one.date})": None for one in fact.changed.values()}
-    for ground in grounds:
+    sources = {f"{one.source} ({one.date})": None for one in fact.changed.values()}
+    for provenance in sources:
         fields = [
-            key for key, one in fact.changed.items() if f"{one.source} ({one.date})" == ground
+            key for key, one in fact.changed.items() if f"{one.source} ({one.date})" == provenance
         ]
-        lines.append(Text(f"source of {', '.join(fields)}: {ground}", style="dim"))
+        lines.append(Text(f"source of {', '.join(fields)}: {provenance}", style="dim"))
     if fact.note:
         lines.append(Text(f"note: {fact.note}", style="dim"))
     if fact.aliases:

@@ -13,8 +13,8 @@ from tenfold.cli.plan.export import export_plan
 from tenfold.cli.plan.json import train_json, train_page
 from tenfold.cli.plan.render import show_misfit, show_serve, show_train
 from tenfold.cli.plan.sensitivity import (
-    ask_serve,
-    ask_train,
+    run_serve_sensitivity,
+    run_train_sensitivity,
     sensitivity_section,
     show_sensitivity,
 )
@@ -86,7 +86,7 @@ def train(
     if isinstance(planned.answer, Misfit):
         show_misfit(planned.answer, as_json)
         raise Exit(1)
-    moves = ask_train(planned, concurrent_runs) if sensitivity else None
+    moves = run_train_sensitivity(planned, concurrent_runs) if sensitivity else None
     if html is not None:
         more = [] if moves is None else [sensitivity_section(moves)]
         _write_page(html, train_page(planned, load_facts(question.facts), more), force)
@@ -132,11 +132,11 @@ def serve(
     if isinstance(answer, Misfit):
         show_misfit(answer, as_json)
         raise Exit(1)
-    moves = ask_serve(planned, usd_per_hour_max) if sensitivity else None
+    moves = run_serve_sensitivity(planned, usd_per_hour_max) if sensitivity else None
     if html is not None:
         more = [] if moves is None else [sensitivity_section(moves)]
         notes = [("note", note) for note in planned.notes]
-        page = serve_report(answer, planned.ask, assumptions=notes, more=more)
+        page = serve_report(answer, planned.request, assumptions=notes, more=more)
         _write_page(html, page, force)
     if as_json:
         found = {"searched": answer.searched, "seconds": watch.wall_s()}

@@ -14,10 +14,10 @@ from tenfold.model.reason import Misfit
 from tenfold.report.pages.html import Section
 from tenfold.report.pages.plan.figures import memory_parts
 from tenfold.report.pages.plan.plan import train_report
-from tenfold.study.plan.train import TrainPlanned, best_memory
+from tenfold.study.plan.train import TrainPlanResult, best_memory
 
 
-def train_json(planned: TrainPlanned, watch: Stopwatch) -> dict[str, object]:
+def train_json(planned: TrainPlanResult, watch: Stopwatch) -> dict[str, object]:
     """Return what `plan train --json` prints."""
     answer = planned.answer
     assert not isinstance(answer, Misfit), "a misfit has been told by now"
@@ -50,7 +50,7 @@ def train_json(planned: TrainPlanned, watch: Stopwatch) -> dict[str, object]:
             for point in answer.curve.points
         ],
         "knee": answer.curve.knee,
-        "turns_at": answer.curve.turns_at,
+        "turns_at": answer.curve.slower_from,
         "usd_by_kind": planned.usd_by_kind,
         "why": answer.why,
         "notes": planned.notes,
@@ -86,13 +86,13 @@ def _model_json(plan: TrainPlan) -> str | dict[str, object]:
     return {field: known[field] for field in ShapeRow.__struct_fields__}
 
 
-def train_page(planned: TrainPlanned, catalogue: Catalogue, more: Sequence[Section] = ()) -> str:
+def train_page(planned: TrainPlanResult, catalogue: Catalogue, more: Sequence[Section] = ()) -> str:
     """Return the HTML report of a plan, with further sections."""
     assert not isinstance(planned.answer, Misfit), "a misfit has been told by now"
     return train_report(
         planned.answer,
-        planned.ask,
-        planned.ground.ground,
+        planned.request,
+        planned.chosen.target,
         memory_bytes=memory_parts(best_memory(planned, catalogue)),
         assumptions=assumed(planned),
         more=more,

@@ -13,7 +13,7 @@ from tenfold.report.charts.axes import short
 from tenfold.report.charts.terminal import bars, scaling_chart
 from tenfold.report.pages.plan.words import part_name, seconds
 from tenfold.report.reasons.render import render
-from tenfold.study.plan.train import TrainPlanned
+from tenfold.study.plan.train import TrainPlanResult
 
 PLANS_SHOWN = 6
 
@@ -27,26 +27,26 @@ def show_misfit(answer: Misfit, as_json: bool) -> None:
         show(Text.assemble(("no plan: ", "bold red"), render(reason), (f" [{reason.code}]", "dim")))
 
 
-def assumed(planned: TrainPlanned) -> list[tuple[str, str]]:
+def assumed(planned: TrainPlanResult) -> list[tuple[str, str]]:
     """Return what the reader of a report should know of the ground."""
-    ground = planned.ground
+    chosen = planned.chosen
     return [
-        ("pools", ", ".join(ground.pools)),
-        ("price basis", ground.price_basis),
-        ("failure preset", ground.failures),
+        ("pools", ", ".join(chosen.pools)),
+        ("price basis", chosen.price_basis),
+        ("failure preset", chosen.failures),
         *(("note", note) for note in planned.notes),
     ]
 
 
-def show_train(planned: TrainPlanned) -> None:
+def show_train(planned: TrainPlanResult) -> None:
     """Print the best plans, the scaling curve and the reasons."""
-    answer, ask = planned.answer, planned.ask
+    answer, request = planned.answer, planned.request
     assert not isinstance(answer, Misfit), "a misfit has been told by now"
     best = answer.plans[0]
-    knee = None if answer.curve.still_pays else answer.curve.knee
+    knee = None if answer.curve.scales_throughout else answer.curve.knee
     show(
-        f"{ask.job.model} on {best.plan.gpus:,} x {best.plan.accelerator}: "
-        f"sequences of {ask.seq:,}, {ask.global_batch:,} a step, {ask.job.precision}",
+        f"{request.job.model} on {best.plan.gpus:,} x {best.plan.accelerator}: "
+        f"sequences of {request.seq:,}, {request.global_batch:,} a step, {request.job.precision}",
         "",
     )
     rows = [_train_row(place, one, planned) for place, one in enumerate(answer.plans[:PLANS_SHOWN])]
@@ -80,7 +80,7 @@ def show_train(planned: TrainPlanned) -> None:
     show(Text(f"{answer.searched:,} layouts searched", style="dim"))
 
 
-def _train_row(place: int, one: Outcome, planned: TrainPlanned) -> list[str]:
+def _train_row(place: int, one: Outcome, planned: TrainPlanResult) -> list[str]:
     plan = one.plan
     low, high = planned.estimates[place].interval_s
     extra = [f"mb {plan.micro_batch}"]
@@ -105,7 +105,7 @@ def _degrees(tp: int, pp: int, dp: int, cp: int) -> str:
     return " ".join(f"{name}{degree}" for name, degree in named.items() if degree > 1) or "one GPU"
 
 
-def _show_run(planned: TrainPlanned, best: Outcome) -> None:
+def _show_run(planned: TrainPlanResult, best: Outcome) -> None:
     minutes = best.checkpoint_interval_s / 60
     line = (
         f"{best.failures_per_day:.2g} failures a day; a checkpoint every {minutes:,.0f} minutes "

@@ -18,8 +18,8 @@ from tenfold.study.plan.sensitivity import (
     serve_sensitivity,
     train_sensitivity,
 )
-from tenfold.study.plan.serve import ServePlanned
-from tenfold.study.plan.train import TrainPlanned
+from tenfold.study.plan.serve import ServePlanResult
+from tenfold.study.plan.train import TrainPlanResult
 
 STEPS: dict[StepName, str] = {
     "none": "none",
@@ -31,19 +31,21 @@ COLUMNS = ("driver", "plan holds to", "changes at", "next step", "why")
 LOWERED = ("latency", "cost")
 
 
-def ask_train(planned: TrainPlanned, concurrent_runs: int) -> SensitivityAnswer:
+def run_train_sensitivity(planned: TrainPlanResult, concurrent_runs: int) -> SensitivityAnswer:
     """Return what moves a training plan, with progress on standard error."""
     with _progress() as begun:
         return train_sensitivity(
-            planned.ask, planned.ground.ground, concurrent_runs=concurrent_runs, begun=begun
+            planned.request, planned.chosen.target, concurrent_runs=concurrent_runs, begun=begun
         )
 
 
-def ask_serve(planned: ServePlanned, usd_per_hour_max: float | None) -> SensitivityAnswer:
+def run_serve_sensitivity(
+    planned: ServePlanResult, usd_per_hour_max: float | None
+) -> SensitivityAnswer:
     """Return what moves a serving plan, with progress on standard error."""
     with _progress() as begun:
         return serve_sensitivity(
-            planned.ask, planned.grounds, usd_per_hour_max=usd_per_hour_max, begun=begun
+            planned.request, planned.targets, usd_per_hour_max=usd_per_hour_max, begun=begun
         )
 
 

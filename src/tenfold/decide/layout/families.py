@@ -4,7 +4,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.search import PARTS, Timed, breakdown_at, plan_at
 from tenfold.decide.layout.space import candidates
 from tenfold.model.plan import TrainPlan
@@ -15,22 +15,22 @@ from tenfold.physics.training.memory import memory_of
 from tenfold.physics.training.shapes import training_shape
 
 
-class Family(Struct, frozen=True, kw_only=True):
+class LayoutFamily(Struct, frozen=True, kw_only=True):
     """A kind of layout: which axes it uses beside data parallelism."""
 
     code: str
 
 
 FAMILIES = (
-    Family(code="data"),
-    Family(code="tensor"),
-    Family(code="pipeline"),
-    Family(code="tensor-pipeline"),
-    Family(code="context"),
+    LayoutFamily(code="data"),
+    LayoutFamily(code="tensor"),
+    LayoutFamily(code="pipeline"),
+    LayoutFamily(code="tensor-pipeline"),
+    LayoutFamily(code="context"),
 )
 
 
-def family_of(plan: TrainPlan) -> Family:
+def family_of(plan: TrainPlan) -> LayoutFamily:
     """Return the family that a plan belongs to."""
     code = _codes(*(np.asarray([float(degree)]) for degree in (plan.tp, plan.pp, plan.cp)))[0]
     return FAMILIES[int(code)]
@@ -48,7 +48,7 @@ def why(timed: Timed) -> list[Reason]:
     winner = family_of(best)
     reasons = [_won(timed, best, winner)]
     codes = _plan_codes(timed.plans)
-    everything = candidates(timed.ask, timed.ground, timed.gpus)
+    everything = candidates(timed.request, timed.target, timed.gpus)
     all_codes = _plan_codes(everything)
     for place, family in enumerate(FAMILIES):
         if family.code == winner.code:
@@ -58,8 +58,10 @@ def why(timed: Timed) -> list[Reason]:
             reasons.append(_slower(timed, family, int(own[0])))
         elif (all_codes == place).any():
             reasons.append(_too_large(timed, family, everything, all_codes == place))
-        elif family.code == "data" and timed.ask.job.tp is None and timed.ask.job.pp is None:
-            fields = {"sequences": timed.ask.global_batch, "ranks": timed.gpus}
+        elif (
+            family.code == "data" and timed.request.job.tp is None and timed.request.job.pp is None
+        ):
+            fields = {"sequences": timed.request.global_batch, "ranks": timed.gpus}
             reasons.append(Reason("data-not-whole", fields))
     return reasons
 
@@ -68,14 +70,14 @@ def _plan_codes(plans: Plans) -> NDArray[np.int64]:
     return _codes(np.asarray(plans.tp), np.asarray(plans.pp), np.asarray(plans.cp))
 
 
-def _won(timed: Timed, best: TrainPlan, winner: Family) -> Reason:
+def _won(timed: Timed, best: TrainPlan, winner: LayoutFamily) -> Reason:
     parts = breakdown_at(timed, 0)
     step_s = float(timed.step_s[0])
     compute = parts["compute_s"] / step_s
     rest = max((part for part in PARTS if part != "compute_s"), key=lambda part: parts[part])
     fields: dict[str, Value] = {
         "memory_bytes": float(timed.memory_bytes[0]),
-        "room_bytes": float(np.asarray(timed.ground.part.memory_bytes)),
+        "room_bytes": float(np.asarray(timed.target.part.memory_bytes)),
         "compute": compute,
         "next": rest,
         "share": parts[rest] / step_s,
@@ -85,7 +87,7 @@ def _won(timed: Timed, best: TrainPlan, winner: Family) -> Reason:
     return Reason(f"{winner.code}-wins", fields)
 
 
-def _slower(timed: Timed, family: Family, place: int) -> Reason:
+def _slower(timed: Timed, family: LayoutFamily, place: int) -> Reason:
     """Name the part of the step that this family's best layout spends more on."""
     ours, best = breakdown_at(timed, place), breakdown_at(timed, 0)
     slower = float(timed.step_s[place] / timed.step_s[0] - 1)
@@ -102,31 +104,35 @@ def _slower(timed: Timed, family: Family, place: int) -> Reason:
     return Reason(f"{family.code}-slower", fields)
 
 
-def _too_large(timed: Timed, family: Family, everything: Plans, mine: NDArray[np.bool_]) -> Reason:
-    least = least_memory(timed.ask, timed.ground, everything, mine)
-    room = float(np.asarray(timed.ground.part.memory_bytes))
+def _too_large(
+    timed: Timed, family: LayoutFamily, everything: Plans, mine: NDArray[np.bool_]
+) -> Reason:
+    least = least_memory(timed.request, timed.target, everything, mine)
+    room = float(np.asarray(timed.target.part.memory_bytes))
     return Reason(f"{family.code}-does-not-fit", {"least_bytes": least, "room_bytes": room})
 
 
-def least_memory(ask: TrainAsk, ground: Ground, plans: Plans, mine: NDArray[np.bool_]) -> float:
+def least_memory(
+    request: TrainRequest, target: PlanningTarget, plans: Plans, mine: NDArray[np.bool_]
+) -> float:
     """Return the least peak memory among some layouts, in bytes."""
     chosen = take(plans, np.flatnonzero(mine))
-    peak = memory_of(training_shape(ask.shape), chosen, ground.profile).peak_bytes
+    peak = memory_of(training_shape(request.shape), chosen, target.profile).peak_bytes
     return float(np.asarray(peak).min())
 
 
-def _fixed(ask: TrainAsk) -> tuple[str, ...]:
+def _fixed(request: TrainRequest) -> tuple[str, ...]:
     names = ("tp", "pp", "cp", "ep", "micro_batch", "shard")
-    given = [(name, getattr(ask.job, name)) for name in names]
+    given = [(name, getattr(request.job, name)) for name in names]
     return tuple(f"{name}={value}" for name, value in given if value is not None)
 
 
 def _nothing_fits(timed: Timed) -> Reason:
-    fields: dict[str, Value] = {"model": timed.ask.job.model, "gpus": timed.gpus}
+    fields: dict[str, Value] = {"model": timed.request.job.model, "gpus": timed.gpus}
     if timed.searched == 0:
-        fields["sequences"], fields["tokens"] = timed.ask.global_batch, timed.ask.seq
-        fields["fixed"] = _fixed(timed.ask)
+        fields["sequences"], fields["tokens"] = timed.request.global_batch, timed.request.seq
+        fields["fixed"] = _fixed(timed.request)
         return Reason("no-whole-layout", fields)
     fields["least_bytes"] = float(timed.least_memory_bytes)
-    fields["room_bytes"] = float(np.asarray(timed.ground.part.memory_bytes))
+    fields["room_bytes"] = float(np.asarray(timed.target.part.memory_bytes))
     return Reason("memory-exceeded", fields)

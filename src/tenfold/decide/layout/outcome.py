@@ -3,7 +3,7 @@
 import numpy as np
 from msgspec import Struct
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.search import Timed, breakdown_at, plan_at
 from tenfold.model.plan import Precision, TrainPlan
 from tenfold.physics.operations.energy import footprint, gpu_power_w
@@ -53,18 +53,20 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 def outcome_at(timed: Timed, place: int) -> Outcome:
     """Return one of the layouts found with all that follows from it."""
-    ask, ground = timed.ask, timed.ground
+    request, target = timed.request, timed.target
     step_s = float(timed.step_s[place])
     plan = plan_at(timed, place)
     parts = breakdown_at(timed, place)
-    share, interval_s, per_day = goodput_of(ask, ground, plan.gpus)
-    tokens_per_s = ask.global_batch * ask.seq / step_s
-    flops = float(np.asarray(model_flops_per_token(training_shape(ask.shape), float(ask.seq))))
+    share, interval_s, per_day = goodput_of(request, target, plan.gpus)
+    tokens_per_s = request.global_batch * request.seq / step_s
+    flops = float(
+        np.asarray(model_flops_per_token(training_shape(request.shape), float(request.seq)))
+    )
     tflops = tokens_per_s * flops / plan.gpus / 1e12
-    peak = _peak_tflops(ground, ask.job.precision)
-    usd_per_step = ground.usd(plan.gpus, step_s / share)
-    energy = _energy(ground, plan.gpus, step_s / share, tflops / peak)
-    step_tokens = ask.global_batch * ask.seq
+    peak = _peak_tflops(target, request.job.precision)
+    usd_per_step = target.usd(plan.gpus, step_s / share)
+    energy = _energy(target, plan.gpus, step_s / share, tflops / peak)
+    step_tokens = request.global_batch * request.seq
     return Outcome(
         plan=plan,
         step_s=step_s,
@@ -80,12 +82,12 @@ def outcome_at(timed: Timed, place: int) -> Outcome:
         effective_share=share,
         checkpoint_interval_s=interval_s,
         failures_per_day=per_day,
-        run=_run(ask, ground, plan.gpus, tokens_per_s * share, energy),
+        run=_run(request, target, plan.gpus, tokens_per_s * share, energy),
     )
 
 
-def _peak_tflops(ground: Ground, precision: Precision) -> float:
-    part = ground.part
+def _peak_tflops(target: PlanningTarget, precision: Precision) -> float:
+    part = target.part
     peaks = {
         "fp32": part.peak_fp32,
         "tf32": part.peak_tf32,
@@ -100,24 +102,26 @@ def bottleneck(parts: dict[str, float]) -> str:
     return max(parts, key=lambda part: parts[part]).removesuffix("_s")
 
 
-def goodput_of(ask: TrainAsk, ground: Ground, gpus: int) -> tuple[float, float, float]:
+def goodput_of(
+    request: TrainRequest, target: PlanningTarget, gpus: int
+) -> tuple[float, float, float]:
     """Return the share of time that is training, the best checkpoint interval, failures a day."""
-    size = checkpoint_bytes(np.asarray([float(ask.shape.params)]))
+    size = checkpoint_bytes(np.asarray([float(request.shape.params)]))
     count = np.asarray([float(gpus)])
     save_s = checkpoint_s(
         size,
-        np.asarray([ground.checkpoint_bytes_per_s]),
+        np.asarray([target.checkpoint_bytes_per_s]),
         count,
-        np.asarray([ground.nic_bytes_per_s]),
+        np.asarray([target.nic_bytes_per_s]),
     )
-    interval_s = best_interval_s(count, ground.reliability, save_s)
-    found = goodput(count, ground.reliability, save_s, interval_s)
+    interval_s = best_interval_s(count, target.reliability, save_s)
+    found = goodput(count, target.reliability, save_s, interval_s)
     return float(found.ettr[0]), float(interval_s[0]), float(found.failures_per_day[0])
 
 
-def _energy(ground: Ground, gpus: int, seconds: float, mfu: float) -> tuple[float, float]:
+def _energy(target: PlanningTarget, gpus: int, seconds: float, mfu: float) -> tuple[float, float]:
     """Return kWh and kg of CO2e of some seconds; GPUs that compute draw near their limit."""
-    power = ground.power
+    power = target.power
     load = np.asarray([min(1.0, BUSY_LOAD + mfu * (1.0 - BUSY_LOAD))])
     taken = footprint(
         np.asarray([float(gpus)]),
@@ -131,16 +135,20 @@ def _energy(ground: Ground, gpus: int, seconds: float, mfu: float) -> tuple[floa
 
 
 def _run(
-    ask: TrainAsk, ground: Ground, gpus: int, tokens_per_s: float, step_energy: tuple[float, float]
+    request: TrainRequest,
+    target: PlanningTarget,
+    gpus: int,
+    tokens_per_s: float,
+    step_energy: tuple[float, float],
 ) -> Run | None:
-    if ask.job.tokens is None:
+    if request.job.tokens is None:
         return None
-    seconds = ask.job.tokens / tokens_per_s
-    steps = ask.job.tokens / (ask.global_batch * ask.seq)
+    seconds = request.job.tokens / tokens_per_s
+    steps = request.job.tokens / (request.global_batch * request.seq)
     return Run(
         days=seconds / 86_400,
-        usd=ground.usd(gpus, seconds),
-        tokens=ask.job.tokens,
+        usd=target.usd(gpus, seconds),
+        tokens=request.job.tokens,
         kwh=step_energy[0] * steps,
         co2e_kg=step_energy[1] * steps,
     )

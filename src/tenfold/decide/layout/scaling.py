@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.search import Timed, breakdown_at, plan_at, search
 from tenfold.model.plan import TrainPlan
 from tenfold.model.reason import Reason, Value
@@ -26,65 +26,69 @@ class ScalePoint(Struct, frozen=True, kw_only=True):
     breakdown_s: dict[str, float]
 
 
-class Curve(Struct, frozen=True, kw_only=True):
-    """Sizes that fit, from the smallest; `knee` and `turns_at` are numbers of GPUs."""
+class ScalingCurve(Struct, frozen=True, kw_only=True):
+    """Sizes that fit, from the smallest; `knee` and `slower_from` are numbers of GPUs."""
 
     points: tuple[ScalePoint, ...]
     searched: int
     knee: int | None
-    turns_at: int | None
+    slower_from: int | None
     reasons: tuple[Reason, ...]
 
     @property
-    def still_pays(self) -> bool:
+    def scales_throughout(self) -> bool:
         """True where the knee is only the largest size that was tried."""
         return bool(self.points) and self.knee == self.points[-1].gpus
 
 
-def sizes(ground: Ground, most: int | None = None) -> list[int]:
+def sizes(target: PlanningTarget, most: int | None = None) -> list[int]:
     """Return sizes to try: doublings of one GPU up to a node, then of nodes, then all."""
-    largest = min(ground.gpus, most or ground.gpus)
+    largest = min(target.gpus, most or target.gpus)
     steps = [1 << bit for bit in range(SIZES_MAX) if 1 << bit <= largest]
     whole_nodes = [
-        size for size in steps if size <= ground.gpus_per_node or size % ground.gpus_per_node == 0
+        size for size in steps if size <= target.gpus_per_node or size % target.gpus_per_node == 0
     ]
-    nodes = ground.gpus_per_node
+    nodes = target.gpus_per_node
     odd = [nodes * (1 << bit) for bit in range(SIZES_MAX) if nodes * (1 << bit) <= largest]
     return sorted(dict.fromkeys([*whole_nodes, *odd, largest]))
 
 
-def curve(ask: TrainAsk, ground: Ground, counts: Sequence[int]) -> tuple[Curve, list[Timed]]:
+def curve(
+    request: TrainRequest, target: PlanningTarget, counts: Sequence[int]
+) -> tuple[ScalingCurve, list[Timed]]:
     """Return the best layout at each size, and what the sizes say together."""
     found: list[Timed] = []
     searched = 0
     uneven: list[int] = []
     for gpus in counts:
-        timed = search(ask, ground, gpus)
+        timed = search(request, target, gpus)
         searched += timed.searched
         if timed.found:
             found.append(timed)
         elif timed.searched == 0:
             uneven.append(gpus)
     points = _points(found)
-    knee, turns_at = _knee(points), _turn(points)
-    made = Curve(
+    knee, slower_from = _knee(points), _turn(points)
+    made = ScalingCurve(
         points=tuple(points),
         searched=searched,
         knee=knee,
-        turns_at=turns_at,
-        reasons=(*_reasons(points, knee, turns_at), *_uneven(uneven, ask)),
+        slower_from=slower_from,
+        reasons=(*_reasons(points, knee, slower_from), *_uneven(uneven, request)),
     )
     return made, found
 
 
-def _uneven(sizes: list[int], ask: TrainAsk) -> list[Reason]:
+def _uneven(sizes: list[int], request: TrainRequest) -> list[Reason]:
     if not sizes:
         return []
-    return [Reason("size-not-whole", {"sequences": ask.global_batch, "sizes": tuple(sizes)})]
+    return [Reason("size-not-whole", {"sequences": request.global_batch, "sizes": tuple(sizes)})]
 
 
 def _points(found: list[Timed]) -> list[ScalePoint]:
-    rates = [timed.ask.global_batch * timed.ask.seq / float(timed.step_s[0]) for timed in found]
+    rates = [
+        timed.request.global_batch * timed.request.seq / float(timed.step_s[0]) for timed in found
+    ]
     best = max((rate / timed.gpus for rate, timed in zip(rates, found, strict=True)), default=1.0)
     return [
         ScalePoint(
@@ -124,7 +128,7 @@ def _turn(points: list[ScalePoint]) -> int | None:
     return None
 
 
-def _reasons(points: list[ScalePoint], knee: int | None, turns_at: int | None) -> list[Reason]:
+def _reasons(points: list[ScalePoint], knee: int | None, slower_from: int | None) -> list[Reason]:
     reasons: list[Reason] = []
     for before, after in pairwise(points):
         if before.gpus == knee:
@@ -132,7 +136,7 @@ def _reasons(points: list[ScalePoint], knee: int | None, turns_at: int | None) -
             fields = _grown(before, after)
             fields["returned"] = max(share, 0)
             reasons.append(Reason("knee", fields))
-        if after.gpus == turns_at:
+        if after.gpus == slower_from:
             reasons.append(Reason("returns-negative", _grown(before, after)))
     return reasons
 

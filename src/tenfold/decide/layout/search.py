@@ -4,7 +4,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.space import candidates
 from tenfold.model.plan import Recompute, Shard, TrainPlan
 from tenfold.physics.training.arrays import RECOMPUTE_CODES, SHARD_CODES, Plans, take
@@ -22,8 +22,8 @@ class Timed(Struct, frozen=True, kw_only=True):
     `searched` counts all of them; the arrays hold those that fit, fastest first.
     """
 
-    ask: TrainAsk
-    ground: Ground
+    request: TrainRequest
+    target: PlanningTarget
     gpus: int
     searched: int
     plans: Plans
@@ -43,22 +43,22 @@ class Timed(Struct, frozen=True, kw_only=True):
         return np.asarray(self.times.step_s)
 
 
-def search(ask: TrainAsk, ground: Ground, gpus: int) -> Timed:
+def search(request: TrainRequest, target: PlanningTarget, gpus: int) -> Timed:
     """Return all layouts of a job on some GPUs, fastest first."""
-    shape = training_shape(ask.shape)
-    plans = candidates(ask, ground, gpus)
+    shape = training_shape(request.shape)
+    plans = candidates(request, target, gpus)
     searched = len(np.asarray(plans.dp))
-    memory = memory_of(shape, plans, ground.profile)
+    memory = memory_of(shape, plans, target.profile)
     peak = np.broadcast_to(np.asarray(memory.peak_bytes), (searched,))
-    room = np.flatnonzero(np.broadcast_to(fits(memory, ground.part), (searched,)))
+    room = np.flatnonzero(np.broadcast_to(fits(memory, target.part), (searched,)))
     plans, peak_fitting = take(plans, room), peak[room]
-    times = _stretched(
-        time_plans(shape, plans, ground.part, ground.profile), ground.factor(shape, plans)
+    times = _scaled_times(
+        time_plans(shape, plans, target.part, target.profile), target.factor(shape, plans)
     )
     order = _order(plans, np.asarray(times.step_s))
     return Timed(
-        ask=ask,
-        ground=ground,
+        request=request,
+        target=target,
         gpus=gpus,
         searched=searched,
         plans=take(plans, order),
@@ -68,7 +68,7 @@ def search(ask: TrainAsk, ground: Ground, gpus: int) -> Timed:
     )
 
 
-def _stretched(times: StepTimes, factor: Floats) -> StepTimes:
+def _scaled_times(times: StepTimes, factor: Floats) -> StepTimes:
     """Return times with every part stretched alike, so that they still add up."""
     return StepTimes(
         **{name: np.asarray(getattr(times, name)) * factor for name in StepTimes.__slots__}
@@ -91,21 +91,21 @@ def _order(plans: Plans, step_s: Floats) -> NDArray[np.int64]:
 
 def plan_at(timed: Timed, place: int) -> TrainPlan:
     """Return one of the layouts found as a record."""
-    plans, ask, ground = timed.plans, timed.ask, timed.ground
+    plans, request, target = timed.plans, timed.request, timed.target
 
     def whole(values: object) -> int:
         numbers = np.asarray(values)
         return int(numbers[place] if numbers.ndim else numbers)
 
     return TrainPlan(
-        model=ask.job.model,
-        shape=ask.shape,
-        seq=ask.seq,
+        model=request.job.model,
+        shape=request.shape,
+        seq=request.seq,
         micro_batch=whole(plans.micro_batch),
-        global_batch=ask.global_batch,
-        accelerator=ground.accelerator,
+        global_batch=request.global_batch,
+        accelerator=target.accelerator,
         gpus=timed.gpus,
-        gpus_per_node=ground.gpus_per_node,
+        gpus_per_node=target.gpus_per_node,
         tp=whole(plans.tp),
         pp=whole(plans.pp),
         dp=whole(plans.dp),
@@ -115,9 +115,9 @@ def plan_at(timed: Timed, place: int) -> TrainPlan:
         shard=_SHARDS[whole(plans.shard)],
         recompute=_RECOMPUTES[whole(plans.recompute)],
         sequence_parallel=bool(whole(plans.sequence_parallel)),
-        precision=ask.job.precision,
-        stack=ground.stack,
-        nic_gbps_per_gpu=ground.nic_bytes_per_s * 8 / 1e9,
+        precision=request.job.precision,
+        stack=target.stack,
+        nic_gbps_per_gpu=target.nic_bytes_per_s * 8 / 1e9,
     )
 
 

@@ -15,17 +15,17 @@ from tenfold.model.fleet.hardware import Accelerator
 from tenfold.model.plan import Precision, ServiceDemand
 from tenfold.model.reason import Misfit, Reason, Value
 from tenfold.physics.arrays import Floats
-from tenfold.physics.serving.batching import Limits, Served
+from tenfold.physics.serving.batching import EngineLimits, Served
 from tenfold.physics.serving.coldstart import (
     MEASURED_LOADER,
     MEASURED_SOFTWARE,
     cold_start,
 )
 from tenfold.physics.serving.devices import serving_devices
-from tenfold.physics.serving.engines import Profile, efficiency_of, limits_of
-from tenfold.physics.serving.kv_cache import Layout, weights_bytes_per_gpu
+from tenfold.physics.serving.engines import ServingProfile, efficiency_of, limits_of
+from tenfold.physics.serving.kv_cache import ReplicaLayout, weights_bytes_per_gpu
 from tenfold.physics.serving.online import Stream, online
-from tenfold.physics.serving.precision import numbers
+from tenfold.physics.serving.precision import precision_widths
 from tenfold.physics.serving.replica import Replica
 from tenfold.physics.serving.shapes import serving_shapes
 
@@ -37,19 +37,19 @@ PIPELINES = (1, 2, 4, 8)
 REPLICA_GPUS_MAX = 64
 
 
-class ServeAsk(Struct, frozen=True, kw_only=True):
+class ServeRequest(Struct, frozen=True, kw_only=True):
     """A service with its model looked up."""
 
     service: ServiceDemand
     shape: ModelShape
 
 
-class ServeGround(Struct, frozen=True, kw_only=True):
+class ServeTarget(Struct, frozen=True, kw_only=True):
     """One pool of accelerators alike that a service may use."""
 
     pool: str
     part: Accelerator
-    profile: Profile
+    profile: ServingProfile
     engine: str
     gpus: int
     gpus_per_node: int
@@ -93,71 +93,73 @@ class ServeAnswer(Struct, frozen=True, kw_only=True):
 class _Candidates(Struct, frozen=True, kw_only=True):
     """All candidates as arrays, with the pool and precision of each."""
 
-    grounds: tuple[ServeGround, ...]
+    targets: tuple[ServeTarget, ...]
     precision: tuple[Precision, ...]
     replica: Replica
-    limits: Limits
+    limits: EngineLimits
 
     @property
     def count(self) -> int:
-        return len(self.grounds)
+        return len(self.targets)
 
 
 def plan_serve(
-    ask: ServeAsk, grounds: Sequence[ServeGround], *, keep: int = 10
+    request: ServeRequest, targets: Sequence[ServeTarget], *, keep: int = 10
 ) -> ServeAnswer | Misfit:
     """Return the cheapest ways to meet a service's objectives, or why there is none."""
-    found = _candidates(ask, grounds)
+    found = _candidates(request, targets)
     if found is None:
         return Misfit((Reason("no-accelerators"),))
-    idle = _served(ask, found, np.full(found.count, QPS_LEAST))
-    qps_max = _qps_max(ask, found)
-    replicas = np.ceil(ask.service.qps / np.maximum(qps_max, QPS_LEAST) - 1e-9)
-    share = np.minimum(ask.service.qps / np.maximum(replicas, 1.0), qps_max)
-    loaded = _served(ask, found, np.maximum(share, QPS_LEAST))
+    idle = _served(request, found, np.full(found.count, QPS_LEAST))
+    qps_max = _qps_max(request, found)
+    replicas = np.ceil(request.service.qps / np.maximum(qps_max, QPS_LEAST) - 1e-9)
+    share = np.minimum(request.service.qps / np.maximum(replicas, 1.0), qps_max)
+    loaded = _served(request, found, np.maximum(share, QPS_LEAST))
     plans = [
-        _plan(ask, found, place, qps_max, replicas, loaded)
+        _plan(request, found, place, qps_max, replicas, loaded)
         for place in range(found.count)
         if qps_max[place] > QPS_LEAST
     ]
     plans.sort(key=lambda plan: (not plan.enough_gpus, plan.usd_per_million_tokens, plan.gpus))
-    reasons = tuple(_why(ask, found, idle, qps_max, plans))
+    reasons = tuple(_why(request, found, idle, qps_max, plans))
     if not plans or not plans[0].enough_gpus:
         return Misfit(reasons)
     return ServeAnswer(searched=found.count, plans=tuple(plans[:keep]), why=reasons)
 
 
-def _candidates(ask: ServeAsk, grounds: Sequence[ServeGround]) -> _Candidates | None:
-    rows: list[tuple[ServeGround, Precision, int, int]] = []
-    for ground in grounds:
-        most = min(ground.scaleup_gpus, ground.gpus)
+def _candidates(request: ServeRequest, targets: Sequence[ServeTarget]) -> _Candidates | None:
+    rows: list[tuple[ServeTarget, Precision, int, int]] = []
+    for target in targets:
+        most = min(target.scaleup_gpus, target.gpus)
         tensor = [1 << bit for bit in range(10) if 1 << bit <= most]
         rows.extend(
-            (ground, precision, tp, pp)
-            for precision in ask.service.precisions
+            (target, precision, tp, pp)
+            for precision in request.service.precisions
             for tp in tensor
-            if ask.shape.heads % tp == 0
+            if request.shape.heads % tp == 0
             for pp in PIPELINES
-            if tp * pp <= min(ground.gpus, REPLICA_GPUS_MAX) and pp <= ask.shape.layers
+            if tp * pp <= min(target.gpus, REPLICA_GPUS_MAX) and pp <= request.shape.layers
         )
-    return _arrays(ask, rows) if rows else None
+    return _arrays(request, rows) if rows else None
 
 
-def _arrays(ask: ServeAsk, rows: Sequence[tuple[ServeGround, Precision, int, int]]) -> _Candidates:
-    shape = serving_shapes([ask.shape] * len(rows))
-    profiles = [ground.profile for ground, *_ in rows]
-    number = numbers([precision for _, precision, _, _ in rows], shape)
+def _arrays(
+    request: ServeRequest, rows: Sequence[tuple[ServeTarget, Precision, int, int]]
+) -> _Candidates:
+    shape = serving_shapes([request.shape] * len(rows))
+    profiles = [target.profile for target, *_ in rows]
+    number = precision_widths([precision for _, precision, _, _ in rows], shape)
     tp = np.array([float(row[2]) for row in rows])
     # Newer engines spread experts over ranks that each attend to their own sequences.
     spread = np.array([profile.attention_dp for profile in profiles]) & (shape.experts > 0)
-    layout = Layout(
+    layout = ReplicaLayout(
         tp=np.where(spread, 1.0, tp),
         pp=np.array([float(row[3]) for row in rows]),
         attention_dp=np.where(spread, tp, 1.0),
     )
     replica = Replica(
         shape,
-        serving_devices([ground.part for ground, *_ in rows]),
+        serving_devices([target.part for target, *_ in rows]),
         layout,
         number.widths,
         number.math_bits,
@@ -165,19 +167,19 @@ def _arrays(ask: ServeAsk, rows: Sequence[tuple[ServeGround, Precision, int, int
         efficiency_of(profiles),
     )
     return _Candidates(
-        grounds=tuple(row[0] for row in rows),
+        targets=tuple(row[0] for row in rows),
         precision=tuple(row[1] for row in rows),
         replica=replica,
         limits=limits_of(profiles),
     )
 
 
-def _served(ask: ServeAsk, found: _Candidates, qps: Floats) -> Served:
+def _served(request: ServeRequest, found: _Candidates, qps: Floats) -> Served:
     size = found.count
-    families = [ground.profile.family for ground in found.grounds]
+    families = [target.profile.family for target in found.targets]
     stream = Stream(
-        input_tokens=np.full(size, float(ask.service.input_tokens)),
-        output_tokens=np.full(size, float(max(1, ask.service.output_tokens))),
+        input_tokens=np.full(size, float(request.service.input_tokens)),
+        output_tokens=np.full(size, float(max(1, request.service.output_tokens))),
         qps=qps,
         clients=np.full(size, np.nan),
         requests=np.full(size, np.inf),
@@ -186,41 +188,41 @@ def _served(ask: ServeAsk, found: _Candidates, qps: Floats) -> Served:
     return online(found.replica, found.limits, stream)
 
 
-def _meets(ask: ServeAsk, served: Served) -> Floats:
-    good = (served.ttft_s <= ask.service.ttft_s) & (served.tpot_s <= ask.service.tpot_s)
+def _meets(request: ServeRequest, served: Served) -> Floats:
+    good = (served.ttft_s <= request.service.ttft_s) & (served.tpot_s <= request.service.tpot_s)
     return (good & (served.fits > 0) & (served.saturated == 0)).astype(np.float64)
 
 
-def _qps_max(ask: ServeAsk, found: _Candidates) -> Floats:
+def _qps_max(request: ServeRequest, found: _Candidates) -> Floats:
     """Return the largest rate at which each candidate still meets both objectives."""
     low = np.full(found.count, QPS_LEAST)
     high = np.full(found.count, QPS_MOST)
-    alive = _meets(ask, _served(ask, found, low)) > 0
+    alive = _meets(request, _served(request, found, low)) > 0
     for _ in range(QPS_TURNS):
         middle = np.sqrt(low * high)
-        good = _meets(ask, _served(ask, found, middle)) > 0
+        good = _meets(request, _served(request, found, middle)) > 0
         low, high = np.where(good, middle, low), np.where(good, high, middle)
     return np.where(alive, low, 0.0)
 
 
 def _plan(
-    ask: ServeAsk,
+    request: ServeRequest,
     found: _Candidates,
     place: int,
     qps_max: Floats,
     replicas: Floats,
     served: Served,
 ) -> ServePlan:
-    ground = found.grounds[place]
+    target = found.targets[place]
     layout = found.replica.layout
     each = int(layout.gpus[place])
     count = int(replicas[place])
-    hourly = count * each * ground.usd_per_gpu_hour
-    tokens_per_s = ask.service.qps * ask.service.output_tokens
+    hourly = count * each * target.usd_per_gpu_hour
+    tokens_per_s = request.service.qps * request.service.output_tokens
     return ServePlan(
-        pool=ground.pool,
-        accelerator=ground.part.name,
-        engine=ground.engine,
+        pool=target.pool,
+        accelerator=target.part.name,
+        engine=target.engine,
         precision=found.precision[place],
         tp=int(layout.tp[place] * layout.attention_dp[place]),
         pp=int(layout.pp[place]),
@@ -235,27 +237,27 @@ def _plan(
         memory_gib=float(served.memory_bytes[place]) / GIB,
         usd_per_hour=hourly,
         usd_per_million_tokens=hourly / 3600 / tokens_per_s * 1e6 if tokens_per_s else 0.0,
-        cold_start_s=_cold_start_s(ask, found, place),
-        enough_gpus=count * each <= ground.gpus,
+        cold_start_s=_cold_start_s(request, found, place),
+        enough_gpus=count * each <= target.gpus,
     )
 
 
-def _cold_start_s(ask: ServeAsk, found: _Candidates, place: int) -> float:
+def _cold_start_s(request: ServeRequest, found: _Candidates, place: int) -> float:
     replica = found.replica
     weights = weights_bytes_per_gpu(replica.shape, replica.widths, replica.layout)[place]
-    per_node = min(found.grounds[place].gpus_per_node, int(replica.layout.gpus[place]))
+    per_node = min(found.targets[place].gpus_per_node, int(replica.layout.gpus[place]))
     start = cold_start(
         MEASURED_LOADER,
         MEASURED_SOFTWARE,
         np.asarray(weights),
         np.asarray(float(per_node)),
-        np.asarray(float(ask.shape.layers)),
+        np.asarray(float(request.shape.layers)),
     )
     return float(start.total_s)
 
 
 def _why(
-    ask: ServeAsk,
+    request: ServeRequest,
     found: _Candidates,
     idle: Served,
     qps_max: Floats,
@@ -266,8 +268,8 @@ def _why(
     large = int((idle.fits == 0).sum())
     if large:
         reasons.append(Reason("weights-too-large", {"candidates": large, "of": found.count}))
-    reasons.extend(_too_slow("ttft", idle.ttft_s, ask.service.ttft_s, idle.fits > 0))
-    reasons.extend(_too_slow("tpot", idle.tpot_s, ask.service.tpot_s, idle.fits > 0))
+    reasons.extend(_too_slow("ttft", idle.ttft_s, request.service.ttft_s, idle.fits > 0))
+    reasons.extend(_too_slow("tpot", idle.tpot_s, request.service.tpot_s, idle.fits > 0))
     crowded = int(((qps_max == 0) & (idle.fits > 0)).sum())
     if crowded and not plans:
         reasons.append(Reason("no-load", {"candidates": crowded}))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.model.facts.shape import ModelShape
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.arrays import (
@@ -40,28 +40,28 @@ class _Grid(NamedTuple):
     shard: Floats
 
 
-def candidates(ask: TrainAsk, ground: Ground, gpus: int) -> Plans:
-    """Return every layout of `ask` on `gpus` GPUs that is whole in all its parts."""
+def candidates(request: TrainRequest, target: PlanningTarget, gpus: int) -> Plans:
+    """Return every layout of `request` on `gpus` GPUs that is whole in all its parts."""
     axes = [
-        _tensor(ask, ground, gpus),
-        _pipeline(ask, gpus),
-        _context(ask, gpus),
-        _expert(ask, gpus),
-        _micro(ask),
-        _virtual(ask.shape),
-        _recompute(ask, ground),
-        [SHARD_CODES[ask.job.shard]] if ask.job.shard else [0, 1, 2, 3],
+        _tensor(request, target, gpus),
+        _pipeline(request, gpus),
+        _context(request, gpus),
+        _expert(request, gpus),
+        _micro(request),
+        _virtual(request.shape),
+        _recompute(request, target),
+        [SHARD_CODES[request.job.shard]] if request.job.shard else [0, 1, 2, 3],
     ]
     grid = np.meshgrid(*(np.asarray(axis, dtype=np.float64) for axis in axes), indexing="ij")
     made = _Grid(*(one.ravel() for one in grid))
     dp = gpus / (made.tp * made.pp * made.cp)
-    whole = _whole(ask, made, dp)
+    whole = _whole(request, made, dp)
     pick = np.flatnonzero(whole)
     made = _Grid(*(column[pick] for column in made))
     return Plans(
-        seq=float(ask.seq),
+        seq=float(request.seq),
         micro_batch=made.micro,
-        global_batch=float(ask.global_batch),
+        global_batch=float(request.global_batch),
         gpus=np.full(len(pick), float(gpus)),
         tp=made.tp,
         pp=made.pp,
@@ -72,18 +72,18 @@ def candidates(ask: TrainAsk, ground: Ground, gpus: int) -> Plans:
         shard=made.shard,
         recompute=made.recompute,
         sequence_parallel=(made.tp > 1).astype(np.float64),
-        precision=float(PRECISION_CODES[ask.job.precision]),
-        scaleup_ranks=float(min(ground.scaleup_gpus, gpus)),
-        nic_bytes_s=ground.nic_bytes_per_s,
-        oversubscription=ground.oversubscription(gpus),
+        precision=float(PRECISION_CODES[request.job.precision]),
+        scaleup_ranks=float(min(target.scaleup_gpus, gpus)),
+        nic_bytes_s=target.nic_bytes_per_s,
+        oversubscription=target.oversubscription(gpus),
     )
 
 
-def _whole(ask: TrainAsk, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
+def _whole(request: TrainRequest, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
     """Return which combinations divide evenly everywhere they must."""
     tp, pp, cp, virtual = grid.tp, grid.pp, grid.cp, grid.virtual
-    layers = float(ask.shape.layers)
-    per_rank = ask.global_batch / (dp * grid.micro)
+    layers = float(request.shape.layers)
+    per_rank = request.global_batch / (dp * grid.micro)
     good = (dp >= 1) & (dp == np.floor(dp)) & (per_rank >= 1) & (per_rank == np.floor(per_rank))
     chunks = pp * virtual
     # Embedding and head may take the place of a layer each at the two ends.
@@ -91,56 +91,60 @@ def _whole(ask: TrainAsk, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
     good &= np.where(virtual > 1, even & (pp > 1) & (per_rank % pp == 0), True)
     good &= (layers % pp == 0) | ((layers + 2) % pp == 0) | (pp <= layers / 4)
     # Ranks of a sequence take equal parts of it; causal ones two parts each, for balance.
-    good &= ask.seq % (tp * np.where(cp > 1, 2 * cp, 1.0)) == 0
+    good &= request.seq % (tp * np.where(cp > 1, 2 * cp, 1.0)) == 0
     good &= (dp * cp * tp) % grid.ep == 0
     # No framework shards gradients or weights over ranks that also hold a pipeline stage.
     good &= ~((grid.shard >= SHARD_CODES["zero2"]) & (pp > 1))
     return good & ~((grid.shard > 0) & (dp * cp == 1))
 
 
-def _recompute(ask: TrainAsk, ground: Ground) -> list[int]:
-    if ask.job.recompute:
-        return [RECOMPUTE_CODES[ask.job.recompute]]
+def _recompute(request: TrainRequest, target: PlanningTarget) -> list[int]:
+    if request.job.recompute:
+        return [RECOMPUTE_CODES[request.job.recompute]]
     # Fused attention keeps no scores, so there is nothing selective to recompute.
-    fused = float(ground.profile.flash) >= 1.0
+    fused = float(target.profile.flash) >= 1.0
     return [RECOMPUTE_CODES[kind] for kind in ("none", "full") if fused] or [0, 1, 2]
 
 
-def _tensor(ask: TrainAsk, ground: Ground, gpus: int) -> list[int]:
-    if ask.job.tp is not None:
-        return [ask.job.tp] if ask.shape.heads % ask.job.tp == 0 else []
-    most = min(ground.scaleup_gpus, gpus, ask.shape.heads)
-    return [degree for degree in _powers(most) if ask.shape.heads % degree == 0]
+def _tensor(request: TrainRequest, target: PlanningTarget, gpus: int) -> list[int]:
+    if request.job.tp is not None:
+        return [request.job.tp] if request.shape.heads % request.job.tp == 0 else []
+    most = min(target.scaleup_gpus, gpus, request.shape.heads)
+    return [degree for degree in _powers(most) if request.shape.heads % degree == 0]
 
 
-def _pipeline(ask: TrainAsk, gpus: int) -> list[int]:
-    if ask.job.pp is not None:
-        return [ask.job.pp]
-    layers = ask.shape.layers
+def _pipeline(request: TrainRequest, gpus: int) -> list[int]:
+    if request.job.pp is not None:
+        return [request.job.pp]
+    layers = request.shape.layers
     most = min(layers, gpus, PIPELINE_MAX)
     divisors = [degree for degree in range(1, most + 1) if layers % degree == 0]
     return sorted(dict.fromkeys([*divisors, *_powers(most)]))
 
 
-def _context(ask: TrainAsk, gpus: int) -> list[int]:
-    if ask.job.cp is not None:
-        return [ask.job.cp]
-    return _powers(min(gpus, max(1, ask.seq // CONTEXT_SEQ) * 2)) if ask.seq > CONTEXT_SEQ else [1]
+def _context(request: TrainRequest, gpus: int) -> list[int]:
+    if request.job.cp is not None:
+        return [request.job.cp]
+    return (
+        _powers(min(gpus, max(1, request.seq // CONTEXT_SEQ) * 2))
+        if request.seq > CONTEXT_SEQ
+        else [1]
+    )
 
 
-def _expert(ask: TrainAsk, gpus: int) -> list[int]:
-    experts = ask.shape.experts
-    if ask.job.ep is not None:
-        return [ask.job.ep] if max(experts, 1) % ask.job.ep == 0 else []
+def _expert(request: TrainRequest, gpus: int) -> list[int]:
+    experts = request.shape.experts
+    if request.job.ep is not None:
+        return [request.job.ep] if max(experts, 1) % request.job.ep == 0 else []
     if experts < 2:
         return [1]
     return [degree for degree in _powers(min(experts, gpus)) if experts % degree == 0]
 
 
-def _micro(ask: TrainAsk) -> list[int]:
-    if ask.job.micro_batch is not None:
-        return [ask.job.micro_batch]
-    return _powers(min(MICRO_BATCHES_MAX, ask.global_batch))
+def _micro(request: TrainRequest) -> list[int]:
+    if request.job.micro_batch is not None:
+        return [request.job.micro_batch]
+    return _powers(min(MICRO_BATCHES_MAX, request.global_batch))
 
 
 def _virtual(shape: ModelShape) -> list[int]:

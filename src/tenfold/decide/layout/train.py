@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.families import why
 from tenfold.decide.layout.outcome import Outcome, outcome_at
-from tenfold.decide.layout.scaling import Curve, curve, sizes
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
+from tenfold.decide.layout.scaling import ScalingCurve, curve, sizes
 from tenfold.decide.layout.search import Timed, search
 from tenfold.model.reason import Misfit, Reason, Value
 
@@ -26,43 +26,47 @@ class TrainAnswer(Struct, frozen=True, kw_only=True):
     searched: int
     plans: tuple[Outcome, ...]
     front: tuple[Outcome, ...]
-    curve: Curve
+    curve: ScalingCurve
     why: tuple[Reason, ...]
 
 
-def plan_train(ask: TrainAsk, ground: Ground, *, keep: int = 10) -> TrainAnswer | Misfit:
+def plan_train(
+    request: TrainRequest, target: PlanningTarget, *, keep: int = 10
+) -> TrainAnswer | Misfit:
     """Return the best layouts of a job on a ground, or why there are none."""
-    if ask.job.gpus is not None and ask.job.gpus > ground.gpus:
-        return Misfit((Reason("not-enough-gpus", {"asked": ask.job.gpus, "alike": ground.gpus}),))
-    made, found = curve(ask, ground, _counts(ask, ground))
+    if request.job.gpus is not None and request.job.gpus > target.gpus:
+        return Misfit(
+            (Reason("not-enough-gpus", {"asked": request.job.gpus, "alike": target.gpus}),)
+        )
+    made, found = curve(request, target, _counts(request, target))
     if not found:
-        largest = search(ask, ground, ask.job.gpus or ground.gpus)
+        largest = search(request, target, request.job.gpus or target.gpus)
         return Misfit(tuple(why(largest)))
-    chosen, choice = _choose(ask, found, made)
-    if ask.job.gpus is not None and chosen.gpus != ask.job.gpus:
-        return Misfit(tuple(why(search(ask, ground, ask.job.gpus))))
+    chosen, choice = _choose(request, found, made)
+    if request.job.gpus is not None and chosen.gpus != request.job.gpus:
+        return Misfit(tuple(why(search(request, target, request.job.gpus))))
     plans = tuple(outcome_at(chosen, place) for place in range(min(keep, chosen.found)))
     return TrainAnswer(
         searched=made.searched,
         plans=plans,
         front=front(_contenders(found)),
         curve=made,
-        why=(*choice, *_crossing(ask, ground, chosen), *why(chosen), *made.reasons),
+        why=(*choice, *_crossing(request, target, chosen), *why(chosen), *made.reasons),
     )
 
 
-def _crossing(ask: TrainAsk, ground: Ground, chosen: Timed) -> list[Reason]:
+def _crossing(request: TrainRequest, target: PlanningTarget, chosen: Timed) -> list[Reason]:
     """Say what it costs to force tensor parallelism out of the scale-up domain."""
-    if ask.job.tp is None or ask.job.tp <= ground.scaleup_gpus:
+    if request.job.tp is None or request.job.tp <= target.scaleup_gpus:
         return []
-    within = replace(ask, job=replace(ask.job, tp=ground.scaleup_gpus))
-    inside = search(within, ground, chosen.gpus)
+    within = replace(request, job=replace(request.job, tp=target.scaleup_gpus))
+    inside = search(within, target, chosen.gpus)
     if not inside.found:
         return []
     slower = float(chosen.step_s[0] / inside.step_s[0] - 1)
     fields = {
-        "tp": ask.job.tp,
-        "domain": ground.scaleup_gpus,
+        "tp": request.job.tp,
+        "domain": target.scaleup_gpus,
         "step_s": float(chosen.step_s[0]),
         "inside_s": float(inside.step_s[0]),
         "slower": slower,
@@ -70,38 +74,44 @@ def _crossing(ask: TrainAsk, ground: Ground, chosen: Timed) -> list[Reason]:
     return [Reason("tensor-crosses-domain", fields)]
 
 
-def _counts(ask: TrainAsk, ground: Ground) -> list[int]:
-    if ask.job.gpus is None:
-        return sizes(ground)
-    return sorted(dict.fromkeys([*sizes(replace(ground, gpus=ask.job.gpus)), ask.job.gpus]))
+def _counts(request: TrainRequest, target: PlanningTarget) -> list[int]:
+    if request.job.gpus is None:
+        return sizes(target)
+    return sorted(dict.fromkeys([*sizes(replace(target, gpus=request.job.gpus)), request.job.gpus]))
 
 
-def _choose(ask: TrainAsk, found: list[Timed], made: Curve) -> tuple[Timed, list[Reason]]:
+def _choose(
+    request: TrainRequest, found: list[Timed], made: ScalingCurve
+) -> tuple[Timed, list[Reason]]:
     """Return the size to recommend, and why that one."""
-    if ask.job.gpus is not None:
-        exact = [timed for timed in found if timed.gpus == ask.job.gpus]
+    if request.job.gpus is not None:
+        exact = [timed for timed in found if timed.gpus == request.job.gpus]
         return (exact or found)[-1], []
     heads = [(timed, outcome_at(timed, 0)) for timed in found]
-    if ask.job.tokens is not None and ask.job.deadline_s is not None:
-        days = ask.job.deadline_s / SECONDS_PER_DAY
+    if request.job.tokens is not None and request.job.deadline_s is not None:
+        days = request.job.deadline_s / SECONDS_PER_DAY
         in_time = [pair for pair in heads if pair[1].run and pair[1].run.days <= days]
-        if in_time and ask.job.budget_usd is not None and _least(in_time) > ask.job.budget_usd:
+        if (
+            in_time
+            and request.job.budget_usd is not None
+            and _least(in_time) > request.job.budget_usd
+        ):
             best = min(in_time, key=lambda pair: _usd(pair[1]))
-            return best[0], [_missed("budget", ask.job.budget_usd, best[1])]
+            return best[0], [_missed("budget", request.job.budget_usd, best[1])]
         if in_time:
             best = min(in_time, key=lambda pair: (_usd(pair[1]), pair[0].gpus))
             return best[0], [_met("deadline", days, best[1])]
         best = min(heads, key=lambda pair: _days(pair[1]))
         return best[0], [_missed("deadline", days, best[1])]
-    if ask.job.tokens is not None and ask.job.budget_usd is not None:
-        within = [pair for pair in heads if _usd(pair[1]) <= ask.job.budget_usd]
+    if request.job.tokens is not None and request.job.budget_usd is not None:
+        within = [pair for pair in heads if _usd(pair[1]) <= request.job.budget_usd]
         if within:
             best = min(within, key=lambda pair: _days(pair[1]))
-            return best[0], [_met("budget", ask.job.budget_usd, best[1])]
+            return best[0], [_met("budget", request.job.budget_usd, best[1])]
         best = min(heads, key=lambda pair: _usd(pair[1]))
-        return best[0], [_missed("budget", ask.job.budget_usd, best[1])]
+        return best[0], [_missed("budget", request.job.budget_usd, best[1])]
     knee = next(timed for timed in found if timed.gpus == made.knee)
-    if made.still_pays:
+    if made.scales_throughout:
         return knee, [Reason("at-the-top", {"gpus": knee.gpus})]
     return knee, [Reason("at-the-knee", {"gpus": knee.gpus})]
 

@@ -7,7 +7,7 @@ pays for a queue.
 
 from math import ceil
 
-from tenfold.model.facts.intensity import Curve
+from tenfold.model.facts.intensity import HourlyCurve
 from tenfold.model.job.job import Job
 from tenfold.model.units import HOUR, Millis
 
@@ -18,7 +18,7 @@ SLACK_DEFAULT = 1.5
 def release_at(
     job: Job,
     now_ms: Millis,
-    curve: Curve,
+    curve: HourlyCurve,
     lasts_ms: Millis | None = None,
     *,
     slack: float = SLACK_DEFAULT,

@@ -116,7 +116,7 @@ def _hardware(
     wanted = row.accelerator or (stated.accelerator if stated else None)
     part = None if wanted is None else catalogue.accelerators.find(wanted)
     gpus = _gpus_per_node(row, stated, part)
-    typical = stated or (part and catalogue.usual_shape(part.name, gpus))
+    typical = stated or (part and catalogue.default_shape(part.name, gpus))
     host = typical or catalogue.nodes.get(GENERIC_GPU_NODE if gpus else GENERIC_CPU_NODE)
     return part, gpus, typical, host
 

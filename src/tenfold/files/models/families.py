@@ -7,7 +7,7 @@ a key that is absent from a config.json has the library's value.
 from msgspec import Struct
 
 
-class Family(Struct, frozen=True, kw_only=True):
+class ModelFamily(Struct, frozen=True, kw_only=True):
     """What a model type means where its config is silent.
 
     `positions` is how much longer the learned position table is than the context;
@@ -26,15 +26,15 @@ class Family(Struct, frozen=True, kw_only=True):
     native_4bit_experts: bool = False
 
 
-_GPT = Family(gated=False, tied=True, bias=True, positions=0)
-_FALCON = Family(gated=False, tied=True, parallel=True)
-_LLAMA = Family()
-_GEMMA = Family(tied=True)
-_QWEN2 = Family(bias=True)
+_GPT = ModelFamily(gated=False, tied=True, bias=True, positions=0)
+_FALCON = ModelFamily(gated=False, tied=True, parallel=True)
+_LLAMA = ModelFamily()
+_GEMMA = ModelFamily(tied=True)
+_QWEN2 = ModelFamily(bias=True)
 
 FAMILIES = {
     "bert": _GPT,
-    "bloom": Family(gated=False, tied=True, bias=True),
+    "bloom": ModelFamily(gated=False, tied=True, bias=True),
     "cohere": _GEMMA,
     "dbrx": _LLAMA,
     "deepseek": _LLAMA,
@@ -42,26 +42,26 @@ FAMILIES = {
     "deepseek_v3": _LLAMA,
     "falcon": _FALCON,
     "gemma": _GEMMA,
-    "gemma2": Family(tied=True, window=4096, window_layers=(1, 2)),
-    "gemma3_text": Family(tied=True, window=1024, window_layers=(5, 6)),
+    "gemma2": ModelFamily(tied=True, window=4096, window_layers=(1, 2)),
+    "gemma3_text": ModelFamily(tied=True, window=1024, window_layers=(5, 6)),
     "glm4_moe": _LLAMA,
     "gpt2": _GPT,
     "gpt_bigcode": _GPT,
-    "gpt_neox": Family(gated=False, bias=True, parallel=True),
-    "gpt_oss": Family(bias=True, window=128, window_layers=(1, 2), native_4bit_experts=True),
-    "gptj": Family(gated=False, parallel=True),
+    "gpt_neox": ModelFamily(gated=False, bias=True, parallel=True),
+    "gpt_oss": ModelFamily(bias=True, window=128, window_layers=(1, 2), native_4bit_experts=True),
+    "gptj": ModelFamily(gated=False, parallel=True),
     "granite": _LLAMA,
     "kimi_k2": _LLAMA,
     "llama": _LLAMA,
-    "llama4_text": Family(window=8192, window_layers=(3, 4)),
+    "llama4_text": ModelFamily(window=8192, window_layers=(3, 4)),
     "minimax_m2": _LLAMA,
     "mistral": _LLAMA,
     "mixtral": _LLAMA,
     "mpt": _GPT,
-    "nemotron": Family(gated=False),
+    "nemotron": ModelFamily(gated=False),
     "olmo2": _LLAMA,
-    "opt": Family(gated=False, tied=True, bias=True, positions=2),
-    "phi": Family(gated=False, bias=True),
+    "opt": ModelFamily(gated=False, tied=True, bias=True, positions=2),
+    "phi": ModelFamily(gated=False, bias=True),
     "phi3": _LLAMA,
     "phimoe": _LLAMA,
     "qwen2": _QWEN2,
@@ -70,7 +70,7 @@ FAMILIES = {
     "qwen3_moe": _LLAMA,
     "RefinedWeb": _FALCON,
     "RefinedWebModel": _FALCON,
-    "starcoder2": Family(gated=False, tied=True, bias=True),
+    "starcoder2": ModelFamily(gated=False, tied=True, bias=True),
 }
 
 # Released configs of these types leave out keys that equal the library's defaults.

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tenfold.files.core.document import read_text
 from tenfold.files.core.expectations import describe_value
-from tenfold.files.models.families import FAMILIES, SILENT, Family
+from tenfold.files.models.families import FAMILIES, SILENT, ModelFamily
 from tenfold.files.models.fields import Fields
 from tenfold.model.errors import InputError
 from tenfold.model.facts.shape import Mla, ModelShape
@@ -95,7 +95,7 @@ def shape_from_hf(config: Mapping[str, object], file: str) -> ModelShape:
     return _with_experts(fields, shape)
 
 
-def _window(fields: Fields, family: Family) -> int:
+def _window(fields: Fields, family: ModelFamily) -> int:
     """Return the width of local attention, in types that mix it with global layers."""
     if not family.window:
         return 0
@@ -200,18 +200,18 @@ def _head_dim(fields: Fields, hidden: int, heads: int) -> int:
     return head_dim or hidden // heads
 
 
-def _ffn(fields: Fields, family: Family, hidden: int) -> int:
+def _ffn(fields: Fields, family: ModelFamily, hidden: int) -> int:
     ffn = fields.maybe(("moe_intermediate_size", *_FFN))
     if ffn is None and family.gated:
         raise fields.missing(_FFN)
     return ffn or hidden * (fields.maybe(("expansion_ratio",)) or 4)
 
 
-def _attention_bias(fields: Fields, family: Family) -> bool:
+def _attention_bias(fields: Fields, family: ModelFamily) -> bool:
     return fields.flag(_BIAS, family.bias and not fields.flag(("no_bias",), False))
 
 
-def _learned_positions(fields: Fields, family: Family, context: int | None) -> int:
+def _learned_positions(fields: Fields, family: ModelFamily, context: int | None) -> int:
     rotary = fields.flag(("attn_config.alibi",), False) or fields.flag(("attn_config.rope",), False)
     if family.positions is None or rotary or not fields.flag(("learned_pos_emb",), True):
         return 0

@@ -11,9 +11,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.files.prices.rules import Offer, median_usd, offers_of, sift_named, sift_offers
+from tenfold.files.prices.rules import Offer, filter_named, filter_offers, median_usd, offers_of
 from tenfold.files.prices.tables import read_table
-from tenfold.model.facts.catalogue import Shelf
+from tenfold.model.facts.catalogue import FactTable
 from tenfold.model.fleet.facility import PriceFact, PriceKind
 from tenfold.model.fleet.hardware import Accelerator
 
@@ -37,7 +37,7 @@ class PriceNotes(Struct, frozen=True, kw_only=True):
 
 def read_price_catalogue(
     path: Path,
-    accelerators: Shelf[Accelerator],
+    accelerators: FactTable[Accelerator],
     *,
     source: str,
     date: str,
@@ -50,9 +50,9 @@ def read_price_catalogue(
     """
     offers = offers_of(read_table(path, _TEXT, _NUMBERS))
     host_table = None if hosts is None else read_table(hosts, _HOST_TEXT, _HOST_NUMBERS)
-    priced, dropped = sift_offers(offers, host_table)
+    priced, dropped = filter_offers(offers, host_table)
     named, unresolved = _resolve(priced, accelerators)
-    used, dropped_named = sift_named(named)
+    used, dropped_named = filter_named(named)
     notes = PriceNotes(
         offers_read=len(offers),
         offers_used=len(used),
@@ -63,7 +63,7 @@ def read_price_catalogue(
 
 
 def _resolve(
-    offers: list[Offer], accelerators: Shelf[Accelerator]
+    offers: list[Offer], accelerators: FactTable[Accelerator]
 ) -> tuple[list[Offer], dict[str, int]]:
     """Return offers under the name of their fact, and how many there are of each other spelling."""
     spellings = Counter(one.spelling for one in offers)

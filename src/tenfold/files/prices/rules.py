@@ -45,8 +45,8 @@ _GCP_HOSTS: dict[tuple[str, int], str] = {
 }
 
 # What the catalogue means by a name that people use more loosely.
-_MEANT = {"A100": "A100-40GB"}
-_MEANT_BY_NEBIUS = {"RTX6000": "RTX-PRO-6000"}
+_CANONICAL = {"A100": "A100-40GB"}
+_CANONICAL_BY_NEBIUS = {"RTX6000": "RTX-PRO-6000"}
 
 # A TPU slice is named by its cores; these generations have two of them on a chip.
 _TPU_TWO_CORES = ("v2", "v3", "v4", "v5p")
@@ -78,7 +78,7 @@ class Offer(Struct, frozen=True, kw_only=True, gc=False):
     usd_per_gpu_hour: float = 0.0
 
 
-class Sifted(NamedTuple):
+class FilteredOffers(NamedTuple):
     """Offers that passed, and how many each rule dropped."""
 
     offers: list[Offer]
@@ -115,14 +115,14 @@ def offers_of(rows: PriceTable) -> list[Offer]:
     ]
 
 
-def sift_offers(offers: list[Offer], hosts: PriceTable | None) -> Sifted:
+def filter_offers(offers: list[Offer], hosts: PriceTable | None) -> FilteredOffers:
     """Apply the rules that need no name, then price offers per accelerator."""
-    sifting = _Sifting(offers)
-    sifting.drop("no-accelerator", lambda one: not one.spelling or not _is_amount(one.count))
-    sifting.drop_all_but_first("duplicate", _offer_key)
-    sifting.drop("bid-floor", lambda one: one.provider in BID_FLOOR_PROVIDERS)
-    sifting.drop("not-a-price", lambda one: not _is_amount(one.usd_h))
-    sifting.drop(
+    offer_filter = _OfferFilter(offers)
+    offer_filter.drop("no-accelerator", lambda one: not one.spelling or not _is_amount(one.count))
+    offer_filter.drop_all_but_first("duplicate", _offer_key)
+    offer_filter.drop("bid-floor", lambda one: one.provider in BID_FLOOR_PROVIDERS)
+    offer_filter.drop("not-a-price", lambda one: not _is_amount(one.usd_h))
+    offer_filter.drop(
         "spot-above-on-demand",
         lambda one: (
             one.kind == "spot"
@@ -130,33 +130,37 @@ def sift_offers(offers: list[Offer], hosts: PriceTable | None) -> Sifted:
             and one.usd_h > SPOT_ROUNDING * one.ondemand_usd_h
         ),
     )
-    sifting.offers = [_per_chip(one) for one in sifting.offers]
-    sizes = _grouped(sifting.offers, _flat_key, lambda one: one.count)
-    sifting.drop("flat-price", lambda one: len(dict.fromkeys(sizes[_flat_key(one)])) >= FLAT_SIZES)
+    offer_filter.offers = [_per_chip(one) for one in offer_filter.offers]
+    sizes = _grouped(offer_filter.offers, _flat_key, lambda one: one.count)
+    offer_filter.drop(
+        "flat-price", lambda one: len(dict.fromkeys(sizes[_flat_key(one)])) >= FLAT_SIZES
+    )
     prices = {} if hosts is None else _host_prices(hosts)
-    sifting.drop("host-unknown", lambda one: _host_usd_h(one, prices) is None)
+    offer_filter.drop("host-unknown", lambda one: _host_usd_h(one, prices) is None)
     priced = [
         replace(
             one,
-            spelling=_meant(one),
+            spelling=_canonical_spelling(one),
             usd_per_gpu_hour=(one.usd_h + (_host_usd_h(one, prices) or 0.0)) / one.count,
         )
-        for one in sifting.offers
+        for one in offer_filter.offers
     ]
-    return Sifted(priced, sifting.dropped)
+    return FilteredOffers(priced, offer_filter.dropped)
 
 
-def sift_named(offers: list[Offer]) -> Sifted:
+def filter_named(offers: list[Offer]) -> FilteredOffers:
     """Apply the rules that compare offers of one accelerator with each other."""
-    sifting = _Sifting(offers)
+    offer_filter = _OfferFilter(offers)
     full = _grouped(offers, _sold_by, _is_full_price)
-    sifting.drop("no-spot-discount", lambda one: one.kind == "spot" and all(full[_sold_by(one)]))
-    by_provider = _grouped(sifting.offers, _sold_by, lambda one: one.usd_per_gpu_hour)
+    offer_filter.drop(
+        "no-spot-discount", lambda one: one.kind == "spot" and all(full[_sold_by(one)])
+    )
+    by_provider = _grouped(offer_filter.offers, _sold_by, lambda one: one.usd_per_gpu_hour)
     middles: dict[tuple[str, str], list[float]] = {}
     for (_, accelerator, kind), prices in by_provider.items():
         middles.setdefault((accelerator, kind), []).append(median_usd(prices))
     middle = {key: median_usd(values) for key, values in middles.items()}
-    sifting.drop(
+    offer_filter.drop(
         "implausible",
         lambda one: (
             not 1 / PLAUSIBLE_FACTOR
@@ -164,10 +168,10 @@ def sift_named(offers: list[Offer]) -> Sifted:
             <= PLAUSIBLE_FACTOR
         ),
     )
-    return Sifted(sifting.offers, sifting.dropped)
+    return FilteredOffers(offer_filter.offers, offer_filter.dropped)
 
 
-class _Sifting:
+class _OfferFilter:
     """Offers that are left, and how many each rule dropped so far."""
 
     def __init__(self, offers: list[Offer]) -> None:
@@ -227,8 +231,8 @@ def _sold_by(one: Offer) -> tuple[str, str, str]:
     return one.provider, one.accelerator, one.kind
 
 
-def _meant(one: Offer) -> str:
-    meant = {**_MEANT, **_MEANT_BY_NEBIUS} if one.provider == "nebius" else _MEANT
+def _canonical_spelling(one: Offer) -> str:
+    meant = {**_CANONICAL, **_CANONICAL_BY_NEBIUS} if one.provider == "nebius" else _CANONICAL
     return meant.get(one.spelling, one.spelling)
 
 

@@ -24,7 +24,7 @@ from tenfold.model.job.workload import WorkloadMix
 F = TypeVar("F", bound=Fact)
 
 
-class Shelf(Generic[F]):
+class FactTable(Generic[F]):
     """Facts of one kind by name, in the order of their files."""
 
     def __init__(self, kind: str, facts: Mapping[str, F]) -> None:
@@ -70,27 +70,27 @@ class Shelf(Generic[F]):
 class Catalogue(Struct, frozen=True, kw_only=True):
     """All facts. Values only: who holds a catalogue needs no files."""
 
-    accelerators: Shelf[Accelerator]
-    links: Shelf[LinkClass]
-    nodes: Shelf[NodeShape]
-    media: Shelf[Medium]
-    tiers: Shelf[TierClass]
-    failures: Shelf[FailurePreset]
-    cooling: Shelf[CoolingClass]
-    energy: Shelf[EnergyDefaults]
-    prices: Shelf[PriceFact]
-    models: Shelf[ModelPreset]
-    stacks: Shelf[StackProfile]
-    corrections: Shelf[StackCorrection]
-    engines: Shelf[EngineProfile]
-    workloads: Shelf[WorkloadMix]
+    accelerators: FactTable[Accelerator]
+    links: FactTable[LinkClass]
+    nodes: FactTable[NodeShape]
+    media: FactTable[Medium]
+    tiers: FactTable[TierClass]
+    failures: FactTable[FailurePreset]
+    cooling: FactTable[CoolingClass]
+    energy: FactTable[EnergyDefaults]
+    prices: FactTable[PriceFact]
+    models: FactTable[ModelPreset]
+    stacks: FactTable[StackProfile]
+    corrections: FactTable[StackCorrection]
+    engines: FactTable[EngineProfile]
+    workloads: FactTable[WorkloadMix]
 
     @property
-    def shelves(self) -> tuple[Shelf[Fact], ...]:
+    def tables(self) -> tuple[FactTable[Fact], ...]:
         """Every shelf, in the order in which listings show them."""
         return tuple(getattr(self, field) for field in self.__struct_fields__)
 
-    def usual_shape(self, accelerator: str, gpus: int) -> NodeShape | None:
+    def default_shape(self, accelerator: str, gpus: int) -> NodeShape | None:
         """Return the first server shape with these accelerators, owned ones first."""
         fitting = [
             shape for shape in self.nodes if shape.accelerator == accelerator and shape.gpus == gpus

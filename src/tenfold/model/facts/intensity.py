@@ -17,7 +17,7 @@ ShiftBy = Literal["co2", "price"]
 """What the release of a job that can wait is chosen by."""
 
 
-class Curve(Struct, frozen=True):
+class HourlyCurve(Struct, frozen=True):
     """One value an hour, in millionths of its unit; after the last hour comes the first."""
 
     hourly: tuple[int, ...]
@@ -43,12 +43,12 @@ class Curve(Struct, frozen=True):
 class Intensity(Struct, frozen=True, kw_only=True):
     """What the grid gives with each kilowatt-hour. The price is None where it is not known."""
 
-    co2_g_per_kwh: Curve
-    usd_per_kwh: Curve | None = None
+    co2_g_per_kwh: HourlyCurve
+    usd_per_kwh: HourlyCurve | None = None
 
 
-def curve_of(hourly: Iterable[float]) -> Curve:
+def curve_of(hourly: Iterable[float]) -> HourlyCurve:
     """Return the curve of values in their unit, each rounded to a millionth."""
     micros = tuple(round(value * MICROS) for value in hourly)
     assert micros, "a curve has an hour"
-    return Curve(micros, tuple(accumulate(micros, initial=0)))
+    return HourlyCurve(micros, tuple(accumulate(micros, initial=0)))

@@ -127,11 +127,11 @@ def payback_months(own: Ownership, rent_usd_per_hour: Floats, utilisation: Float
     """
     hours = _HOURS_PER_YEAR / _MONTHS_PER_YEAR
     energy = own.power_kw * own.usd_per_kwh
-    spared = utilisation * hours * (rent_usd_per_hour - energy)
-    spared = spared - own.running_usd_per_year / _MONTHS_PER_YEAR
+    saved_usd = utilisation * hours * (rent_usd_per_hour - energy)
+    saved_usd = saved_usd - own.running_usd_per_year / _MONTHS_PER_YEAR
     rate = np.expm1(np.log1p(own.capital_rate) / _MONTHS_PER_YEAR)
-    owed = own.capital_usd / np.maximum(spared, 1e-12)
+    payments = own.capital_usd / np.maximum(saved_usd, 1e-12)
     # Savings below the interest never touch what is owed.
-    left = np.maximum(1.0 - owed * rate, 1e-300)
-    months = np.where(rate > 0, -np.log(left) / np.log1p(np.maximum(rate, 1e-12)), owed)
-    return np.where((spared > 0) & (owed * rate < 1.0), months, np.inf)
+    left = np.maximum(1.0 - payments * rate, 1e-300)
+    months = np.where(rate > 0, -np.log(left) / np.log1p(np.maximum(rate, 1e-12)), payments)
+    return np.where((saved_usd > 0) & (payments * rate < 1.0), months, np.inf)

@@ -23,7 +23,7 @@ from tenfold.physics.serving.step import StepTime, step_time
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EngineLimits:
     """What an engine is configured to hold."""
 
     batch_max: Floats
@@ -62,7 +62,7 @@ class Served:
     """1 where more is asked than the replica carries at once."""
 
 
-def capacity(replica: Replica, limits: Limits, tokens: Floats) -> Capacity:
+def capacity(replica: Replica, limits: EngineLimits, tokens: Floats) -> Capacity:
     """Return how many sequences of `tokens` a replica holds to their end."""
     shape, layout = replica.shape, replica.layout
     weights = weights_bytes_per_gpu(shape, replica.widths, layout)
@@ -104,7 +104,7 @@ def decode_s(replica: Replica, sequences: Floats, context_tokens: Floats) -> Flo
 
 def max_throughput(
     replica: Replica,
-    limits: Limits,
+    limits: EngineLimits,
     input_tokens: Floats,
     output_tokens: Floats,
     requests: Floats,
@@ -134,7 +134,11 @@ def max_throughput(
 
 
 def static_batch(
-    replica: Replica, limits: Limits, input_tokens: Floats, output_tokens: Floats, batch: Floats
+    replica: Replica,
+    limits: EngineLimits,
+    input_tokens: Floats,
+    output_tokens: Floats,
+    batch: Floats,
 ) -> Served:
     """Return the rate of one batch that starts and ends together."""
     room = capacity(replica, limits, input_tokens + output_tokens)
@@ -155,7 +159,9 @@ def static_batch(
     )
 
 
-def first_token(replica: Replica, limits: Limits, input_tokens: Floats, batch: Floats) -> Served:
+def first_token(
+    replica: Replica, limits: EngineLimits, input_tokens: Floats, batch: Floats
+) -> Served:
     """Return the time to the first token of `batch` prompts given to an idle replica."""
     room = capacity(replica, limits, input_tokens + 1.0)
     batch = np.where(np.isnan(batch), 1.0, batch)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold.model.facts.profiles import EngineProfile
 from tenfold.physics.arrays import Floats
-from tenfold.physics.serving.batching import Limits
+from tenfold.physics.serving.batching import EngineLimits
 from tenfold.physics.serving.replica import (
     EFFICIENCY_NAMES,
     FLOOR_NAMES,
@@ -30,7 +30,7 @@ SIGMA_STACK = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class EngineFamily:
     """An engine family with its releases in order and the way its published runs are made."""
 
     name: str
@@ -59,7 +59,7 @@ class Catalog:
     sigma_unseen_version: float
     sigma_unseen_accelerator: float
     sigma_unseen_engine: float
-    families: tuple[Family, ...]
+    families: tuple[EngineFamily, ...]
     accelerators: Mapping[str, Mapping[str, float]]
 
 
@@ -82,12 +82,12 @@ def catalog_of(rows: Iterable[EngineProfile]) -> Catalog:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ServingProfile:
     """Everything an engine adds to physics, for one configuration."""
 
     values: Mapping[str, float]
     sigma: Mapping[str, float]
-    family: Family | None
+    family: EngineFamily | None
     attention_dp: bool
     notes: tuple[str, ...]
 
@@ -99,7 +99,7 @@ class Profile:
         return listed.get((input_tokens, output_tokens), self.family.requests_default)
 
 
-def resolve(catalog: Catalog, engine: str | None, accelerator: str) -> Profile:
+def resolve(catalog: Catalog, engine: str | None, accelerator: str) -> ServingProfile:
     """Return the profile of an engine such as `TensorRT-LLM 0.17` or `vllm-0.9.1` on an
     accelerator.
     """
@@ -131,20 +131,20 @@ def resolve(catalog: Catalog, engine: str | None, accelerator: str) -> Profile:
         )
     sigma = {mode: float(np.hypot(value, extra)) for mode, value in catalog.sigma.items()}
     dp = family is not None and release is not None and release >= family.attention_dp_from
-    return Profile(values, sigma, family, dp, tuple(notes))
+    return ServingProfile(values, sigma, family, dp, tuple(notes))
 
 
-def efficiency_of(profiles: Sequence[Profile]) -> Efficiency:
+def efficiency_of(profiles: Sequence[ServingProfile]) -> Efficiency:
     """Stack the efficiencies of many profiles into arrays."""
     return Efficiency(
         **{name: np.array([p.values[name] for p in profiles]) for name in EFFICIENCY_NAMES}
     )
 
 
-def limits_of(profiles: Sequence[Profile]) -> Limits:
+def limits_of(profiles: Sequence[ServingProfile]) -> EngineLimits:
     """Stack the limits of many profiles into arrays."""
-    return Limits(
-        **{name: np.array([p.values[name] for p in profiles]) for name in Limits.__slots__}
+    return EngineLimits(
+        **{name: np.array([p.values[name] for p in profiles]) for name in EngineLimits.__slots__}
     )
 
 
@@ -168,7 +168,7 @@ def calibration_factor(
     return float(np.exp(weight * np.median(logs)))
 
 
-def calibrated(profile: Profile, factor: float, runs: int) -> Profile:
+def calibrated(profile: ServingProfile, factor: float, runs: int) -> ServingProfile:
     """Return a profile sped up by `factor`, as sure of itself as `runs` observed runs make it."""
     values = dict(profile.values)
     _apply(values, dict.fromkeys(RATE_NAMES, factor))
@@ -187,12 +187,12 @@ def release_number(version: str) -> float | None:
     return None if found is None else int(found[1]) * 100.0 + int(found[2])
 
 
-def _family(family: EngineProfile, facts: Sequence[EngineProfile]) -> Family:
+def _family(family: EngineProfile, facts: Sequence[EngineProfile]) -> EngineFamily:
     versions = sorted(
         (fact for fact in facts if fact.scope == "version" and fact.family == family.name),
         key=lambda fact: release_number(fact.version) or 0.0,
     )
-    return Family(
+    return EngineFamily(
         name=family.name,
         aliases=family.aliases,
         releases=tuple(release_number(fact.version) or 0.0 for fact in versions),
@@ -206,7 +206,7 @@ def _family(family: EngineProfile, facts: Sequence[EngineProfile]) -> Family:
     )
 
 
-def _find(catalog: Catalog, engine: str | None) -> tuple[Family | None, float | None]:
+def _find(catalog: Catalog, engine: str | None) -> tuple[EngineFamily | None, float | None]:
     wanted = re.sub(r"[^a-z+]", "", re.sub(r"[\d.]+.*$", "", (engine or "").lower()))
     for family in catalog.families:
         if wanted in (family.name, *family.aliases):
@@ -214,7 +214,7 @@ def _find(catalog: Catalog, engine: str | None) -> tuple[Family | None, float | 
     return None, None
 
 
-def _between(family: Family, release: float) -> dict[str, float]:
+def _between(family: EngineFamily, release: float) -> dict[str, float]:
     names = dict.fromkeys(name for change in family.changes for name in change)
     return {
         name: float(

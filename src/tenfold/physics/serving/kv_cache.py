@@ -21,7 +21,7 @@ _EMBEDDING_BYTES = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ReplicaLayout:
     """How one replica is spread: tensor and pipeline ranks, or attention data parallel with
     experts sharded.
     """
@@ -46,7 +46,7 @@ class Widths:
     kv_bytes: Floats
 
 
-def weights_bytes_per_gpu(shape: Shapes, widths: Widths, layout: Layout) -> Floats:
+def weights_bytes_per_gpu(shape: Shapes, widths: Widths, layout: ReplicaLayout) -> Floats:
     """Return the weights on the fullest accelerator of a replica."""
     across_experts = layout.tp * layout.attention_dp
     dense = dense_weights(shape) * widths.dense_bytes / (layout.tp * layout.pp)
@@ -56,7 +56,7 @@ def weights_bytes_per_gpu(shape: Shapes, widths: Widths, layout: Layout) -> Floa
     return dense + routed + tables / layout.tp
 
 
-def kv_bytes_per_token(shape: Shapes, widths: Widths, layout: Layout) -> Floats:
+def kv_bytes_per_token(shape: Shapes, widths: Widths, layout: ReplicaLayout) -> Floats:
     """Return what one cached token takes on one accelerator, all of its layers counted in full."""
     heads = np.ceil(shape.kv_heads / layout.tp)
     grouped = 2.0 * heads * shape.head_dim
@@ -66,7 +66,12 @@ def kv_bytes_per_token(shape: Shapes, widths: Widths, layout: Layout) -> Floats:
 
 
 def kv_bytes_per_sequence(
-    shape: Shapes, widths: Widths, layout: Layout, tokens: Floats, *, window_evicts: bool = True
+    shape: Shapes,
+    widths: Widths,
+    layout: ReplicaLayout,
+    tokens: Floats,
+    *,
+    window_evicts: bool = True,
 ) -> Floats:
     """Return what a sequence of `tokens` holds on one accelerator, local layers cut at their
     window.
@@ -79,7 +84,7 @@ def kv_bytes_per_sequence(
     return full * ((1.0 - local) * tokens + local * kept)
 
 
-def activation_bytes(shape: Shapes, layout: Layout, tokens_max: Floats) -> Floats:
+def activation_bytes(shape: Shapes, layout: ReplicaLayout, tokens_max: Floats) -> Floats:
     """Return the workspace an engine reserves for its largest step of `tokens_max` tokens."""
     visited = np.where(shape.experts > 0, shape.topk + shape.shared_experts, 1.0)
     width = 4.0 * shape.hidden + (2.0 + shape.gated) * shape.ffn * visited / layout.tp
@@ -96,7 +101,7 @@ def kv_budget_bytes(
 def sequences_max(
     shape: Shapes,
     widths: Widths,
-    layout: Layout,
+    layout: ReplicaLayout,
     budget_bytes: Floats,
     tokens: Floats,
     block_tokens: float = 32.0,

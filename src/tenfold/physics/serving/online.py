@@ -11,7 +11,7 @@ import numpy as np
 
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import (
-    Limits,
+    EngineLimits,
     Served,
     capacity,
     decode_s,
@@ -45,7 +45,7 @@ class Stream:
     """Time a request spends outside the engine: HTTP, tokenising, scheduling."""
 
 
-def online(replica: Replica, limits: Limits, stream: Stream) -> Served:
+def online(replica: Replica, limits: EngineLimits, stream: Stream) -> Served:
     """Return throughput, mean TTFT and mean TPOT of a replica under `stream`."""
     room = capacity(replica, limits, stream.input_tokens + stream.output_tokens)
     groups = replica.layout.pp * replica.layout.attention_dp
@@ -118,7 +118,7 @@ def _running(replica: Replica, stream: Stream, qps: Floats, held: Floats) -> Flo
     return np.maximum((low + high) / 2.0, 1e-3)
 
 
-def _bulk_prompt_s(replica: Replica, limits: Limits, stream: Stream) -> Floats:
+def _bulk_prompt_s(replica: Replica, limits: EngineLimits, stream: Stream) -> Floats:
     """Prompt time per request when prompts queue, so that each step is filled with them."""
     packed = np.maximum(limits.tokens_max / stream.input_tokens, 1.0)
     return prefill_s(replica, packed, stream.input_tokens) / packed

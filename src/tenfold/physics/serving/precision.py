@@ -33,7 +33,7 @@ _BITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class PrecisionWidths:
     """Bytes and multiply widths of every configuration."""
 
     widths: Widths
@@ -41,7 +41,7 @@ class Numbers:
     expert_math_bits: Floats
 
 
-def numbers(precisions: Sequence[str], shape: Shapes) -> Numbers:
+def precision_widths(precisions: Sequence[str], shape: Shapes) -> PrecisionWidths:
     """Return bytes and multiply widths for each precision name; unknown names raise `KeyError`."""
     bits = np.array([_BITS[name.lower()] for name in precisions])
     plain = np.where(bits == 4, _NVFP4_BYTES, bits / 8.0)
@@ -55,7 +55,7 @@ def numbers(precisions: Sequence[str], shape: Shapes) -> Numbers:
     )
     # Hopper has no 4-bit unit: GPT-OSS experts are widened to 16 bit there and to 8 bit on
     # Blackwell.
-    return Numbers(
+    return PrecisionWidths(
         widths,
         math_bits=np.where(native, 16.0, bits),
         expert_math_bits=np.where(native, np.where(bits >= 8, 16.0, 8.0), bits),

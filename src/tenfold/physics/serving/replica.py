@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.devices import Devices
-from tenfold.physics.serving.kv_cache import Layout, Widths
+from tenfold.physics.serving.kv_cache import ReplicaLayout, Widths
 from tenfold.physics.serving.shapes import Shapes
 
 RATE_NAMES = ("compute", "weights", "cache", "prompt_attention", "link", "link_pcie")
@@ -125,7 +125,7 @@ class Replica:
 
     shape: Shapes
     device: Devices
-    layout: Layout
+    layout: ReplicaLayout
     widths: Widths
     math_bits: Floats
     """Width of the multiply: 16, 8 or 4."""

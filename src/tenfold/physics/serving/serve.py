@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import (
-    Limits,
+    EngineLimits,
     Served,
     first_token,
     max_throughput,
     static_batch,
 )
 from tenfold.physics.serving.devices import Devices
-from tenfold.physics.serving.engines import Profile, efficiency_of, limits_of
-from tenfold.physics.serving.kv_cache import Layout, weights_bytes_per_gpu
+from tenfold.physics.serving.engines import ServingProfile, efficiency_of, limits_of
+from tenfold.physics.serving.kv_cache import ReplicaLayout, weights_bytes_per_gpu
 from tenfold.physics.serving.online import Stream, online
-from tenfold.physics.serving.precision import Numbers, numbers
+from tenfold.physics.serving.precision import PrecisionWidths, precision_widths
 from tenfold.physics.serving.replica import Replica
 from tenfold.physics.serving.shapes import Shapes
 
@@ -32,7 +32,7 @@ _GATEWAY_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedLoad:
     """What is asked of replicas, one entry a configuration; NaN where nothing was said."""
 
     tp: Floats
@@ -47,10 +47,10 @@ class Asked:
 
 
 def estimate(
-    asked: Asked, shape: Shapes, device: Devices, profiles: Sequence[Profile]
-) -> tuple[Served, Layout]:
+    asked: RequestedLoad, shape: Shapes, device: Devices, profiles: Sequence[ServingProfile]
+) -> tuple[Served, ReplicaLayout]:
     """Return how every configuration serves, and the layout it was given or chosen."""
-    number = numbers(asked.precision, shape)
+    number = precision_widths(asked.precision, shape)
     layout = layouts(asked, shape, device, number, profiles)
     replica = Replica(
         shape,
@@ -65,8 +65,12 @@ def estimate(
 
 
 def layouts(
-    asked: Asked, shape: Shapes, device: Devices, number: Numbers, profiles: Sequence[Profile]
-) -> Layout:
+    asked: RequestedLoad,
+    shape: Shapes,
+    device: Devices,
+    number: PrecisionWidths,
+    profiles: Sequence[ServingProfile],
+) -> ReplicaLayout:
     """Fill unknown parallelism: the fewest ranks that hold the weights, experts spread where
     engines do so.
     """
@@ -80,16 +84,18 @@ def layouts(
     grow = np.isnan(asked.tp) | (spreads & (tp * pp * dp == 1))
     while True:
         held = (
-            weights_bytes_per_gpu(shape, number.widths, Layout(tp, pp, dp))
+            weights_bytes_per_gpu(shape, number.widths, ReplicaLayout(tp, pp, dp))
             < _WEIGHTS_SHARE_MAX * device.memory_bytes
         )
         short = grow & ~held & (tp * pp * dp < _GPUS_MAX)
         if not short.any():
-            return Layout(tp, pp, dp)
+            return ReplicaLayout(tp, pp, dp)
         tp, dp = np.where(short & ~spreads, tp * 2, tp), np.where(short & spreads, dp * 2, dp)
 
 
-def serve(replica: Replica, limits: Limits, asked: Asked, profiles: Sequence[Profile]) -> Served:
+def serve(
+    replica: Replica, limits: EngineLimits, asked: RequestedLoad, profiles: Sequence[ServingProfile]
+) -> Served:
     """Return every configuration under its own mode; each mode is one array call over all."""
     given = asked.input_tokens
     # A request that asks for nothing more still gets its first token.
@@ -113,7 +119,7 @@ def serve(replica: Replica, limits: Limits, asked: Asked, profiles: Sequence[Pro
     )
 
 
-def _stream(asked: Asked, output: Floats, profiles: Sequence[Profile]) -> Stream:
+def _stream(asked: RequestedLoad, output: Floats, profiles: Sequence[ServingProfile]) -> Stream:
     """An open stream where a rate is given, else a closed loop of `batch` clients, else a flood."""
     clients = np.where(np.isnan(asked.qps), asked.batch, np.nan)
     return Stream(

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenfold.physics.training.arrays import Accelerator, Plans, Shape
-from tenfold.physics.training.knobs import NAMES, turned
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.coefficients import NAMES, with_coefficients
+from tenfold.physics.training.profile import TrainingProfile
 from tenfold.physics.training.step import CHUNK_ROWS, straggling, time_plans
 
 Floats = NDArray[np.float64]
@@ -25,11 +25,11 @@ NUDGE = 1e-3
 UNSEEN_STACK = 0.15
 # Starts of the search, in widths of the floors' own prior.
 FLOOR_STARTS = (0.0, 0.8, 1.6)
-FLOOR_KNOBS = np.array([float(name in {"launch_s", "moe_launch_s"}) for name in NAMES])
+FLOOR_COEFFICIENTS = np.array([float(name in {"launch_s", "moe_launch_s"}) for name in NAMES])
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class Similarity:
     """Standard deviations (log time) of what the knobs cannot say, and shape length scales."""
 
     family: float = 0.03
@@ -76,13 +76,13 @@ class Anchors:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class Prior:
     """A profile before observed runs: its knobs, and how far each may move (`sigma`)."""
 
-    profile: Profile
-    knobs: Floats
+    profile: TrainingProfile
+    coefficients: Floats
     sigma: Floats
-    like: Likeness
+    like: Similarity
     anchors: Anchors | None = None
 
 
@@ -90,10 +90,10 @@ class Start:
 class Calibration:
     """A profile moved by observed runs, with what is needed to correct and bound new ones."""
 
-    profile: Profile
-    like: Likeness
+    profile: TrainingProfile
+    like: Similarity
     prior_sigma: Floats
-    knobs: Floats
+    coefficients: Floats
     seen_slopes: Floats
     seen: Traits
     weights: Floats
@@ -101,29 +101,29 @@ class Calibration:
     anchors: Anchors | None = None
 
 
-def calibrate(start: Start, runs: Runs, observed_s: Floats) -> Calibration:
+def calibrate(start: Prior, runs: Runs, observed_s: Floats) -> Calibration:
     """Move a profile towards observed steps, as far as its knobs are unsure.
 
     A launch floor well below the work has no slope, so the search also starts from raised floors
     and keeps the most probable end.
     """
     traits, count = traits_of(runs), len(observed_s)
-    knobs, sigma, like, anchors = start.knobs, start.sigma, start.like, start.anchors
-    empty = np.zeros((count, len(knobs))), np.zeros(count), np.eye(count)
-    best, lowest = (knobs, *empty), np.inf
-    offset = likeness(traits, traits, like) + like.noise**2 * np.eye(count)
+    coefficients, sigma, like, anchors = start.coefficients, start.sigma, start.like, start.anchors
+    empty = np.zeros((count, len(coefficients))), np.zeros(count), np.eye(count)
+    best, lowest = (coefficients, *empty), np.inf
+    offset = similarity_of(traits, traits, like) + like.noise**2 * np.eye(count)
     target = np.log(observed_s) - anchor_offset(traits, anchors, like)
-    for lift in FLOOR_STARTS if count else ():
-        first = knobs + lift * sigma * FLOOR_KNOBS
+    for shift in FLOOR_STARTS if count else ():
+        first = coefficients + shift * sigma * FLOOR_COEFFICIENTS
         end, cost = _settle(start, first, runs, target, offset)
         if cost < lowest:
             best, lowest = end, cost
     current, slopes, weights, inverse = best
     return Calibration(
-        profile=turned(start.profile, current),
+        profile=with_coefficients(start.profile, current),
         like=like,
         prior_sigma=sigma,
-        knobs=current,
+        coefficients=current,
         seen_slopes=slopes,
         seen=traits,
         weights=weights,
@@ -133,30 +133,36 @@ def calibrate(start: Start, runs: Runs, observed_s: Floats) -> Calibration:
 
 
 def _settle(
-    start: Start, first: Floats, runs: Runs, target: Floats, offset: Floats
+    start: Prior, first: Floats, runs: Runs, target: Floats, offset: Floats
 ) -> tuple[tuple[Floats, Floats, Floats, Floats], float]:
     """Iterate the linearised update from a start; return its end and how improbable it is."""
-    profile, knobs, sigma, current = start.profile, start.knobs, start.sigma, first
-    slopes, weights, inverse = np.zeros((len(target), len(knobs))), np.zeros_like(target), offset
+    profile, coefficients, sigma, current = start.profile, start.coefficients, start.sigma, first
+    slopes, weights, inverse = (
+        np.zeros((len(target), len(coefficients))),
+        np.zeros_like(target),
+        offset,
+    )
     for _ in range(ITERATIONS):
         base, slopes = _linearise(profile, current, runs)
-        surprise = target - base + slopes @ (current - knobs)
+        innovation = target - base + slopes @ (current - coefficients)
         gram = (slopes * sigma**2) @ slopes.T + offset
         # A run far outside what its profile allows is often a different setup; trust it less.
-        excess = np.maximum(np.abs(surprise) - 2.5 * np.sqrt(np.diag(gram)), 0.0)
+        excess = np.maximum(np.abs(innovation) - 2.5 * np.sqrt(np.diag(gram)), 0.0)
         inverse = np.asarray(np.linalg.inv(gram + np.diag(excess**2)), np.float64)
-        weights = inverse @ surprise
+        weights = inverse @ innovation
         move = np.clip(sigma**2 * (slopes.T @ weights), -3.0 * sigma, 3.0 * sigma)
-        current = knobs + move
-    miss = target - np.log(_steps(turned(profile, current), runs))
-    cost = float(miss @ np.linalg.solve(offset, miss) + np.sum(((current - knobs) / sigma) ** 2))
+        current = coefficients + move
+    miss = target - np.log(_steps(with_coefficients(profile, current), runs))
+    cost = float(
+        miss @ np.linalg.solve(offset, miss) + np.sum(((current - coefficients) / sigma) ** 2)
+    )
     return (current, slopes, weights, inverse), cost
 
 
 def predict(calibration: Calibration, runs: Runs) -> tuple[Floats, Floats]:
     """Return (log step, its standard deviation) of new runs."""
     own, like, traits = calibration, calibration.like, traits_of(runs)
-    base, slopes = _linearise(own.profile, own.knobs, runs)
+    base, slopes = _linearise(own.profile, own.coefficients, runs)
     base += anchor_offset(traits, own.anchors, like)
     prior = like.family**2 + like.stack**2 + like.part**2 + like.shape**2 + like.twin**2
     prior = prior + like.noise**2 + (like.drift * traits.scale) ** 2
@@ -165,14 +171,14 @@ def predict(calibration: Calibration, runs: Runs) -> tuple[Floats, Floats]:
     near = nearness(traits, own.anchors, like)
     if len(own.weights) == 0:
         return base, np.sqrt(_settled(prior, near, own.profile))
-    shared = likeness(traits, own.seen, like)
+    shared = similarity_of(traits, own.seen, like)
     cross = shared + (slopes * own.prior_sigma**2) @ own.seen_slopes.T
     explained = np.einsum("ij,jk,ik->i", cross, own.inverse, cross)
     left = np.maximum(prior - explained, like.noise**2)
     return base + shared @ own.weights, np.sqrt(_settled(left, near, own.profile))
 
 
-def _settled(variance: Floats, near: Floats, profile: Profile) -> Floats:
+def _settled(variance: Floats, near: Floats, profile: TrainingProfile) -> Floats:
     """Return variances drawn towards what a profile leaves unexplained, as far as it is near."""
     known = np.minimum(variance, float(profile.sigma) ** 2)
     return near * known + (1.0 - near) * variance
@@ -187,7 +193,7 @@ def correction(calibration: Calibration, runs: Runs) -> Floats:
         part = _some(traits, rows)
         offset = anchor_offset(part, own.anchors, own.like)
         if len(own.weights):
-            offset += likeness(part, own.seen, own.like) @ own.weights
+            offset += similarity_of(part, own.seen, own.like) @ own.weights
         factor[rows] = np.exp(offset)
     return factor
 
@@ -199,14 +205,14 @@ def _some(traits: Traits, rows: slice) -> Traits:
     return Traits(traits.features[rows], traits.scale[rows], stack, part)
 
 
-def anchor_offset(traits: Traits, anchors: Anchors | None, like: Likeness) -> Floats:
+def anchor_offset(traits: Traits, anchors: Anchors | None, like: Similarity) -> Floats:
     """Return the log correction that published neighbours support."""
     if anchors is None:
         return np.zeros(len(traits.scale))
-    return likeness(traits, anchors.traits, local(like)) @ anchors.weights
+    return similarity_of(traits, anchors.traits, local(like)) @ anchors.weights
 
 
-def local(like: Likeness) -> Likeness:
+def local(like: Similarity) -> Similarity:
     """Return what published runs share with their neighbours alone.
 
     What a whole stack or part has in common is in its profile; a correction that carried
@@ -215,23 +221,23 @@ def local(like: Likeness) -> Likeness:
     return replace(like, family=0.0, stack=0.0, part=0.0, drift=0.0)
 
 
-def nearness(traits: Traits, anchors: Anchors | None, like: Likeness) -> Floats:
+def nearness(traits: Traits, anchors: Anchors | None, like: Similarity) -> Floats:
     """Return how near the nearest published run is: 1 where it is the same, 0 far away."""
     if anchors is None:
         return np.zeros(len(traits.scale))
-    shared = likeness(traits, anchors.traits, local(like)).max(axis=1)
+    shared = similarity_of(traits, anchors.traits, local(like)).max(axis=1)
     return shared / (like.shape**2 + like.twin**2)
 
 
-def anchor(traits: Traits, log_residual: Floats, like: Likeness) -> Anchors:
+def anchor(traits: Traits, log_residual: Floats, like: Similarity) -> Anchors:
     """Weigh the residuals log(observed / predicted) of published runs."""
-    gram = likeness(traits, traits, local(like)) + like.noise**2 * np.eye(len(log_residual))
+    gram = similarity_of(traits, traits, local(like)) + like.noise**2 * np.eye(len(log_residual))
     excess = np.maximum(np.abs(log_residual) - 2.5 * np.sqrt(np.diag(gram)), 0.0)
     weights = np.linalg.solve(gram + np.diag(excess**2), log_residual)
     return Anchors(traits, np.asarray(weights, np.float64))
 
 
-def unseen(like: Likeness) -> Likeness:
+def unseen(like: Similarity) -> Similarity:
     """Return the likeness for a stack no row was seen of: its own offset is far less sure."""
     return replace(like, stack=UNSEEN_STACK)
 
@@ -267,18 +273,18 @@ def scale_of(plans: Plans) -> Floats:
     return np.asarray(straggling(plans.gpus), float)
 
 
-def _linearise(profile: Profile, knobs: Floats, runs: Runs) -> tuple[Floats, Floats]:
+def _linearise(profile: TrainingProfile, coefficients: Floats, runs: Runs) -> tuple[Floats, Floats]:
     """Return log steps and their slopes along every knob."""
-    base = np.log(_steps(turned(profile, knobs), runs))
-    slopes = np.empty((len(base), len(knobs)))
-    for j in range(len(knobs)):
-        moved = knobs.copy()
+    base = np.log(_steps(with_coefficients(profile, coefficients), runs))
+    slopes = np.empty((len(base), len(coefficients)))
+    for j in range(len(coefficients)):
+        moved = coefficients.copy()
         moved[j] += NUDGE
-        slopes[:, j] = (np.log(_steps(turned(profile, moved), runs)) - base) / NUDGE
+        slopes[:, j] = (np.log(_steps(with_coefficients(profile, moved), runs)) - base) / NUDGE
     return base, slopes
 
 
-def _steps(profile: Profile, runs: Runs) -> Floats:
+def _steps(profile: TrainingProfile, runs: Runs) -> Floats:
     return np.asarray(time_plans(runs.shape, runs.plans, runs.accelerator, profile).step_s)
 
 
@@ -288,7 +294,7 @@ def traits_of(runs: Runs) -> Traits:
     return Traits(features, scale_of(runs.plans), runs.stack, runs.part)
 
 
-def likeness(a: Traits, b: Traits, like: Likeness) -> Floats:
+def similarity_of(a: Traits, b: Traits, like: Similarity) -> Floats:
     """Return how much of their offsets two sets of runs of one family share."""
     scales = np.asarray(like.scales)
     left, right = a.features / scales, b.features / scales

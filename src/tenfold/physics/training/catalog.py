@@ -14,16 +14,16 @@ from tenfold.physics.training.arrays import Accelerator, Plans, Shape
 from tenfold.physics.training.calibration import (
     Anchors,
     Calibration,
-    Likeness,
+    Prior,
     Runs,
-    Start,
+    Similarity,
     Traits,
     calibrate,
     unseen,
 )
-from tenfold.physics.training.knobs import NAMES, WIDTHS, knobs_of, turned
+from tenfold.physics.training.coefficients import NAMES, WIDTHS, coefficients_of, with_coefficients
 from tenfold.physics.training.names import family_of, levels_of, stack_key
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 
 DEFAULT = "default"
 
@@ -32,7 +32,7 @@ DEFAULT = "default"
 class Entry:
     """A profile as found, with how well it is known."""
 
-    start: Start
+    start: Prior
     family: str
     notes: tuple[str, ...]
 
@@ -46,23 +46,25 @@ def resolve(catalogue: Catalogue, stack: str | None, part: str) -> Entry:
     found = next((name for name in (narrow, middle, wide) if name in profiles), DEFAULT)
     # An unknown family is called `default` too, so that name is asked for first.
     unknown_levels = {DEFAULT: 1, middle: 3, narrow: 4}.get(found, 2)
-    like = unseen(Likeness()) if found in (DEFAULT, wide) else Likeness()
+    like = unseen(Similarity()) if found in (DEFAULT, wide) else Similarity()
     kept = None if family == DEFAULT else catalogue.corrections.find(middle)
     start = _start(profiles[found], unknown_levels, like, kept)
     return Entry(start, family, _notes(stack, found, narrow))
 
 
 def _start(
-    fact: StackProfile, unknown_levels: int, like: Likeness, kept: StackCorrection | None
-) -> Start:
-    knobs = knobs_of(np.array([fact.values[name] for name in NAMES]))
+    fact: StackProfile, unknown_levels: int, like: Similarity, kept: StackCorrection | None
+) -> Prior:
+    coefficients = coefficients_of(np.array([fact.values[name] for name in NAMES]))
     spread = np.array([fact.spread[name] for name in NAMES])
     # Each level that is not known could have moved the knobs by its own width.
     variance = spread**2 + (WIDTHS[unknown_levels:] ** 2).sum(0)
-    profile = turned(Profile(**{**fact.values, "sigma": fact.residual}), knobs)
-    return Start(
+    profile = with_coefficients(
+        TrainingProfile(**{**fact.values, "sigma": fact.residual}), coefficients
+    )
+    return Prior(
         profile=profile,
-        knobs=knobs,
+        coefficients=coefficients,
         sigma=np.sqrt(variance),
         like=like,
         anchors=None if kept is None else _anchors(kept),

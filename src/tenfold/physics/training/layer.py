@@ -8,7 +8,7 @@ from tenfold.physics.training import collectives, elementwise
 from tenfold.physics.training.arrays import Accelerator, Plans, Shape, Values
 from tenfold.physics.training.attention import attention_s
 from tenfold.physics.training.gemm import element_bytes, gemm_s, usable_flops
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 
 # Launches of the backward pass against the forward pass.
 BACKWARD_LAUNCHES = 1.5
@@ -21,7 +21,7 @@ class Context:
     shape: Shape
     plans: Plans
     accelerator: Accelerator
-    profile: Profile
+    profile: TrainingProfile
     fabric: collectives.Fabric
     tokens: Values
     flops_s: Values
@@ -41,7 +41,9 @@ class PassTimes:
     attention_s: Values
 
 
-def context(shape: Shape, plans: Plans, accelerator: Accelerator, profile: Profile) -> Context:
+def context(
+    shape: Shape, plans: Plans, accelerator: Accelerator, profile: TrainingProfile
+) -> Context:
     """Hoist what does not depend on the layer kind."""
     # Four-bit recipes keep routed models at eight bits nearly everywhere.
     precision = np.minimum(plans.precision, np.where(np.asarray(shape.experts) > 0, 3.0, 4.0))

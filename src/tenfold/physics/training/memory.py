@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenfold.physics.training.arrays import Accelerator, Flags, Plans, Shape, Values, parameters
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 
 # Saved half-precision vectors of the hidden width a layer, and of the block width per gate.
 HIDDEN_SAVED = 8.3
@@ -37,7 +37,7 @@ class Memory:
     logits_bytes: Values
 
 
-def memory_of(shape: Shape, plans: Plans, profile: Profile) -> Memory:
+def memory_of(shape: Shape, plans: Plans, profile: TrainingProfile) -> Memory:
     """Return the peak memory of every plan."""
     weights, gradients, optimizer, held = _states(shape, plans, profile)
     tokens = plans.micro_batch * plans.seq / plans.cp
@@ -65,7 +65,9 @@ def fits(memory: Memory, accelerator: Accelerator) -> Flags:
     return memory.peak_bytes <= accelerator.memory_bytes * USABLE_SHARE
 
 
-def _states(shape: Shape, plans: Plans, profile: Profile) -> tuple[Values, Values, Values, Values]:
+def _states(
+    shape: Shape, plans: Plans, profile: TrainingProfile
+) -> tuple[Values, Values, Values, Values]:
     """Return bytes of weights, gradients and optimizer, and the parameters behind the gradients."""
     dense, expert, ends = parameters(shape)
     layers_share = np.ceil(shape.layers / plans.pp) / shape.layers
@@ -86,7 +88,7 @@ def _states(shape: Shape, plans: Plans, profile: Profile) -> tuple[Values, Value
     return weights, held * profile.grad_held_bytes, states, held
 
 
-def _layer_bytes(shape: Shape, plans: Plans, profile: Profile, tokens: Values) -> Values:
+def _layer_bytes(shape: Shape, plans: Plans, profile: TrainingProfile, tokens: Values) -> Values:
     """Return activation bytes one layer keeps for one micro-batch, by recompute mode."""
     split = np.where(np.asarray(plans.sequence_parallel) > 0, plans.tp, 1.0)
     narrow = shape.hidden * (

@@ -10,7 +10,7 @@ from tenfold.physics.training.arrays import Values
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class TrainingProfile:
     """Efficiencies of one framework x version family x accelerator."""
 
     gemm: Values = 0.95

@@ -8,12 +8,12 @@ from tenfold.physics.training.arrays import Accelerator, Shape, decoder
 
 # What a part without a measured matmul ceiling reaches of its datasheet peak. Measured ones:
 # NVIDIA 0.76-0.87, AMD 0.51-0.63, Intel 0.74-0.97.
-USUAL_CEILING = {"NVIDIA": 0.78, "AMD": 0.55, "Google": 0.85}
-USUAL_CEILING_OTHER = 0.75
-USUAL_FP8_CEILING = 0.72
+DEFAULT_CEILING = {"NVIDIA": 0.78, "AMD": 0.55, "Google": 0.85}
+DEFAULT_CEILING_OTHER = 0.75
+DEFAULT_FP8_CEILING = 0.72
 # Drivers and page tables keep about a hundredth of a device's memory.
 MEMORY_SHARE = 0.99
-USUAL_UNITS = {"tpu": 8, "gpu": 128, "npu": 64, "edge": 16}
+DEFAULT_UNITS = {"tpu": 8, "gpu": 128, "npu": 64, "edge": 16}
 FLASH_OVER_MATMUL = 1.25
 
 
@@ -57,10 +57,10 @@ def training_shape(shape: ModelShape) -> Shape:
 def training_part(part: Part) -> Accelerator:
     """Return an accelerator's datasheet and measured ceilings, with usual ones where unknown."""
     half = part.training_tflops
-    share = USUAL_CEILING.get(part.vendor, USUAL_CEILING_OTHER)
+    share = DEFAULT_CEILING.get(part.vendor, DEFAULT_CEILING_OTHER)
     ceiling = part.bf16_matmul_tflops or half * share
     fp8 = part.fp8_tflops or half
-    fp8_ceiling = part.fp8_matmul_tflops or (fp8 * USUAL_FP8_CEILING if fp8 > half else ceiling)
+    fp8_ceiling = part.fp8_matmul_tflops or (fp8 * DEFAULT_FP8_CEILING if fp8 > half else ceiling)
     fp32 = part.fp32_tflops or half / 16
     return Accelerator(
         peak_fp32=fp32 * 1e12,
@@ -73,7 +73,7 @@ def training_part(part: Part) -> Accelerator:
         hbm_bytes_s=part.memory_tb_per_s * 1e12,
         memory_bytes=part.memory_bytes * MEMORY_SHARE,
         scaleup_bytes_s=(part.scaleup_gb_per_s or part.pcie_gb_per_s or 16.0) * 1e9,
-        sm_count=part.compute_units or USUAL_UNITS[part.kind],
+        sm_count=part.compute_units or DEFAULT_UNITS[part.kind],
         attention_ceiling=ceiling * 1e12 * FLASH_OVER_MATMUL,
         # Parts before fp8 have narrower tensor cores, which small heads fill better.
         attention_narrow=0.74 if part.fp8_tflops else 0.9,

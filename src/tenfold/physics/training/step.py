@@ -6,7 +6,7 @@ import numpy as np
 
 from tenfold.physics.training import collectives, elementwise, layer, pipeline
 from tenfold.physics.training.arrays import Accelerator, Plans, Shape, Values, parameters, take
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 
 # Rows of a chunk: a few hundred live arrays of this many doubles stay in the second-level cache.
 CHUNK_ROWS = 4096
@@ -28,7 +28,9 @@ class StepTimes:
     jitter_s: Values
 
 
-def time_plans(shape: Shape, plans: Plans, accelerator: Accelerator, profile: Profile) -> StepTimes:
+def time_plans(
+    shape: Shape, plans: Plans, accelerator: Accelerator, profile: TrainingProfile
+) -> StepTimes:
     """Time every plan. Arrays of any length; scalars are shared by all plans."""
     size = np.size(plans.gpus)
     if size <= CHUNK_ROWS:
@@ -44,7 +46,7 @@ def time_plans(shape: Shape, plans: Plans, accelerator: Accelerator, profile: Pr
 
 
 def _time_chunk(
-    shape: Shape, plans: Plans, accelerator: Accelerator, profile: Profile
+    shape: Shape, plans: Plans, accelerator: Accelerator, profile: TrainingProfile
 ) -> StepTimes:
     at = layer.context(shape, plans, accelerator, profile)
     micro_batches = plans.global_batch / (plans.dp * plans.micro_batch)

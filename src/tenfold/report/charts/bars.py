@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.report.charts.axes import LARGEST, Axis, range_of
-from tenfold.report.charts.plot import Field, ticks_below
+from tenfold.report.charts.plot import PlotArea, ticks_below
 from tenfold.report.charts.rack_map import COLOURS
 from tenfold.report.charts.svg import (
     AXIS,
@@ -19,7 +19,7 @@ from tenfold.report.charts.svg import (
     PAD,
     WARN,
     Card,
-    Look,
+    TextStyle,
     box,
     head_height,
     ink_on,
@@ -74,7 +74,7 @@ def stacked_bars(
         parts += _bar(bar, top + row * (BAR + BAR_GAP) + BAR_GAP / 2, field, x, fills)
         # Where there is a limit a word at the end of a bar could stand on it.
         end = field.right if limit else field.x(_whole(bar))
-        look = Look(11, INK, True) if bar.bold else LABEL
+        look = TextStyle(11, INK, True) if bar.bold else LABEL
         middle = top + row * (BAR + BAR_GAP) + (BAR + BAR_GAP) / 2 + 4
         parts.append(text(end + 6, middle, bar.total, look))
     parts.append(line((field.left, top), (field.left, bottom), FAINT))
@@ -82,10 +82,10 @@ def stacked_bars(
     parts.append(text((field.left + field.right) / 2, field.bottom + 36, x.title, AXIS, "middle"))
     if limit is not None and isfinite(limit.at):
         parts += _limit(limit, field)
-    return picture(card, "; ".join(_said(bar, x) for bar in bars) or "No values.", parts)
+    return picture(card, "; ".join(_description(bar, x) for bar in bars) or "No values.", parts)
 
 
-def _said(bar: Bar, x: Axis) -> str:
+def _description(bar: Bar, x: Axis) -> str:
     shown = {name: part for name, part in bar.parts.items() if _length(part) > 0}
     return f"{bar.label}: " + ", ".join(f"{name} {x.label(shown[name])}" for name in shown)
 
@@ -110,12 +110,12 @@ def _whole(bar: Bar) -> float:
 
 def _bars_field(
     card: Card, bars: Sequence[Bar], x: Axis, span: tuple[float, float], limit: Limit | None
-) -> Field:
+) -> PlotArea:
     values = [_whole(bar) for bar in bars] + ([limit.at] if limit else [])
     across = range_of(replace(x, log=False, from_zero=True), values)
     labels = max((width_of(bar.label, AXIS) for bar in bars), default=0.0)
     totals = max((width_of(bar.total, AXIS) for bar in bars), default=0.0)
-    return Field(
+    return PlotArea(
         left=PAD + min(labels, card.width * LABELS_SHARE) + 8,
         right=card.width - PAD - totals - 14,
         top=span[0],
@@ -125,8 +125,8 @@ def _bars_field(
     )
 
 
-def _bar(bar: Bar, y: float, field: Field, x: Axis, fills: Mapping[str, str]) -> list[str]:
-    look = Look(11, INK, True) if bar.bold else LABEL
+def _bar(bar: Bar, y: float, field: PlotArea, x: Axis, fills: Mapping[str, str]) -> list[str]:
+    look = TextStyle(11, INK, True) if bar.bold else LABEL
     name = shortened(bar.label, field.left - PAD - 8, AXIS)
     parts = [text(field.left - 8, y + BAR / 2 + 4, name, look, "end")]
     start, whole = 0.0, _whole(bar)
@@ -135,22 +135,22 @@ def _bar(bar: Bar, y: float, field: Field, x: Axis, fills: Mapping[str, str]) ->
         if size == 0:
             continue
         left, right = field.x(start), field.x(start + size)
-        said = x.label(value)
-        parts.append(box((left, y), (right - left, BAR), fills[part], f"{part}: {said}"))
-        inside = Look(11, ink_on(fills[part]), True)
-        if size < whole and right - left > width_of(said, inside) + 4:
-            parts.append(text((left + right) / 2, y + BAR / 2 + 4, said, inside, "middle"))
+        description = x.label(value)
+        parts.append(box((left, y), (right - left, BAR), fills[part], f"{part}: {description}"))
+        inside = TextStyle(11, ink_on(fills[part]), True)
+        if size < whole and right - left > width_of(description, inside) + 4:
+            parts.append(text((left + right) / 2, y + BAR / 2 + 4, description, inside, "middle"))
         if start:
             parts.append(line((left, y), (left, y + BAR), CARD))
         start += size
     return parts
 
 
-def _limit(limit: Limit, field: Field) -> list[str]:
+def _limit(limit: Limit, field: PlotArea) -> list[str]:
     place = field.x(limit.at)
     half = width_of(limit.label, AXIS) / 2
     middle = min(max(place, field.left + half), field.right - half)
     return [
         line((place, field.top - 6), (place, field.bottom), WARN, "4 3"),
-        text(middle, field.top - 11, limit.label, Look(11, WARN, True), "middle"),
+        text(middle, field.top - 11, limit.label, TextStyle(11, WARN, True), "middle"),
     ]

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.report.charts.axes import Axis, range_of
-from tenfold.report.charts.plot import Field, ticks_below
+from tenfold.report.charts.plot import PlotArea, ticks_below
 from tenfold.report.charts.rack_map import COLOURS
 from tenfold.report.charts.svg import (
     AXIS,
@@ -65,7 +65,7 @@ def gantt(card: Card, rows: Sequence[GanttRow], bars: Sequence[GanttBar], x: Axi
     card = replace(card, height=round(bottom + FOOT))
     labels = min(LABELS_MAX, max((width_of(row.rack, LABEL) for row in rows), default=0.0))
     across = range_of(x, [0.0, *(bar.end for bar in bars)])
-    field = Field(
+    field = PlotArea(
         left=PAD + labels + 8,
         right=card.width - PAD - 8,
         top=top,
@@ -84,8 +84,8 @@ def gantt(card: Card, rows: Sequence[GanttRow], bars: Sequence[GanttBar], x: Axi
     parts += ticks_below(field, x)
     parts.append(text((field.left + field.right) / 2, bottom + 36, x.title, AXIS, "middle"))
     racks = len(dict.fromkeys(row.rack for row in rows))
-    said = f"{len(bars)} runs on {len(rows)} nodes of {racks} racks"
-    return picture(card, said if bars else "No runs.", parts)
+    description = f"{len(bars)} runs on {len(rows)} nodes of {racks} racks"
+    return picture(card, description if bars else "No runs.", parts)
 
 
 def _places(rows: Sequence[GanttRow], top: float, lane: float) -> tuple[dict[str, float], float]:
@@ -101,7 +101,7 @@ def _places(rows: Sequence[GanttRow], top: float, lane: float) -> tuple[dict[str
 
 
 def _racks(
-    rows: Sequence[GanttRow], places: Mapping[str, float], field: Field, lane: float
+    rows: Sequence[GanttRow], places: Mapping[str, float], field: PlotArea, lane: float
 ) -> list[str]:
     """Return a name and a rule for each rack."""
     spans: dict[str, tuple[float, float]] = {}

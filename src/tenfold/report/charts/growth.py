@@ -99,8 +99,8 @@ def reach_chart(reaches: Sequence[Reach], most: float) -> str:
     x = Axis(title="factor that the layer stands", from_zero=True, label=_times)
     limit = Limit(at=most, label=f"asked for: {most:g}x")
     left_out = len(reaches) - BARS_MOST
-    said = f"{left_out} more stand longer than these" if left_out > 0 else ""
-    card = Card(title="Headroom of each layer", subtitle=said)
+    description = f"{left_out} more stand longer than these" if left_out > 0 else ""
+    card = Card(title="Headroom of each layer", subtitle=description)
     return stacked_bars(card, bars, x, limit, {BREAKS: ACCENT, STANDS: FAINT})
 
 

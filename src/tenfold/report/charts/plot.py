@@ -24,7 +24,7 @@ BOTTOM, TICK_GAP, LABELS_SHARE = 50, 10, 0.3
 Names = Sequence[tuple[str, str]]
 
 
-class Field(Struct, frozen=True, kw_only=True):
+class PlotArea(Struct, frozen=True, kw_only=True):
     """Where a plot stands in its card, and the two ranges it spans."""
 
     left: float
@@ -49,13 +49,13 @@ class Field(Struct, frozen=True, kw_only=True):
 
 def field_of(
     card: Card, x: Axis, y: Axis, points: Iterable[tuple[float, float]], names: Names
-) -> Field:
+) -> PlotArea:
     """Return the field that holds these points, below title and legend."""
     both = list(points)
     across, up = range_of(x, (one[0] for one in both)), range_of(y, (one[1] for one in both))
     labels = max((width_of(y.label(tick)) for tick in up.ticks), default=0.0)
     above = legend_height(names, card.width - 2 * PAD) if len(names) > 1 else 0.0
-    return Field(
+    return PlotArea(
         left=PAD + min(labels, card.width * LABELS_SHARE) + 8,
         right=card.width - PAD - 8,
         top=head_height(card) + above + 30,
@@ -65,7 +65,7 @@ def field_of(
     )
 
 
-def frame(card: Card, field: Field, x: Axis, y: Axis, names: Names) -> list[str]:
+def frame(card: Card, field: PlotArea, x: Axis, y: Axis, names: Names) -> list[str]:
     """Return grid, ticks, axis titles and legend."""
     room = card.width - 2 * PAD
     above = legend_height(names, room) if len(names) > 1 else 0.0
@@ -85,7 +85,7 @@ def frame(card: Card, field: Field, x: Axis, y: Axis, names: Names) -> list[str]
     ]
 
 
-def ticks_below(field: Field, x: Axis) -> list[str]:
+def ticks_below(field: PlotArea, x: Axis) -> list[str]:
     """Return the ticks of the horizontal axis that have room for their labels."""
     places = {field.x(tick): tick for tick in sorted(field.across.ticks)}
     wide = [(place, width_of(x.label(tick))) for place, tick in places.items()]

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.report.charts.axes import Axis, kept, percent
-from tenfold.report.charts.plot import Field, field_of, frame
+from tenfold.report.charts.plot import PlotArea, field_of, frame
 from tenfold.report.charts.rack_map import COLOURS
 from tenfold.report.charts.svg import (
     ACCENT,
@@ -15,7 +15,7 @@ from tenfold.report.charts.svg import (
     FAINT,
     LABEL,
     Card,
-    Look,
+    TextStyle,
     dot,
     line,
     path,
@@ -85,23 +85,25 @@ def line_chart(
             parts += [
                 dot(place, DOT, colour, hint) for place, hint in zip(places, hints, strict=False)
             ]
-    said = "; ".join(_said(one.name, points, x, y) for one, _, points in shown)
+    description = "; ".join(_description(one.name, points, x, y) for one, _, points in shown)
     marked = "; ".join(f"{rule.label} at {x.label(rule.at)}" for rule in marks)
-    return picture(card, ". ".join(part for part in (said, marked) if part) or "No values.", parts)
+    return picture(
+        card, ". ".join(part for part in (description, marked) if part) or "No values.", parts
+    )
 
 
 def _kept(points: Sequence[Point], x: Axis, y: Axis) -> list[Point]:
     return [(a, b) for a, b in points if kept(a, log=x.log) and kept(b, log=y.log)]
 
 
-def _said(name: str, points: Sequence[Point], x: Axis, y: Axis) -> str:
+def _description(name: str, points: Sequence[Point], x: Axis, y: Axis) -> str:
     if not points:
         return f"{name}: no values"
     (a, b), (c, d) = points[0], points[-1]
     return f"{name}: {y.label(b)} at {x.label(a)} to {y.label(d)} at {x.label(c)}"
 
 
-def _rows(rules: Sequence[Rule], field: Field) -> list[int]:
+def _rows(rules: Sequence[Rule], field: PlotArea) -> list[int]:
     """Return for each word above the field the lowest row where it covers no other."""
     ends: list[list[tuple[float, float]]] = []
     rows: list[int] = []
@@ -121,18 +123,18 @@ def _rows(rules: Sequence[Rule], field: Field) -> list[int]:
     return rows
 
 
-def _word(rule: Rule, field: Field) -> tuple[float, float]:
+def _word(rule: Rule, field: PlotArea) -> tuple[float, float]:
     """Return the middle of a rule's word, kept inside of the field, and half its width."""
-    half = width_of(rule.label, Look(11, rule.colour, True)) / 2
+    half = width_of(rule.label, TextStyle(11, rule.colour, True)) / 2
     return max(field.left + half, min(field.x(rule.at), field.right - half)), half
 
 
-def _rules(rules: Sequence[Rule], rows: Sequence[int], field: Field) -> list[str]:
+def _rules(rules: Sequence[Rule], rows: Sequence[int], field: PlotArea) -> list[str]:
     parts: list[str] = []
     for rule, row in zip(rules, rows, strict=True):
         place, y = field.x(rule.at), field.top - 6 - WORD_ROW * row
         parts.append(line((place, y + 4), (place, field.bottom), rule.colour, "3 3"))
-        look = Look(11, rule.colour, True)
+        look = TextStyle(11, rule.colour, True)
         parts.append(text(_word(rule, field)[0], y, rule.label, look, "middle"))
     return parts
 
@@ -155,8 +157,8 @@ def scatter_chart(card: Card, dots: Sequence[Dot], x: Axis, y: Axis) -> str:
         taken.append((left - radius, top - radius, left + radius, top + radius))
     for one in reversed(order):
         labels += _label(one, field, _radius(one.size, largest), taken)
-    said = "; ".join(f"{one.label}: {x.label(one.x)}, {y.label(one.y)}" for one in good)
-    return picture(card, said or "No values.", [*parts, *labels])
+    description = "; ".join(f"{one.label}: {x.label(one.x)}, {y.label(one.y)}" for one in good)
+    return picture(card, description or "No values.", [*parts, *labels])
 
 
 def _radius(size: float, largest: float) -> float:
@@ -164,10 +166,10 @@ def _radius(size: float, largest: float) -> float:
     return DOT_MIN + (DOT_MAX - DOT_MIN) * share
 
 
-def _label(one: Dot, field: Field, radius: float, taken: list[Box]) -> list[str]:
+def _label(one: Dot, field: PlotArea, radius: float, taken: list[Box]) -> list[str]:
     """Put a dot's label on the first side where it covers nothing, else leave it out."""
     x, y = field.at((one.x, one.y))
-    look = Look(11, ACCENT, True) if one.chosen else LABEL
+    look = TextStyle(11, ACCENT, True) if one.chosen else LABEL
     wide = width_of(one.label, look)
     sides = (
         (x + radius + 4, y + 4),

@@ -12,7 +12,7 @@ DAY, HOUR, MINUTE = 86_400.0, 3_600.0, 60.0
 LEAST_S = 1.0
 """Shorter times are drawn as this: a logarithm knows no zero."""
 TIME_TICKS = (1, 10, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY, 365 * DAY)
-Curve = Sequence[tuple[float, float]]
+TimeSeries = Sequence[tuple[float, float]]
 """Seconds and a value."""
 
 
@@ -44,18 +44,18 @@ def span(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def share_over_time(title: str, curves: Mapping[str, Curve]) -> str:
+def share_over_time(title: str, curves: Mapping[str, TimeSeries]) -> str:
     """Return shares of the fleet over time, a line a name."""
     y = Axis(title="share of the GPUs", from_zero=True, most=1.0, label=percent)
     return _over_time(title, curves, y)
 
 
-def count_over_time(title: str, what: str, curves: Mapping[str, Curve]) -> str:
+def count_over_time(title: str, what: str, curves: Mapping[str, TimeSeries]) -> str:
     """Return counts over time, a line a name."""
     return _over_time(title, curves, Axis(title=what, from_zero=True, label=thousands))
 
 
-def _over_time(title: str, curves: Mapping[str, Curve], y: Axis) -> str:
+def _over_time(title: str, curves: Mapping[str, TimeSeries], y: Axis) -> str:
     unit = time_unit(max((at for curve in curves.values() for at, _ in curve), default=0.0))
     series = [
         Series(

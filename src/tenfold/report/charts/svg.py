@@ -17,13 +17,13 @@ ACCENT, WARN, IDEAL = "#2563eb", "#dc2626", "#9ca3af"
 FONT = "ui-sans-serif, system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
 # Shares of the font size that letters take in the fonts at hand, rounded up.
 NARROW, WIDE = frozenset("iljtfrI.,:;'|!()[] -"), frozenset("mwMW%@&")
-NARROW_WIDTH, USUAL_WIDTH, WIDE_WIDTH, CAPITAL_WIDTH = 0.38, 0.61, 0.95, 0.7
+NARROW_WIDTH, TYPICAL_WIDTH, WIDE_WIDTH, CAPITAL_WIDTH = 0.38, 0.61, 0.95, 0.7
 PAD = 16
 LEGEND_ROW = 18
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class Look(Struct, frozen=True):
+class TextStyle(Struct, frozen=True):
     """How a text is set."""
 
     size: int
@@ -31,8 +31,8 @@ class Look(Struct, frozen=True):
     bold: bool = False
 
 
-TITLE, SUBTITLE = Look(15, INK, True), Look(12, MUTED)
-TICK, AXIS, LABEL = Look(11, MUTED), Look(11, MUTED, True), Look(11, INK)
+TITLE, SUBTITLE = TextStyle(15, INK, True), TextStyle(12, MUTED)
+TICK, AXIS, LABEL = TextStyle(11, MUTED), TextStyle(11, MUTED, True), TextStyle(11, INK)
 
 
 class Card(Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ def number(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-def width_of(content: str, look: Look = TICK) -> float:
+def width_of(content: str, look: TextStyle = TICK) -> float:
     """Return about how wide a text is; fonts differ, so leave room."""
     widths = sum(_char_width(char) for char in content)
     return widths * look.size * (1.1 if look.bold else 1.0)
@@ -66,10 +66,10 @@ def _char_width(char: str) -> float:
         return NARROW_WIDTH
     if char in WIDE:
         return WIDE_WIDTH
-    return CAPITAL_WIDTH if char.isupper() else USUAL_WIDTH
+    return CAPITAL_WIDTH if char.isupper() else TYPICAL_WIDTH
 
 
-def shortened(content: str, width: float, look: Look = TICK) -> str:
+def shortened(content: str, width: float, look: TextStyle = TICK) -> str:
     """Return a text cut to a width, with an ellipsis where something is left out."""
     if width_of(content, look) <= width:
         return content
@@ -85,7 +85,7 @@ def ink_on(fill: str) -> str:
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.58 else CARD
 
 
-def text(x: float, y: float, content: str, look: Look = TICK, anchor: Anchor = "start") -> str:
+def text(x: float, y: float, content: str, look: TextStyle = TICK, anchor: Anchor = "start") -> str:
     """Return a line of text that stands on `y`."""
     weight = " font-weight='600'" if look.bold else ""
     side = "" if anchor == "start" else f" text-anchor='{anchor}'"
@@ -173,15 +173,15 @@ def _legend_rows(names: Sequence[tuple[str, str]], width: float) -> list[list[tu
     return rows
 
 
-def picture(card: Card, said: str, parts: Iterable[str]) -> str:
-    """Return the whole picture. `said` tells what it shows to those who do not see it."""
+def picture(card: Card, description: str, parts: Iterable[str]) -> str:
+    """Return the whole picture. `description` tells what it shows to those who do not see it."""
     width, height = card.width, card.height
     head = [
         f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
         f"viewBox='0 0 {width} {height}' role='img' aria-label='{clean(card.title)}' "
         f'font-family="{FONT}" style="max-width:100%;height:auto">',
         f"<title>{clean(card.title)}</title>",
-        f"<desc>{clean(said)}</desc>",
+        f"<desc>{clean(description)}</desc>",
         f"<rect width='{width}' height='{height}' rx='8' fill='{CARD}'/>",
         text(PAD, PAD + 11, shortened(card.title, width - 2 * PAD, TITLE), TITLE),
     ]

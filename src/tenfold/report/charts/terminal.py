@@ -8,7 +8,7 @@ from math import isfinite, log
 
 from rich.text import Text
 
-from tenfold.decide.layout.scaling import Curve
+from tenfold.decide.layout.scaling import ScalingCurve
 from tenfold.report.charts.axes import Label, plain, si, thousands
 from tenfold.report.figures import share
 
@@ -76,7 +76,7 @@ def _bar(length: float) -> str:
     return FULL * (eighths // 8) + LENGTHS[eighths % 8]
 
 
-def scaling_chart(curve: Curve, width: int = 80, height: int = 8) -> Text:
+def scaling_chart(curve: ScalingCurve, width: int = 80, height: int = 8) -> Text:
     """Return throughput over GPUs as columns on a log scale, the knee and a turn marked.
 
     Rows below say what each size reaches. Where not all sizes fit the largest are shown.
@@ -103,7 +103,7 @@ def scaling_chart(curve: Curve, width: int = 80, height: int = 8) -> Text:
     return made
 
 
-def _fitting(curve: Curve, width: int) -> list[tuple[float, float, float]]:
+def _fitting(curve: ScalingCurve, width: int) -> list[tuple[float, float, float]]:
     points = [
         (float(point.gpus), point.tokens_per_s, point.efficiency)
         for point in curve.points
@@ -121,7 +121,7 @@ def _row(name: str, cells: Sequence[str], cell: int) -> str:
     return f"{name:{LEFT}} " + "".join(f"{text:^{cell - 1}} " for text in cells).rstrip() + "\n"
 
 
-def _mark(gpus: int, curve: Curve) -> str:
-    if gpus == curve.turns_at:
+def _mark(gpus: int, curve: ScalingCurve) -> str:
+    if gpus == curve.slower_from:
         return "turns"
-    return "knee" if gpus == curve.knee and not curve.still_pays else ""
+    return "knee" if gpus == curve.knee and not curve.scales_throughout else ""

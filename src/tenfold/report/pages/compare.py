@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from tenfold.report.charts.runs import Curve, count_over_time, share_over_time, times_chart
+from tenfold.report.charts.runs import TimeSeries, count_over_time, share_over_time, times_chart
 from tenfold.report.pages.html import Section, charts_html, list_html, page, prose_html, table_html
 
 FOOT = (
@@ -20,8 +20,8 @@ class Overlay(Struct, frozen=True, kw_only=True):
     title: str
     table: Table
     scores: Table
-    allocated: Mapping[str, Curve]
-    waiting: Mapping[str, Curve]
+    allocated: Mapping[str, TimeSeries]
+    waiting: Mapping[str, TimeSeries]
     waits_s: Mapping[str, Sequence[float]]
     jcts_s: Mapping[str, Sequence[float]]
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tenfold.report.charts.gantt import GanttBar, GanttRow, gantt
 from tenfold.report.charts.runs import (
-    Curve,
+    TimeSeries,
     count_over_time,
     share_over_time,
     time_unit,
@@ -34,11 +34,11 @@ class RunPage(Struct, frozen=True, kw_only=True):
     lead: str
     tiles: Sequence[tuple[str, str]]
     figures: Sequence[tuple[str, str]]
-    allocated: Curve
+    allocated: TimeSeries
     """Share of the GPUs."""
-    waiting: Curve
-    running: Curve
-    down: Curve
+    waiting: TimeSeries
+    running: TimeSeries
+    down: TimeSeries
     waits_s: Sequence[float]
     jcts_s: Sequence[float]
     rows: Sequence[GanttRow]

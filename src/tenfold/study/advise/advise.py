@@ -58,7 +58,7 @@ def advise(
     service = None if fleet is None else served(question, fleet)
     fired = triggers(question, answers, design, service)
     better = None
-    if design is not None and design.ask is not None and question.kind == "training":
+    if design is not None and design.request is not None and question.kind == "training":
         better = upgrade_of(design, price)
     notes = [f"{name.replace('_', ' ')} is not known" for name in answers.missing]
     if isinstance(better, Misfit):

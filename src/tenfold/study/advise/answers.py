@@ -10,13 +10,13 @@ from msgspec import Meta, Struct
 
 from tenfold.compose.fleet import OpenFleet
 from tenfold.decide.layout.scaling import ScalePoint
-from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, plan_serve
+from tenfold.decide.layout.serve import ServeAnswer, ServeRequest, plan_serve
 from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
 from tenfold.study.ceiling.capacity_summary import gpus_per_replica
 from tenfold.study.ceiling.design import Design
 from tenfold.study.ceiling.upgrade import TRAFFIC
-from tenfold.study.plan.target import serve_grounds
+from tenfold.study.plan.target import serve_targets
 from tenfold.study.plan.train import model_shape
 
 Kind = Literal["training", "inference"]
@@ -91,14 +91,14 @@ def four_answers(question: AdviseQuestion, design: Design | None) -> FourAnswers
 
 def _model_size(question: AdviseQuestion, design: Design) -> ModelSize | None:
     """Return what the smallest plan fills; a scale-up domain of many nodes counts as one."""
-    if design.ask is None:
+    if design.request is None:
         return None
     if question.kind == "training":
         points = design.curve.points if design.curve else ()
         least = points[0].gpus if points else None
     else:
         least = gpus_per_replica(design)
-    node = max(design.ground.gpus_per_node, design.ground.scaleup_gpus)
+    node = max(design.target.gpus_per_node, design.target.scaleup_gpus)
     if least is None or least > node:
         return "larger"
     return "gpu" if least == 1 else "node"
@@ -125,8 +125,8 @@ def _bandwidth(design: Design) -> Bandwidth:
     fleet = design.fleet
     if _spread(fleet):
         return "thin"
-    fast = design.ground.nic_bytes_per_s >= FAST_BYTES_PER_S_PER_GPU
-    return "fast" if fast or design.ground.gpus <= design.ground.scaleup_gpus else "ordinary"
+    fast = design.target.nic_bytes_per_s >= FAST_BYTES_PER_S_PER_GPU
+    return "fast" if fast or design.target.gpus <= design.target.scaleup_gpus else "ordinary"
 
 
 def _spread(fleet: OpenFleet) -> bool:
@@ -153,5 +153,5 @@ def served(question: AdviseQuestion, fleet: OpenFleet) -> ServeAnswer | Misfit |
         tpot_s=question.tpot_s,
         precisions=("bf16",),
     )
-    ask = ServeAsk(service=service, shape=model_shape(question.model, fleet.catalogue))
-    return plan_serve(ask, serve_grounds(fleet), keep=1)
+    request = ServeRequest(service=service, shape=model_shape(question.model, fleet.catalogue))
+    return plan_serve(request, serve_targets(fleet), keep=1)

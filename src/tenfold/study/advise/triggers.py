@@ -41,9 +41,9 @@ def _model_over_node(
         return Trigger(code=code, fired=None, sentence="the size of the model is not known")
     gpu, node, name = "GPU", "node", question.model or "the model"
     if design is not None:
-        wide = max(design.ground.gpus_per_node, design.ground.scaleup_gpus)
-        gpu, node = design.ground.accelerator, f"node of {wide} x {design.ground.accelerator}"
-        name = design.ask.job.model if design.ask else name
+        wide = max(design.target.gpus_per_node, design.target.scaleup_gpus)
+        gpu, node = design.target.accelerator, f"node of {wide} x {design.target.accelerator}"
+        name = design.request.job.model if design.request else name
     where = {
         "gpu": f"fits one {gpu}",
         "node": f"fits one {node}",

@@ -18,7 +18,7 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import WHOLE, Past, Run
 from tenfold.model.units import Millis
 from tenfold.physics.blast import Blast, blast_radius, domain_members
-from tenfold.physics.blast_jobs import Hit, Placed, jobs_hit, placed_at, worst_node
+from tenfold.physics.blast_jobs import PlacedJob, StoppedJobs, placed_at, stopped_jobs, worst_node
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -26,14 +26,14 @@ class Moment(Struct, frozen=True, kw_only=True):
 
     at_ms: Millis
     gpus_held: float
-    placed: list[Placed]
+    placed: list[PlacedJob]
 
 
 class DomainLoss(Struct, frozen=True, kw_only=True):
     """A domain, and what its loss at that moment does to jobs; None where no node goes."""
 
     domain: Blast
-    hit: Hit | None
+    hit: StoppedJobs | None
 
 
 def placed_in(ask: SimAsk, at_ms: Millis | None = None) -> Moment:
@@ -66,8 +66,8 @@ def losses(prepared: Prepared, catalogue: Catalogue, moment: Moment) -> list[Dom
     return rows
 
 
-def _hit(row: Blast, names: Sequence[NodeId], placed: Sequence[Placed]) -> Hit:
-    return worst_node(names, placed) if row.kind == "node" else jobs_hit(names, placed)
+def _hit(row: Blast, names: Sequence[NodeId], placed: Sequence[PlacedJob]) -> StoppedJobs:
+    return worst_node(names, placed) if row.kind == "node" else stopped_jobs(names, placed)
 
 
 class _Watch:

@@ -4,7 +4,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.scaling import sizes
 from tenfold.decide.layout.space import candidates
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
@@ -15,7 +15,7 @@ from tenfold.physics.training.shapes import training_shape
 from tenfold.study.ceiling.design import Design
 from tenfold.study.ceiling.storage import feed_rate, feeding_tier, supplied_bytes_per_s
 from tenfold.study.estimate.serve import estimate_serve
-from tenfold.study.plan.train import train_ask
+from tenfold.study.plan.train import train_request
 
 SIZES_TRIED = 3
 """The largest sizes: the very largest is often no power of two and divides into little."""
@@ -65,30 +65,30 @@ def _by_size(design: Design) -> list[ModelPreset]:
 
 def _largest_trained(design: Design) -> ModelPreset | None:
     for preset in _by_size(design):
-        ask = train_ask(TrainingJob(model=preset.name), design.fleet.catalogue)
-        if trains(ask, design.ground):
+        request = train_request(TrainingJob(model=preset.name), design.fleet.catalogue)
+        if trains(request, design.target):
             return preset
     return None
 
 
-def trains(ask: TrainAsk, ground: Ground) -> bool:
+def trains(request: TrainRequest, target: PlanningTarget) -> bool:
     """Return whether some layout of a job fits in memory on most of a ground."""
     # Only memory is asked about, and the frugal end of the grid decides it.
-    frugal = replace(ask, job=replace(ask.job, recompute="full", micro_batch=1))
-    return any(_fits(frugal, ground, gpus) for gpus in sizes(ground)[-SIZES_TRIED:])
+    frugal = replace(request, job=replace(request.job, recompute="full", micro_batch=1))
+    return any(_fits(frugal, target, gpus) for gpus in sizes(target)[-SIZES_TRIED:])
 
 
-def _fits(ask: TrainAsk, ground: Ground, gpus: int) -> bool:
-    plans = candidates(ask, ground, gpus)
+def _fits(request: TrainRequest, target: PlanningTarget, gpus: int) -> bool:
+    plans = candidates(request, target, gpus)
     if np.size(plans.dp) == 0:
         return False
-    memory = memory_of(training_shape(ask.shape), plans, ground.profile)
-    return bool(np.any(fits(memory, ground.part)))
+    memory = memory_of(training_shape(request.shape), plans, target.profile)
+    return bool(np.any(fits(memory, target.part)))
 
 
 def _largest_served(design: Design) -> ModelPreset | None:
     presets = _by_size(design)
-    node = min(design.ground.gpus_per_node, design.ground.scaleup_gpus)
+    node = min(design.target.gpus_per_node, design.target.scaleup_gpus)
     rows = [_row(preset.name, design, node) for preset in presets]
     answers = estimate_serve(rows, design.fleet.catalogue)
     return next((preset for preset, one in zip(presets, answers, strict=True) if _holds(one)), None)
@@ -96,13 +96,13 @@ def _largest_served(design: Design) -> ModelPreset | None:
 
 def gpus_per_replica(design: Design) -> int | None:
     """Return the fewest GPUs that hold a replica of the model."""
-    if design.ask is None or design.ask.job.model.endswith(".json"):
+    if design.request is None or design.request.job.model.endswith(".json"):
         return None
     most = min(design.gpus_today, 64)
     degrees = [1 << bit for bit in range(7) if 1 << bit <= most]
-    domain = design.ground.scaleup_gpus
+    domain = design.target.scaleup_gpus
     rows = [
-        _row(design.ask.job.model, design, min(size, domain), max(1, size // domain))
+        _row(design.request.job.model, design, min(size, domain), max(1, size // domain))
         for size in degrees
     ]
     answers = estimate_serve(rows, design.fleet.catalogue)
@@ -117,7 +117,7 @@ def _row(model: str, design: Design, tp: int, pp: int = 1) -> ServeRow:
     return ServeRow(
         id=model,
         model=model,
-        accelerator=design.ground.accelerator,
+        accelerator=design.target.accelerator,
         tp=tp,
         pp=pp,
         precision="bf16",

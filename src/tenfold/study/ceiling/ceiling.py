@@ -63,11 +63,11 @@ def ceiling(fleet: OpenFleet, question: CeilingQuestion | None = None) -> Ceilin
     first = layers[0] if layers[0].status == "binds" else None
     return CeilingAnswer(
         fleet=fleet.spec.name,
-        accelerator=design.ground.accelerator,
+        accelerator=design.target.accelerator,
         pools=design.train.pools,
         gpus_today=design.gpus_today,
         gpus_expected=_expected(design),
-        model=design.ask.job.model if design.ask else None,
+        model=design.request.job.model if design.request else None,
         gpus=first.gpus if first else None,
         binding=first.layer if first else None,
         sentence=_sentence(design, first),
@@ -80,7 +80,7 @@ def _expected(design: Design) -> int | None:
     expects = design.fleet.spec.expects
     if expects.gpus is not None:
         return expects.gpus
-    return None if expects.nodes is None else expects.nodes * design.ground.gpus_per_node
+    return None if expects.nodes is None else expects.nodes * design.target.gpus_per_node
 
 
 def _sentence(design: Design, first: Layer | None) -> str:

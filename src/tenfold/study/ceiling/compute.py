@@ -16,14 +16,16 @@ NO_MODEL = "no model is named; say which with `--model`, or `model` in `[expects
 
 def efficiency(design: Design) -> Layer:
     """Return the last size whose doubling up to it still paid."""
-    ask, made = design.ask, design.curve
-    name = Named("efficiency", ask.job.model if ask else "", design.gpus_today)
-    if ask is None or made is None:
+    request, made = design.request, design.curve
+    name = Named("efficiency", request.job.model if request else "", design.gpus_today)
+    if request is None or made is None:
         return name.unknown(NO_MODEL)
     if made.knee is None:
-        return name.unknown(f"`{ask.job.model}` fits at no size, so it has no scaling curve")
+        return name.unknown(f"`{request.job.model}` fits at no size, so it has no scaling curve")
     if made.knee == made.points[-1].gpus:
-        text = f"{ask.job.model} still scales at {made.knee:,} GPUs, the most that was looked at"
+        text = (
+            f"{request.job.model} still scales at {made.knee:,} GPUs, the most that was looked at"
+        )
         return name.free(_grade(design), text)
     why = next((render(one) for one in made.reasons if one.code == "knee"), "")
     lost = _lost_at_double(design, made.knee)
@@ -48,34 +50,34 @@ def scale_up(design: Design) -> Layer:
     Both sides run on a fabric without oversubscription: what thin uplinks cost is
     another layer's ceiling.
     """
-    ask, domain = design.ask, design.ground.scaleup_gpus
+    request, domain = design.request, design.target.scaleup_gpus
     name = Named(
-        "scale-up", f"{domain} GPUs on {design.ground.accelerator} links", design.gpus_today
+        "scale-up", f"{domain} GPUs on {design.target.accelerator} links", design.gpus_today
     )
-    if ask is None:
+    if request is None:
         return name.unknown(NO_MODEL)
     if domain >= WIDE_DOMAIN_GPUS:
         return name.free(
             "supposed", f"a domain of {domain} GPUs holds any tensor parallelism in use"
         )
-    largest = grown(design, gpus_looked_at(design.ground))
+    largest = grown(design, gpus_looked_at(design.target))
     plain = replace(largest, leaf_oversubscription=1.0, pod_oversubscription=1.0)
     wide = replace(plain, scaleup_gpus=WIDE_DOMAIN_GPUS)
-    ours, _ = curve(ask, plain, sizes(plain))
-    theirs, _ = curve(ask, wide, sizes(wide))
+    ours, _ = curve(request, plain, sizes(plain))
+    theirs, _ = curve(request, wide, sizes(wide))
     rates = {point.gpus: point.tokens_per_s for point in theirs.points}
     gain = {point.gpus: rates[point.gpus] / point.tokens_per_s - 1 for point in ours.points}
     good = [gpus for gpus in gain if gain[gpus] <= DOMAIN_LOSS_MAX]
     if not good:
         least = f"{DOMAIN_LOSS_MAX:.0%}"
-        text = f"{ask.job.model} gains more than {least} from a wide domain at every size"
+        text = f"{request.job.model} gains more than {least} from a wide domain at every size"
         return name.binds(domain, _grade(design), text)
     ceiling = max(good)
     if ceiling == max(gain):
-        return name.free(_grade(design), f"a wider domain would not speed {ask.job.model} up")
+        return name.free(_grade(design), f"a wider domain would not speed {request.job.model} up")
     beyond = min(gpus for gpus in gain if gpus > ceiling)
     text = (
-        f"at {beyond:,} GPUs {ask.job.model} would be {gain[beyond]:.0%} faster in domains of "
+        f"at {beyond:,} GPUs {request.job.model} would be {gain[beyond]:.0%} faster in domains of "
         f"{WIDE_DOMAIN_GPUS} than in those of {domain}"
     )
     return name.binds(ceiling, _grade(design), text, gain[beyond] / (1 + gain[beyond]))
@@ -87,15 +89,20 @@ def gpu_memory(design: Design) -> Layer:
     A larger job holds less a GPU, so memory binds only where the fleet of today is
     smaller than the least that the model needs.
     """
-    ask, made = design.ask, design.curve
-    name = Named("gpu-memory", f"{design.ground.accelerator} memory", design.gpus_today)
-    if ask is None or made is None:
+    request, made = design.request, design.curve
+    name = Named("gpu-memory", f"{design.target.accelerator} memory", design.gpus_today)
+    if request is None or made is None:
         return name.unknown(NO_MODEL)
     if not made.points:
-        return name.binds(0, _grade(design), f"{ask.job.model} fits at no size that was looked at")
+        return name.binds(
+            0, _grade(design), f"{request.job.model} fits at no size that was looked at"
+        )
     least = made.points[0].gpus
     if least > design.gpus_today:
-        text = f"{ask.job.model} needs {least:,} GPUs at least, and there are {design.gpus_today:,}"
+        text = (
+            f"{request.job.model} needs {least:,} GPUs at least, "
+            f"and there are {design.gpus_today:,}"
+        )
         return name.binds(0, _grade(design), text)
-    text = f"{ask.job.model} trains on {least:,} GPUs and more; larger jobs hold less a GPU"
+    text = f"{request.job.model} trains on {least:,} GPUs and more; larger jobs hold less a GPU"
     return name.free(_grade(design), text)

@@ -8,13 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import OpenFleet
-from tenfold.decide.layout.ask import Ground, TrainAsk
-from tenfold.decide.layout.scaling import Curve, curve, sizes
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
+from tenfold.decide.layout.scaling import ScalingCurve, curve, sizes
 from tenfold.model.fleet.spec import Fabric, Pool, Tier
 from tenfold.model.plan import TrainingJob
 from tenfold.physics.fabric import FabricPlan, leaf_size
-from tenfold.study.plan.target import TrainGround, train_ground
-from tenfold.study.plan.train import train_ask
+from tenfold.study.plan.target import ChosenTarget, train_target
+from tenfold.study.plan.train import train_request
 
 GROWTH_MAX = 64
 GPUS_LOOKED_AT_MIN = 4_096
@@ -37,26 +37,26 @@ class CeilingQuestion(Struct, frozen=True, kw_only=True):
 
 
 class Design(Struct, frozen=True, kw_only=True):
-    """A fleet as a job sees it. `ask` and `curve` are None where no model is named."""
+    """A fleet as a job sees it. `request` and `curve` are None where no model is named."""
 
     fleet: OpenFleet
     question: CeilingQuestion
-    train: TrainGround
+    train: ChosenTarget
     pools: tuple[Pool, ...]
     fabric: Fabric | None
     fabric_plan: FabricPlan | None
-    ask: TrainAsk | None
-    curve: Curve | None
+    request: TrainRequest | None
+    curve: ScalingCurve | None
 
     @property
-    def ground(self) -> Ground:
+    def target(self) -> PlanningTarget:
         """The GPUs there are today."""
-        return self.train.ground
+        return self.train.target
 
     @property
     def gpus_today(self) -> int:
         """GPUs alike on one fabric."""
-        return self.ground.gpus
+        return self.target.gpus
 
     @property
     def site(self) -> str:
@@ -71,7 +71,7 @@ class Design(Struct, frozen=True, kw_only=True):
 
 def design_of(fleet: OpenFleet, question: CeilingQuestion) -> Design:
     """Return a fleet joined with the job that is asked about."""
-    train = train_ground(fleet, accelerator=question.accelerator, failures=question.failures)
+    train = train_target(fleet, accelerator=question.accelerator, failures=question.failures)
     pools = tuple(pool for pool in fleet.spec.pools if pool.id in train.pools)
     fabric = next((one for one in fleet.spec.fabrics if one.id == pools[0].fabric), None)
     plan = next((one for one in fleet.layout.fabrics if one.name == pools[0].fabric), None)
@@ -82,42 +82,42 @@ def design_of(fleet: OpenFleet, question: CeilingQuestion) -> Design:
         pools=pools,
         fabric=fabric,
         fabric_plan=plan,
-        ask=_ask(fleet, question),
+        request=_request(fleet, question),
         curve=None,
     )
-    if bare.ask is None:
+    if bare.request is None:
         return bare
-    largest = grown(bare, gpus_looked_at(bare.ground))
-    made, _ = curve(bare.ask, largest, sizes(largest))
+    largest = grown(bare, gpus_looked_at(bare.target))
+    made, _ = curve(bare.request, largest, sizes(largest))
     return replace(bare, curve=made)
 
 
-def _ask(fleet: OpenFleet, question: CeilingQuestion) -> TrainAsk | None:
+def _request(fleet: OpenFleet, question: CeilingQuestion) -> TrainRequest | None:
     model = question.model or fleet.spec.expects.model
     if model is None:
         return None
     job = TrainingJob(model=model, seq=question.seq, global_batch=question.global_batch)
-    return train_ask(job, fleet.catalogue)
+    return train_request(job, fleet.catalogue)
 
 
-def gpus_looked_at(ground: Ground) -> int:
+def gpus_looked_at(target: PlanningTarget) -> int:
     """Return how far growth is followed: 64 times today, in whole nodes and a power of two."""
-    wanted = min(max(ground.gpus * GROWTH_MAX, GPUS_LOOKED_AT_MIN), GPUS_LOOKED_AT_MAX)
-    nodes = max(1, wanted // ground.gpus_per_node)
-    return (1 << (nodes.bit_length() - 1)) * ground.gpus_per_node
+    wanted = min(max(target.gpus * GROWTH_MAX, GPUS_LOOKED_AT_MIN), GPUS_LOOKED_AT_MAX)
+    nodes = max(1, wanted // target.gpus_per_node)
+    return (1 << (nodes.bit_length() - 1)) * target.gpus_per_node
 
 
-def grown(design: Design, gpus: int) -> Ground:
+def grown(design: Design, gpus: int) -> PlanningTarget:
     """Return the ground with more nodes alike, hung on leaves as such a fabric would be built."""
-    ground = replace(design.ground, gpus=gpus)
+    target = replace(design.target, gpus=gpus)
     fabric = design.fabric
     if fabric is None:
-        return ground
-    nodes = -(-gpus // ground.gpus_per_node)
+        return target
+    nodes = -(-gpus // target.gpus_per_node)
     leaf = leaf_size(fabric, nodes, design.pools[0].nics_per_node)
     if fabric.kind == "dragonfly":
         # Inside a group every switch reaches every other at full rate.
         leaf *= fabric.switches_per_group
-        return replace(ground, nodes_per_leaf=leaf, nodes_per_pod=max(nodes, leaf))
+        return replace(target, nodes_per_leaf=leaf, nodes_per_pod=max(nodes, leaf))
     leaves = fabric.leaves_per_pod or fabric.switch_ports
-    return replace(ground, nodes_per_leaf=leaf, nodes_per_pod=leaf * leaves)
+    return replace(target, nodes_per_leaf=leaf, nodes_per_pod=leaf * leaves)

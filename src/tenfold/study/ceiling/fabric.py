@@ -32,8 +32,8 @@ def leaf_uplinks(design: Design, fabric: Fabric) -> Layer:
     name = Named("leaf-uplinks", f"{fabric.id} {below} uplinks", design.gpus_today)
     if fabric.oversubscription <= 1:
         return name.free(_grade(fabric), f"the uplinks of {fabric.id} are non-blocking")
-    ground = grown(design, max(design.gpus_today, FAR_NODES * design.ground.gpus_per_node))
-    ceiling = ground.nodes_per_leaf * ground.gpus_per_node
+    target = grown(design, max(design.gpus_today, FAR_NODES * design.target.gpus_per_node))
+    ceiling = target.nodes_per_leaf * target.gpus_per_node
     return _narrow(design, name, ceiling, below, fabric.oversubscription)
 
 
@@ -42,8 +42,8 @@ def pod_uplinks(design: Design, fabric: Fabric) -> Layer:
     name = Named("pod-uplinks", f"{fabric.id} pod uplinks", design.gpus_today)
     if fabric.kind == "dragonfly" or fabric.core_oversubscription <= 1:
         return name.free(_grade(fabric), f"no layer above the leaves of {fabric.id} is narrow")
-    ground = grown(design, max(design.gpus_today, FAR_NODES * design.ground.gpus_per_node))
-    ceiling = ground.nodes_per_pod * ground.gpus_per_node
+    target = grown(design, max(design.gpus_today, FAR_NODES * design.target.gpus_per_node))
+    ceiling = target.nodes_per_pod * target.gpus_per_node
     ratio = fabric.oversubscription * fabric.core_oversubscription
     return _narrow(design, name, ceiling, "pod", ratio)
 
@@ -51,10 +51,12 @@ def pod_uplinks(design: Design, fabric: Fabric) -> Layer:
 def _narrow(design: Design, name: Named, ceiling: int, below: str, ratio: float) -> Layer:
     fabric = design.fabric
     assert fabric is not None, "narrow uplinks belong to a fabric"
-    rate = design.ground.nic_bytes_per_s / 1e9
+    rate = design.target.nic_bytes_per_s / 1e9
     loss = _loss(design, 2 * ceiling)
     slower = (
-        "" if loss is None or design.ask is None else f", {design.ask.job.model} {loss:.0%} slower"
+        ""
+        if loss is None or design.request is None
+        else f", {design.request.job.model} {loss:.0%} slower"
     )
     text = (
         f"one {below} holds {ceiling:,} GPUs at {rate:.1f} GB/s each; a larger job crosses "
@@ -65,11 +67,11 @@ def _narrow(design: Design, name: Named, ceiling: int, below: str, ratio: float)
 
 def _loss(design: Design, gpus: int) -> float | None:
     """Return the share of throughput that narrow uplinks take from a job of this size."""
-    if design.ask is None:
+    if design.request is None:
         return None
     thin = grown(design, gpus)
     wide = replace(thin, leaf_oversubscription=1.0, pod_oversubscription=1.0)
-    ours, theirs = search(design.ask, thin, gpus), search(design.ask, wide, gpus)
+    ours, theirs = search(design.request, thin, gpus), search(design.request, wide, gpus)
     if not ours.found or not theirs.found:
         return None
     return max(0.0, 1 - float(theirs.step_s[0]) / float(ours.step_s[0]))
@@ -84,7 +86,7 @@ def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> Layer:
     if alone:
         nodes = max(nodes, fabric.switch_ports // each)
     others = plan.nodes - sum(pool.nodes for pool in design.pools)
-    ceiling = max(0, nodes - others) * design.ground.gpus_per_node
+    ceiling = max(0, nodes - others) * design.target.gpus_per_node
     built = "one leaf" if plan.leaves == 1 else f"a fabric with leaves of {plan.nodes_per_leaf:,}"
     text = (
         f"{built} on switches of {fabric.switch_ports} ports holds {nodes:,} nodes; "

@@ -32,10 +32,10 @@ def checkpoint_write(design: Design) -> Layer:
     name = Named("checkpoint-write", f"tier {tier.id} writes" if tier else "", design.gpus_today)
     if tier is None:
         return name.unknown(NO_TIER.format(site=design.site))
-    if design.ask is None:
+    if design.request is None:
         return name.unknown(NO_MODEL)
     ceiling = _largest(design, lambda nodes: _share_left(design, nodes))
-    size_tb = float(checkpoint_bytes(np.asarray(float(design.ask.shape.params)))) / 1e12
+    size_tb = float(checkpoint_bytes(np.asarray(float(design.request.shape.params)))) / 1e12
     grade: Grade = "supposed" if "write_gb_per_s" in tier.defaulted else "stated"
     text = (
         f"a checkpoint of {size_tb:.2g} TB at {tier.write_bandwidth / 1e9:,.0f} GB/s, with "
@@ -59,7 +59,7 @@ def failures(design: Design) -> Layer:
 def _layer(design: Design, name: Named, nodes: float, grade: Grade, text: str) -> Layer:
     if nodes >= NODES_LOOKED_AT:
         return name.free(grade, f"less than {_allowed(design)} at any size looked at")
-    return name.binds(int(nodes) * design.ground.gpus_per_node, grade, text)
+    return name.binds(int(nodes) * design.target.gpus_per_node, grade, text)
 
 
 def _allowed(design: Design) -> str:
@@ -71,27 +71,27 @@ def _preset_grade(design: Design) -> Grade:
 
 
 def _rate_per_s(design: Design, nodes: Floats) -> Floats:
-    return failures_per_s(nodes * design.ground.gpus_per_node, design.ground.reliability)
+    return failures_per_s(nodes * design.target.gpus_per_node, design.target.reliability)
 
 
 def _share_left(design: Design, nodes: Floats) -> Floats:
     """Return the share of time that is training, saving as often as is best."""
-    ground, ask = design.ground, design.ask
-    assert ask is not None, "a checkpoint is of a model"
-    gpus = nodes * ground.gpus_per_node
+    target, request = design.target, design.request
+    assert request is not None, "a checkpoint is of a model"
+    gpus = nodes * target.gpus_per_node
     save_s = checkpoint_s(
-        checkpoint_bytes(np.full(len(nodes), float(ask.shape.params))),
-        np.asarray(ground.checkpoint_bytes_per_s),
+        checkpoint_bytes(np.full(len(nodes), float(request.shape.params))),
+        np.asarray(target.checkpoint_bytes_per_s),
         gpus,
-        np.asarray(ground.nic_bytes_per_s),
+        np.asarray(target.nic_bytes_per_s),
     )
-    interval_s = best_interval_s(gpus, ground.reliability, save_s)
-    return goodput(gpus, ground.reliability, save_s, interval_s).ettr
+    interval_s = best_interval_s(gpus, target.reliability, save_s)
+    return goodput(gpus, target.reliability, save_s, interval_s).ettr
 
 
 def _share_left_free(design: Design, nodes: Floats) -> Floats:
     """Return the same with saves that cost nothing: only detection and restarts are left."""
-    down_s = design.ground.reliability.detection_s + design.ground.reliability.restart_s
+    down_s = design.target.reliability.detection_s + design.target.reliability.restart_s
     return np.exp(-np.minimum(_rate_per_s(design, nodes) * down_s, 600.0))
 
 

@@ -33,7 +33,7 @@ def rack_power(design: Design) -> Layer:
         f"a node draws {node_kw:.1f} kW and a rack carries {each:g} kW, so the racks there are "
         f"hold {nodes:,} nodes"
     )
-    return name.binds(nodes * design.ground.gpus_per_node, _rack_grade(design), text)
+    return name.binds(nodes * design.target.gpus_per_node, _rack_grade(design), text)
 
 
 def site_power(design: Design) -> Layer:
@@ -53,7 +53,7 @@ def site_power(design: Design) -> Layer:
         f"{site.power_kw_limit:,.0f} kW at a PUE of {site.pue:g} leave {max(left_kw, 0):,.0f} kW "
         f"for {nodes:,} nodes of {node_kw:.1f} kW"
     )
-    return name.binds(nodes * design.ground.gpus_per_node, _node_grade(design), text)
+    return name.binds(nodes * design.target.gpus_per_node, _node_grade(design), text)
 
 
 def _node_kw(design: Design) -> float:

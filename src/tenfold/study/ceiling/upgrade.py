@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import OpenFleet
-from tenfold.decide.layout.ask import Ground, TrainAsk
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.scaling import ScalePoint
 from tenfold.decide.layout.search import breakdown_at, search
 from tenfold.model.reason import Misfit, Reason
@@ -76,29 +76,29 @@ def upgrade(
 
 def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAnswer | Misfit:
     """Return the same for a design that stands already."""
-    ask = design.ask
-    if ask is None:
+    request = design.request
+    if request is None:
         return Misfit((Reason("no-model"),))
     base = _base(design)
     if base is None:
-        fields = {"model": ask.job.model, "gpus": design.gpus_today}
+        fields = {"model": request.job.model, "gpus": design.gpus_today}
         return Misfit((Reason("memory-exceeded", fields),))
-    ground = replace(design.ground, gpus=base.gpus)
-    today = search(ask, ground, base.gpus)
-    rate = ask.global_batch * ask.seq / float(today.step_s[0])
+    target = replace(design.target, gpus=base.gpus)
+    today = search(request, target, base.gpus)
+    rate = request.global_batch * request.seq / float(today.step_s[0])
     parts = breakdown_at(today, 0)
-    made = _options(design, ground, base.gpus, rate, price)
+    made = _options(design, target, base.gpus, rate, price)
     options = sorted(made, key=lambda one: -one.gain_per_cost)
     best = options[0]
     verdict: Verdict = best.verdict if best.gain_share > LEAST_GAIN else "neither"
     return UpgradeAnswer(
-        model=ask.job.model,
-        accelerator=ground.accelerator,
+        model=request.job.model,
+        accelerator=target.accelerator,
         gpus=base.gpus,
         tokens_per_s=rate,
         traffic_share=sum(parts[part] for part in TRAFFIC) / float(today.step_s[0]),
         verdict=verdict,
-        sentence=_sentence(ask, verdict, options),
+        sentence=_sentence(request, verdict, options),
         options=tuple(options),
         fabric_price=price,
         evidence="assumption" if price == ASSUMED_PRICE else "supposed",
@@ -113,17 +113,17 @@ def _base(design: Design) -> ScalePoint | None:
 
 
 def _options(
-    design: Design, ground: Ground, gpus: int, rate: float, price: FabricPrice
+    design: Design, target: PlanningTarget, gpus: int, rate: float, price: FabricPrice
 ) -> list[Option]:
-    faster = replace(ground, nic_bytes_per_s=2 * ground.nic_bytes_per_s)
+    faster = replace(target, nic_bytes_per_s=2 * target.nic_bytes_per_s)
     share = price.share_of_gpu_hour
     options = [
         _fabric(design, "nic-x2", "twice the network rate a GPU", (faster, share), rate),
         _more_gpus(design, gpus, rate, share),
     ]
-    narrow = ground.oversubscription(gpus)
+    narrow = target.oversubscription(gpus)
     if narrow > 1:
-        wide = replace(ground, leaf_oversubscription=1.0, pod_oversubscription=1.0)
+        wide = replace(target, leaf_oversubscription=1.0, pod_oversubscription=1.0)
         cost = share * price.uplink_share * (1 - 1 / narrow)
         text = f"uplinks without the {narrow:g}:1"
         options.append(_fabric(design, "non-blocking", text, (wide, cost), rate))
@@ -131,13 +131,15 @@ def _options(
 
 
 def _fabric(
-    design: Design, name: str, what: str, bought: tuple[Ground, float], rate: float
+    design: Design, name: str, what: str, bought: tuple[PlanningTarget, float], rate: float
 ) -> Option:
-    ground, cost = bought
-    ask = design.ask
-    assert ask is not None, "an upgrade is of a job"
-    after = ask.global_batch * ask.seq / float(search(ask, ground, ground.gpus).step_s[0])
-    return _option(ground, (name, "fabric", what), cost, rate, after)
+    target, cost = bought
+    request = design.request
+    assert request is not None, "an upgrade is of a job"
+    after = (
+        request.global_batch * request.seq / float(search(request, target, target.gpus).step_s[0])
+    )
+    return _option(target, (name, "fabric", what), cost, rate, after)
 
 
 def _more_gpus(design: Design, gpus: int, rate: float, cost: float) -> Option:
@@ -146,23 +148,23 @@ def _more_gpus(design: Design, gpus: int, rate: float, cost: float) -> Option:
     Batches divide over few odd sizes, so the gain of a tenth more GPUs is read off the
     doubling: throughput goes as their number to some power below 1.
     """
-    ask = design.ask
-    assert ask is not None, "an upgrade is of a job"
-    twice = search(ask, grown(design, 2 * gpus), 2 * gpus)
+    request = design.request
+    assert request is not None, "an upgrade is of a job"
+    twice = search(request, grown(design, 2 * gpus), 2 * gpus)
     power = 0.0
     if twice.found:
-        power = log2(ask.global_batch * ask.seq / float(twice.step_s[0]) / rate)
+        power = log2(request.global_batch * request.seq / float(twice.step_s[0]) / rate)
     after = rate * (1 + cost) ** power
-    ground = replace(design.ground, gpus=gpus)
-    return _option(ground, ("gpus", "gpus", f"{cost:.1%} more GPUs"), cost, rate, after)
+    target = replace(design.target, gpus=gpus)
+    return _option(target, ("gpus", "gpus", f"{cost:.1%} more GPUs"), cost, rate, after)
 
 
 def _option(
-    ground: Ground, named: tuple[str, Verdict, str], cost: float, rate: float, after: float
+    target: PlanningTarget, named: tuple[str, Verdict, str], cost: float, rate: float, after: float
 ) -> Option:
     name, verdict, what = named
     gain = after / rate - 1
-    hourly = ground.usd_per_gpu_hour * ground.gpus * cost
+    hourly = target.usd_per_gpu_hour * target.gpus * cost
     priced = f" for ${hourly:,.2f} an hour" if hourly else ""
     return Option(
         name=name,
@@ -176,10 +178,10 @@ def _option(
     )
 
 
-def _sentence(ask: TrainAsk, verdict: Verdict, options: list[Option]) -> str:
+def _sentence(request: TrainRequest, verdict: Verdict, options: list[Option]) -> str:
     best = options[0]
     if verdict == "neither":
-        return f"neither fabric nor GPUs speed {ask.job.model} up at this size"
+        return f"neither fabric nor GPUs speed {request.job.model} up at this size"
     other = next((one for one in options if one.verdict != best.verdict), None)
     more = "fabric" if verdict == "fabric" else "GPUs"
     against = "" if other is None else f", on `{other.name}` {other.gain_per_cost:.2f}%"

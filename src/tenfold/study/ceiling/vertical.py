@@ -47,8 +47,8 @@ def node_blast(design: Design) -> NodeBlast:
         for row in rows
         if row.kind == "node" and row.name == f"any node of {design.pools[0].id}"
     )
-    ground = design.ground
-    if ground.scaleup_gpus > ground.gpus_per_node:
+    target = design.target
+    if target.scaleup_gpus > target.gpus_per_node:
         node = _widest_rack(rows, design) or node
     what = node.name if node.kind == "node" else f"rack {node.name}"
     return NodeBlast(
@@ -70,9 +70,9 @@ def _widest_rack(rows: list[Blast], design: Design) -> Blast | None:
 
 def vertical_options(design: Design) -> tuple[VerticalOption, ...]:
     """Return nodes on sale with more memory than today's and no less arithmetic."""
-    catalogue, ground = design.fleet.catalogue, design.ground
-    today = catalogue.accelerators.get(ground.accelerator)
-    gpus = max(ground.gpus_per_node, ground.scaleup_gpus)
+    catalogue, target = design.fleet.catalogue, design.target
+    today = catalogue.accelerators.get(target.accelerator)
+    gpus = max(target.gpus_per_node, target.scaleup_gpus)
     least = gpus / design.gpus_today
     made = [
         _option(design, shape)
@@ -93,7 +93,7 @@ def _succeeds(design: Design, shape: NodeShape, today: Accelerator) -> bool:
     part = design.fleet.catalogue.accelerators.find(shape.accelerator or "")
     if part is None or part.runtime != today.runtime or not shape.gpus:
         return False
-    joined = (shape.scaleup_gpus or part.scaleup_gpus) > 1 or design.ground.scaleup_gpus == 1
+    joined = (shape.scaleup_gpus or part.scaleup_gpus) > 1 or design.target.scaleup_gpus == 1
     return joined and part.released >= today.released
 
 
@@ -103,7 +103,7 @@ def _option(design: Design, shape: NodeShape) -> VerticalOption:
     gpus = max(shape.gpus, shape.scaleup_gpus or 0)
     power_kw = None if shape.power_kw is None else shape.power_kw * gpus / shape.gpus
     limit = next(site.rack_kw_limit for site in fleet.spec.sites if site.id == design.site)
-    now = fleet.catalogue.accelerators.get(design.ground.accelerator).training_tflops
+    now = fleet.catalogue.accelerators.get(design.target.accelerator).training_tflops
     share = min(1.0, gpus * part.training_tflops / max(1.0, now * design.gpus_today))
     fits = None if power_kw is None else power_kw <= limit
     draws = "unknown power" if power_kw is None else f"{power_kw:.1f} of {limit:g} kW a rack"

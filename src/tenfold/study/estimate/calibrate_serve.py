@@ -18,17 +18,17 @@ from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.devices import serving_devices
 from tenfold.physics.serving.engines import (
     Catalog,
-    Profile,
+    ServingProfile,
     calibrated,
     calibration_factor,
     resolve,
 )
-from tenfold.physics.serving.serve import Asked, estimate
+from tenfold.physics.serving.serve import RequestedLoad, estimate
 from tenfold.physics.serving.shapes import serving_shapes
 from tenfold.physics.training.names import generation_of
 from tenfold.study.estimate.models import shape_of
 
-USUAL_MODE = "max-throughput"
+DEFAULT_MODE = "max-throughput"
 SPEEDS = (1 / 8, 8.0)
 """No stack is further from its profile than this; beyond it a row is not what it says."""
 TURNS = 40
@@ -45,7 +45,7 @@ class Resolved:
     row: ServeRow
     shape: ModelShape
     part: Accelerator
-    profile: Profile
+    profile: ServingProfile
 
     @property
     def group(self) -> Group:
@@ -61,7 +61,7 @@ class Speed:
     factor: float
     runs: int
 
-    def of(self, profile: Profile) -> Profile:
+    def of(self, profile: ServingProfile) -> ServingProfile:
         """Return the profile at this speed."""
         return calibrated(profile, self.factor, self.runs)
 
@@ -73,14 +73,14 @@ def resolved(row: ServeRow, catalogue: Catalogue, engines: Catalog) -> Resolved:
     return Resolved(row, shape, part, resolve(engines, row.engine, part.name))
 
 
-def asked_of(rows: Sequence[ServeRow]) -> Asked:
+def load_of(rows: Sequence[ServeRow]) -> RequestedLoad:
     """Return rows as arrays, NaN where a row does not say."""
 
     def column(name: str) -> Floats:
         values = [getattr(row, name) for row in rows]
         return np.array([np.nan if value is None else float(value) for value in values])
 
-    return Asked(
+    return RequestedLoad(
         tp=column("tp"),
         pp=column("pp"),
         attention_dp=np.full(len(rows), np.nan),
@@ -88,7 +88,7 @@ def asked_of(rows: Sequence[ServeRow]) -> Asked:
         output_tokens=column("output_tokens"),
         batch=column("batch"),
         qps=column("qps"),
-        mode=np.array([row.mode or USUAL_MODE for row in rows]),
+        mode=np.array([row.mode or DEFAULT_MODE for row in rows]),
         precision=tuple(row.precision or "bf16" for row in rows),
     )
 
@@ -151,7 +151,7 @@ def _offered(row: ServeRow) -> float:
 
 def _figure(one: Resolved, name: str, speed: float) -> float:
     served, _ = estimate(
-        asked_of([one.row]),
+        load_of([one.row]),
         serving_shapes([one.shape]),
         serving_devices([one.part]),
         [calibrated(one.profile, speed, 1)],

@@ -16,15 +16,15 @@ from tenfold.model.reason import Misfit, Reason
 from tenfold.physics.federated import Round, Synchronous, federated_round, synchronous
 from tenfold.physics.federated_levers import Levers, levers
 from tenfold.study.estimate.federated_sites import (
+    CoordinatorPath,
     LocalWork,
-    Way,
     chosen_sites,
     local_work,
     most_linked,
     ways,
 )
 
-USUAL_WEIGHT_BITS = 16
+DEFAULT_WEIGHT_BITS = 16
 
 
 Count = Annotated[int, Meta(ge=1, le=10**9)]
@@ -94,7 +94,7 @@ class FederatedAnswer(Struct, frozen=True, kw_only=True):
     coordinator: str
     job: FederatedJob
     work: tuple[LocalWork, ...]
-    ways: dict[SiteId, Way]
+    ways: dict[SiteId, CoordinatorPath]
     round: Round | None
     synchronous: Synchronous | None
     levers: Levers | None
@@ -109,7 +109,7 @@ def estimate_federated(fleet: OpenFleet, asked: FederatedQuestion) -> FederatedA
     [coordinator] = chosen_sites(spec, (asked.coordinator or most_linked(spec),))
     _check_names(asked, sites)
     name, params = _model(fleet, asked)
-    model_bytes = params * (asked.weight_bits or USUAL_WEIGHT_BITS) / 8
+    model_bytes = params * (asked.weight_bits or DEFAULT_WEIGHT_BITS) / 8
     work = local_work(fleet, sites, _row(asked), asked.step_s)
     assumed = None
     if asked.wan_gbps is not None:
@@ -201,7 +201,10 @@ def _row(asked: FederatedQuestion) -> TrainRow | None:
 
 
 def _job(
-    asked: FederatedQuestion, work: list[LocalWork], found: dict[SiteId, Way], model_bytes: float
+    asked: FederatedQuestion,
+    work: list[LocalWork],
+    found: dict[SiteId, CoordinatorPath],
+    model_bytes: float,
 ) -> FederatedJob:
     sites = tuple(
         FederatedSite(
@@ -234,14 +237,17 @@ def _unfit(one: LocalWork, model: str) -> Reason:
 
 
 def _assumptions(
-    asked: FederatedQuestion, work: list[LocalWork], found: dict[SiteId, Way], coordinator: SiteId
+    asked: FederatedQuestion,
+    work: list[LocalWork],
+    found: dict[SiteId, CoordinatorPath],
+    coordinator: SiteId,
 ) -> list[str]:
     """Say what was supposed, and the option that states it instead."""
     said: list[str] = []
     if asked.coordinator is None:
         said.append(f"{coordinator}, which has the most links, coordinates (--coordinator)")
     if asked.weight_bits is None:
-        said.append(f"weights travel in {USUAL_WEIGHT_BITS} bits (--weight-bits)")
+        said.append(f"weights travel in {DEFAULT_WEIGHT_BITS} bits (--weight-bits)")
     if not asked.samples:
         said.append("sites weigh alike in the average (--samples)")
     if asked.link_share is None:

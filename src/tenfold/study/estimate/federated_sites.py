@@ -29,7 +29,7 @@ class LocalWork(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Way(Struct, frozen=True, kw_only=True):
+class CoordinatorPath(Struct, frozen=True, kw_only=True):
     """How a site reaches the coordinator; no rate where it is there already."""
 
     bytes_per_s: float | None
@@ -145,23 +145,25 @@ def ways(
     *,
     share: float,
     assumed: tuple[float, float] | None,
-) -> dict[SiteId, Way]:
+) -> dict[SiteId, CoordinatorPath]:
     """Return each site's way to the coordinator.
 
     `share` is the part of every link that the job gets; `assumed` a rate and a delay for
     sites that the file joins by no link.
     """
     routes: dict[SiteId, Route] = {}
-    found: dict[SiteId, Way] = {}
+    found: dict[SiteId, CoordinatorPath] = {}
     for site in sites:
         if site == coordinator:
-            found[site] = Way(bytes_per_s=None)
+            found[site] = CoordinatorPath(bytes_per_s=None)
             continue
         route = quickest_route(spec.links, site, coordinator, payload_bytes)
         if route is not None:
             routes[site] = route
         elif assumed is not None:
-            found[site] = Way(bytes_per_s=assumed[0], latency_s=assumed[1], over=("assumed",))
+            found[site] = CoordinatorPath(
+                bytes_per_s=assumed[0], latency_s=assumed[1], over=("assumed",)
+            )
         else:
             raise InputError(
                 "no-route",
@@ -172,7 +174,7 @@ def ways(
         pool, route = pool_of(spec, site), routes[site]
         # One node of the site speaks for it.
         port = float(pool.nics_per_node * pool.nic_bandwidth)
-        found[site] = Way(
+        found[site] = CoordinatorPath(
             bytes_per_s=min(rate * share, port),
             latency_s=route.latency_s,
             usd_per_gb=route.usd_micros_per_gb / USD,

@@ -24,27 +24,27 @@ from tenfold.physics.training.arrays import (
 )
 from tenfold.physics.training.calibration import Calibration, Runs, calibrate
 from tenfold.physics.training.catalog import Entry, resolve, uncalibrated
+from tenfold.physics.training.defaults import (
+    default_micro_batch,
+    default_scaleup_ranks,
+    default_sequence_parallel,
+    default_shard,
+    default_virtual_stages,
+)
 from tenfold.physics.training.names import stack_key, version_family
 from tenfold.physics.training.shapes import training_part, training_shape
-from tenfold.physics.training.usual import (
-    usual_micro_batch,
-    usual_scaleup_ranks,
-    usual_sequence_parallel,
-    usual_shard,
-    usual_virtual_stages,
-)
 from tenfold.study.estimate.models import shape_of
 
-USUAL_SEQ = 4096
-USUAL_SEQ_OF_WIDTHS = 2048
-USUAL_MICRO_BATCHES = 8
-USUAL_NIC_GBPS = 400.0
+DEFAULT_SEQ = 4096
+DEFAULT_SEQ_OF_WIDTHS = 2048
+DEFAULT_MICRO_BATCHES = 8
+DEFAULT_NIC_GBPS = 400.0
 WHOLE_BATCH_FAMILIES = ("maxtext",)
 """Their batch is stated per device and never accumulated: one micro-batch holds it all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledConfig:
     """A configuration with every field known.
 
     `micro_known` is False where the search may choose the micro-batch.
@@ -59,25 +59,25 @@ class Filled:
     notes: tuple[str, ...]
 
 
-def fill(row: TrainConfig, catalogue: Catalogue) -> Filled:
+def fill(row: TrainConfig, catalogue: Catalogue) -> FilledConfig:
     """Return a configuration with the usual for what it leaves out, or raise `InputError`."""
     shape = row.shape if isinstance(row, TrainPlan) else shape_of(row.model, catalogue)
     part = catalogue.accelerators.get(row.accelerator)
     entry = resolve(catalogue, row.stack, part.name)
     tp, pp, dp, cp, ep = _degrees(row)
     _check_shape(shape, tp, pp * (row.virtual_stages or 1), ep)
-    seq = row.seq or (USUAL_SEQ if isinstance(row.model, str) else USUAL_SEQ_OF_WIDTHS)
+    seq = row.seq or (DEFAULT_SEQ if isinstance(row.model, str) else DEFAULT_SEQ_OF_WIDTHS)
     notes = list(entry.notes)
     if row.precision is not None and part.peak_tflops(row.precision) is None:
         notes.append(f"{part.name} has no {row.precision} arithmetic: the next wider is used")
     if row.seq is None:
         notes.append(f"sequences of {seq:,} tokens supposed")
     micro, batch = _batches(row, dp, entry.family, notes)
-    nic_gbps = row.nic_gbps_per_gpu or usual_nic_gbps(part, row.gpus_per_node, catalogue)
+    nic_gbps = row.nic_gbps_per_gpu or default_nic_gbps(part, row.gpus_per_node, catalogue)
     flash = float(entry.start.profile.flash)
     sequence_parallel = row.sequence_parallel
     if sequence_parallel is None:
-        sequence_parallel = usual_sequence_parallel(entry.family, tp)
+        sequence_parallel = default_sequence_parallel(entry.family, tp)
     # Layouts use powers of two, so a rack of 72 shares its links among 64.
     domain = float(1 << (part.scaleup_gpus.bit_length() - 1))
     per_node = None if row.gpus_per_node is None else float(row.gpus_per_node)
@@ -92,17 +92,17 @@ def fill(row: TrainConfig, catalogue: Catalogue) -> Filled:
         cp=float(cp),
         ep=float(ep),
         virtual_stages=float(
-            row.virtual_stages or usual_virtual_stages(shape.layers, float(pp), flash)
+            row.virtual_stages or default_virtual_stages(shape.layers, float(pp), flash)
         ),
-        shard=float(SHARD_CODES[row.shard or usual_shard(entry.family, float(dp * cp))]),
+        shard=float(SHARD_CODES[row.shard or default_shard(entry.family, float(dp * cp))]),
         recompute=float(RECOMPUTE_CODES[row.recompute or "selective"]),
         sequence_parallel=float(sequence_parallel),
         precision=float(PRECISION_CODES[row.precision or "bf16"]),
-        scaleup_ranks=usual_scaleup_ranks(domain, per_node),
+        scaleup_ranks=default_scaleup_ranks(domain, per_node),
         nic_bytes_s=nic_gbps / 8 * 1e9,
     )
     micro_known = row.micro_batch is not None or entry.family in WHOLE_BATCH_FAMILIES
-    return Filled(row, shape, part, entry, plan, micro_known, tuple(notes))
+    return FilledConfig(row, shape, part, entry, plan, micro_known, tuple(notes))
 
 
 def _degrees(row: TrainConfig) -> tuple[int, int, int, int, int]:
@@ -159,8 +159,8 @@ def _batches(row: TrainConfig, dp: int, family: str, notes: list[str]) -> tuple[
     if family in WHOLE_BATCH_FAMILIES and row.global_batch is not None:
         return max(row.global_batch / dp, 1e-3), float(row.global_batch)
     if row.global_batch is None:
-        notes.append(f"{USUAL_MICRO_BATCHES} micro-batches a rank supposed")
-        return micro, micro * dp * USUAL_MICRO_BATCHES
+        notes.append(f"{DEFAULT_MICRO_BATCHES} micro-batches a rank supposed")
+        return micro, micro * dp * DEFAULT_MICRO_BATCHES
     if row.global_batch < dp:
         notes.append(f"{row.global_batch} sequences a step leave some of dp {dp} ranks idle")
     if micro > row.global_batch / dp:
@@ -169,17 +169,17 @@ def _batches(row: TrainConfig, dp: int, family: str, notes: list[str]) -> tuple[
     return micro, float(row.global_batch)
 
 
-def usual_nic_gbps(part: Accelerator, gpus_per_node: int | None, catalogue: Catalogue) -> float:
+def default_nic_gbps(part: Accelerator, gpus_per_node: int | None, catalogue: Catalogue) -> float:
     """Return the network rate a GPU of this kind usually has, in Gbit/s."""
     shapes = [shape for shape in catalogue.nodes if shape.accelerator == part.name]
     alike = [shape for shape in shapes if shape.gpus == gpus_per_node] or shapes
     usual = min(alike, key=lambda shape: bool(shape.provider), default=None)
     if usual is None or not usual.gpus:
-        return USUAL_NIC_GBPS
+        return DEFAULT_NIC_GBPS
     return usual.nics * usual.nic_gbps / usual.gpus
 
 
-def runs_of(members: Sequence[Filled]) -> Runs:
+def runs_of(members: Sequence[FilledConfig]) -> Runs:
     """Return rows as arrays, with the micro-batch chosen where it is not known."""
     shape: Shape = gather([training_shape(one.shape) for one in members])
     part: PartArrays = gather([training_part(one.part) for one in members])
@@ -187,12 +187,12 @@ def runs_of(members: Sequence[Filled]) -> Runs:
     known = np.array([one.micro_known for one in members])
     if not known.all():
         profile = members[0].entry.start.profile
-        plans = usual_micro_batch(shape, plans, part, profile, known)
+        plans = default_micro_batch(shape, plans, part, profile, known)
     stacks = [version_family(stack_key(one.config.stack or "")) for one in members]
     return Runs(shape, plans, part, np.array(stacks), np.array([one.part.name for one in members]))
 
 
-def calibrated(entry: Entry, observed: Sequence[Filled]) -> Calibration:
+def calibrated(entry: Entry, observed: Sequence[FilledConfig]) -> Calibration:
     """Return what a stack makes of the hardware, moved by observed runs of its family."""
     seen = [(one, one.config.step_s) for one in observed if isinstance(one.config, TrainRow)]
     timed = [(one, step_s) for one, step_s in seen if step_s is not None]

@@ -4,7 +4,7 @@ from tenfold.model.estimate import ShapeRow
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.facts.shape import ModelShape
 
-USUAL_VOCAB = 50_304
+DEFAULT_VOCAB = 50_304
 """Of rows that give widths but no vocabulary: GPT-2's, padded; an assumption."""
 
 
@@ -14,8 +14,8 @@ def shape_of(model: str | ShapeRow, catalogue: Catalogue) -> ModelShape:
         return catalogue.models.get(model).shape
     experts = model.experts or 0
     gated = bool(model.gated)
-    usual_ffn = 4 * model.hidden if not gated else 8 * model.hidden // 3
-    ffn = model.ffn or usual_ffn
+    default_ffn = 4 * model.hidden if not gated else 8 * model.hidden // 3
+    ffn = model.ffn or default_ffn
     topk = (model.topk or 0) if experts else 0
     visited = topk + (model.shared_experts or 0)
     return ModelShape(
@@ -25,7 +25,7 @@ def shape_of(model: str | ShapeRow, catalogue: Catalogue) -> ModelShape:
         kv_heads=model.kv_heads or model.heads,
         head_dim=model.head_dim or max(1, model.hidden // model.heads),
         ffn=ffn,
-        vocab=model.vocab or USUAL_VOCAB,
+        vocab=model.vocab or DEFAULT_VOCAB,
         gated=gated,
         tied=bool(model.tied),
         experts=experts,

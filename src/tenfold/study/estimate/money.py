@@ -27,7 +27,7 @@ from tenfold.physics.operations.money import (
 TB = 1e12
 MONTHS_PER_YEAR = 12
 SHARES = (0.25, 0.5, 0.75, 1.0)
-USUAL_LIFE_YEARS = 4.0
+DEFAULT_LIFE_YEARS = 4.0
 """As in fleet files."""
 
 
@@ -139,7 +139,7 @@ class OwnQuestion(Struct, frozen=True, kw_only=True):
         Positive, Meta(description="Price of one with its share of server and room.")
     ]
     life_years: Annotated[Positive, Meta(description="Years until it is written off.")] = (
-        USUAL_LIFE_YEARS
+        DEFAULT_LIFE_YEARS
     )
     salvage_percent: Annotated[BelowAll, Meta(description="Of the price, got back in the end.")] = (
         0.0

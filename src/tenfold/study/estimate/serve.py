@@ -10,16 +10,16 @@ from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.physics.serving.batching import Served
 from tenfold.physics.serving.devices import serving_devices
-from tenfold.physics.serving.engines import Profile, catalog_of, interval
-from tenfold.physics.serving.kv_cache import Layout
+from tenfold.physics.serving.engines import ServingProfile, catalog_of, interval
+from tenfold.physics.serving.kv_cache import ReplicaLayout
 from tenfold.physics.serving.serve import estimate
 from tenfold.physics.serving.shapes import serving_shapes
 from tenfold.study.estimate.calibrate_serve import (
-    USUAL_MODE,
+    DEFAULT_MODE,
     Group,
     Resolved,
     Speed,
-    asked_of,
+    load_of,
     resolved,
     speeds_of,
 )
@@ -45,13 +45,13 @@ def estimate_serve(
         profiles = [_as_observed(one, speeds) for one in found]
         shapes = serving_shapes([one.shape for one in found])
         devices = serving_devices([one.part for one in found])
-        served, layout = estimate(asked_of([one.row for one in found]), shapes, devices, profiles)
+        served, layout = estimate(load_of([one.row for one in found]), shapes, devices, profiles)
         for at, (place, _) in enumerate(good):
             answers[place] = _estimate(rows[place], profiles[at], served, layout, at)
     return [answer for answer in answers if answer is not None]
 
 
-def _as_observed(one: Resolved, speeds: Mapping[Group, Speed]) -> Profile:
+def _as_observed(one: Resolved, speeds: Mapping[Group, Speed]) -> ServingProfile:
     """Return the profile of a row, at the speed of its group where runs of it were observed."""
     speed = speeds.get(one.group)
     if speed is None:
@@ -62,9 +62,9 @@ def _as_observed(one: Resolved, speeds: Mapping[Group, Speed]) -> Profile:
 
 
 def _estimate(
-    row: ServeRow, profile: Profile, served: Served, layout: Layout, at: int
+    row: ServeRow, profile: ServingProfile, served: Served, layout: ReplicaLayout, at: int
 ) -> ServeEstimate:
-    mode = row.mode or USUAL_MODE
+    mode = row.mode or DEFAULT_MODE
     rate = float(served.output_tokens_per_s[at])
     low, high = interval(np.asarray(rate), profile.sigma[mode])
     notes = list(profile.notes)

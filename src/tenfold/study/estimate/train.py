@@ -17,7 +17,7 @@ from tenfold.physics.training.calibration import Calibration, Runs, interval, pr
 from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.names import generation_of
 from tenfold.physics.training.step import StepTimes, time_plans
-from tenfold.study.estimate.fill import Filled, calibrated, fill, runs_of
+from tenfold.study.estimate.fill import FilledConfig, calibrated, fill, runs_of
 
 GIB = float(1 << 30)
 PARTS = tuple(name for name in StepTimes.__slots__ if name != "step_s")
@@ -29,7 +29,7 @@ def estimate_train(
 ) -> list[TrainEstimate | NoEstimate]:
     """Return one estimate for each configuration, in order; plans are named by their place."""
     answers: list[TrainEstimate | NoEstimate | None] = [None] * len(configs)
-    groups: dict[Group, list[tuple[int, Filled]]] = {}
+    groups: dict[Group, list[tuple[int, FilledConfig]]] = {}
     for place, config in enumerate(configs):
         try:
             filled = fill(config, catalogue)
@@ -50,13 +50,13 @@ def _id(config: TrainConfig, place: int) -> RowId:
     return config.id if isinstance(config, TrainRow) else f"plan-{place + 1}"
 
 
-def _group(filled: Filled) -> Group:
+def _group(filled: FilledConfig) -> Group:
     return filled.entry.family, generation_of(filled.part.name)
 
 
-def _observed(rows: Sequence[TrainRow], catalogue: Catalogue) -> dict[Group, list[Filled]]:
+def _observed(rows: Sequence[TrainRow], catalogue: Catalogue) -> dict[Group, list[FilledConfig]]:
     """Return observed runs by group; one that cannot be is an error of its file."""
-    groups: dict[Group, list[Filled]] = {}
+    groups: dict[Group, list[FilledConfig]] = {}
     for number, row in enumerate(rows, start=1):
         if row.step_s is None:
             raise InputError(
@@ -71,7 +71,7 @@ def _observed(rows: Sequence[TrainRow], catalogue: Catalogue) -> dict[Group, lis
 
 
 def _answers(
-    members: Sequence[tuple[int, Filled]], known: Sequence[Filled]
+    members: Sequence[tuple[int, FilledConfig]], known: Sequence[FilledConfig]
 ) -> list[tuple[int, TrainEstimate]]:
     filled = [one for _, one in members]
     runs = runs_of(filled)
@@ -81,7 +81,7 @@ def _answers(
 
 
 def _estimates(
-    members: Sequence[tuple[int, Filled]],
+    members: Sequence[tuple[int, FilledConfig]],
     runs: Runs,
     own: Calibration,
     step_s: Floats,
@@ -124,14 +124,14 @@ def _estimates(
     return estimates
 
 
-def _notes(one: Filled, runs: Runs, at: int) -> tuple[str, ...]:
+def _notes(one: FilledConfig, runs: Runs, at: int) -> tuple[str, ...]:
     if one.micro_known:
         return one.notes
     micro = float(np.asarray(runs.plans.micro_batch)[at])
     return (*one.notes, f"a micro-batch of {micro:g} supposed: the fastest of those that fit")
 
 
-def _peak_tflops(one: Filled) -> float:
+def _peak_tflops(one: FilledConfig) -> float:
     part, precision = one.part, one.config.precision or "bf16"
     wider = (part.fp8_tflops,) if precision == "fp4" else ()
     peaks = (part.peak_tflops(precision), *wider, part.training_tflops, 1.0)

@@ -10,10 +10,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.families import family_of
 from tenfold.decide.layout.outcome import Outcome
-from tenfold.decide.layout.serve import ServeAsk, ServeGround, plan_serve
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
+from tenfold.decide.layout.serve import ServeRequest, ServeTarget, plan_serve
 from tenfold.decide.layout.train import plan_train
 from tenfold.model.facts.shape import ModelShape
 from tenfold.model.reason import Misfit
@@ -33,7 +33,7 @@ BLOCK_LAYERS = 8
 """Layers come in blocks of this many, so that a deeper model divides as well as before."""
 
 
-class Footing(Struct, frozen=True, kw_only=True):
+class Requirement(Struct, frozen=True, kw_only=True):
     """What a demand needs: GPUs and a family of layouts, or why nothing fits."""
 
     gpus: int
@@ -59,85 +59,89 @@ class Driver(Struct, frozen=True, kw_only=True):
 class SensitivityAnswer(Struct, frozen=True, kw_only=True):
     """Drivers, the one that triggers the next step first in front."""
 
-    base: Footing
+    base: Requirement
     trigger: DriverName | None
     sentence: str
     drivers: tuple[Driver, ...]
 
 
-Raised = Callable[[float], Footing]
-Heard = Callable[[DriverName], None]
+Raised = Callable[[float], Requirement]
+OnDriver = Callable[[DriverName], None]
 
 
-def _unheard(_: DriverName) -> None:
+def _ignore(_: DriverName) -> None:
     """Tell nobody."""
 
 
 def train_sensitivity(
-    ask: TrainAsk, ground: Ground, *, concurrent_runs: int = 1, begun: Heard = _unheard
+    request: TrainRequest,
+    target: PlanningTarget,
+    *,
+    concurrent_runs: int = 1,
+    begun: OnDriver = _ignore,
 ) -> SensitivityAnswer:
     """Return which driver of a training demand triggers the next step first.
 
     `begun` hears of each driver as its turn comes, since all of them take a while.
     """
 
-    def foot(asked: TrainAsk, runs: float = float(concurrent_runs)) -> Footing:
-        return _train_footing(asked, _run_ground(ground, runs))
+    def foot(asked: TrainRequest, runs: float = float(concurrent_runs)) -> Requirement:
+        return _train_requirement(asked, _run_target(target, runs))
 
-    job = ask.job
+    job = request.job
     tokens, deadline, budget = job.tokens, job.deadline_s, job.budget_usd
 
-    def changed(**limits: float) -> Footing:
-        return foot(replace(ask, job=replace(job, **limits)))
+    def changed(**limits: float) -> Requirement:
+        return foot(replace(request, job=replace(job, **limits)))
 
     drivers: dict[DriverName, Raised | None] = {
-        "model": lambda factor: foot(replace(ask, shape=deeper(ask.shape, factor))),
+        "model": lambda factor: foot(replace(request, shape=deeper(request.shape, factor))),
         # Without a deadline or a budget no amount of data asks for more GPUs.
         "data": None
         if tokens is None or not (deadline or budget)
         else lambda factor: changed(tokens=tokens * factor),
-        "concurrency": lambda factor: foot(ask, concurrent_runs * factor),
+        "concurrency": lambda factor: foot(request, concurrent_runs * factor),
         "latency": None
         if deadline is None
         else lambda factor: changed(deadline_s=deadline / factor),
         "cost": None if budget is None else lambda factor: changed(budget_usd=budget / factor),
     }
-    return _answer(foot(ask), drivers, begun)
+    return _answer(foot(request), drivers, begun)
 
 
 def serve_sensitivity(
-    ask: ServeAsk,
-    grounds: Sequence[ServeGround],
+    request: ServeRequest,
+    targets: Sequence[ServeTarget],
     *,
     usd_per_hour_max: float | None = None,
-    begun: Heard = _unheard,
+    begun: OnDriver = _ignore,
 ) -> SensitivityAnswer:
     """Return which driver of a service triggers the next step first; data are its tokens."""
 
-    def foot(asked: ServeAsk, budget: float | None = usd_per_hour_max) -> Footing:
-        return _serve_footing(asked, grounds, budget)
+    def foot(asked: ServeRequest, budget: float | None = usd_per_hour_max) -> Requirement:
+        return _serve_requirement(asked, targets, budget)
 
-    service = ask.service
+    service = request.service
 
-    def changed(**demand: float) -> Footing:
-        return foot(replace(ask, service=replace(service, **demand)))
+    def changed(**demand: float) -> Requirement:
+        return foot(replace(request, service=replace(service, **demand)))
 
-    def longer(factor: float) -> Footing:
+    def longer(factor: float) -> Requirement:
         prompt, answer = round(service.input_tokens * factor), round(service.output_tokens * factor)
         return changed(input_tokens=prompt, output_tokens=answer)
 
-    def sooner(factor: float) -> Footing:
+    def sooner(factor: float) -> Requirement:
         return changed(ttft_s=service.ttft_s / factor, tpot_s=service.tpot_s / factor)
 
     budget = usd_per_hour_max
     drivers: dict[DriverName, Raised | None] = {
-        "model": lambda factor: foot(replace(ask, shape=deeper(ask.shape, factor))),
+        "model": lambda factor: foot(replace(request, shape=deeper(request.shape, factor))),
         "data": longer,
         "concurrency": lambda factor: changed(qps=service.qps * factor),
         "latency": sooner,
-        "cost": None if budget is None else lambda factor: foot(ask, budget / factor),
+        "cost": None if budget is None else lambda factor: foot(request, budget / factor),
     }
-    return _answer(foot(ask), drivers, begun)
+    return _answer(foot(request), drivers, begun)
 
 
 def deeper(shape: ModelShape, factor: float) -> ModelShape:
@@ -159,49 +163,51 @@ def deeper(shape: ModelShape, factor: float) -> ModelShape:
     )
 
 
-def _run_ground(ground: Ground, runs: float) -> Ground:
+def _run_target(target: PlanningTarget, runs: float) -> PlanningTarget:
     """Return the share of the GPUs that each of some concurrent runs gets, in whole nodes."""
-    share = int(ground.gpus / runs)
-    whole = share // ground.gpus_per_node * ground.gpus_per_node
-    return replace(ground, gpus=whole or max(1, share))
+    share = int(target.gpus / runs)
+    whole = share // target.gpus_per_node * target.gpus_per_node
+    return replace(target, gpus=whole or max(1, share))
 
 
-def _best(ask: TrainAsk, ground: Ground) -> Outcome | str:
-    answer = plan_train(ask, ground, keep=1)
+def _best(request: TrainRequest, target: PlanningTarget) -> Outcome | str:
+    answer = plan_train(request, target, keep=1)
     if isinstance(answer, Misfit):
         return render(answer.reasons[0])
     missed = next((one for one in answer.why if one.code.endswith("-missed")), None)
     if missed is not None:
         return render(missed)
     best = answer.plans[0]
-    budget = ask.job.budget_usd
+    budget = request.job.budget_usd
     if best.run and budget is not None and best.run.usd > budget:
         return f"the run costs ${best.run.usd:,.0f}, above ${budget:,.0f}"
     return best
 
 
-def _train_footing(ask: TrainAsk, ground: Ground) -> Footing:
-    best = _best(ask, ground)
+def _train_requirement(request: TrainRequest, target: PlanningTarget) -> Requirement:
+    best = _best(request, target)
     if isinstance(best, str):
-        return Footing(gpus=0, family="", misfit=best)
-    return Footing(gpus=best.plan.gpus, family=FAMILIES[family_of(best.plan).code])
+        return Requirement(gpus=0, family="", misfit=best)
+    return Requirement(gpus=best.plan.gpus, family=FAMILIES[family_of(best.plan).code])
 
 
-def _serve_footing(ask: ServeAsk, grounds: Sequence[ServeGround], budget: float | None) -> Footing:
-    answer = plan_serve(ask, grounds, keep=1)
+def _serve_requirement(
+    request: ServeRequest, targets: Sequence[ServeTarget], budget: float | None
+) -> Requirement:
+    answer = plan_serve(request, targets, keep=1)
     if isinstance(answer, Misfit):
         text = "; ".join(render(one) for one in answer.reasons)
-        return Footing(gpus=0, family="", misfit=text)
+        return Requirement(gpus=0, family="", misfit=text)
     best = answer.plans[0]
     if budget is not None and best.usd_per_hour > budget:
         text = f"the cheapest costs ${best.usd_per_hour:,.2f} an hour, above ${budget:,.2f}"
-        return Footing(gpus=0, family="", misfit=text)
+        return Requirement(gpus=0, family="", misfit=text)
     family = f"{best.gpus_per_replica} x {best.accelerator} a replica"
-    return Footing(gpus=best.gpus, family=family)
+    return Requirement(gpus=best.gpus, family=family)
 
 
 def _answer(
-    base: Footing, drivers: dict[DriverName, Raised | None], begun: Heard
+    base: Requirement, drivers: dict[DriverName, Raised | None], begun: OnDriver
 ) -> SensitivityAnswer:
     if base.misfit:
         text = f"nothing fits to begin with: {base.misfit}"
@@ -225,7 +231,7 @@ def _answer(
     )
 
 
-def _driver(name: DriverName, raised: Raised | None, base: Footing) -> Driver:
+def _driver(name: DriverName, raised: Raised | None, base: Requirement) -> Driver:
     if raised is None:
         return Driver(
             driver=name,
@@ -256,7 +262,9 @@ def _driver(name: DriverName, raised: Raised | None, base: Footing) -> Driver:
     )
 
 
-def _first(base: Footing, raised: Raised, doubled: Footing) -> tuple[float, Footing] | None:
+def _first(
+    base: Requirement, raised: Raised, doubled: Requirement
+) -> tuple[float, Requirement] | None:
     """Return the least factor tried that brings a step; below twice only where that does."""
     if _step(base, doubled) == "none":
         tried = ((factor, raised(factor)) for factor in ABOVE)
@@ -266,7 +274,7 @@ def _first(base: Footing, raised: Raised, doubled: Footing) -> tuple[float, Foot
     return first or (DOUBLE, doubled)
 
 
-def _step(base: Footing, after: Footing) -> StepName:
+def _step(base: Requirement, after: Requirement) -> StepName:
     if after.misfit:
         return "nothing-fits"
     if after.gpus > NEARLY_DOUBLE * base.gpus:
@@ -274,7 +282,9 @@ def _step(base: Footing, after: Footing) -> StepName:
     return "family-changes" if after.family != base.family else "none"
 
 
-def _words(name: DriverName, factor: float, step: StepName, base: Footing, after: Footing) -> str:
+def _words(
+    name: DriverName, factor: float, step: StepName, base: Requirement, after: Requirement
+) -> str:
     less = name in ("latency", "cost")
     raised = f"1/{factor:g} of the {name} allowed" if less else f"{factor:g} x the {name}"
     if step == "nothing-fits":

@@ -6,10 +6,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from tenfold.compose.fleet import OpenFleet, OwnFacts, open_fleet
-from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServeGround, plan_serve
+from tenfold.decide.layout.serve import ServeAnswer, ServeRequest, ServeTarget, plan_serve
 from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
-from tenfold.study.plan.target import serve_grounds
+from tenfold.study.plan.target import serve_targets
 from tenfold.study.plan.train import GIB, model_shape, tight_memory
 
 
@@ -21,22 +21,24 @@ class ServeQuestion(ServiceDemand, frozen=True, kw_only=True):
     facts: OwnFacts = None
 
 
-class ServePlanned(Struct, frozen=True, kw_only=True):
+class ServePlanResult(Struct, frozen=True, kw_only=True):
     """What was asked, on what grounds, and what was found."""
 
-    ask: ServeAsk
-    grounds: tuple[ServeGround, ...]
+    request: ServeRequest
+    targets: tuple[ServeTarget, ...]
     answer: ServeAnswer | Misfit
     notes: tuple[str, ...]
 
 
-def plan_serving(question: ServeQuestion) -> ServePlanned:
+def plan_serving(question: ServeQuestion) -> ServePlanResult:
     """Choose how to serve a model on the pools of a fleet."""
     fleet = open_fleet(question.fleet, question.facts)
-    ask = ServeAsk(service=question, shape=model_shape(question.model, fleet.catalogue))
-    grounds = tuple(serve_grounds(fleet, engine=question.engine))
-    answer = plan_serve(ask, grounds)
-    return ServePlanned(ask=ask, grounds=grounds, answer=answer, notes=_serve_notes(answer, fleet))
+    request = ServeRequest(service=question, shape=model_shape(question.model, fleet.catalogue))
+    targets = tuple(serve_targets(fleet, engine=question.engine))
+    answer = plan_serve(request, targets)
+    return ServePlanResult(
+        request=request, targets=targets, answer=answer, notes=_serve_notes(answer, fleet)
+    )
 
 
 def _serve_notes(answer: ServeAnswer | Misfit, fleet: OpenFleet) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 
 from tenfold.compose.fleet import OpenFleet
-from tenfold.decide.layout.ask import Ground, Power
-from tenfold.decide.layout.serve import ServeGround
+from tenfold.decide.layout.request import PlanningTarget, Power
+from tenfold.decide.layout.serve import ServeTarget
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import TrainRow
 from tenfold.model.facts.catalogue import Catalogue
@@ -24,24 +24,24 @@ from tenfold.physics.training.names import generation_of
 from tenfold.physics.training.shapes import training_part
 from tenfold.study.estimate.fill import calibrated, fill
 
-USUAL_STACKS = {"cuda": "megatron-core", "xla": "maxtext"}
-USUAL_ENGINE = "vllm"
-USUAL_FAILURES = "llama-3"
+DEFAULT_STACKS = {"cuda": "megatron-core", "xla": "maxtext"}
+DEFAULT_ENGINE = "vllm"
+DEFAULT_FAILURES = "llama-3"
 WRITE_OVER_READ = 0.5
 """Local drives write at about half of what they read; an assumption where no tier is stated."""
 
 
-class TrainGround(Struct, frozen=True, kw_only=True):
+class ChosenTarget(Struct, frozen=True, kw_only=True):
     """A ground, and what a reader should know of how it was chosen."""
 
-    ground: Ground
+    target: PlanningTarget
     pools: tuple[str, ...]
     price_basis: str
     failures: str
     notes: tuple[str, ...]
 
 
-def train_ground(
+def train_target(
     fleet: OpenFleet,
     *,
     accelerator: str | None = None,
@@ -49,23 +49,23 @@ def train_ground(
     failures: str | None = None,
     gradient_bits: int | None = None,
     observed: list[TrainRow] | None = None,
-) -> TrainGround:
+) -> ChosenTarget:
     """Return the largest set of alike accelerators of a fleet that share a fabric."""
     catalogue = fleet.catalogue
     pools = _pools(fleet, accelerator)
     first = pools[0]
     part = catalogue.accelerators.get(first.accelerator or "")
-    used = stack or USUAL_STACKS.get(part.runtime)
+    used = stack or DEFAULT_STACKS.get(part.runtime)
     entry = resolve(catalogue, used, part.name)
     notes = list(entry.notes)
     if stack is None and used is not None:
         notes = [f"no stack given: `{used}` supposed", *notes]
     notes.extend(_unused(observed or [], entry.family, part.name, catalogue))
-    preset = catalogue.failures.get(failures or USUAL_FAILURES)
+    preset = catalogue.failures.get(failures or DEFAULT_FAILURES)
     calibration = _calibration(catalogue, used, part.name, observed or [])
-    ground = _ground(fleet, pools, preset, _compressed(calibration, gradient_bits), used or "")
-    return TrainGround(
-        ground=ground,
+    target = _target(fleet, pools, preset, _compressed(calibration, gradient_bits), used or "")
+    return ChosenTarget(
+        target=target,
         pools=tuple(pool.id for pool in pools),
         price_basis=first.price.basis if first.price else "no price known",
         failures=preset.name,
@@ -73,13 +73,13 @@ def train_ground(
     )
 
 
-def _ground(
+def _target(
     fleet: OpenFleet, pools: list[Pool], preset: FailurePreset, own: Calibration, stack: str
-) -> Ground:
+) -> PlanningTarget:
     first = pools[0]
     part = fleet.catalogue.accelerators.get(first.accelerator or "")
     fabric = next((one for one in fleet.layout.fabrics if one.name == first.fabric), None)
-    return Ground(
+    return PlanningTarget(
         accelerator=part.name,
         part=training_part(part),
         calibration=own,
@@ -193,18 +193,18 @@ def _checkpoint_rate(fleet: OpenFleet, pools: list[Pool]) -> float:
     return max(1e9, sum(pool.nodes * pool.nvme_bandwidth for pool in pools) * WRITE_OVER_READ)
 
 
-def serve_grounds(fleet: OpenFleet, *, engine: str | None = None) -> list[ServeGround]:
+def serve_targets(fleet: OpenFleet, *, engine: str | None = None) -> list[ServeTarget]:
     """Return every pool of a fleet that could serve."""
     engines = catalog_of(fleet.catalogue.engines)
-    grounds: list[ServeGround] = []
+    targets: list[ServeTarget] = []
     for pool in fleet.spec.pools:
         part = fleet.catalogue.accelerators.find(pool.accelerator or "")
         # Services keep out of pools that are set aside for experiments.
         if part is None or not pool.gpus or pool.use == "experiments":
             continue
-        used = engine or USUAL_ENGINE
-        grounds.append(
-            ServeGround(
+        used = engine or DEFAULT_ENGINE
+        targets.append(
+            ServeTarget(
                 pool=pool.id,
                 part=part,
                 profile=resolve_engine(engines, used, part.name),
@@ -215,4 +215,4 @@ def serve_grounds(fleet: OpenFleet, *, engine: str | None = None) -> list[ServeG
                 usd_per_gpu_hour=usd(pool.price.usd_micros_per_hour) if pool.price else 0.0,
             )
         )
-    return grounds
+    return targets

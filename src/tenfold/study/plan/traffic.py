@@ -15,7 +15,7 @@ from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.job.traffic import Traffic
 from tenfold.model.units import SECOND, Bytes, Millis
 from tenfold.physics.operations.goodput import checkpoint_bytes
-from tenfold.study.estimate.fill import Filled, fill
+from tenfold.study.estimate.fill import FilledConfig, fill
 from tenfold.study.estimate.train import estimate_train
 
 TOKEN_BYTES = 4.0
@@ -54,7 +54,7 @@ def train_traffic(
     )
 
 
-def crossing_parts(filled: Filled) -> list[str]:
+def crossing_parts(filled: FilledConfig) -> list[str]:
     """Return the parts of a step that leave the scale-up domain in this layout."""
     plan = filled.plan
     domain = float(plan.scaleup_ranks)

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Meta, Struct, structs
 
 from tenfold.compose.fleet import OwnFacts, open_fleet
-from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.outcome import Outcome
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.train import TrainAnswer, plan_train
 from tenfold.files.models.hf_config import read_hf_config
 from tenfold.model.errors import InputError
@@ -23,14 +23,14 @@ from tenfold.model.reason import Misfit
 from tenfold.physics.training.memory import Memory, memory_of
 from tenfold.study.estimate.fill import fill, runs_of
 from tenfold.study.estimate.train import estimate_train
-from tenfold.study.plan.target import TrainGround, train_ground
+from tenfold.study.plan.target import ChosenTarget, train_target
 
-USUAL_SEQ = 4096
+DEFAULT_SEQ = 4096
 GIB = float(1 << 30)
 TIGHT_SHARE = 0.95
 """Estimates of memory err by a few per cent, so a plan above this may not start."""
 # Tokens a step by model size, as published runs of that size use; an assumption.
-USUAL_STEP_TOKENS = ((3e9, 0.5e6), (20e9, 4e6), (100e9, 4e6), (float("inf"), 16e6))
+DEFAULT_STEP_TOKENS = ((3e9, 0.5e6), (20e9, 4e6), (100e9, 4e6), (float("inf"), 16e6))
 
 
 class TrainQuestion(TrainingJob, frozen=True, kw_only=True):
@@ -48,11 +48,11 @@ class TrainQuestion(TrainingJob, frozen=True, kw_only=True):
     facts: OwnFacts = None
 
 
-class TrainPlanned(Struct, frozen=True, kw_only=True):
+class TrainPlanResult(Struct, frozen=True, kw_only=True):
     """What was asked, on what ground, and what was found."""
 
-    ask: TrainAsk
-    ground: TrainGround
+    request: TrainRequest
+    chosen: ChosenTarget
     answer: TrainAnswer | Misfit
     estimates: tuple[TrainEstimate, ...]
     """What each plan takes, in their order."""
@@ -69,15 +69,15 @@ def model_shape(model: str, catalogue: Catalogue) -> ModelShape:
     return catalogue.models.get(model).shape
 
 
-def train_ask(job: TrainingJob, catalogue: Catalogue) -> TrainAsk:
+def train_request(job: TrainingJob, catalogue: Catalogue) -> TrainRequest:
     """Return a job with its model looked up, and the usual batch where none is given."""
     shape = model_shape(job.model, catalogue)
-    seq = job.seq or min(USUAL_SEQ, shape.context or USUAL_SEQ)
-    batch = job.global_batch or usual_batch(shape, seq)
-    return TrainAsk(job=job, shape=shape, seq=seq, global_batch=batch)
+    seq = job.seq or min(DEFAULT_SEQ, shape.context or DEFAULT_SEQ)
+    batch = job.global_batch or default_batch(shape, seq)
+    return TrainRequest(job=job, shape=shape, seq=seq, global_batch=batch)
 
 
-def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) -> TrainPlanned:
+def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) -> TrainPlanResult:
     """Lay a training job out on a fleet."""
     if question.tokens is None and (question.deadline_s or question.budget_usd):
         raise InputError(
@@ -87,7 +87,7 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
             field="--tokens",
         )
     fleet = open_fleet(question.fleet, question.facts)
-    ground = train_ground(
+    chosen = train_target(
         fleet,
         accelerator=question.accelerator,
         stack=question.stack,
@@ -95,30 +95,30 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
         gradient_bits=question.gradient_bits,
         observed=list(observed),
     )
-    ask = train_ask(question, fleet.catalogue)
-    if question.budget_usd is not None and not ground.ground.usd_per_gpu_hour:
+    request = train_request(question, fleet.catalogue)
+    if question.budget_usd is not None and not chosen.target.usd_per_gpu_hour:
         raise InputError(
             "no-price",
-            f"a budget is given, but no price of `{ground.ground.accelerator}` is known",
+            f"a budget is given, but no price of `{chosen.target.accelerator}` is known",
             "state `price` in the pool of the fleet file",
             file=str(question.fleet),
         )
-    answer = plan_train(ask, ground.ground)
+    answer = plan_train(request, chosen.target)
     estimates = () if isinstance(answer, Misfit) else _estimates(answer, fleet.catalogue, observed)
-    return TrainPlanned(
-        ask=ask,
-        ground=ground,
+    return TrainPlanResult(
+        request=request,
+        chosen=chosen,
         answer=answer,
         estimates=estimates,
-        usd_by_kind=_usd_by_kind(answer, ground.ground, fleet.catalogue),
-        notes=(*ground.notes, *_train_notes(answer, ground.ground)),
+        usd_by_kind=_usd_by_kind(answer, chosen.target, fleet.catalogue),
+        notes=(*chosen.notes, *_train_notes(answer, chosen.target)),
     )
 
 
-def _train_notes(answer: TrainAnswer | Misfit, ground: Ground) -> tuple[str, ...]:
+def _train_notes(answer: TrainAnswer | Misfit, target: PlanningTarget) -> tuple[str, ...]:
     if isinstance(answer, Misfit):
         return ()
-    room = float(np.asarray(ground.part.memory_bytes))
+    room = float(np.asarray(target.part.memory_bytes))
     return tight_memory(answer.plans[0].memory_gib, room / GIB)
 
 
@@ -133,7 +133,7 @@ def tight_memory(taken_gib: float, memory_gib: float) -> tuple[str, ...]:
 
 
 def _usd_by_kind(
-    answer: TrainAnswer | Misfit, ground: Ground, catalogue: Catalogue
+    answer: TrainAnswer | Misfit, target: PlanningTarget, catalogue: Catalogue
 ) -> dict[str, float]:
     """Return the cost of the best plan by kind of price: the fleet's own, then the market's."""
     if isinstance(answer, Misfit):
@@ -142,25 +142,25 @@ def _usd_by_kind(
     hours = best.plan.gpus * (
         best.step_s / best.effective_share / 3600 if best.run is None else best.run.days * 24
     )
-    costs = {"fleet": hours * ground.usd_per_gpu_hour} if ground.usd_per_gpu_hour else {}
+    costs = {"fleet": hours * target.usd_per_gpu_hour} if target.usd_per_gpu_hour else {}
     kinds: tuple[PriceKind, ...] = ("on-demand", "spot")
     for kind in kinds:
-        prices = [one.usd_per_gpu_hour for one in catalogue.prices_of(ground.accelerator, kind)]
+        prices = [one.usd_per_gpu_hour for one in catalogue.prices_of(target.accelerator, kind)]
         if prices:
             costs[kind] = hours * median(prices)
     return costs
 
 
-def best_memory(planned: TrainPlanned, catalogue: Catalogue) -> Memory:
+def best_memory(planned: TrainPlanResult, catalogue: Catalogue) -> Memory:
     """Return where the memory of the best plan goes."""
     assert not isinstance(planned.answer, Misfit), "only a plan takes memory"
     runs = runs_of([fill(planned.answer.plans[0].plan, catalogue)])
-    return memory_of(runs.shape, runs.plans, planned.ground.ground.profile)
+    return memory_of(runs.shape, runs.plans, planned.chosen.target.profile)
 
 
-def usual_batch(shape: ModelShape, seq: int) -> int:
+def default_batch(shape: ModelShape, seq: int) -> int:
     """Return a usual global batch in sequences, a power of two so that layouts divide it."""
-    tokens = next(step for most, step in USUAL_STEP_TOKENS if shape.params <= most)
+    tokens = next(step for most, step in DEFAULT_STEP_TOKENS if shape.params <= most)
     return 1 << max(0, round(tokens / seq).bit_length() - 1)
 
 

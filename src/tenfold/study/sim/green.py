@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from tenfold.compose.inputs import Prepared
 from tenfold.compose.simulation import SimResult
-from tenfold.model.facts.intensity import MICROS, Curve
+from tenfold.model.facts.intensity import MICROS, HourlyCurve
 from tenfold.model.fleet.node import Node
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import NodeId
@@ -79,7 +79,7 @@ def watts_per_gpu(spec: FleetSpec, nodes: Sequence[Node]) -> dict[NodeId, float]
     return {node.id: by_pool.get(node.pool, 0.0) for node in nodes}
 
 
-def _taken(meters: Meters, watts: dict[NodeId, float], curve: Curve) -> float:
+def _taken(meters: Meters, watts: dict[NodeId, float], curve: HourlyCurve) -> float:
     """Return the sum over all runs of their power times the curve, in the curve's unit."""
     total = sum(
         _watts(slots, watts) * curve.area(start, end) for _, slots, start, end in spans(meters)

@@ -9,7 +9,7 @@ from tenfold.decide.layout.train import TrainAnswer
 from tenfold.model.reason import Misfit
 from tenfold.report.reasons.render import render
 from tenfold.study.plan.serve import ServeQuestion, plan_serving
-from tenfold.study.plan.train import TrainPlanned, TrainQuestion, plan_training
+from tenfold.study.plan.train import TrainPlanResult, TrainQuestion, plan_training
 
 FLEET = '[[pool]]\nname = "h100"\naccelerator = "{part}"\nnodes = {nodes}\ngpus_per_node = 8\n'
 
@@ -24,12 +24,12 @@ def plan(tmp_path: Path):
     return ask
 
 
-def answer_of(planned: TrainPlanned) -> TrainAnswer:
+def answer_of(planned: TrainPlanResult) -> TrainAnswer:
     assert not isinstance(planned.answer, Misfit), planned.answer
     return planned.answer
 
 
-def codes(planned: TrainPlanned) -> list[str]:
+def codes(planned: TrainPlanResult) -> list[str]:
     return [reason.code for reason in answer_of(planned).why]
 
 
@@ -77,10 +77,10 @@ def test_a_slow_fabric_makes_more_gpus_slower(plan):
         recompute="none",
     )
     curve = answer_of(planned).curve
-    assert curve.turns_at is not None
+    assert curve.slower_from is not None
     assert "returns-negative" in codes(planned)
     fast = plan("Llama 2 7B", 256, global_batch=2048, tp=1, pp=1, shard="zero1", recompute="none")
-    assert answer_of(fast).curve.turns_at is None
+    assert answer_of(fast).curve.slower_from is None
 
 
 def test_returns_diminish_and_the_knee_is_named(plan):

@@ -24,7 +24,7 @@ from price_builders import (
 from tenfold.files.prices.catalogue import PriceNotes, read_price_catalogue
 from tenfold.files.prices.write import render_price_facts
 from tenfold.model.errors import InputError
-from tenfold.model.facts.catalogue import Shelf
+from tenfold.model.facts.catalogue import FactTable
 from tenfold.model.fleet.facility import PriceFact
 from tenfold.model.fleet.hardware import Accelerator
 
@@ -151,7 +151,7 @@ def real() -> tuple[list[PriceFact], PriceNotes]:
     accelerators = msgspec.convert(rows, list[Accelerator])
     return read_price_catalogue(
         catalogue,
-        Shelf("accelerator", {fact.name: fact for fact in accelerators}),
+        FactTable("accelerator", {fact.name: fact for fact in accelerators}),
         source=SOURCE,
         date=DATE,
         hosts=SHARED_PRICES / "gcp_accelerator_host_vms_2026-08-22.csv",

@@ -16,14 +16,14 @@ from tenfold.physics.serving.engines import (
     resolve,
 )
 from tenfold.physics.serving.kv_cache import (
-    Layout,
+    ReplicaLayout,
     Widths,
     kv_bytes_per_sequence,
     kv_bytes_per_token,
     weights_bytes_per_gpu,
 )
-from tenfold.physics.serving.precision import numbers
-from tenfold.physics.serving.serve import Asked, estimate
+from tenfold.physics.serving.precision import precision_widths
+from tenfold.physics.serving.serve import RequestedLoad, estimate
 from tenfold.physics.serving.shapes import Shapes, parameters, serving_shapes
 
 CATALOGUE = load_catalogue()
@@ -39,8 +39,8 @@ def shape(model: str) -> Shapes:
     return serving_shapes([CATALOGUE.models.get(model).shape])
 
 
-def layout(tp: float = 1, pp: float = 1, dp: float = 1) -> Layout:
-    return Layout(one(tp), one(pp), one(dp))
+def layout(tp: float = 1, pp: float = 1, dp: float = 1) -> ReplicaLayout:
+    return ReplicaLayout(one(tp), one(pp), one(dp))
 
 
 def widths(dense: float = 1, expert: float = 1, cache: float = 1) -> Widths:
@@ -54,11 +54,11 @@ def ask(
     mode: str = "max-throughput",
     precision: str = "fp8",
     **numbers_asked: float,
-) -> tuple[Served, Layout]:
+) -> tuple[Served, ReplicaLayout]:
     values = {"tp": 4.0, "input_tokens": 1000.0, "output_tokens": 1000.0} | numbers_asked
     names = ("tp", "pp", "attention_dp", "input_tokens", "output_tokens", "batch", "qps")
     columns = {name: one(values.get(name, np.nan)) for name in names}
-    asked = Asked(**columns, mode=np.array([mode]), precision=(precision,))
+    asked = RequestedLoad(**columns, mode=np.array([mode]), precision=(precision,))
     part = CATALOGUE.accelerators.get(accelerator)
     profile = resolve(ENGINES, engine, part.name)
     return estimate(asked, shape(model), serving_devices([part]), [profile])
@@ -111,7 +111,7 @@ def test_weights_shrink_with_ranks_stages_and_precision():
     model = shape("Llama 3.1 70B")
 
     def gib(precision: str, tp: float = 1, pp: float = 1) -> float:
-        width = numbers([precision], model).widths
+        width = precision_widths([precision], model).widths
         return float(weights_bytes_per_gpu(model, width, layout(tp, pp))[0]) / 2**30
 
     assert gib("bf16") == pytest.approx(2 * 70.55e9 / 2**30, rel=0.005)
@@ -122,8 +122,8 @@ def test_weights_shrink_with_ranks_stages_and_precision():
 
 def test_natively_quantised_experts_stay_in_four_bits_whatever_is_asked():
     model = shape("GPT-OSS 120B")
-    assert numbers(["bf16"], model).widths.expert_bytes[0] < 0.6
-    assert numbers(["fp8"], model).widths.kv_bytes[0] == 2
+    assert precision_widths(["bf16"], model).widths.expert_bytes[0] < 0.6
+    assert precision_widths(["fp8"], model).widths.kv_bytes[0] == 2
 
 
 def test_70b_in_16_bit_needs_two_h100_and_in_8_bit_one():

@@ -11,12 +11,12 @@ from tenfold.physics.training.calibration import (
     calibrate,
     correction,
     interval,
-    likeness,
     predict,
+    similarity_of,
     traits_of,
 )
 from tenfold.physics.training.catalog import resolve, uncalibrated
-from tenfold.physics.training.knobs import CENTRE, NAMES, knobs_of, values_of
+from tenfold.physics.training.coefficients import CENTRE, NAMES, coefficients_of, values_of
 from tenfold.physics.training.step import time_plans
 from training_builders import CATALOGUE, part, plan, shape
 
@@ -97,7 +97,7 @@ def test_a_launch_bound_run_moves_the_launch_floor_not_the_matrix_products():
         np.array([H100]),
     )
     own = calibrate(START, tiny, steps(uncalibrated(ENTRY), tiny) * 1.8)
-    moved = np.abs(own.knobs - START.knobs)
+    moved = np.abs(own.coefficients - START.coefficients)
     assert moved[NAMES.index("launch_s")] > 5 * moved[NAMES.index("gemm")]
 
 
@@ -111,7 +111,7 @@ def test_a_search_is_corrected_as_an_estimate_is():
 
 def test_two_runs_share_more_the_more_alike_they_are():
     traits = traits_of(runs(4096, 4096, 8192, 1024))
-    shared = likeness(traits, traits, START.like)[0]
+    shared = similarity_of(traits, traits, START.like)[0]
     assert shared[1] == shared.max()
     assert shared[1] > shared[2] > shared[3] > 0
 
@@ -124,6 +124,6 @@ def test_the_interval_lies_evenly_around_the_step_in_ratios():
 
 def test_knobs_come_back_from_their_positions():
     values = values_of(CENTRE)
-    assert knobs_of(values) == pytest.approx(CENTRE)
-    positions = knobs_of(np.array([float(getattr(START.profile, name)) for name in NAMES]))
-    assert positions == pytest.approx(START.knobs)
+    assert coefficients_of(values) == pytest.approx(CENTRE)
+    positions = coefficients_of(np.array([float(getattr(START.profile, name)) for name in NAMES]))
+    assert positions == pytest.approx(START.coefficients)

@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import open_fleet
-from tenfold.decide.layout.ask import Ground, TrainAsk
-from tenfold.decide.layout.scaling import Curve
-from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServePlan
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
+from tenfold.decide.layout.scaling import ScalingCurve
+from tenfold.decide.layout.serve import ServeAnswer, ServePlan, ServeRequest
 from tenfold.decide.layout.train import TrainAnswer, plan_train
 from tenfold.model.facts.shape import ModelShape
 from tenfold.model.plan import ServiceDemand, TrainingJob
@@ -20,7 +20,7 @@ from tenfold.report.pages.plan.figures import memory_parts
 from tenfold.report.pages.plan.plan import serve_report, train_report
 from tenfold.report.pages.plan.words import seconds
 from tenfold.report.reasons.render import render
-from tenfold.study.plan.target import train_ground
+from tenfold.study.plan.target import train_target
 
 SVG = "{http://www.w3.org/2000/svg}"
 FLEET = Path(__file__).parents[4] / "examples" / "research-256" / "fleet.toml"
@@ -28,11 +28,11 @@ SHAPE = ModelShape(
     layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256
 )
 JOB = TrainingJob(model="llama-<8b>", tokens=1e12, deadline_s=90 * 86_400.0)
-ASK = TrainAsk(job=JOB, shape=SHAPE, seq=8192, global_batch=256)
+ASK = TrainRequest(job=JOB, shape=SHAPE, seq=8192, global_batch=256)
 SERVICE = ServiceDemand(
     model="llama-<8b>", qps=40, input_tokens=1500, output_tokens=300, ttft_s=1.0, tpot_s=0.05
 )
-SERVE_ASK = ServeAsk(service=SERVICE, shape=SHAPE)
+SERVE_ASK = ServeRequest(service=SERVICE, shape=SHAPE)
 PLAN = ServePlan(
     pool="a&b",
     accelerator="h100",
@@ -62,13 +62,13 @@ SERVE = ServeAnswer(
 
 
 @pytest.fixture(scope="module")
-def ground() -> Ground:
-    return replace(train_ground(open_fleet(FLEET)).ground, gpus=64, usd_per_gpu_hour=2.5)
+def target() -> PlanningTarget:
+    return replace(train_target(open_fleet(FLEET)).target, gpus=64, usd_per_gpu_hour=2.5)
 
 
 @pytest.fixture(scope="module")
-def answer(ground: Ground) -> TrainAnswer:
-    found = plan_train(ASK, ground)
+def answer(target: PlanningTarget) -> TrainAnswer:
+    found = plan_train(ASK, target)
     assert isinstance(found, TrainAnswer)
     return found
 
@@ -81,10 +81,10 @@ def read(page: str) -> tuple[list[str], list[str], str]:
     return heads, charts, " ".join(root.itertext())
 
 
-def test_a_training_report_has_every_part(answer: TrainAnswer, ground: Ground):
+def test_a_training_report_has_every_part(answer: TrainAnswer, target: PlanningTarget):
     memory = {"weights": 20e9, "activations": 30e9}
     made = train_report(
-        answer, ASK, ground, memory_bytes=memory, assumptions=[("Failure preset", "`llama-3`")]
+        answer, ASK, target, memory_bytes=memory, assumptions=[("Failure preset", "`llama-3`")]
     )
     heads, charts, said = read(made)
     assert heads == [
@@ -123,12 +123,12 @@ def test_a_training_report_has_every_part(answer: TrainAnswer, ground: Ground):
         assert render(reason)[1:].replace("`", "") in said
 
 
-def test_a_report_repeats_itself(answer: TrainAnswer, ground: Ground):
-    assert train_report(answer, ASK, ground) == train_report(answer, ASK, ground)
+def test_a_report_repeats_itself(answer: TrainAnswer, target: PlanningTarget):
+    assert train_report(answer, ASK, target) == train_report(answer, ASK, target)
 
 
-def test_without_a_price_no_dollar_is_named(answer: TrainAnswer, ground: Ground):
-    free = replace(ground, usd_per_gpu_hour=0.0)
+def test_without_a_price_no_dollar_is_named(answer: TrainAnswer, target: PlanningTarget):
+    free = replace(target, usd_per_gpu_hour=0.0)
     found = plan_train(ASK, free)
     assert isinstance(found, TrainAnswer)
     heads, charts, said = read(train_report(replace(found, why=()), ASK, free))
@@ -138,27 +138,29 @@ def test_without_a_price_no_dollar_is_named(answer: TrainAnswer, ground: Ground)
     assert "Why" not in heads
 
 
-def test_a_single_size_and_an_open_length_still_make_a_report(answer: TrainAnswer, ground: Ground):
+def test_a_single_size_and_an_open_length_still_make_a_report(
+    answer: TrainAnswer, target: PlanningTarget
+):
     best = replace(answer.plans[0], run=None)
-    curve = replace(answer.curve, points=answer.curve.points[:1], turns_at=8)
+    curve = replace(answer.curve, points=answer.curve.points[:1], slower_from=8)
     one = replace(answer, plans=(best,), front=(best,), curve=curve)
     asked = replace(ASK, job=replace(JOB, tokens=None, deadline_s=None, gpus=64, tp=2))
-    _, charts, said = read(train_report(one, asked, ground))
+    _, charts, said = read(train_report(one, asked, target))
     assert "The same, at every size" not in charts
     assert "a million tokens" in said
     assert "tp 2" in said
     assert "becomes slower than with fewer" in said
 
 
-def test_an_answer_without_plans_says_why(ground: Ground):
+def test_an_answer_without_plans_says_why(target: PlanningTarget):
     bare = TrainAnswer(
         searched=0,
         plans=(),
         front=(),
-        curve=Curve(points=(), searched=0, knee=None, turns_at=None, reasons=()),
+        curve=ScalingCurve(points=(), searched=0, knee=None, slower_from=None, reasons=()),
         why=(Reason("memory-exceeded", sentence="it does not fit"),),
     )
-    assert "It does not fit." in read(train_report(bare, ASK, ground))[2]
+    assert "It does not fit." in read(train_report(bare, ASK, target))[2]
     assert "No plan was found." in read(serve_report(replace(SERVE, plans=()), SERVE_ASK))[2]
     assert scaling_chart(bare.curve).plain == "no size fits"
 
@@ -197,7 +199,7 @@ def test_the_terminal_curve_shows_sizes_and_the_knee(answer: TrainAnswer):
     wide = scaling_chart(answer.curve, 100).plain
     assert "64" in wide
     # The largest size tried is no knee: nobody knows yet where the curve bends.
-    assert ("knee" in wide) != answer.curve.still_pays
+    assert ("knee" in wide) != answer.curve.scales_throughout
     bent = replace(answer.curve, knee=answer.curve.points[0].gpus)
     assert "knee" in scaling_chart(bent, 100).plain
     narrow = scaling_chart(answer.curve, 30).plain

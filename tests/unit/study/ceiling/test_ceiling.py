@@ -114,11 +114,11 @@ def test_a_job_beyond_the_uplinks_is_as_slow_as_was_said(fleet):
     design = design_of(opened, CeilingQuestion())
     flat = design_of(fleet(oversubscription=1, model="Llama 3.1 70B"), CeilingQuestion())
     inside, beyond = said.gpus, 2 * said.gpus
-    assert search(design.ask, grown(design, inside), inside).step_s[0] == pytest.approx(
-        search(flat.ask, grown(flat, inside), inside).step_s[0]
+    assert search(design.request, grown(design, inside), inside).step_s[0] == pytest.approx(
+        search(flat.request, grown(flat, inside), inside).step_s[0]
     )
-    thin = search(design.ask, grown(design, beyond), beyond).step_s[0]
-    wide = search(flat.ask, grown(flat, beyond), beyond).step_s[0]
+    thin = search(design.request, grown(design, beyond), beyond).step_s[0]
+    wide = search(flat.request, grown(flat, beyond), beyond).step_s[0]
     assert said.loss_at_double > 0.01
     assert said.loss_at_double == pytest.approx(1 - wide / thin)
 

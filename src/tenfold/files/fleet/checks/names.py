@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from tenfold.files.core.document import Table
 from tenfold.files.fleet.rows import TABLES
-from tenfold.model.facts.catalogue import Shelf
+from tenfold.model.facts.catalogue import FactTable
 from tenfold.model.facts.fact import Fact
 from tenfold.model.fleet.finding import Finding, Path
 
@@ -61,7 +61,7 @@ class References:
             )
 
 
-def require_fact(shelf: Shelf[F], name: str, path: Path, refs: References) -> None:
+def require_fact(shelf: FactTable[F], name: str, path: Path, refs: References) -> None:
     """Note a fault where the facts do not know a name."""
     if shelf.find(name) is None:
         refs.add(

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tenfold.decide.layout.outcome import Outcome
-from tenfold.decide.layout.scaling import Curve, ScalePoint
-from tenfold.decide.layout.serve import ServeAsk, ServePlan
+from tenfold.decide.layout.scaling import ScalePoint, ScalingCurve
+from tenfold.decide.layout.serve import ServePlan, ServeRequest
 from tenfold.model.units import GIB
 from tenfold.physics.training.memory import CONTEXT_BYTES, Memory
 from tenfold.report.charts.axes import Axis, Label, percent, plain, si, thousands, unit, usd
@@ -42,7 +42,7 @@ MEMORY_COLOURS = {
 }
 
 
-def scaling_figures(curve: Curve, chosen: int) -> list[str]:
+def scaling_figures(curve: ScalingCurve, chosen: int) -> list[str]:
     """Return throughput and per-GPU efficiency over GPUs, with the knee and the ideal line."""
     points = curve.points
     if not points:
@@ -78,13 +78,13 @@ def scaling_figures(curve: Curve, chosen: int) -> list[str]:
     ]
 
 
-def _rules(curve: Curve, chosen: int) -> list[Rule]:
+def _rules(curve: ScalingCurve, chosen: int) -> list[Rule]:
     """Return the marked sizes; where two are one they share a word."""
     words: dict[int, list[str]] = {}
     for size, word in (
         (chosen, "chosen"),
-        (None if curve.still_pays else curve.knee, "knee"),
-        (curve.turns_at, "turns down"),
+        (None if curve.scales_throughout else curve.knee, "knee"),
+        (curve.slower_from, "turns down"),
     ):
         if size is not None:
             words.setdefault(size, []).append(word)
@@ -113,7 +113,7 @@ def time_figure(outcome: Outcome) -> str:
     return stacked_bars(card, [bar], Axis(title="", label=seconds), colours=PART_COLOURS)
 
 
-def sizes_figure(curve: Curve, chosen: int) -> str:
+def sizes_figure(curve: ScalingCurve, chosen: int) -> str:
     """Return how the shares of a step change with the number of GPUs."""
     card = Card(title="The same, at every size", width=WHOLE)
     bars = [
@@ -233,7 +233,7 @@ def serve_cost_figure(plans: Sequence[ServePlan], *, priced: bool) -> str:
     return stacked_bars(card, bars, Axis(title="", label=label), colours={"cost": ACCENT})
 
 
-def serve_front_figure(plans: Sequence[ServePlan], ask: ServeAsk, *, priced: bool) -> str:
+def serve_front_figure(plans: Sequence[ServePlan], request: ServeRequest, *, priced: bool) -> str:
     """Return the pace of answers against cost, or against GPUs where no price is known."""
     dots = [
         Dot(
@@ -249,7 +249,7 @@ def serve_front_figure(plans: Sequence[ServePlan], ask: ServeAsk, *, priced: boo
     return scatter_chart(
         Card(
             title="Pace of answers against " + ("cost" if priced else "GPUs"),
-            subtitle=f"a token may take {seconds(ask.service.tpot_s)}; larger dots use more GPUs",
+            subtitle=f"TPOT limit {seconds(request.service.tpot_s)}; larger dots use more GPUs",
             width=WHOLE,
             height=380,
         ),

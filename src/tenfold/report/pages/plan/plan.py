@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.outcome import Outcome
-from tenfold.decide.layout.scaling import Curve
-from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServePlan
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
+from tenfold.decide.layout.scaling import ScalingCurve
+from tenfold.decide.layout.serve import ServeAnswer, ServePlan, ServeRequest
 from tenfold.decide.layout.train import TrainAnswer
 from tenfold.model.reason import Reason
 from tenfold.physics.training.memory import USABLE_SHARE
@@ -38,10 +38,10 @@ from tenfold.report.pages.plan.words import (
     layout_pairs,
     part_name,
     seconds,
-    serve_asked,
+    serve_inputs,
     serve_layout,
     serve_sentence,
-    train_asked,
+    train_inputs,
     train_sentence,
     train_tiles,
 )
@@ -53,8 +53,8 @@ Pairs = Sequence[tuple[str, str]]
 
 def train_report(
     answer: TrainAnswer,
-    ask: TrainAsk,
-    ground: Ground,
+    request: TrainRequest,
+    target: PlanningTarget,
     *,
     memory_bytes: Mapping[str, float] | None = None,
     assumptions: Pairs = (),
@@ -66,26 +66,26 @@ def train_report(
     are further rows, such as the basis of the price and the failure preset, and `more` further
     sections.
     """
-    title = f"Training plan: {ask.job.model}"
+    title = f"Training plan: {request.job.model}"
     if not answer.plans:
         return page(title, [_why(answer.why)], lead="No plan was found.", foot=FOOT)
-    best, priced = answer.plans[0], ground.usd_per_gpu_hour > 0
+    best, priced = answer.plans[0], target.usd_per_gpu_hour > 0
     sections = [
-        Section("What was asked", pairs_html(train_asked(ask, ground))),
+        Section("What was asked", pairs_html(train_inputs(request, target))),
         Section("The recommended plan", pairs_html([*layout_pairs(best.plan), *_expected(best)])),
         _why(answer.why),
         _scaling(answer.curve, best),
         _time(answer.curve, best),
-        _memory(best, ground, memory_bytes),
+        _memory(best, target, memory_bytes),
         _choices(answer.front, best, priced=priced),
         _plans(answer, priced=priced),
         *more,
-        Section("What was assumed", pairs_html([*_assumed(ground, best), *assumptions])),
+        Section("What was assumed", pairs_html([*_assumed(target, best), *assumptions])),
     ]
     return page(
         title,
         [one for one in sections if one.body_html],
-        lead=train_sentence(ask, best, priced=priced),
+        lead=train_sentence(request, best, priced=priced),
         top_html=tiles_html(train_tiles(best, priced=priced)),
         foot=FOOT,
     )
@@ -117,7 +117,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
-def _scaling(curve: Curve, best: Outcome) -> Section:
+def _scaling(curve: ScalingCurve, best: Outcome) -> Section:
     rows = [
         (
             point.gpus,
@@ -137,7 +137,7 @@ def _scaling(curve: Curve, best: Outcome) -> Section:
     )
 
 
-def _knee_words(curve: Curve) -> str:
+def _knee_words(curve: ScalingCurve) -> str:
     if curve.knee is None:
         return "No size was found at which the job fits."
     largest = curve.points[-1].gpus
@@ -147,20 +147,22 @@ def _knee_words(curve: Curve) -> str:
         else f"Up to {count(curve.knee, 'GPU')} each step up still pays; beyond that, added GPUs "
         "return less than they should."
     )
-    if curve.turns_at is None:
+    if curve.slower_from is None:
         return knee
-    return f"{knee} At {count(curve.turns_at, 'GPU')} the job becomes slower than with fewer."
+    return f"{knee} At {count(curve.slower_from, 'GPU')} the job becomes slower than with fewer."
 
 
-def _time(curve: Curve, best: Outcome) -> Section:
+def _time(curve: ScalingCurve, best: Outcome) -> Section:
     figures = [time_figure(best)]
     if len(curve.points) > 1:
         figures.append(sizes_figure(curve, best.plan.gpus))
     return Section("Where the time goes", "".join(charts_html(figure) for figure in figures))
 
 
-def _memory(best: Outcome, ground: Ground, memory_bytes: Mapping[str, float] | None) -> Section:
-    capacity = float(np.max(np.asarray(ground.part.memory_bytes))) * USABLE_SHARE
+def _memory(
+    best: Outcome, target: PlanningTarget, memory_bytes: Mapping[str, float] | None
+) -> Section:
+    capacity = float(np.max(np.asarray(target.part.memory_bytes))) * USABLE_SHARE
     if memory_bytes is None:
         room = f"{best.memory_gib:.1f} GiB of {capacity / 2**30:.1f} GiB usable"
         return Section("Memory", prose_html(f"The fullest GPU takes {room}."))
@@ -186,37 +188,37 @@ def _plans(answer: TrainAnswer, *, priced: bool) -> Section:
     return Section("The best layouts", said + outcomes_table(answer.plans, 0, priced=priced))
 
 
-def _assumed(ground: Ground, best: Outcome) -> list[tuple[str, str]]:
-    price = ground.usd_per_gpu_hour
-    per_day = float(np.max(np.asarray(ground.reliability.failures_per_node_day)))
-    restart = float(np.max(np.asarray(ground.reliability.restart_s)))
-    notice = float(np.max(np.asarray(ground.reliability.detection_s)))
+def _assumed(target: PlanningTarget, best: Outcome) -> list[tuple[str, str]]:
+    price = target.usd_per_gpu_hour
+    per_day = float(np.max(np.asarray(target.reliability.failures_per_node_day)))
+    restart = float(np.max(np.asarray(target.reliability.restart_s)))
+    notice = float(np.max(np.asarray(target.reliability.detection_s)))
     return [
-        ("Software", f"`{ground.stack}`" if ground.stack else "the usual stack"),
+        ("Software", f"`{target.stack}`" if target.stack else "the usual stack"),
         ("Price", f"${price:,.2f} a GPU-hour" if price > 0 else "no price is known"),
         (
             "Network",
             f"{best.plan.nic_gbps_per_gpu:,.0f} Gbit/s a GPU, "
-            f"{ground.scaleup_gpus} GPUs in a scale-up domain",
+            f"{target.scaleup_gpus} GPUs in a scale-up domain",
         ),
         (
             "Failures",
             f"{per_day * 1000:.3g} a thousand node-days; {seconds(notice)} to notice, "
             f"{seconds(restart)} to restart",
         ),
-        ("Checkpoints", f"written at {rate_bytes(ground.checkpoint_bytes_per_s)} in all"),
+        ("Checkpoints", f"written at {rate_bytes(target.checkpoint_bytes_per_s)} in all"),
     ]
 
 
 def serve_report(
     answer: ServeAnswer,
-    ask: ServeAsk,
+    request: ServeRequest,
     *,
     assumptions: Pairs = (),
     more: Sequence[Section] = (),
 ) -> str:
     """Return the page of a serving plan; `assumptions` are rows on top of the engine."""
-    title = f"Serving plan: {ask.service.model}"
+    title = f"Serving plan: {request.service.model}"
     if not answer.plans:
         return page(title, [_why(answer.why)], lead="No plan was found.", foot=FOOT)
     best = answer.plans[0]
@@ -224,12 +226,12 @@ def serve_report(
     said = prose_html(f"The cheapest that meet the objectives, of {answer.searched:,} candidates.")
     figures = [serve_cost_figure(answer.plans, priced=priced)]
     figures += (
-        [serve_front_figure(answer.plans, ask, priced=priced)] if len(answer.plans) > 1 else []
+        [serve_front_figure(answer.plans, request, priced=priced)] if len(answer.plans) > 1 else []
     )
     charts = "".join(charts_html(figure) for figure in figures)
     sections = [
-        Section("What was asked", pairs_html(serve_asked(ask))),
-        Section("The recommended plan", pairs_html(_serve_pairs(best, ask, priced=priced))),
+        Section("What was asked", pairs_html(serve_inputs(request))),
+        Section("The recommended plan", pairs_html(_serve_pairs(best, request, priced=priced))),
         _why(answer.why),
         Section("Candidates", said + charts + candidates_table(answer.plans, priced=priced)),
         *more,
@@ -238,13 +240,13 @@ def serve_report(
     return page(
         title,
         [one for one in sections if one.body_html],
-        lead=serve_sentence(ask, best, priced=priced),
+        lead=serve_sentence(request, best, priced=priced),
         top_html=tiles_html(_serve_tiles(best, priced=priced)),
         foot=FOOT,
     )
 
 
-def _serve_pairs(best: ServePlan, ask: ServeAsk, *, priced: bool) -> list[tuple[str, str]]:
+def _serve_pairs(best: ServePlan, request: ServeRequest, *, priced: bool) -> list[tuple[str, str]]:
     cost = f"{usd(best.usd_per_hour)} an hour, {usd(best.usd_per_million_tokens)} a million tokens"
     return [
         ("Replica", serve_layout(best)),
@@ -254,8 +256,14 @@ def _serve_pairs(best: ServePlan, ask: ServeAsk, *, priced: bool) -> list[tuple[
             f"each carries up to {best.qps_per_replica_max:.3g} requests a second within the "
             f"objectives; {best.concurrent:,.0f} requests run at once",
         ),
-        ("First token", f"after {seconds(best.ttft_s)}, of {seconds(ask.service.ttft_s)} allowed"),
-        ("Each further token", f"{seconds(best.tpot_s)}, of {seconds(ask.service.tpot_s)} allowed"),
+        (
+            "First token",
+            f"after {seconds(best.ttft_s)}, of {seconds(request.service.ttft_s)} allowed",
+        ),
+        (
+            "Each further token",
+            f"{seconds(best.tpot_s)}, of {seconds(request.service.tpot_s)} allowed",
+        ),
         ("Memory", f"{best.memory_gib:.1f} GiB a GPU"),
         *([("Cost", cost)] if priced else []),
     ]

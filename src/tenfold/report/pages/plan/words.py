@@ -2,9 +2,9 @@
 
 from math import floor, log10
 
-from tenfold.decide.layout.ask import Ground, TrainAsk
 from tenfold.decide.layout.outcome import Outcome
-from tenfold.decide.layout.serve import ServeAsk, ServePlan
+from tenfold.decide.layout.request import PlanningTarget, TrainRequest
+from tenfold.decide.layout.serve import ServePlan, ServeRequest
 from tenfold.model.plan import TrainPlan
 from tenfold.report.charts.axes import short, si, usd
 from tenfold.report.figures import count, share
@@ -110,12 +110,12 @@ def _nodes(plan: TrainPlan) -> str:
     return count(plan.nodes, "node")
 
 
-def train_sentence(ask: TrainAsk, best: Outcome, *, priced: bool) -> str:
+def train_sentence(request: TrainRequest, best: Outcome, *, priced: bool) -> str:
     """Return the recommendation in a sentence."""
     plan = best.plan
     start = (
-        f"Train {ask.job.model} on {count(plan.gpus, 'GPU')} ({plan.accelerator}, {_nodes(plan)}) "
-        f"as {layout_words(plan)}: "
+        f"Train {request.job.model} on {count(plan.gpus, 'GPU')} "
+        f"({plan.accelerator}, {_nodes(plan)}) as {layout_words(plan)}: "
     )
     if best.run is None:
         rate = si(best.tokens_per_s_per_gpu * plan.gpus)
@@ -129,27 +129,27 @@ def train_sentence(ask: TrainAsk, best: Outcome, *, priced: bool) -> str:
     )
 
 
-def train_asked(ask: TrainAsk, ground: Ground) -> Pairs:
+def train_inputs(request: TrainRequest, target: PlanningTarget) -> Pairs:
     """Return what was asked, leaving out what was left open."""
     limits = (
-        ("Length", f"{short(ask.job.tokens)} tokens" if ask.job.tokens else ""),
-        ("Deadline", seconds(ask.job.deadline_s) if ask.job.deadline_s else ""),
-        ("Budget", usd(ask.job.budget_usd) if ask.job.budget_usd else ""),
-        ("GPUs", f"exactly {ask.job.gpus:,}" if ask.job.gpus else ""),
-        ("Fixed layout", _fixed(ask)),
+        ("Length", f"{short(request.job.tokens)} tokens" if request.job.tokens else ""),
+        ("Deadline", seconds(request.job.deadline_s) if request.job.deadline_s else ""),
+        ("Budget", usd(request.job.budget_usd) if request.job.budget_usd else ""),
+        ("GPUs", f"exactly {request.job.gpus:,}" if request.job.gpus else ""),
+        ("Fixed layout", _fixed(request)),
     )
     return [
-        ("Model", f"{ask.job.model}, {short(float(ask.shape.params))} parameters"),
-        ("Batch", f"{ask.global_batch:,} sequences of {ask.seq:,} tokens a step"),
-        ("Precision", ask.job.precision),
+        ("Model", f"{request.job.model}, {short(float(request.shape.params))} parameters"),
+        ("Batch", f"{request.global_batch:,} sequences of {request.seq:,} tokens a step"),
+        ("Precision", request.job.precision),
         *((name, value) for name, value in limits if value),
-        ("Fleet", f"{ground.gpus:,} x {ground.accelerator}, {ground.gpus_per_node} a node"),
+        ("Fleet", f"{target.gpus:,} x {target.accelerator}, {target.gpus_per_node} a node"),
     ]
 
 
-def _fixed(ask: TrainAsk) -> str:
+def _fixed(request: TrainRequest) -> str:
     names = ("tp", "pp", "cp", "ep", "micro_batch", "shard", "recompute")
-    given = [(name, getattr(ask.job, name)) for name in names]
+    given = [(name, getattr(request.job, name)) for name in names]
     return ", ".join(f"{name} {value}" for name, value in given if value is not None)
 
 
@@ -169,18 +169,19 @@ def train_tiles(best: Outcome, *, priced: bool) -> Pairs:
     ]
 
 
-def serve_asked(ask: ServeAsk) -> Pairs:
+def serve_inputs(request: ServeRequest) -> Pairs:
     """Return what was asked of a service."""
     return [
-        ("Model", f"{ask.service.model}, {short(float(ask.shape.params))} parameters"),
-        ("Load", f"{_rounded(ask.service.qps)} requests a second"),
+        ("Model", f"{request.service.model}, {short(float(request.shape.params))} parameters"),
+        ("Load", f"{_rounded(request.service.qps)} requests a second"),
         (
             "Request",
-            f"{ask.service.input_tokens:,} tokens in, {ask.service.output_tokens:,} tokens out",
+            f"{request.service.input_tokens:,} tokens in, "
+            f"{request.service.output_tokens:,} tokens out",
         ),
-        ("First token within", seconds(ask.service.ttft_s)),
-        ("Each further token within", seconds(ask.service.tpot_s)),
-        ("Precisions allowed", ", ".join(ask.service.precisions)),
+        ("First token within", seconds(request.service.ttft_s)),
+        ("Each further token within", seconds(request.service.tpot_s)),
+        ("Precisions allowed", ", ".join(request.service.precisions)),
     ]
 
 
@@ -192,7 +193,7 @@ def serve_layout(plan: ServePlan) -> str:
     return f"{plan.gpus_per_replica} x {plan.accelerator}, {plan.precision}{split}"
 
 
-def serve_sentence(ask: ServeAsk, best: ServePlan, *, priced: bool) -> str:
+def serve_sentence(request: ServeRequest, best: ServePlan, *, priced: bool) -> str:
     """Return the recommendation in a sentence."""
     cost = (
         f", for {usd(best.usd_per_hour)} an hour or "
@@ -201,7 +202,7 @@ def serve_sentence(ask: ServeAsk, best: ServePlan, *, priced: bool) -> str:
         else ""
     )
     return (
-        f"Serve {ask.service.model} with {count(best.replicas, 'replica')} of "
+        f"Serve {request.service.model} with {count(best.replicas, 'replica')} of "
         f"{serve_layout(best)} in pool `{best.pool}` ({count(best.gpus, 'GPU')}): "
         f"first token after {seconds(best.ttft_s)}, then one every {seconds(best.tpot_s)}{cost}."
     )

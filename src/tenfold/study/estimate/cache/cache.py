@@ -9,13 +9,13 @@ from tenfold.model.estimate import NoEstimate, ServeRow
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.units import GIB
 from tenfold.physics.arrays import Floats
-from tenfold.physics.serving.kv_cache import Layout, kv_bytes_per_token
+from tenfold.physics.serving.kv_cache import ReplicaLayout, kv_bytes_per_token
 from tenfold.physics.serving.kvtier import (
     break_even_bytes_per_s,
     shared_bytes_per_s,
     ttft_with_tier_s,
 )
-from tenfold.physics.serving.precision import numbers
+from tenfold.physics.serving.precision import precision_widths
 from tenfold.physics.serving.shapes import serving_shapes
 from tenfold.study.estimate.cache.tier import GB, CachePlace, CacheQuestion, cache_place
 from tenfold.study.estimate.cache.traffic import Traffic
@@ -23,7 +23,7 @@ from tenfold.study.estimate.models import shape_of
 from tenfold.study.estimate.serve import estimate_serve
 
 TIMES_AS_LARGE = (0.25, 0.5, 1.0, 2.0, 4.0)
-USUAL_TARGET = 0.9
+DEFAULT_TARGET = 0.9
 """Of the most that any tier reaches, where no target is stated."""
 
 
@@ -92,7 +92,7 @@ def estimate_cache(question: CacheQuestion, traffic: Traffic) -> CacheAnswer:
         break_even_bytes_per_s(_array(replica.tokens_per_s), _array(replica.token_bytes))[0]
     )
     most = traffic.hit_ratio_max
-    target = USUAL_TARGET * most if question.target is None else question.target
+    target = DEFAULT_TARGET * most if question.target is None else question.target
     target_bytes = traffic.tokens_for(target) * replica.token_bytes
     per_request = float(hits[at]) * replica.prompt_tokens * replica.token_bytes
     pays = min(place.tier_bytes_per_s, replica.link_bytes_per_s) > even
@@ -178,8 +178,8 @@ def _replica(
     shape = serving_shapes([shape_of(question.model, catalogue)])
     one = _array(1.0)
     # The tier keeps each head once, however many ranks repeat it.
-    widths = numbers((question.precision,), shape).widths
-    token_bytes = kv_bytes_per_token(shape, widths, Layout(one, one, one))
+    widths = precision_widths((question.precision,), shape).widths
+    token_bytes = kv_bytes_per_token(shape, widths, ReplicaLayout(one, one, one))
     return _Replica(
         gpus=answer.gpus,
         ttft_s=answer.ttft_s,

@@ -13,7 +13,13 @@ from typing import NamedTuple
 from msgspec.msgpack import decode, encode
 from msgspec.structs import replace
 
-from tenfold.decide.layout.serve import ServeAnswer, ServeAsk, ServeGround, ServePlan, plan_serve
+from tenfold.decide.layout.serve import (
+    ServeAnswer,
+    ServePlan,
+    ServeRequest,
+    ServeTarget,
+    plan_serve,
+)
 from tenfold.model.growth.growth import Axis, ServiceLoad, grown_by
 from tenfold.model.plan import ServiceDemand
 from tenfold.physics.growth.law import SUPPOSED
@@ -21,7 +27,7 @@ from tenfold.study.grow.layer import FiguredLayer, Law
 from tenfold.study.grow.layers.compute.nodes import nodes_more
 from tenfold.study.grow.relief import Relief, taken, up
 from tenfold.study.grow.state import State
-from tenfold.study.plan.target import serve_grounds
+from tenfold.study.plan.target import serve_targets
 from tenfold.study.plan.train import model_shape
 
 PLANS_KEPT = 64
@@ -57,8 +63,8 @@ class Serving(FiguredLayer):
         """Return services that cannot be judged, then pools, then services with a most."""
         if not state.grow.services:
             return [self.unknown("services")]
-        grounds = serve_grounds(state.fleet)
-        found = [self._served(state, service, grounds) for service in state.grow.services]
+        targets = serve_targets(state.fleet)
+        found = [self._served(state, service, targets) for service in state.grow.services]
         known = [one for one in found if isinstance(one, Served)]
         pools = dict.fromkeys(one.pool for one in known)
         return [
@@ -74,15 +80,15 @@ class Serving(FiguredLayer):
             ),
         ]
 
-    def _served(self, state: State, load: ServiceLoad, grounds: list[ServeGround]) -> Served | Law:
+    def _served(self, state: State, load: ServiceLoad, targets: list[ServeTarget]) -> Served | Law:
         resource = _resource(load)
         if load.ttft_s is None or load.tpot_s is None:
             key = "ttft_s" if load.ttft_s is None else "tpot_s"
             return self.unknown(resource, f"`{key}` of service `{load.name}`")
-        fit = [ground for ground in grounds if load.pool in ("", ground.pool)]
+        fit = [target for target in targets if load.pool in ("", target.pool)]
         if not fit:
             return self.unknown(resource, f"a `pool` with known GPUs for service `{load.name}`")
-        ground = max(fit, key=lambda one: one.gpus)
+        target = max(fit, key=lambda one: one.gpus)
         service = ServiceDemand(
             model=load.model,
             # The least load: what one replica answers does not depend on it, and all plans fit.
@@ -93,12 +99,12 @@ class Serving(FiguredLayer):
             tpot_s=load.tpot_s,
         )
         shape = model_shape(load.model, state.inputs.fleet.catalogue)
-        ask = ServeAsk(service=service, shape=shape)
-        best = _best(encode((ask, ground)))
+        request = ServeRequest(service=service, shape=shape)
+        best = _best(encode((request, target)))
         if best is None:
-            said = f"no replica on pool {ground.pool} keeps the promise of {load.name}"
+            said = f"no replica on pool {target.pool} keeps the promise of {load.name}"
             return self.law(resource, lambda _: inf, 1.0, SUPPOSED, lambda _: said)
-        return Served(load, ground.pool, ground.gpus, best)
+        return Served(load, target.pool, target.gpus, best)
 
     def _pool(self, state: State, axis: Axis, pool: str, served: Sequence[Served]) -> Law:
         """Nodes that grow with the traffic bring GPUs for it."""
@@ -147,8 +153,8 @@ def _best(asked: bytes) -> ServePlan | None:
 
     The planner takes a second and is asked the same at every step of a ladder.
     """
-    ask, ground = decode(asked, type=tuple[ServeAsk, ServeGround])
-    answer = plan_serve(ask, [ground], keep=PLANS_KEPT)
+    request, target = decode(asked, type=tuple[ServeRequest, ServeTarget])
+    answer = plan_serve(request, [target], keep=PLANS_KEPT)
     if not isinstance(answer, ServeAnswer):
         return None
     return max(answer.plans, key=lambda one: one.qps_per_replica_max / one.gpus_per_replica)

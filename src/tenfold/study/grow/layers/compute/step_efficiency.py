@@ -69,7 +69,7 @@ class StepEfficiency(FiguredLayer):
         design = state.asked.design
         if design is None or design.curve is None or not design.curve.points:
             return self.unknown("jobs")
-        model = "" if design.ask is None else design.ask.job.model
+        model = "" if design.request is None else design.request.job.model
         work = Work(usual_size(state, design), 1.0, falling(_curve(state, design)))
         return self._law(state, f"model {model}", [work], ASSUMED)
 

@@ -120,7 +120,7 @@ def _expected(state: State, fabric: Fabric) -> Senders | None:
         gpus=gpus,
         running=float(design.gpus_today),
         # The planner times collectives at this part of the line rate.
-        bytes_per_s_per_gpu=design.ground.nic_bytes_per_s * float(filled.entry.start.profile.nic),
+        bytes_per_s_per_gpu=design.target.nic_bytes_per_s * float(filled.entry.start.profile.nic),
         share=across_s / point.step_s,
     )
     return Senders(gangs=(gang,), load=1.0, evidence=ASSUMED)

@@ -73,16 +73,16 @@ class CheckpointSaves(FiguredLayer):
 
 def _lost_share(design: Design, tier: Tier, gpus: float, larger: float, blocking: float) -> float:
     """Return the share of time lost at Daly's interval, which is near enough to the best."""
-    assert design.ask is not None, "a checkpoint is of a model"
-    ground, many = design.ground, np.asarray([gpus])
+    assert design.request is not None, "a checkpoint is of a model"
+    target, many = design.target, np.asarray([gpus])
     save_s = checkpoint_s(
-        larger * checkpoint_bytes(np.asarray([float(design.ask.shape.params)])),
+        larger * checkpoint_bytes(np.asarray([float(design.request.shape.params)])),
         np.asarray([float(tier.write_bandwidth)]),
         many,
-        np.asarray([ground.nic_bytes_per_s]),
+        np.asarray([target.nic_bytes_per_s]),
     )
-    interval_s = daly_interval_s(save_s * blocking, mttf_s(many, ground.reliability))
-    kept = goodput(many, ground.reliability, save_s, interval_s, blocking_share=blocking).ettr
+    interval_s = daly_interval_s(save_s * blocking, mttf_s(many, target.reliability))
+    kept = goodput(many, target.reliability, save_s, interval_s, blocking_share=blocking).ettr
     return float(1.0 - kept[0])
 
 

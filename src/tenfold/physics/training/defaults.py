@@ -10,20 +10,20 @@ import numpy as np
 
 from tenfold.physics.training.arrays import Accelerator, Flags, Plans, Shape
 from tenfold.physics.training.memory import fits, memory_of
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 from tenfold.physics.training.step import time_plans
 
 MICRO_BATCHES = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
-def usual_virtual_stages(layers: float, pp: float, flash: float) -> float:
+def default_virtual_stages(layers: float, pp: float, flash: float) -> float:
     """Return virtual stages: pipelines of the flash era interleave down to two layers a chunk."""
     if pp <= 1 or flash < 1.0:
         return 1.0
     return float(max(1, round(layers / pp / 2)))
 
 
-def usual_shard(family: str, dp: float) -> str:
+def default_shard(family: str, dp: float) -> str:
     """Return the data-parallel sharding a family of stacks uses unless told otherwise."""
     if dp <= 1:
         return "none"
@@ -32,20 +32,20 @@ def usual_shard(family: str, dp: float) -> str:
     return "none" if family in ("megatron", "megatron-deepspeed", "pytorch-compile") else "zero1"
 
 
-def usual_sequence_parallel(family: str, tp: float) -> bool:
+def default_sequence_parallel(family: str, tp: float) -> bool:
     """Say whether norms are split too: all stacks since 2022 do it with tensor parallelism."""
     return tp > 1 and family not in ("megatron", "megatron-deepspeed")
 
 
-def usual_scaleup_ranks(domain: float, gpus_per_node: float | None) -> float:
+def default_scaleup_ranks(domain: float, gpus_per_node: float | None) -> float:
     """Return ranks that share the fast links: a rack-scale domain outranks the node."""
     if gpus_per_node is None:
         return domain
     return domain if domain > 8 else min(max(domain, 1.0), gpus_per_node)
 
 
-def usual_micro_batch(
-    shape: Shape, plans: Plans, accelerator: Accelerator, profile: Profile, known: Flags
+def default_micro_batch(
+    shape: Shape, plans: Plans, accelerator: Accelerator, profile: TrainingProfile, known: Flags
 ) -> Plans:
     """Return the plans with unknown micro-batches set to the fastest that fits."""
     size = np.size(plans.gpus)

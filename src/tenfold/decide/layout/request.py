@@ -10,12 +10,12 @@ from tenfold.physics.operations.goodput import Reliability
 from tenfold.physics.training.arrays import Accelerator, Plans, Shape
 from tenfold.physics.training.calibration import Calibration, Runs, correction
 from tenfold.physics.training.names import stack_key, version_family
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 
 SECONDS_PER_HOUR = 3600.0
 
 
-class TrainAsk(Struct, frozen=True, kw_only=True):
+class TrainRequest(Struct, frozen=True, kw_only=True):
     """A training job with its model looked up and its batch known."""
 
     job: TrainingJob
@@ -33,7 +33,7 @@ class Power(Struct, frozen=True, kw_only=True):
     co2_g_per_kwh: float
 
 
-class Ground(Struct, frozen=True, kw_only=True):
+class PlanningTarget(Struct, frozen=True, kw_only=True):
     """The accelerators a job may be laid out on: alike, and joined by one fabric."""
 
     accelerator: str
@@ -56,7 +56,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     """What the checkpoint tier takes, all writers together."""
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> TrainingProfile:
         """What the stack makes of the hardware."""
         return self.calibration.profile
 

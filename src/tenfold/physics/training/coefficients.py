@@ -7,7 +7,7 @@ the default, of a family around it, of an accelerator generation inside a family
 import numpy as np
 from numpy.typing import NDArray
 
-from tenfold.physics.training.profile import Profile
+from tenfold.physics.training.profile import TrainingProfile
 
 Floats = NDArray[np.float64]
 
@@ -37,24 +37,26 @@ _SHARE = np.array([TABLE[name][1] == "logit" for name in NAMES])
 WIDTHS = np.array([[TABLE[name][2 + level] for name in NAMES] for level in range(4)])
 
 
-def knobs_of(values: Floats) -> Floats:
+def coefficients_of(values: Floats) -> Floats:
     """Return knob positions of profile values (last axis in `NAMES` order)."""
     # A share of exactly zero or one has no finite position.
     share = np.clip(np.where(_SHARE, values, 0.5), 0.002, 0.998)
     return np.where(_SHARE, np.log(share / (1.0 - share)), np.log(np.maximum(values, 1e-12)))
 
 
-def values_of(knobs: Floats) -> Floats:
+def values_of(coefficients: Floats) -> Floats:
     """Return profile values of knob positions (last axis in `NAMES` order)."""
-    return np.where(_SHARE, 1.0 / (1.0 + np.exp(-knobs)), np.exp(np.where(_SHARE, 0.0, knobs)))
+    return np.where(
+        _SHARE, 1.0 / (1.0 + np.exp(-coefficients)), np.exp(np.where(_SHARE, 0.0, coefficients))
+    )
 
 
-CENTRE = knobs_of(np.array([TABLE[name][0] for name in NAMES]))
+CENTRE = coefficients_of(np.array([TABLE[name][0] for name in NAMES]))
 
 
-def turned(profile: Profile, knobs: Floats) -> Profile:
+def with_coefficients(profile: TrainingProfile, coefficients: Floats) -> TrainingProfile:
     """Return the profile with its knobs at the given positions."""
-    values = values_of(knobs)
-    fields = {name: getattr(profile, name) for name in Profile.__slots__}
+    values = values_of(coefficients)
+    fields = {name: getattr(profile, name) for name in TrainingProfile.__slots__}
     fields.update({name: values[..., i] for i, name in enumerate(NAMES)})
-    return Profile(**fields)
+    return TrainingProfile(**fields)
