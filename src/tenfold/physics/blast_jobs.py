@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.job import WHOLE, Past, Run, Slot
+from tenfold.model.job.job import WHOLE, PriorRuns, Run, Slot
 from tenfold.model.units import HOUR, Millis
 
 
@@ -49,7 +49,7 @@ def stopped_jobs(lost: Collection[NodeId], placed: Iterable[PlacedJob]) -> Stopp
 
 def placed_at(
     running: Mapping[JobId, Run],
-    past: Mapping[JobId, Past],
+    past: Mapping[JobId, PriorRuns],
     now_ms: Millis,
     *,
     checkpoint_every_ms: Millis,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from tenfold.model.ids import JobId
-from tenfold.model.job.job import WHOLE, Job, Past
+from tenfold.model.job.job import WHOLE, Job, PriorRuns
 from tenfold.sim.measure.meters import Meters, asked_milli
 from tenfold.sim.measure.timeline import Span
 from tenfold.sim.measure.window import Stay, Window, slots_milli, within, work_of
@@ -15,7 +15,7 @@ FAILURES, PREEMPTION, NEIGHBOURS = "failures", "preemption", "neighbours"
 def lost_milli_ms(
     runs: Iterable[Span],
     meters: Meters,
-    past: Mapping[JobId, Past],
+    past: Mapping[JobId, PriorRuns],
     work_ms: Mapping[JobId, float],
     window: Window,
 ) -> dict[str, int]:

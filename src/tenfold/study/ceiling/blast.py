@@ -15,7 +15,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.job import WHOLE, Past, Run
+from tenfold.model.job.job import WHOLE, PriorRuns, Run
 from tenfold.model.units import Millis
 from tenfold.physics.blast import Blast, blast_radius, domain_members
 from tenfold.physics.blast_jobs import PlacedJob, StoppedJobs, placed_at, stopped_jobs, worst_node
@@ -78,7 +78,7 @@ class _Watch:
         self.at_ms = Millis(0)
         self.held_milli = 0
         self.running: dict[JobId, Run] = {}
-        self.past: dict[JobId, Past] = {}
+        self.past: dict[JobId, PriorRuns] = {}
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
         """Keep this moment if it is nearer to the one that is wanted."""
