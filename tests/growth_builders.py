@@ -10,7 +10,7 @@ from tenfold.model.ids import FabricId, PoolId, SiteId, TierId
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.state import State
 
 HALL = SiteId("hall")
@@ -106,5 +106,5 @@ def given(opened: OpenFleet, grow: GrowSpec | None = None) -> GrowInputs:
     return GrowInputs(fleet=opened, grow=grow or GrowSpec())
 
 
-def judged(state: State, axis: Axis, *layers: FiguredLayer) -> list[Law]:
-    return [law for layer in layers for law in layer.judged(state, axis)]
+def judged(state: State, axis: Axis, *layers: ComputedLayer) -> list[Constraint]:
+    return [constraint for layer in layers for constraint in layer.judged(state, axis)]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.verdict import Verdict
 from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
+from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.inputs import GrowFiles, grow_inputs
-from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kueue-1300"
@@ -26,7 +26,7 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
             measured=EXAMPLE / "measured.csv",
         )
     )
-    answer = climb(given, GrowQuestion(axis="jobs"))
+    answer = analyse(given, GrowQuestion(axis="jobs"))
     rate = starts_per_s(given.grow.controllers[0]).per_s or 0.0
     wait_min = backlog_wait_s(ADMISSIONS_PER_MIN / 60, rate, depth=DEPTH) / 60
     first = answer.first

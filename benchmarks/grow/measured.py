@@ -68,18 +68,18 @@ def _firsts(folder: Path, thresholds: dict[str, float]) -> list[Verdict]:
         print(f"two limits: not run: {reason}")
         return []
     runs = int(os.environ.get("TENFOLD_RIGS_TWO", two_limits.RUNS))
-    counted = right = 0
+    rankable = right = 0
     for seed, rig in two_limits.rigs():
-        if counted == runs or seed == runs * DRAWS_MOST:
+        if rankable == runs or seed == runs * DRAWS_MOST:
             break
         verdict = _first(rig, folder / _slug(rig.name))
         if verdict is not None:
-            counted += 1
+            rankable += 1
             right += verdict
-    if not counted:
+    if not rankable:
         return []
-    least = thresholds["firsts"] * counted / two_limits.RUNS
-    return [Verdict(f"first of two limits named right, of {counted}", right, at_least=least)]
+    least = thresholds["firsts"] * rankable / two_limits.RUNS
+    return [Verdict(f"first of two limits named right, of {rankable}", right, at_least=least)]
 
 
 def _first(rig: Rig, folder: Path) -> bool | None:

@@ -17,9 +17,9 @@ from tenfold.model.errors import TenfoldError
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.plan import ServiceDemand
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.answer import GrowAnswer
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.parallel import process_map, usable_cpus
 from tenfold.study.plan.target import serve_targets
@@ -45,7 +45,7 @@ class Task(NamedTuple):
     seed: int
 
 
-class Judged(NamedTuple):
+class Evaluated(NamedTuple):
     """A planted fleet and what was said of it."""
 
     fleet: Planted
@@ -77,7 +77,7 @@ class Judged(NamedTuple):
 def run(thresholds: dict[str, float]) -> list[Verdict]:
     kinds = (("planted", FLEETS), ("starved", STARVED), ("sound", SOUND))
     tasks = [Task(kind, SEED_FIRST + at) for kind, many in kinds for at in range(many)]
-    found = process_map(judge, tasks, workers=usable_cpus(), lost=_lost, done=lambda _: None)
+    found = process_map(rank, tasks, workers=usable_cpus(), lost=_lost, done=lambda _: None)
     broken, hungry, quiet = found[:FLEETS], found[FLEETS : FLEETS + STARVED], found[-SOUND:]
     _show(broken, hungry, quiet)
     right = sum(one.right for one in broken) / len(broken)
@@ -92,7 +92,7 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
     ]
 
 
-def judge(task: Task) -> Judged:
+def rank(task: Task) -> Evaluated:
     """Plant a fleet, judge it, and say so at once: the whole takes minutes."""
     facts, began = _facts(), time.process_time()
     found = judged(_planted(task, facts), facts)
@@ -109,7 +109,7 @@ def _planted(task: Task, facts: Catalogue) -> Planted:
     return make(task.seed, cooling, replica())
 
 
-def judged(fleet: Planted, facts: Catalogue) -> Judged:
+def judged(fleet: Planted, facts: Catalogue) -> Evaluated:
     """Return a planted fleet with what growth answers."""
     spec = fleet.plan.spec
     inputs = GrowInputs(
@@ -123,7 +123,7 @@ def judged(fleet: Planted, facts: Catalogue) -> Judged:
         profiles=fleet.profiles,
     )
     question = GrowQuestion(axis=fleet.plan.axis, seeds=3, count_assumed=fleet.plan.counts_assumed)
-    return Judged(fleet, climb(inputs, question))
+    return Evaluated(fleet, analyse(inputs, question))
 
 
 @cache
@@ -154,12 +154,12 @@ def _facts() -> Catalogue:
     return load_facts()
 
 
-def _lost(task: Task, why: str) -> Judged:
+def _lost(task: Task, why: str) -> Evaluated:
     said = f"the {task.kind} fleet of seed {task.seed} was lost: {why}"
     raise TenfoldError("run-lost", said, "run it on a machine with more memory")
 
 
-def _show(broken: list[Judged], hungry: list[Judged], quiet: list[Judged]) -> None:
+def _show(broken: list[Evaluated], hungry: list[Evaluated], quiet: list[Evaluated]) -> None:
     kinds = Counter(_kind(one) for one in broken)
     good = Counter(_kind(one) for one in broken if one.right)
     near = Counter(_kind(one) for one in broken if one.apart <= K_APART)
@@ -182,5 +182,5 @@ def _show(broken: list[Judged], hungry: list[Judged], quiet: list[Judged]) -> No
             print(f"  ALARM {one.line()}")
 
 
-def _kind(one: Judged) -> str:
+def _kind(one: Evaluated) -> str:
     return one.fleet.kind or one.fleet.first

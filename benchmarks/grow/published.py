@@ -23,9 +23,9 @@ from tenfold.model.estimate import TrainRow
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.constraint_set import computed_constraints
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.law_book import all_laws
-from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
 from tenfold.study.grow.observed import ObservedInputs, with_observed
 from tenfold.study.grow.state import state_of
@@ -69,8 +69,8 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
         return []
     catalogue = load_catalogue()
     rows, _ = read_rows(catalogue)
-    judge = Judge(rows, catalogue)
-    losses = [loss for index in _series(rows) for loss in _losses(judge, pick(rows, index))]
+    rank = Judge(rows, catalogue)
+    losses = [loss for index in _series(rows) for loss in _losses(rank, pick(rows, index))]
     _print(losses)
     points = float(np.median([one.points for one in losses]))
     same = float(np.median([one.points_same for one in losses]))
@@ -91,17 +91,17 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
     ]
 
 
-def _losses(judge: Judge, own: Rows) -> list[Loss]:
+def _losses(rank: Judge, own: Rows) -> list[Loss]:
     """Return the loss at the top of one series, once for each run there."""
     gpus = np.asarray(own.runs.plans.gpus)
     small = gpus <= gpus.max() / SPAN
-    known = _known(judge.rows, own, float(gpus.max()) / SPAN)
+    known = _known(rank.rows, own, float(gpus.max()) / SPAN)
     known = pick(own, small) if len(known) > KNOWN_MAX else known
     tokens = np.asarray(own.runs.plans.global_batch) * np.asarray(own.runs.plans.seq)
     rate = tokens / gpus / own.step_s
     base = int(np.flatnonzero(small)[np.argmax(gpus[small])])
     timed = _own_first(observed(pick(own, small)), observed(known))
-    catalogue = judge.without(str(own.source[0]))
+    catalogue = rank.without(str(own.source[0]))
     return [
         Loss(
             label=f"{own.runs.stack[0]:16} {own.runs.part[0]:13} {own.model[0]}",
@@ -131,14 +131,16 @@ def kept_at(timed: list[TrainRow], top: TrainRow, catalogue: Catalogue) -> Kept:
     inputs = with_observed(GrowInputs(fleet=fleet), [*timed, planned])
     assert isinstance(inputs, ObservedInputs), "there are runs"
     state, series = state_of(inputs), inputs.series[0]
-    law = _first(all_laws(state, "job-size"))
+    constraint = _first(computed_constraints(state, "job-size"))
     least = state.grow.limits.step_efficiency_least
-    return Kept(least / law.strain(top.gpus / series.gpus), dict(series.scaling)[top.gpus])
+    return Kept(
+        least / constraint.utilisation(top.gpus / series.gpus), dict(series.scaling)[top.gpus]
+    )
 
 
-def _first(laws: list[Law]) -> Law:
+def _first(constraints: list[Constraint]) -> Constraint:
     """Return the law of the series whose rows came first."""
-    return next(law for law in laws if law.layer == StepEfficiency.name)
+    return next(constraint for constraint in constraints if constraint.layer == StepEfficiency.name)
 
 
 def _print(losses: list[Loss]) -> None:

@@ -110,7 +110,7 @@ MUTANTS: dict[str, Mutant] = {
         "cli/grow/json.py",
         "return first.k >= question.require",
         "return first.k > question.require",
-        "unit/study/grow/test_ladder.py::test_what_breaks_at_a_factor_stands_that_factor",
+        "unit/study/grow/test_analyse.py::test_what_breaks_at_a_factor_stands_that_factor",
     ),
 }
 

@@ -37,9 +37,9 @@ from tenfold.files.growth import MANY, SINGLE
 from tenfold.model.estimate import ServeRow, ShapeRow, TrainRow
 from tenfold.model.facts.fact import Fact
 from tenfold.model.facts.shape import Mla, ModelShape
-from tenfold.study.grow.layer import FollowingLayer, Layer
+from tenfold.study.grow.layer import DerivedLayer, Layer
 from tenfold.study.grow.registry import LAYERS
-from tenfold.study.grow.runs.layer import RunLayer
+from tenfold.study.grow.runs.layer import SimulatedLayer
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -266,9 +266,9 @@ def growth_layers(layers: Sequence[Layer]) -> str:
 
 
 def _judged_by(layer: Layer) -> str:
-    if isinstance(layer, RunLayer):
+    if isinstance(layer, SimulatedLayer):
         return "runs"
-    return "other layers" if isinstance(layer, FollowingLayer) else "figures"
+    return "other layers" if isinstance(layer, DerivedLayer) else "figures"
 
 
 def _row_example(file: Path) -> str:

@@ -16,7 +16,7 @@ from tenfold.study.ceiling.compute import scale_up
 from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
 from tenfold.study.ceiling.fabric import fabric_layers
 from tenfold.study.ceiling.failures import checkpoint_write, failures
-from tenfold.study.ceiling.layers import Layer
+from tenfold.study.ceiling.layers import LayerCeiling
 from tenfold.study.ceiling.power import rack_power, site_power
 from tenfold.study.ceiling.storage import storage_layers
 
@@ -38,11 +38,11 @@ def bare(spec: FleetSpec) -> FleetSpec:
     return replace(spec, expects=replace(spec.expects, model=None))
 
 
-def carried(layer: Layer) -> float:
+def carried(layer: LayerCeiling) -> float:
     return inf if layer.status == "free" else float(layer.gpus or 0)
 
 
-def pick(layers: list[Layer], name: str) -> float:
+def pick(layers: list[LayerCeiling], name: str) -> float:
     [found] = [one for one in layers if one.layer == name]
     return carried(found)
 
@@ -94,7 +94,7 @@ def test_a_faster_or_wider_tier_never_feeds_fewer(read, streams, feed_mb):
     ports=st.tuples(st.sampled_from([32, 64, 128]), st.sampled_from([32, 64, 128])).map(sorted),
 )
 def test_a_wider_fabric_never_carries_less(ratio, core, leaf, ports):
-    def of(over: float, top: float, nodes: int, switch_ports: int = 64) -> list[Layer]:
+    def of(over: float, top: float, nodes: int, switch_ports: int = 64) -> list[LayerCeiling]:
         spec = bare(example().spec)
         fabric = replace(
             spec.fabrics[0],

@@ -8,10 +8,10 @@ import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.growth.growth import AXES, Axis
 from tenfold.model.job.traffic import Traffic, WorkProfile
-from tenfold.physics.growth.law import FACTOR_LEAST, breaking_factor
+from tenfold.physics.growth.breaking import FACTOR_LEAST, breaking_factor
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.fabric.site_links import SiteLinks
 from tenfold.study.grow.layers.fabric.spine import FabricSpine
 from tenfold.study.grow.layers.fabric.uplinks import FabricUplinks
@@ -52,26 +52,30 @@ def inputs(draw: st.DrawFn) -> GrowInputs:
     return GrowInputs(fleet=opened, jobs=work, profiles={"a": draw(profiles), "b": draw(profiles)})
 
 
-def known(have: GrowInputs, axis: Axis) -> list[Law]:
-    return [law for law in made.judged(state_of(have), axis, *FABRIC) if not law.needs]
+def known(have: GrowInputs, axis: Axis) -> list[Constraint]:
+    return [
+        constraint
+        for constraint in made.judged(state_of(have), axis, *FABRIC)
+        if not constraint.needs
+    ]
 
 
 @given(inputs(), axes, factors, factors)
 def test_strain_never_falls_with_the_factor(have: GrowInputs, axis: Axis, a: float, b: float):
     less, more = sorted((a, b))
-    for law in known(have, axis):
-        assert law.strain(less) <= law.strain(more) * (1 + 1e-12)
-        assert law.symptom(more)
+    for constraint in known(have, axis):
+        assert constraint.utilisation(less) <= constraint.utilisation(more) * (1 + 1e-12)
+        assert constraint.symptom(more)
 
 
 @given(inputs(), axes)
 def test_at_the_breaking_factor_strain_is_one(have: GrowInputs, axis: Axis):
-    for law in known(have, axis):
-        k = breaking_factor(law.strain, MOST)
+    for constraint in known(have, axis):
+        k = breaking_factor(constraint.utilisation, MOST)
         if k is None:
-            assert law.strain(MOST) <= 1
+            assert constraint.utilisation(MOST) <= 1
         elif k > FACTOR_LEAST:
-            assert abs(law.strain(k) - 1) < 1e-9
+            assert abs(constraint.utilisation(k) - 1) < 1e-9
 
 
 @given(inputs(), axes, factors)
@@ -82,6 +86,6 @@ def test_a_fabric_without_oversubscription_has_uplinks_for_all(
     net = replace(spec.fabrics[0], oversubscription=1.0, core_oversubscription=1.0)
     wide = replace(spec, fabrics=(net,))
     opened = replace(have.fleet, spec=wide, layout=lay_out(wide))
-    for law in known(replace(have, fleet=opened), axis):
-        if law.layer == "fabric-uplinks":
-            assert law.strain(factor) <= 1 + 1e-12
+    for constraint in known(replace(have, fleet=opened), axis):
+        if constraint.layer == "fabric-uplinks":
+            assert constraint.utilisation(factor) <= 1 + 1e-12

@@ -11,21 +11,21 @@ from tenfold.model.growth.growth import (
     Dataset,
     Facility,
     GrowSpec,
-    Limits,
+    GrowthLimits,
     Quantity,
     grown_by,
-    moves,
+    grows_along,
 )
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
-from tenfold.physics.growth.law import FACTOR_LEAST, breaking_factor
+from tenfold.physics.growth.breaking import FACTOR_LEAST, breaking_factor
+from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.attribute import attribute
+from tenfold.study.grow.constraint_set import computed_constraints
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.ladder import climb
-from tenfold.study.grow.law_book import all_laws
-from tenfold.study.grow.layer import Law, break_of, lift
+from tenfold.study.grow.layer import Constraint, break_of, relax
 from tenfold.study.grow.question import GrowQuestion
-from tenfold.study.grow.search import joint
+from tenfold.study.grow.search import find_bottleneck
 from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
 
@@ -44,7 +44,7 @@ profiles = st.builds(
 grows = st.builds(
     GrowSpec,
     limits=st.builds(
-        Limits,
+        GrowthLimits,
         kw_most=st.none() | st.floats(50, 50_000),
         headroom_least=st.floats(0, 0.5),
     ),
@@ -82,31 +82,31 @@ def inputs(draw: st.DrawFn) -> GrowInputs:
     return GrowInputs(fleet=opened, jobs=work, grow=draw(grows), profiles={"train": draw(profiles)})
 
 
-def known(state: State, axis: Axis) -> list[Law]:
-    return [law for law in all_laws(state, axis) if not law.needs]
+def known(state: State, axis: Axis) -> list[Constraint]:
+    return [constraint for constraint in computed_constraints(state, axis) if not constraint.needs]
 
 
 @given(inputs(), axes, factors, factors)
 def test_strain_never_falls_with_the_factor(have: GrowInputs, axis: Axis, a: float, b: float):
     less, more = sorted((a, b))
-    for law in known(state_of(have), axis):
-        assert law.strain(less) <= law.strain(more) * (1 + 1e-12)
+    for constraint in known(state_of(have), axis):
+        assert constraint.utilisation(less) <= constraint.utilisation(more) * (1 + 1e-12)
 
 
 @given(inputs(), axes)
 def test_at_the_breaking_factor_strain_is_one(have: GrowInputs, axis: Axis):
-    for law in known(state_of(have), axis):
-        k = breaking_factor(law.strain, MOST)
+    for constraint in known(state_of(have), axis):
+        k = breaking_factor(constraint.utilisation, MOST)
         if k is None:
-            assert law.strain(MOST) <= 1
+            assert constraint.utilisation(MOST) <= 1
         elif k > FACTOR_LEAST:
-            assert abs(law.strain(k) - 1) < 1e-9
+            assert abs(constraint.utilisation(k) - 1) < 1e-9
 
 
 @given(inputs(), axes)
 def test_the_interval_holds_the_breaking_factor(have: GrowInputs, axis: Axis):
-    for law in known(state_of(have), axis):
-        broken = break_of(law, MOST)
+    for constraint in known(state_of(have), axis):
+        broken = break_of(constraint, MOST)
         if broken.k is not None:
             assert broken.low is not None
             assert broken.low <= broken.k * (1 + 1e-9)
@@ -116,11 +116,11 @@ def test_the_interval_holds_the_breaking_factor(have: GrowInputs, axis: Axis):
 @given(inputs(), axes)
 def test_lifting_never_breaks_a_fleet_sooner(have: GrowInputs, axis: Axis):
     state = state_of(have)
-    now = joint(known(state, axis), MOST)
-    if now.law is None or now.k is None:
+    now = find_bottleneck(known(state, axis), MOST)
+    if now.constraint is None or now.k is None:
         return
     found = attribute(state, lambda one: known(one, axis), now, MOST)
-    without = joint(known(lift(state, *found.laws), axis), MOST)
+    without = find_bottleneck(known(relax(state, *found.constraints), axis), MOST)
     assert found.k_without == without.k
     assert without.k is None or without.k >= now.k
 
@@ -128,19 +128,19 @@ def test_lifting_never_breaks_a_fleet_sooner(have: GrowInputs, axis: Axis):
 @given(inputs(), axes, st.floats(1.0, 10.0))
 def test_a_relief_lets_its_layer_stand_the_target(have: GrowInputs, axis: Axis, target: float):
     state = state_of(have)
-    for law in known(state, axis):
-        for relief in law.reliefs(target):
+    for constraint in known(state, axis):
+        for relief in constraint.reliefs(target):
             after = {one.key: one for one in known(relief.apply(state), axis)}
-            if law.key in after and relief.code != "switch-layer":
-                assert after[law.key].strain(target) <= 1 + 1e-6
+            if constraint.key in after and relief.code != "switch-layer":
+                assert after[constraint.key].utilisation(target) <= 1 + 1e-6
 
 
 @settings(max_examples=40)
 @given(inputs(), axes)
 def test_the_ladder_only_goes_up_and_repeats_itself(have: GrowInputs, axis: Axis):
     question = GrowQuestion(axis=axis, count_assumed=True)
-    answer = climb(have, question)
-    assert climb(have, question) == answer
+    answer = analyse(have, question)
+    assert analyse(have, question) == answer
     reached = [row.k or 0.0 for row in answer.rows]
     assert reached == sorted(reached)
     for row, following in zip(answer.rows, answer.rows[1:], strict=False):
@@ -149,6 +149,6 @@ def test_the_ladder_only_goes_up_and_repeats_itself(have: GrowInputs, axis: Axis
 
 @given(axes, factors)
 def test_everything_that_moves_along_an_axis_moves_by_the_factor(axis: Axis, factor: float):
-    assert any(moves(axis, quantity) for quantity in QUANTITIES)
+    assert any(grows_along(axis, quantity) for quantity in QUANTITIES)
     for quantity in QUANTITIES:
-        assert grown_by(axis, quantity, factor) == (factor if moves(axis, quantity) else 1.0)
+        assert grown_by(axis, quantity, factor) == (factor if grows_along(axis, quantity) else 1.0)

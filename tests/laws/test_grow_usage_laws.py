@@ -27,29 +27,29 @@ measured = st.lists(st.builds(point, factors, amounts), min_size=1, max_size=12)
 
 @given(measured, factors, factors)
 def test_a_usage_never_falls_with_its_factor_and_is_never_below_nothing(points, one, other):
-    law = fit_usage(points)
+    constraint = fit_usage(points)
     low, high = sorted((one, other))
-    assert law.base >= 0.0
-    assert 0.0 <= law.slope_low <= law.slope <= law.slope_high
-    assert 0.0 <= usage_at(law, low) <= usage_at(law, high) * (1 + NEAR)
+    assert constraint.base >= 0.0
+    assert 0.0 <= constraint.slope_low <= constraint.slope <= constraint.slope_high
+    assert 0.0 <= usage_at(constraint, low) <= usage_at(constraint, high) * (1 + NEAR)
 
 
 @given(measured, positive)
 def test_at_the_breaking_factor_the_usage_is_its_limit(points, limit):
-    law = fit_usage(points)
-    breaks = factor_at(law, limit)
+    constraint = fit_usage(points)
+    breaks = factor_at(constraint, limit)
     if 0.0 < breaks < 1e9:
-        assert usage_at(law, breaks) == pytest.approx(limit, rel=NEAR)
-    low, high = factor_range(law, limit)
+        assert usage_at(constraint, breaks) == pytest.approx(limit, rel=NEAR)
+    low, high = factor_range(constraint, limit)
     assert low <= breaks * (1 + NEAR)
     assert breaks <= high * (1 + NEAR) or math.isinf(high)
 
 
 @given(amounts, positive, st.lists(factors, min_size=2, max_size=8, unique=True))
 def test_a_line_that_is_one_is_found(base, slope, at):
-    law = fit_usage([point(factor, base + slope * factor) for factor in at])
+    constraint = fit_usage([point(factor, base + slope * factor) for factor in at])
     for factor in at:
-        assert usage_at(law, factor) == pytest.approx(base + slope * factor, rel=1e-3)
+        assert usage_at(constraint, factor) == pytest.approx(base + slope * factor, rel=1e-3)
 
 
 @given(measured, st.randoms(use_true_random=False))
@@ -63,10 +63,10 @@ def test_the_order_of_the_points_does_not_matter(points, dice):
 
 @given(measured, st.floats(1e-3, 1e3))
 def test_a_change_of_unit_changes_nothing_but_the_unit(points, unit):
-    law = fit_usage(points)
+    constraint = fit_usage(points)
     scaled = fit_usage([point(one.factor, one.usage * unit) for one in points])
     for factor in (0.1, 1.0, 10.0):
-        said = usage_at(law, factor) * unit
+        said = usage_at(constraint, factor) * unit
         assert usage_at(scaled, factor) == pytest.approx(said, rel=1e-3, abs=NEAR)
 
 

@@ -22,7 +22,7 @@ from tenfold.files.slurm.conf import read_slurm_conf
 from tenfold.model.growth.growth import Controller
 from tenfold.model.growth.measured import UsagePoint
 from tenfold.physics.growth.admission import starts_per_s
-from tenfold.physics.growth.law import breaking_factor
+from tenfold.physics.growth.breaking import breaking_factor
 from tenfold.physics.growth.usage import factor_at, factor_range, fit_usage
 
 CORE = "core"
@@ -78,11 +78,11 @@ def _usages(
         own = [point for point in points if point.resource == name]
         bent = 1.0 if own[0].unit == CORE else settings["share_least"]
         limits = sorted(point.limit / bent for point in own if point.limit is not None)
-        law = fit_usage(own)
+        constraint = fit_usage(own)
         found[name] = (
-            factor_at(law, statistics.median(limits)),
-            factor_range(law, limits[0])[0],
-            factor_range(law, limits[-1])[1],
+            factor_at(constraint, statistics.median(limits)),
+            factor_range(constraint, limits[0])[0],
+            factor_range(constraint, limits[-1])[1],
         )
     return found
 
@@ -113,10 +113,10 @@ def _ring(
         return ring_s(size_bytes, by, crossings, cut.link_bytes_per_s, cut.alpha_s)
 
     def at(slower: float) -> float:
-        def strain(factor: float) -> float:
+        def utilisation(factor: float) -> float:
             return took_s(settings["size_bytes"], ranks * factor) * slower / allowed_s
 
-        return breaking_factor(strain, FACTOR_MOST) or math.inf
+        return breaking_factor(utilisation, FACTOR_MOST) or math.inf
 
     of_size = [one for one in timed if one[0] == settings["size_bytes"]] or timed
     apart = [took / took_s(size, ranks) for size, took in of_size]

@@ -24,8 +24,8 @@ from tenfold.model.growth.growth import (
     Facility,
     GrowSpec,
     GrowTable,
+    GrowthLimits,
     LeadTime,
-    Limits,
     Monitoring,
     Months,
     Operations,
@@ -44,7 +44,7 @@ class PaceTable(GrowTable, frozen=True, kw_only=True):
 
 
 SINGLE: dict[str, type[Struct]] = {
-    "limits": Limits,
+    "limits": GrowthLimits,
     "monitoring": Monitoring,
     "operations": Operations,
     "facility": Facility,
@@ -126,7 +126,7 @@ def _without_empty_limits(values: Table) -> Table:
 def _spec(tables: _Tables, lists: _Lists) -> GrowSpec:
     pace = tables.one("pace", PaceTable)
     return GrowSpec(
-        limits=tables.one("limits", Limits) or Limits(),
+        limits=tables.one("limits", GrowthLimits) or GrowthLimits(),
         controllers=tuple(lists.controllers.values()),
         services=tuple(lists.services.values()),
         datasets=tuple(lists.datasets.values()),

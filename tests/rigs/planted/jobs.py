@@ -7,7 +7,7 @@ so that what chance adds to a grown history is small beside it; figures need no 
 from math import log
 from random import Random
 
-from tenfold.model.growth.growth import Axis, Limits
+from tenfold.model.growth.growth import Axis, GrowthLimits
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, shape_of
 from tenfold.model.job.traffic import Traffic, WorkProfile
@@ -32,16 +32,16 @@ OF_RUNS = ("queue", "quota", "governance", "fragmentation")
 SIZES = 64
 
 
-def work_limits(kind: str, k: float) -> Limits:
+def work_limits(kind: str, k: float) -> GrowthLimits:
     """Return limits under which the layer planted is the first that work breaks."""
     if kind == "quota":
-        return Limits(wait_s_p90=WAIT_QUOTA_S)
+        return GrowthLimits(wait_s_p90=WAIT_QUOTA_S)
     if kind == "governance":
         # The lower the limit, the more of its due the team lacks by then; today it lacks none.
-        return Limits(wait_s_p90=WAIT_NEVER_S, fairness_least=0.98 if k < 2.2 else 0.95)
+        return GrowthLimits(wait_s_p90=WAIT_NEVER_S, fairness_least=0.98 if k < 2.2 else 0.95)
     if kind == "fragmentation":
-        return Limits(wait_s_p90=WAIT_NEVER_S, stranded_share_most=PARTS_MOST)
-    return Limits(wait_s_p90=WAIT_S)
+        return GrowthLimits(wait_s_p90=WAIT_NEVER_S, stranded_share_most=PARTS_MOST)
+    return GrowthLimits(wait_s_p90=WAIT_S)
 
 
 def bare_work(draw: Random, axis: Axis, kind: str, wanted: dict[str, float], nodes: int) -> Work:
@@ -60,7 +60,7 @@ def bare_work(draw: Random, axis: Axis, kind: str, wanted: dict[str, float], nod
         every_s=every_s,
         runs_s=round(nodes * every_s / fills),
         teams=TEAMS_GROWN if axis == "teams" else 1,
-        falls=0.0 if sized is None else -log(Limits().step_efficiency_least) / log(sized),
+        falls=0.0 if sized is None else -log(GrowthLimits().step_efficiency_least) / log(sized),
         # How large jobs are is believed of a history that can be laid beside what happened.
         is_run=kind in OF_RUNS or sized is not None,
     )

@@ -46,8 +46,8 @@ class Upkeep:
             return NO_FAILURES
         faults_per_day = self.per_1000_days / 1_000 * self.nodes
         stands = self.wanted.get("spares", 2.0)
-        away_h = mean_carried(self.spares, SHORTFALL) * 24 / (faults_per_day * stands)
-        repair_h = max(0.01, (away_h - RESTARTED * RESTART_H) / (1 - RESTARTED))
+        down_h = mean_carried(self.spares, SHORTFALL) * 24 / (faults_per_day * stands)
+        repair_h = max(0.01, (down_h - RESTARTED * RESTART_H) / (1 - RESTARTED))
         return FailureLaw(
             name="planted",
             faults_per_1000_node_days=self.per_1000_days,

@@ -12,8 +12,8 @@ from tenfold.model.growth.growth import (
     Dataset,
     Facility,
     GrowSpec,
+    GrowthLimits,
     LeadTime,
-    Limits,
     Monitoring,
     Operations,
     Pace,
@@ -90,7 +90,7 @@ def faults(read):
 
 def test_every_table_is_read_into_what_growth_is_asked_with(read):
     spec = read(GOOD, fleet=True)
-    assert spec.limits == Limits(wait_s_p90=7_200, usd_per_month_most=500_000)
+    assert spec.limits == GrowthLimits(wait_s_p90=7_200, usd_per_month_most=500_000)
     assert spec.controllers == (
         Controller(kind="kueue", queue="deep", cycles_per_min=25, admitted_share=0.38),
     )
@@ -166,4 +166,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
 
 
 def test_a_limit_without_a_value_keeps_its_default(read):
-    assert read("limits:\n  wait_s_p90:\n  kw_most: 90\n", ".yaml").limits == Limits(kw_most=90)
+    assert read("limits:\n  wait_s_p90:\n  kw_most: 90\n", ".yaml").limits == GrowthLimits(
+        kw_most=90
+    )

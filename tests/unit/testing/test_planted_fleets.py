@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.grow.planted import judged
 from growth_builders import catalogue, fleet, tier
-from tenfold.model.growth.growth import Dataset, Facility, GrowSpec, Limits
+from tenfold.model.growth.growth import Dataset, Facility, GrowSpec, GrowthLimits
 from tests.rigs.planted.fleets import FIRST_LEAST, KINDS, LAYERS, planted, sound, starved
 from tests.rigs.planted.plan import Plan, Replica, Work
 from tests.rigs.planted.truth import breaks, first_of, headroom, slowed_most
@@ -22,7 +22,9 @@ def cooling() -> tuple[float, ...]:
 
 def test_the_building_breaks_where_a_count_by_hand_says():
     # 32 nodes of 10 kW at an overhead of 1.25 draw 400 kW; 8 racks hold four each.
-    grow = GrowSpec(facility=Facility(floor_racks=24, ports_free=256), limits=Limits(kw_most=600.0))
+    grow = GrowSpec(
+        facility=Facility(floor_racks=24, ports_free=256), limits=GrowthLimits(kw_most=600.0)
+    )
     found = breaks(Plan(axis="nodes", spec=fleet(rack_kw=60.0).spec, grow=grow, cooling_kw=COOLING))
     assert found == {
         "site-power": 2.5,

@@ -12,7 +12,7 @@ from tenfold.model.growth.growth import (
     Axis,
     Controller,
     GrowSpec,
-    Limits,
+    GrowthLimits,
     Monitoring,
     Operations,
     ServiceLoad,
@@ -35,7 +35,7 @@ def found(axis: Axis, grow: GrowSpec, work: Work | None = None, **more: object) 
 def test_even_arrivals_wait_once_there_is_more_work_than_nodes():
     # 8 of 32 nodes are busy over 100 days, and 1% of them may be waited.
     work = Work(jobs=2_400, every_s=3_600.0, runs_s=28_800.0, is_run=True)
-    grow = GrowSpec(limits=Limits(wait_s_p90=86_400.0))
+    grow = GrowSpec(limits=GrowthLimits(wait_s_p90=86_400.0))
     k = found("jobs", grow, work)["queue"]
     assert 4.0 < k < 4.1
 
@@ -43,7 +43,7 @@ def test_even_arrivals_wait_once_there_is_more_work_than_nodes():
 def test_a_team_with_a_quota_waits_while_others_do_not():
     # The first of 4 teams keeps 2 nodes busy and may hold 4; evenness falls to 0.8 at a tenth.
     work = Work(jobs=2_400, every_s=3_600.0, runs_s=28_800.0, teams=4, quota_nodes=4, is_run=True)
-    grow = GrowSpec(limits=Limits(wait_s_p90=86_400.0))
+    grow = GrowSpec(limits=GrowthLimits(wait_s_p90=86_400.0))
     made = found("jobs", grow, work)
     assert 2.0 < made["queue"] < 2.05
     assert made["compute"] == 4.0
@@ -57,7 +57,7 @@ def test_one_of_two_teams_at_a_third_of_its_due_is_evenness_of_four_fifths():
 
 def test_nodes_half_full_are_stranded_before_all_gpus_are_busy():
     work = Work(jobs=200, every_s=4_320.0, runs_s=34_560.0, gpus=5, is_run=True)
-    made = found("jobs", GrowSpec(limits=Limits(wait_s_p90=1e9)), work)
+    made = found("jobs", GrowSpec(limits=GrowthLimits(wait_s_p90=1e9)), work)
     assert made["fragmentation"] == 4.0
     assert made["compute"] == 6.4
 
@@ -105,7 +105,7 @@ def test_money_runs_out_with_the_nodes_and_their_energy():
     spec = fleet().spec
     price = Price(kind="owned", usd_micros_per_hour=UsdMicros(2_000_000), basis="stated")
     priced = replace(spec, pools=(replace(spec.pools[0], price=price),))
-    grow = GrowSpec(limits=Limits(usd_per_month_most=552.0 * 730 * 3))
+    grow = GrowSpec(limits=GrowthLimits(usd_per_month_most=552.0 * 730 * 3))
     assert breaks(Plan(axis="nodes", spec=priced, grow=grow))["money"] == pytest.approx(3.0)
     assert "money" not in breaks(Plan(axis="jobs", spec=priced, grow=grow))
 

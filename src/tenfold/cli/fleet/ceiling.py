@@ -10,7 +10,7 @@ from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import open_fleet
 from tenfold.report.figures import rate_bytes
 from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceiling
-from tenfold.study.ceiling.layers import Layer
+from tenfold.study.ceiling.layers import LayerCeiling
 
 POSITIVE = validators.Number(gt=0)
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
@@ -77,18 +77,18 @@ def _rows(answer: CeilingAnswer) -> list[list[str]]:
     ]
 
 
-def _gpus(one: Layer) -> str:
+def _gpus(one: LayerCeiling) -> str:
     return one.status if one.gpus is None else f"{one.gpus:,}"
 
 
-def _headroom(one: Layer) -> str:
+def _headroom(one: LayerCeiling) -> str:
     if one.headroom is None:
         return ""
     return f"{one.headroom:,.2f} x" if one.headroom < 10 else f"{one.headroom:,.0f} x"
 
 
 def _carried(answer: CeilingAnswer) -> list[str]:
-    carried = answer.carries
+    carried = answer.capacity_summary
     lines: list[str] = []
     if carried.model_trained_largest:
         lines.append(

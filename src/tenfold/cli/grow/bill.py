@@ -35,7 +35,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     factor: float
     bill: Bill
     order_first: str
-    held_by: str
+    blocked_by: str
     """The layer for which no relief is known; empty where the fleet gets there."""
 
 
@@ -56,14 +56,14 @@ def stages(answer: GrowAnswer) -> list[Stage]:
 
 def _stage(answer: GrowAnswer, factor: float) -> Stage:
     rows = [row for row in answer.rows if row.k is not None and row.k < factor]
-    short = answer.stands is not None and answer.stands < factor
+    short = answer.ok_up_to is not None and answer.ok_up_to < factor
     # The last row that breaks holds it: it has no relief, or there were too many rows.
-    held_by = rows[-1].layer if short and rows else ""
+    blocked_by = rows[-1].layer if short and rows else ""
     return Stage(
         factor=factor,
         bill=bill_of(rows),
         order_first=min((row.order_by for row in rows if _is_day(row.order_by)), default=""),
-        held_by=held_by,
+        blocked_by=blocked_by,
     )
 
 

@@ -7,16 +7,16 @@ from typing import Annotated
 from cyclopts import App, Parameter, validators
 
 from tenfold.cli.errors import Exit
-from tenfold.cli.grow.json import document, stood
+from tenfold.cli.grow.json import document, meets_requirement
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.grow.render import show_grow
 from tenfold.cli.output import print_json
 from tenfold.files.core.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.growth.growth import Axis
+from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.answer import GrowAnswer
 from tenfold.study.grow.inputs import MIX_LOAD, GrowFiles, GrowInputs, grow_inputs
-from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion, check_question
 
 app = App(name="grow", help_format="plaintext", default_parameter=Parameter(show_default=False))
@@ -31,9 +31,9 @@ Load = Annotated[
         validator=validators.Number(gt=0, lte=100),
     ),
 ]
-Ran = Annotated[str, Parameter(help="What the history ran under: a policy or a slurm.conf.")]
+RunOutcome = Annotated[str, Parameter(help="What the history ran under: a policy or a slurm.conf.")]
 Profiles = Annotated[Path | None, Parameter(help="What jobs draw: `[profile.NAME]` tables.")]
-Asked = Annotated[
+ExpectedDesign = Annotated[
     Path | None,
     Parameter(name="--grow", help="Limits, controllers, services, people, lead times and pace."),
 ]
@@ -76,9 +76,9 @@ def grow_command(
     jobs: Jobs = None,
     mix: Mix = "",
     load: Load = MIX_LOAD,
-    policy: Ran = "tenfold",
+    policy: RunOutcome = "tenfold",
     profiles: Profiles = None,
-    grow: Asked = None,
+    grow: ExpectedDesign = None,
     measured: Measured = None,
     timed: Timed = None,
     axis: Along = "all",
@@ -129,24 +129,24 @@ def _answer(
     question: GrowQuestion, inputs: GrowInputs, html: Path | None, force: bool, as_json: bool
 ) -> None:
     if html is None:
-        _show(_climbed(inputs, question), question, as_json)
+        _show(_analysed(inputs, question), question, as_json)
         return
     # The file is opened first: an answer may take a minute, and is not to be lost to a name.
     with open_new_file(html, force=force) as page:
-        answer = _climbed(inputs, question)
+        answer = _analysed(inputs, question)
         page.write(grow_page(answer, question).encode())
     sys.stderr.write(f"note: the report is written to {html}\n")
     _show(answer, question, as_json)
 
 
-def _climbed(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:
+def _analysed(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:
     if not inputs.jobs or not sys.stderr.isatty():
-        return climb(inputs, question)
+        return analyse(inputs, question)
     # What draws the count takes longer to load than a ladder without runs takes to climb.
     from tenfold.cli.grow.progress import counting  # noqa: PLC0415
 
     with counting("runs of the grown fleet") as done:
-        return climb(inputs, question, done)
+        return analyse(inputs, question, done)
 
 
 def _show(answer: GrowAnswer, question: GrowQuestion, as_json: bool) -> None:
@@ -154,7 +154,7 @@ def _show(answer: GrowAnswer, question: GrowQuestion, as_json: bool) -> None:
         print_json(document(answer, question))
     else:
         show_grow(answer, question)
-    if not stood(answer, question):
+    if not meets_requirement(answer, question):
         raise Exit(1)
 
 

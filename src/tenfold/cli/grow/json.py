@@ -27,11 +27,13 @@ class GrowDocument(Struct, frozen=True, kw_only=True):
 def document(answer: GrowAnswer, question: GrowQuestion) -> GrowDocument:
     """Return an answer with its question."""
     factor = question.require
-    required = None if factor is None else Required(factor=factor, met=stood(answer, question))
+    required = (
+        None if factor is None else Required(factor=factor, met=meets_requirement(answer, question))
+    )
     return GrowDocument(question=question, required=required, answer=answer)
 
 
-def stood(answer: GrowAnswer, question: GrowQuestion) -> bool:
+def meets_requirement(answer: GrowAnswer, question: GrowQuestion) -> bool:
     """Return whether the fleet stands what is required of it, without any relief.
 
     What could not be judged raises no alarm.

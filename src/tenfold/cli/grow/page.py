@@ -2,7 +2,7 @@
 
 from tenfold.cli.grow.bill import Bill, Stage, bill_of, order_day, stages
 from tenfold.cli.grow.render import factor, interval, needs_lines
-from tenfold.report.charts.growth import LayerCurve, Reach
+from tenfold.report.charts.growth import LayerCurve, LayerHeadroom
 from tenfold.report.charts.points import Point
 from tenfold.report.pages.grow import GrowPage, grow_report
 from tenfold.study.grow.answer import GrowAnswer, Row
@@ -10,12 +10,12 @@ from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
 from tenfold.study.grow.layers.jobs.queue import Queue
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.registry import LAYERS
-from tenfold.study.grow.runs.layer import RunLayer
+from tenfold.study.grow.runs.layer import SimulatedLayer
 
-LADDER = ["breaks at", "layer", "seen then", "evidence", "relief"]
+BOTTLENECK_COLUMNS = ["breaks at", "layer", "seen then", "evidence", "relief"]
 ORDERS = ["what", "for", "$/month", "in all", "order by", "stands then"]
 STAGES = ["to stand", "reliefs", "$/month", "without a price", "first order by", "gets there"]
-OF_RUNS = [layer.name for layer in LAYERS if isinstance(layer, RunLayer)]
+OF_RUNS = [layer.name for layer in LAYERS if isinstance(layer, SimulatedLayer)]
 """Layers of which nothing is known beyond the runs that were made."""
 LAYER_COLUMNS = ["breaks at", "interval", "layer", "seen then", "evidence"]
 
@@ -31,7 +31,7 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
             axis=answer.axis,
             most=question.most,
             tiles=_tiles(answer, upto),
-            ladder=(LADDER, [_rung(row) for row in answer.rows]),
+            bottlenecks=(BOTTLENECK_COLUMNS, [_bottleneck_row(row) for row in answer.rows]),
             top=_top(answer, upto),
             stages=(STAGES, [_stage(one) for one in stages(answer)] if answer.rows else []),
             orders=(ORDERS, _orders(answer, upto)),
@@ -43,8 +43,10 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
                 )
                 for one in answer.curves
             ],
-            reaches=[
-                Reach(name=name_of(row), k=row.k, first=(row.layer, row.resource) == leading)
+            headrooms=[
+                LayerHeadroom(
+                    name=name_of(row), k=row.k, first=(row.layer, row.resource) == leading
+                )
                 for row in answer.layers
             ],
             breaks={} if first is None or first.k is None else {first.layer: first.k},
@@ -73,7 +75,7 @@ def _tiles(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
     if not answer.rows:
         return tiles
     bill = bill_of(answer.rows)
-    stands = f">{upto}" if answer.stands is None else factor(answer.stands)
+    stands = f">{upto}" if answer.ok_up_to is None else factor(answer.ok_up_to)
     tiles.append((stands, "it stands with all reliefs"))
     known = bill.unpriced < bill.reliefs or not bill.reliefs
     more = f", and {bill.unpriced} without a price" if bill.unpriced and known else ""
@@ -83,7 +85,7 @@ def _tiles(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
     return tiles
 
 
-def _rung(row: Row) -> list[str]:
+def _bottleneck_row(row: Row) -> list[str]:
     relief = row.sentence if row.relief is None else row.relief.sentence
     return [f"{factor(row.k)} {interval(row)}", name_of(row), row.symptom, row.grade or "", relief]
 
@@ -113,7 +115,7 @@ def _sum(bill: Bill) -> str:
 
 
 def _stage(one: Stage) -> list[str]:
-    gets_there = f"no: {one.held_by} has no relief" if one.held_by else "yes"
+    gets_there = f"no: {one.blocked_by} has no relief" if one.blocked_by else "yes"
     return [
         f"{one.factor:g}x",
         str(one.bill.reliefs),
@@ -133,9 +135,11 @@ def _top(answer: GrowAnswer, upto: str) -> str:
     if not answer.rows:
         return f"{answer.sentence}."
     bill = bill_of(answer.rows)
-    if not bill.reliefs and answer.stands is not None:
-        return f"The fleet stands {factor(answer.stands)}, and no relief is known."
-    stands = f"{upto}, by what could be judged" if answer.stands is None else factor(answer.stands)
+    if not bill.reliefs and answer.ok_up_to is not None:
+        return f"The fleet stands {factor(answer.ok_up_to)}, and no relief is known."
+    stands = (
+        f"{upto}, by what could be judged" if answer.ok_up_to is None else factor(answer.ok_up_to)
+    )
     return f"With all of these the fleet stands {stands}: {bill.sentence}."
 
 

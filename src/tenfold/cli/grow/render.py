@@ -8,20 +8,29 @@ from rich.table import Table
 from rich.text import Text
 
 from tenfold.cli.grow.bill import bill_of, order_day
-from tenfold.cli.grow.json import stood
+from tenfold.cli.grow.json import meets_requirement
 from tenfold.cli.output import console, show, table
-from tenfold.physics.growth.law import FACTOR_LEAST
+from tenfold.physics.growth.breaking import FACTOR_LEAST
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.question import GrowQuestion
 
-LADDER = [">k*", ">interval", "layer", "seen then", "evidence", "relief", ">$/month", ">then"]
+BOTTLENECK_COLUMNS = [
+    ">k*",
+    ">interval",
+    "layer",
+    "seen then",
+    "evidence",
+    "relief",
+    ">$/month",
+    ">then",
+]
 NARROW = [">k*", "layer", "seen then", "relief", ">then"]
 """The ladder where there is no room: what is left out stands below its neighbour."""
 WIDE_LEAST = 96
 LAYERS = [">k*", ">interval", "layer", "seen then", "evidence"]
 WHOLE = ("layer", "evidence")
 """Columns whose lines are never broken."""
-RUNG_NAME, LAYER_NAME = 18, 26
+ROW_NAME_WIDTH, LAYER_NAME_WIDTH = 18, 26
 """How wide names may be, beside sentences."""
 
 
@@ -34,7 +43,7 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
         "",
     )
     if answer.rows:
-        show(_ladder(answer.rows, upto), "")
+        show(_bottleneck_table(answer.rows, upto), "")
         for line in _orders(answer.rows):
             show(line)
         show(_top(answer, upto), "")
@@ -49,14 +58,14 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
     for line in (*(f"unknown: {one}" for one in needs_lines(answer)), *answer.assumptions):
         show(line)
     if question.require is not None:
-        said = "stands" if stood(answer, question) else "does not stand"
+        said = "stands" if meets_requirement(answer, question) else "does not stand"
         show(f"required: {question.require:g}x, which the fleet {said} by what could be judged")
 
 
-def _ladder(rows: Sequence[Row], upto: str) -> Table:
-    wide = [_rung(row, upto) for row in rows]
+def _bottleneck_table(rows: Sequence[Row], upto: str) -> Table:
+    wide = [_bottleneck_row(row, upto) for row in rows]
     if console().width >= WIDE_LEAST:
-        return _table("", LADDER, wide)
+        return _table("", BOTTLENECK_COLUMNS, wide)
     return _table("", NARROW, [_narrow(cells) for cells in wide])
 
 
@@ -85,13 +94,13 @@ def _named(row: Row, width: int) -> str:
     return "\n".join(lines)
 
 
-def _rung(row: Row, upto: str) -> list[str]:
+def _bottleneck_row(row: Row, upto: str) -> list[str]:
     relief = row.relief.sentence if row.relief else row.sentence
     then = f">{upto}" if row.relief and row.k_after is None else factor(row.k_after)
     return [
         factor(row.k),
         interval(row),
-        _named(row, RUNG_NAME),
+        _named(row, ROW_NAME_WIDTH),
         row.symptom,
         row.grade or "",
         relief,
@@ -117,12 +126,12 @@ def _orders(rows: tuple[Row, ...]) -> list[str]:
 def _top(answer: GrowAnswer, upto: str) -> str:
     """Say how far the ladder reaches, and for how much."""
     bill = bill_of(answer.rows)
-    if not bill.reliefs and answer.stands is not None:
-        return f"the fleet stands {factor(answer.stands)}, and no relief is known"
+    if not bill.reliefs and answer.ok_up_to is not None:
+        return f"the fleet stands {factor(answer.ok_up_to)}, and no relief is known"
     paid = bill.sentence
-    if answer.stands is None:
+    if answer.ok_up_to is None:
         return f"with all of these the fleet stands {upto}, by what could be judged: {paid}"
-    return f"with all of these the fleet stands {factor(answer.stands)}: {paid}"
+    return f"with all of these the fleet stands {factor(answer.ok_up_to)}: {paid}"
 
 
 def _others(answer: GrowAnswer) -> list[Row]:
@@ -143,7 +152,13 @@ def _free(answer: GrowAnswer) -> list[str]:
 
 
 def _layer(row: Row) -> list[str]:
-    return [factor(row.k), interval(row), _named(row, LAYER_NAME), row.symptom, row.grade or ""]
+    return [
+        factor(row.k),
+        interval(row),
+        _named(row, LAYER_NAME_WIDTH),
+        row.symptom,
+        row.grade or "",
+    ]
 
 
 def needs_lines(answer: GrowAnswer) -> list[str]:

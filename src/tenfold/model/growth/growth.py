@@ -29,10 +29,12 @@ Grade = Literal["measured", "calibrated", "published", "assumed"]
 """How well a breaking factor is known, best first."""
 GRADES: tuple[Grade, ...] = get_args(Grade)
 ControllerKind = Literal["tenfold", "slurm", "kueue"]
-Thing = Literal["nodes", "site-power", "rack-power", "rack", "switch", "link", "floor", "storage"]
+OrderItem = Literal[
+    "nodes", "site-power", "rack-power", "rack", "switch", "link", "floor", "storage"
+]
 """What is ordered to relieve a layer, and has a lead time."""
 
-_MOVES: dict[Axis, tuple[Quantity, ...]] = {
+_GROWS_ALONG: dict[Axis, tuple[Quantity, ...]] = {
     "jobs": ("jobs",),
     "job-size": ("job-size",),
     "data": ("data",),
@@ -43,14 +45,14 @@ _MOVES: dict[Axis, tuple[Quantity, ...]] = {
 }
 
 
-def moves(axis: Axis, quantity: Quantity) -> bool:
+def grows_along(axis: Axis, quantity: Quantity) -> bool:
     """Return whether a quantity grows along an axis."""
-    return quantity in _MOVES[axis]
+    return quantity in _GROWS_ALONG[axis]
 
 
 def grown_by(axis: Axis, quantity: Quantity, factor: float) -> float:
     """Return the factor by which a quantity has grown at a factor of the axis."""
-    return factor if moves(axis, quantity) else 1.0
+    return factor if grows_along(axis, quantity) else 1.0
 
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -72,7 +74,7 @@ class GrowTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of a grow file; an unknown key is a fault."""
 
 
-class Limits(GrowTable, frozen=True, kw_only=True):
+class GrowthLimits(GrowTable, frozen=True, kw_only=True):
     """Where each layer counts as broken. The defaults are assumptions, and printed."""
 
     wait_s_p90: Seconds = 14_400.0
@@ -189,7 +191,7 @@ class Pace(GrowTable, frozen=True, kw_only=True):
 class GrowSpec(Struct, frozen=True, kw_only=True):
     """Everything that is asked beside the fleet."""
 
-    limits: Limits = Limits()
+    limits: GrowthLimits = GrowthLimits()
     controllers: tuple[Controller, ...] = ()
     services: tuple[ServiceLoad, ...] = ()
     datasets: tuple[Dataset, ...] = ()

@@ -11,7 +11,7 @@ from tenfold.model.growth.growth import Controller
 from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import SECOND
 
-_TURN_S = 1.0
+_LOOP_S = 1.0
 """Slurm's own loop turns once a second: ends of jobs bring no more passes than that."""
 _NEEDED = {
     "slurm": "a slurm.conf with `sched_max_job_start`, or a measured `cost_ms_per_job`",
@@ -20,14 +20,14 @@ _NEEDED = {
 }
 
 
-class Rate(NamedTuple):
+class StartRate(NamedTuple):
     """Starts a second, or None where unknown, and the figure that sets it or is missing."""
 
     per_s: float | None
     why: str
 
 
-def starts_per_s(controller: Controller, slurm: SlurmPolicy | None = None) -> Rate:
+def starts_per_s(controller: Controller, slurm: SlurmPolicy | None = None) -> StartRate:
     """Return the most jobs a second that the controller starts while there is room for all."""
     rates: list[tuple[float, str]] = []
     if controller.cycles_per_min is not None:
@@ -38,8 +38,8 @@ def starts_per_s(controller: Controller, slurm: SlurmPolicy | None = None) -> Ra
         cost_ms = controller.cost_ms_per_job
         rates.append((SECOND / cost_ms, f"a job costs the controller {cost_ms:g} ms"))
     if not rates:
-        return Rate(None, f"needs {_NEEDED[controller.kind]}")
-    return Rate(*min(rates))
+        return StartRate(None, f"needs {_NEEDED[controller.kind]}")
+    return StartRate(*min(rates))
 
 
 def backlog_wait_s(
@@ -69,13 +69,13 @@ def _configured(slurm: SlurmPolicy) -> list[tuple[float, str]]:
     """
     if not slurm.jobs_started_max:
         return []
-    period_s = max(_TURN_S, slurm.interval_min_us / 1e6)
+    period_s = max(_LOOP_S, slurm.interval_min_us / 1e6)
     rate = slurm.jobs_started_max / period_s
     why = f"{slurm.jobs_started_max} starts a pass, a pass every {period_s:g} s"
     if slurm.scheduler == "backfill":
         habits = slurm.backfill
         most = habits.jobs_started_max or habits.jobs_tested_max
-        every_s = max(_TURN_S, habits.interval_ms / SECOND)
+        every_s = max(_LOOP_S, habits.interval_ms / SECOND)
         rate += most / every_s
         why += f", and {most} by backfill every {every_s:g} s"
     return [(rate, why)]

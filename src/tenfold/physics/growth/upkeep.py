@@ -8,12 +8,12 @@ this; a draw of the fleet tells how many more.
 from tenfold.physics.operations.faults import poisson_share
 
 HOURS_PER_DAY = 24.0
-_TURNS = 60
+_BISECTIONS = 60
 
 
-def down_mean(faults_per_day: float, away_h: float) -> float:
+def down_mean(faults_per_day: float, down_h: float) -> float:
     """Return how many nodes are down at once on average, by Little's law."""
-    return faults_per_day * away_h / HOURS_PER_DAY
+    return faults_per_day * down_h / HOURS_PER_DAY
 
 
 def shortfall_share(mean: float, spares: int) -> float:
@@ -21,13 +21,13 @@ def shortfall_share(mean: float, spares: int) -> float:
     return max(0.0, 1.0 - sum(poisson_share(mean, count) for count in range(spares + 1)))
 
 
-def mean_for(spares: int, share_most: float) -> float:
+def mean_covered_by(spares: int, share_most: float) -> float:
     """Return the mean number of nodes down that so many spares carry for all but a share."""
     assert 0.0 < share_most <= 1.0, "a share of time is above 0 and at most 1"
     low, high = 0.0, float(spares + 1)
     while shortfall_share(high, spares) < share_most and high < 1e6:
         high *= 2.0
-    for _ in range(_TURNS):
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2.0
         if shortfall_share(middle, spares) > share_most:
             high = middle

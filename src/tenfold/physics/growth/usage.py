@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from tenfold.model.growth.measured import UsagePoint
 
-FACTORS_TO_BEND = 4
-SPAN_TO_BEND = 4.0
-BENDS_BELOW = 0.5
+FACTORS_FOR_CURVE = 4
+SPAN_FOR_CURVE = 4.0
+CURVE_ERROR_SHARE = 0.5
 """Share of the straight line's squared error that a bent one must stay below."""
 REACH = 4.0
 """Beyond the largest factor seen, how far a law is meant to be followed."""
 POWERS = tuple(tenths / 20 for tenths in range(6, 41))
-ALONE_LOW = 0.5
+SINGLE_POINT_LOW = 0.5
 """A lone point does not tell base from slope: as much as half of it may be base."""
 
 
@@ -52,7 +52,7 @@ def fit_usage(points: Sequence[UsagePoint]) -> Usage:
     power = _power(pairs)
     line = _line(pairs, power)
     if len(_factors(pairs)) == 1:
-        return Usage(line.base, line.slope, power, ALONE_LOW * line.slope, line.slope)
+        return Usage(line.base, line.slope, power, SINGLE_POINT_LOW * line.slope, line.slope)
     reach = 2.0 * _deviation(pairs, power)
     straight = line.slope if power == 1.0 else _unbent(pairs, line, power)
     low = max(0.0, min(line.slope - reach, straight))
@@ -114,11 +114,11 @@ def _line(pairs: _Pairs, power: float) -> _Line:
 def _power(pairs: _Pairs) -> float:
     """Return 1, or the power that foretells left-out factors far better than a line does."""
     factors = _factors(pairs)
-    if len(factors) < FACTORS_TO_BEND or factors[-1] < SPAN_TO_BEND * factors[0]:
+    if len(factors) < FACTORS_FOR_CURVE or factors[-1] < SPAN_FOR_CURVE * factors[0]:
         return 1.0
     errors = {power: _left_out_error(pairs, factors, power) for power in POWERS}
     best = min(POWERS, key=errors.__getitem__)
-    return best if errors[best] < BENDS_BELOW * errors[1.0] else 1.0
+    return best if errors[best] < CURVE_ERROR_SHARE * errors[1.0] else 1.0
 
 
 def _unbent(pairs: _Pairs, bent: _Line, power: float) -> float:

@@ -26,7 +26,7 @@ class LayerCurve(Struct, frozen=True, kw_only=True):
     points: tuple[Point, ...]
 
 
-class Reach(Struct, frozen=True, kw_only=True):
+class LayerHeadroom(Struct, frozen=True, kw_only=True):
     """How far one layer stands; None where it stands all that is drawn."""
 
     name: str
@@ -49,7 +49,7 @@ def strain_chart(curves: Sequence[LayerCurve], axis: str, breaks: Sequence[Rule]
     series = [
         Series(
             name=one.name,
-            points=tuple((k, min(strain, DRAWN_MOST)) for k, strain in one.points),
+            points=tuple((k, min(utilisation, DRAWN_MOST)) for k, utilisation in one.points),
             dots=False,
         )
         for one in fullest[:LINES_MOST]
@@ -71,7 +71,7 @@ def _rises(curve: LayerCurve) -> bool:
 def wait_chart(points: Sequence[Point], limit_s: float, axis: str) -> str:
     """Return the wait of one in ten against the factor, from strain and its limit."""
     hours = limit_s / 3_600
-    waits = tuple((k, strain * hours) for k, strain in points)
+    waits = tuple((k, utilisation * hours) for k, utilisation in points)
     at_limit = tuple((k, hours) for k, _ in points)
     series = [
         Series(name="wait, P90", points=waits),
@@ -83,7 +83,7 @@ def wait_chart(points: Sequence[Point], limit_s: float, axis: str) -> str:
 
 def efficiency_chart(points: Sequence[Point], least: float, axis: str) -> str:
     """Return the efficiency of a step against the factor, from strain and its limit."""
-    kept = tuple((k, min(1.0, least / strain)) for k, strain in points if strain > 0)
+    kept = tuple((k, min(1.0, least / utilisation)) for k, utilisation in points if utilisation > 0)
     at_limit = tuple((k, least) for k, _ in points)
     series = [
         Series(name="step efficiency", points=kept),
@@ -93,18 +93,18 @@ def efficiency_chart(points: Sequence[Point], least: float, axis: str) -> str:
     return line_chart(Card(title="What a step keeps"), series, _factors(axis), y)
 
 
-def reach_chart(reaches: Sequence[Reach], most: float) -> str:
+def headroom_chart(headrooms: Sequence[LayerHeadroom], most: float) -> str:
     """Return how far each layer stands, up to the largest factor asked for."""
-    bars = [_bar(one, most) for one in reaches[:BARS_MOST]]
+    bars = [_bar(one, most) for one in headrooms[:BARS_MOST]]
     x = Axis(title="factor that the layer stands", from_zero=True, label=_times)
     limit = Limit(at=most, label=f"asked for: {most:g}x")
-    left_out = len(reaches) - BARS_MOST
+    left_out = len(headrooms) - BARS_MOST
     description = f"{left_out} more stand longer than these" if left_out > 0 else ""
     card = Card(title="Headroom of each layer", subtitle=description)
     return stacked_bars(card, bars, x, limit, {BREAKS: ACCENT, STANDS: FAINT})
 
 
-def _bar(one: Reach, most: float) -> Bar:
+def _bar(one: LayerHeadroom, most: float) -> Bar:
     if one.k is None or one.k > most:
         return Bar(label=one.name, parts={STANDS: most}, total=f">{most:g}x", bold=one.first)
     return Bar(label=one.name, parts={BREAKS: one.k}, total=f"{one.k:.2f}x", bold=one.first)

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from tenfold.report.charts.growth import (
     LayerCurve,
-    Reach,
+    LayerHeadroom,
     efficiency_chart,
-    reach_chart,
+    headroom_chart,
     strain_chart,
     wait_chart,
 )
@@ -40,7 +40,7 @@ class GrowPage(Struct, frozen=True, kw_only=True):
     most: float
     """The largest factor that was asked for."""
     tiles: Sequence[tuple[str, str]]
-    ladder: Table
+    bottlenecks: Table
     top: str
     """How far the ladder reaches, in one sentence."""
     stages: Table = ((), ())
@@ -49,7 +49,7 @@ class GrowPage(Struct, frozen=True, kw_only=True):
     """What to order, in the order in which it is needed."""
     layers: Table
     curves: Sequence[LayerCurve]
-    reaches: Sequence[Reach]
+    headrooms: Sequence[LayerHeadroom]
     breaks: Mapping[str, float] = {}
     """Where rows of the ladder break, by name."""
     waits: Sequence[Point] = ()
@@ -64,7 +64,7 @@ class GrowPage(Struct, frozen=True, kw_only=True):
 
 def grow_report(grown: GrowPage) -> str:
     """Return the page of a ladder."""
-    sections = [Section("The ladder", _ladder(grown))]
+    sections = [Section("The ladder", _bottleneck_table(grown))]
     if grown.orders[1]:
         sections.append(Section("What it takes", _orders(grown)))
     sections += [
@@ -81,11 +81,11 @@ def grow_report(grown: GrowPage) -> str:
     return page(grown.title, sections, lead=grown.lead, top_html=tiles_html(grown.tiles), foot=FOOT)
 
 
-def _ladder(grown: GrowPage) -> str:
-    if not grown.ladder[1]:
+def _bottleneck_table(grown: GrowPage) -> str:
+    if not grown.bottlenecks[1]:
         return prose_html(grown.top)
     how = "Each row is one purchase, and stands on those above it."
-    return prose_html(how) + _table(grown.ladder) + prose_html(grown.top)
+    return prose_html(how) + _table(grown.bottlenecks) + prose_html(grown.top)
 
 
 def _orders(grown: GrowPage) -> str:
@@ -104,7 +104,7 @@ def _charts(grown: GrowPage) -> str:
         pictures.append(wait_chart(grown.waits, grown.wait_limit_s, grown.axis))
     if grown.efficiency:
         pictures.append(efficiency_chart(grown.efficiency, grown.efficiency_least, grown.axis))
-    pictures.append(reach_chart(grown.reaches, grown.most))
+    pictures.append(headroom_chart(grown.headrooms, grown.most))
     return charts_html(*pictures)
 
 

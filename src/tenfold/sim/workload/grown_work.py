@@ -17,7 +17,7 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from tenfold.model.growth.growth import Axis, moves
+from tenfold.model.growth.growth import Axis, grows_along
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, MINUTE, Millis
@@ -52,9 +52,9 @@ def grown(
     """
     if axis == "job-size":
         return list(jobs) if factor == 1 else resized(jobs, factor, scaling or {})
-    if factor == 1 or not jobs or not moves(axis, "jobs"):
+    if factor == 1 or not jobs or not grows_along(axis, "jobs"):
         return list(jobs)
-    by_team = moves(axis, "teams")
+    by_team = grows_along(axis, "teams")
     batches = submissions(jobs)
     units = _teams(jobs, batches) if by_team else [[batch] for batch in batches]
     days = _Days(jobs, span_ms, seed)

@@ -90,15 +90,15 @@ def _steps(
     upgrade: UpgradeAnswer | None,
 ) -> list[Step]:
     if answers.bandwidth == "thin":
-        return [_apart(question)]
+        return [_distributed(question)]
     if answers.bound_by == "cpu":
-        return [_out(question, "the CPU binds, and CPU nodes add up without a fabric")]
+        return [_scale_out(question, "the CPU binds, and CPU nodes add up without a fabric")]
     if question.kind == "inference":
         return _serving(question, answers, fired)
     return _training(answers, fired, upgrade)
 
 
-def _apart(question: AdviseQuestion) -> Step:
+def _distributed(question: AdviseQuestion) -> Step:
     work = (
         "train where the data are and exchange updates"
         if question.kind == "training"
@@ -108,7 +108,7 @@ def _apart(question: AdviseQuestion) -> Step:
     return Step(step="distributed", sentence=text)
 
 
-def _out(question: AdviseQuestion, why: str) -> Step:
+def _scale_out(question: AdviseQuestion, why: str) -> Step:
     if question.bursty:
         return Step(step="elastic", sentence=f"{why}; load comes in bursts, so follow it")
     return Step(step="horizontal", sentence=why)
@@ -127,12 +127,12 @@ def _serving(
             Step(step="fabric", sentence="a replica that spans nodes waits for the fabric")
         )
     if crowded is not None and crowded.fired:
-        steps.append(_out(question, f"replicas, each inside a node: {crowded.sentence}"))
+        steps.append(_scale_out(question, f"replicas, each inside a node: {crowded.sentence}"))
     elif answers.model_size != "larger" and answers.real_time and crowded is None:
         why = "real-time requests are independent, so replicas carry them and cover for each other"
-        steps.append(_out(question, why))
+        steps.append(_scale_out(question, why))
     elif question.bursty and not steps:
-        steps.append(_out(question, "one replica carries the usual load"))
+        steps.append(_scale_out(question, "one replica carries the usual load"))
     if not steps:
         text = "one replica carries the load; a larger GPU or node lowers its tail latency first"
         steps.append(Step(step="vertical", sentence=text))

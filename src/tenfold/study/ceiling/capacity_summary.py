@@ -23,7 +23,7 @@ USUAL_TOKENS = 1024
 """Tokens of a prompt and of an answer, where replicas are counted without a load."""
 
 
-class Carries(Struct, frozen=True, kw_only=True):
+class CapacitySummary(Struct, frozen=True, kw_only=True):
     """Answers that no number of GPUs gives; None where nothing fits or nothing is stated."""
 
     model_trained_largest: str | None
@@ -39,14 +39,14 @@ class Carries(Struct, frozen=True, kw_only=True):
     data_bytes_per_s_needed: float | None
 
 
-def carries(design: Design) -> Carries:
+def capacity_summary(design: Design) -> CapacitySummary:
     """Return the largest models, the replicas and the data rate of a design."""
     trained = _largest_trained(design)
     served = _largest_served(design)
     each = gpus_per_replica(design)
     tier, need = feeding_tier(design), feed_rate(design)
     gpus = design.gpus_today
-    return Carries(
+    return CapacitySummary(
         model_trained_largest=trained.name if trained else None,
         model_trained_params_b=trained.params_b if trained else None,
         model_served_by_node_largest=served.name if served else None,

@@ -4,15 +4,15 @@ All layers are measured in GPUs of one job, so that power, ports, disks and phys
 be put in one order. A layer that the file says nothing about is left out of that order.
 """
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tenfold.compose.fleet import OpenFleet
-from tenfold.study.ceiling.capacity_summary import Carries, carries
+from tenfold.study.ceiling.capacity_summary import CapacitySummary, capacity_summary
 from tenfold.study.ceiling.compute import efficiency, gpu_memory, scale_up
 from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
 from tenfold.study.ceiling.fabric import fabric_layers
 from tenfold.study.ceiling.failures import checkpoint_write, failures
-from tenfold.study.ceiling.layers import Layer, ranked
+from tenfold.study.ceiling.layers import LayerCeiling, ranked
 from tenfold.study.ceiling.power import rack_power, site_power
 from tenfold.study.ceiling.storage import storage_layers
 
@@ -33,11 +33,11 @@ class CeilingAnswer(Struct, frozen=True, kw_only=True):
     """The lowest ceiling: the largest job that the design carries."""
     binding: str | None
     sentence: str
-    layers: tuple[Layer, ...]
-    carries: Carries
+    layers: tuple[LayerCeiling, ...]
+    capacity_summary: CapacitySummary = field(name="carries")
 
     @property
-    def short_of_expected(self) -> tuple[Layer, ...]:
+    def short_of_expected(self) -> tuple[LayerCeiling, ...]:
         """Layers that bind before the fleet has grown to what is expected of it."""
         wanted = self.gpus_expected or 0
         return tuple(one for one in self.layers if one.gpus is not None and one.gpus < wanted)
@@ -72,7 +72,7 @@ def ceiling(fleet: OpenFleet, question: CeilingQuestion | None = None) -> Ceilin
         binding=first.layer if first else None,
         sentence=_sentence(design, first),
         layers=tuple(layers),
-        carries=carries(design),
+        capacity_summary=capacity_summary(design),
     )
 
 
@@ -83,7 +83,7 @@ def _expected(design: Design) -> int | None:
     return None if expects.nodes is None else expects.nodes * design.target.gpus_per_node
 
 
-def _sentence(design: Design, first: Layer | None) -> str:
+def _sentence(design: Design, first: LayerCeiling | None) -> str:
     if first is None or first.headroom is None:
         return "no layer of this design has figures enough to bind"
     today = f"{design.gpus_today:,} of today"

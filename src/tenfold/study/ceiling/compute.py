@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from tenfold.decide.layout.scaling import curve, sizes
 from tenfold.report.reasons.render import render
-from tenfold.study.ceiling.design import Design, gpus_looked_at, grown
-from tenfold.study.ceiling.layers import Grade, Layer, Named
+from tenfold.study.ceiling.design import Design, gpus_searched, grown
+from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeiling
 
 WIDE_DOMAIN_GPUS = 64
 """Layouts use powers of two, so racks of 72 share their links among 64."""
@@ -14,10 +14,10 @@ DOMAIN_LOSS_MAX = 0.1
 NO_MODEL = "no model is named; say which with `--model`, or `model` in `[expects]`"
 
 
-def efficiency(design: Design) -> Layer:
+def efficiency(design: Design) -> LayerCeiling:
     """Return the last size whose doubling up to it still paid."""
     request, made = design.request, design.curve
-    name = Named("efficiency", request.job.model if request else "", design.gpus_today)
+    name = LayerBuilder("efficiency", request.job.model if request else "", design.gpus_today)
     if request is None or made is None:
         return name.unknown(NO_MODEL)
     if made.knee is None:
@@ -32,7 +32,7 @@ def efficiency(design: Design) -> Layer:
     return name.binds(made.knee, _grade(design), why, lost)
 
 
-def _grade(design: Design) -> Grade:
+def _grade(design: Design) -> CeilingGrade:
     return "assumption" if design.question.global_batch is None else "supposed"
 
 
@@ -44,14 +44,14 @@ def _lost_at_double(design: Design, knee: int) -> float | None:
     return max(0.0, 1 - points[2 * knee].tokens_per_s / points[knee].tokens_per_s / 2)
 
 
-def scale_up(design: Design) -> Layer:
+def scale_up(design: Design) -> LayerCeiling:
     """Return the largest job that a wide scale-up domain would hardly speed up.
 
     Both sides run on a fabric without oversubscription: what thin uplinks cost is
     another layer's ceiling.
     """
     request, domain = design.request, design.target.scaleup_gpus
-    name = Named(
+    name = LayerBuilder(
         "scale-up", f"{domain} GPUs on {design.target.accelerator} links", design.gpus_today
     )
     if request is None:
@@ -60,7 +60,7 @@ def scale_up(design: Design) -> Layer:
         return name.free(
             "supposed", f"a domain of {domain} GPUs holds any tensor parallelism in use"
         )
-    largest = grown(design, gpus_looked_at(design.target))
+    largest = grown(design, gpus_searched(design.target))
     plain = replace(largest, leaf_oversubscription=1.0, pod_oversubscription=1.0)
     wide = replace(plain, scaleup_gpus=WIDE_DOMAIN_GPUS)
     ours, _ = curve(request, plain, sizes(plain))
@@ -83,14 +83,14 @@ def scale_up(design: Design) -> Layer:
     return name.binds(ceiling, _grade(design), text, gain[beyond] / (1 + gain[beyond]))
 
 
-def gpu_memory(design: Design) -> Layer:
+def gpu_memory(design: Design) -> LayerCeiling:
     """Return whether the model fits: memory is a floor under jobs, and no ceiling above it.
 
     A larger job holds less a GPU, so memory binds only where the fleet of today is
     smaller than the least that the model needs.
     """
     request, made = design.request, design.curve
-    name = Named("gpu-memory", f"{design.target.accelerator} memory", design.gpus_today)
+    name = LayerBuilder("gpu-memory", f"{design.target.accelerator} memory", design.gpus_today)
     if request is None or made is None:
         return name.unknown(NO_MODEL)
     if not made.points:

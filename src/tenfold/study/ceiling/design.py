@@ -17,8 +17,8 @@ from tenfold.study.plan.target import ChosenTarget, train_target
 from tenfold.study.plan.train import train_request
 
 GROWTH_MAX = 64
-GPUS_LOOKED_AT_MIN = 4_096
-GPUS_LOOKED_AT_MAX = 131_072
+GPUS_SEARCHED_MIN = 4_096
+GPUS_SEARCHED_MAX = 131_072
 
 
 class CeilingQuestion(Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ def design_of(fleet: OpenFleet, question: CeilingQuestion) -> Design:
     )
     if bare.request is None:
         return bare
-    largest = grown(bare, gpus_looked_at(bare.target))
+    largest = grown(bare, gpus_searched(bare.target))
     made, _ = curve(bare.request, largest, sizes(largest))
     return replace(bare, curve=made)
 
@@ -100,9 +100,9 @@ def _request(fleet: OpenFleet, question: CeilingQuestion) -> TrainRequest | None
     return train_request(job, fleet.catalogue)
 
 
-def gpus_looked_at(target: PlanningTarget) -> int:
+def gpus_searched(target: PlanningTarget) -> int:
     """Return how far growth is followed: 64 times today, in whole nodes and a power of two."""
-    wanted = min(max(target.gpus * GROWTH_MAX, GPUS_LOOKED_AT_MIN), GPUS_LOOKED_AT_MAX)
+    wanted = min(max(target.gpus * GROWTH_MAX, GPUS_SEARCHED_MIN), GPUS_SEARCHED_MAX)
     nodes = max(1, wanted // target.gpus_per_node)
     return (1 << (nodes.bit_length() - 1)) * target.gpus_per_node
 

@@ -6,19 +6,19 @@ from tenfold.decide.layout.search import search
 from tenfold.model.fleet.spec import Fabric
 from tenfold.physics.fabric import FabricPlan
 from tenfold.study.ceiling.design import Design, grown
-from tenfold.study.ceiling.layers import Grade, Layer, Named
+from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeiling
 
 NO_FABRIC = "no fabric joins these nodes"
 FAR_NODES = 16_384
 """More than one switch ever holds, so that leaves are counted as a large fabric has them."""
 
 
-def fabric_layers(design: Design) -> list[Layer]:
+def fabric_layers(design: Design) -> list[LayerCeiling]:
     """Return uplinks of leaves and pods, and ports."""
     fabric, plan = design.fabric, design.fabric_plan
     if fabric is None or plan is None:
         names = ("leaf-uplinks", "pod-uplinks", "fabric-ports")
-        return [Named(name, "", design.gpus_today).unknown(NO_FABRIC) for name in names]
+        return [LayerBuilder(name, "", design.gpus_today).unknown(NO_FABRIC) for name in names]
     return [
         leaf_uplinks(design, fabric),
         pod_uplinks(design, fabric),
@@ -26,10 +26,10 @@ def fabric_layers(design: Design) -> list[Layer]:
     ]
 
 
-def leaf_uplinks(design: Design, fabric: Fabric) -> Layer:
+def leaf_uplinks(design: Design, fabric: Fabric) -> LayerCeiling:
     """Return the largest job at full rate: one leaf, if the uplinks above it are narrow."""
     below = "group" if fabric.kind == "dragonfly" else "leaf"
-    name = Named("leaf-uplinks", f"{fabric.id} {below} uplinks", design.gpus_today)
+    name = LayerBuilder("leaf-uplinks", f"{fabric.id} {below} uplinks", design.gpus_today)
     if fabric.oversubscription <= 1:
         return name.free(_grade(fabric), f"the uplinks of {fabric.id} are non-blocking")
     target = grown(design, max(design.gpus_today, FAR_NODES * design.target.gpus_per_node))
@@ -37,9 +37,9 @@ def leaf_uplinks(design: Design, fabric: Fabric) -> Layer:
     return _narrow(design, name, ceiling, below, fabric.oversubscription)
 
 
-def pod_uplinks(design: Design, fabric: Fabric) -> Layer:
+def pod_uplinks(design: Design, fabric: Fabric) -> LayerCeiling:
     """Return the largest job inside one pod, if the core above it is narrow."""
-    name = Named("pod-uplinks", f"{fabric.id} pod uplinks", design.gpus_today)
+    name = LayerBuilder("pod-uplinks", f"{fabric.id} pod uplinks", design.gpus_today)
     if fabric.kind == "dragonfly" or fabric.core_oversubscription <= 1:
         return name.free(_grade(fabric), f"no layer above the leaves of {fabric.id} is narrow")
     target = grown(design, max(design.gpus_today, FAR_NODES * design.target.gpus_per_node))
@@ -48,7 +48,9 @@ def pod_uplinks(design: Design, fabric: Fabric) -> Layer:
     return _narrow(design, name, ceiling, "pod", ratio)
 
 
-def _narrow(design: Design, name: Named, ceiling: int, below: str, ratio: float) -> Layer:
+def _narrow(
+    design: Design, name: LayerBuilder, ceiling: int, below: str, ratio: float
+) -> LayerCeiling:
     fabric = design.fabric
     assert fabric is not None, "narrow uplinks belong to a fabric"
     rate = design.target.nic_bytes_per_s / 1e9
@@ -77,9 +79,9 @@ def _loss(design: Design, gpus: int) -> float | None:
     return max(0.0, 1 - float(theirs.step_s[0]) / float(ours.step_s[0]))
 
 
-def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> Layer:
+def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> LayerCeiling:
     """Return how many GPUs hang on the fabric before it needs another layer of switches."""
-    name = Named("fabric-ports", f"{fabric.id} switch ports", design.gpus_today)
+    name = LayerBuilder("fabric-ports", f"{fabric.id} switch ports", design.gpus_today)
     nodes = plan.nodes_max
     each = 1 if fabric.kind == "rail-optimised" else design.pools[0].nics_per_node
     alone = plan.leaves == 1 and fabric.nodes_per_leaf is None and fabric.kind != "dragonfly"
@@ -97,6 +99,6 @@ def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> Layer:
     return name.binds(ceiling, _grade(fabric), text)
 
 
-def _grade(fabric: Fabric) -> Grade:
+def _grade(fabric: Fabric) -> CeilingGrade:
     stated = not fabric.defaulted and fabric.nodes_per_leaf is not None
     return "stated" if stated else "supposed"

@@ -18,25 +18,27 @@ from tenfold.physics.operations.goodput import (
     goodput,
 )
 from tenfold.study.ceiling.compute import NO_MODEL
-from tenfold.study.ceiling.design import GPUS_LOOKED_AT_MAX, Design
-from tenfold.study.ceiling.layers import Grade, Layer, Named, worst
+from tenfold.study.ceiling.design import GPUS_SEARCHED_MAX, Design
+from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeiling, worst
 from tenfold.study.ceiling.storage import NO_TIER
 
-NODES_LOOKED_AT = 4 * GPUS_LOOKED_AT_MAX
+NODES_SEARCHED = 4 * GPUS_SEARCHED_MAX
 GRID_POINTS = 400
 
 
-def checkpoint_write(design: Design) -> Layer:
+def checkpoint_write(design: Design) -> LayerCeiling:
     """Return the largest job whose saves and failures stay within the time allowed."""
     tier = max(design.tiers, key=lambda one: one.write_bandwidth, default=None)
-    name = Named("checkpoint-write", f"tier {tier.id} writes" if tier else "", design.gpus_today)
+    name = LayerBuilder(
+        "checkpoint-write", f"tier {tier.id} writes" if tier else "", design.gpus_today
+    )
     if tier is None:
         return name.unknown(NO_TIER.format(site=design.site))
     if design.request is None:
         return name.unknown(NO_MODEL)
     ceiling = _largest(design, lambda nodes: _share_left(design, nodes))
     size_tb = float(checkpoint_bytes(np.asarray(float(design.request.shape.params)))) / 1e12
-    grade: Grade = "supposed" if "write_gb_per_s" in tier.defaulted else "stated"
+    grade: CeilingGrade = "supposed" if "write_gb_per_s" in tier.defaulted else "stated"
     text = (
         f"a checkpoint of {size_tb:.2g} TB at {tier.write_bandwidth / 1e9:,.0f} GB/s, with "
         f"failures as in `{design.train.failures}`, takes {_allowed(design)} at this size"
@@ -44,9 +46,9 @@ def checkpoint_write(design: Design) -> Layer:
     return _layer(design, name, ceiling, worst(grade, _preset_grade(design)), text)
 
 
-def failures(design: Design) -> Layer:
+def failures(design: Design) -> LayerCeiling:
     """Return the largest job that failures alone leave enough time, were saves free."""
-    name = Named("failures", f"failure rate of `{design.train.failures}`", design.gpus_today)
+    name = LayerBuilder("failures", f"failure rate of `{design.train.failures}`", design.gpus_today)
     ceiling = _largest(design, lambda nodes: _share_left_free(design, nodes))
     per_day = float(_rate_per_s(design, np.asarray([max(ceiling, 1.0)]))[0]) * 86_400
     text = (
@@ -56,8 +58,10 @@ def failures(design: Design) -> Layer:
     return _layer(design, name, ceiling, _preset_grade(design), text)
 
 
-def _layer(design: Design, name: Named, nodes: float, grade: Grade, text: str) -> Layer:
-    if nodes >= NODES_LOOKED_AT:
+def _layer(
+    design: Design, name: LayerBuilder, nodes: float, grade: CeilingGrade, text: str
+) -> LayerCeiling:
+    if nodes >= NODES_SEARCHED:
         return name.free(grade, f"less than {_allowed(design)} at any size looked at")
     return name.binds(int(nodes) * design.target.gpus_per_node, grade, text)
 
@@ -66,7 +70,7 @@ def _allowed(design: Design) -> str:
     return f"{design.question.loss_share_max:.0%} of the time"
 
 
-def _preset_grade(design: Design) -> Grade:
+def _preset_grade(design: Design) -> CeilingGrade:
     return "assumption" if design.question.failures is None else "supposed"
 
 
@@ -98,7 +102,7 @@ def _share_left_free(design: Design, nodes: Floats) -> Floats:
 def _largest(design: Design, share_left: Callable[[Floats], Floats]) -> float:
     """Return the most nodes that keep the share allowed: a coarse grid, then every node."""
     least = 1.0 - design.question.loss_share_max
-    grid = np.unique(np.floor(np.geomspace(1.0, NODES_LOOKED_AT, GRID_POINTS)))
+    grid = np.unique(np.floor(np.geomspace(1.0, NODES_SEARCHED, GRID_POINTS)))
     good = np.flatnonzero(share_left(grid) >= least)
     if not len(good):
         return 0.0

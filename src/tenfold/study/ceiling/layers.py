@@ -5,14 +5,14 @@ from typing import Literal
 from msgspec import Struct
 
 Status = Literal["binds", "free", "unknown"]
-Grade = Literal["stated", "supposed", "assumption"]
+CeilingGrade = Literal["stated", "supposed", "assumption"]
 """How well a ceiling is known: every figure stands in the fleet file; some were filled in from
 facts about what is usual; some rest on a figure that nobody gave for this fleet.
 """
-GRADES: tuple[Grade, ...] = ("stated", "supposed", "assumption")
+CEILING_GRADES: tuple[CeilingGrade, ...] = ("stated", "supposed", "assumption")
 
 
-class Layer(Struct, frozen=True, kw_only=True):
+class LayerCeiling(Struct, frozen=True, kw_only=True):
     """What one layer carries.
 
     `gpus` is None where the layer binds at no size that was looked at (`free`) and where
@@ -25,13 +25,13 @@ class Layer(Struct, frozen=True, kw_only=True):
     gpus: int | None
     headroom: float | None
     """The ceiling over the GPUs of today: below 1 the layer binds already."""
-    evidence: Grade | None
+    evidence: CeilingGrade | None
     sentence: str
     loss_at_double: float | None = None
     """Share of throughput that a job of twice the ceiling loses to this layer, where known."""
 
 
-class Named(Struct, frozen=True):
+class LayerBuilder(Struct, frozen=True):
     """The name of a layer, the thing in the fleet that it stands for, and the GPUs of today."""
 
     layer: str
@@ -39,10 +39,10 @@ class Named(Struct, frozen=True):
     gpus_today: int
 
     def binds(
-        self, gpus: int, evidence: Grade, sentence: str, loss_at_double: float | None = None
-    ) -> Layer:
+        self, gpus: int, evidence: CeilingGrade, sentence: str, loss_at_double: float | None = None
+    ) -> LayerCeiling:
         """Return the layer with its ceiling."""
-        return Layer(
+        return LayerCeiling(
             layer=self.layer,
             resource=self.resource,
             status="binds",
@@ -53,16 +53,16 @@ class Named(Struct, frozen=True):
             loss_at_double=loss_at_double,
         )
 
-    def free(self, evidence: Grade, sentence: str) -> Layer:
+    def free(self, evidence: CeilingGrade, sentence: str) -> LayerCeiling:
         """Return the layer as one that binds at no size that was looked at."""
         return self._open("free", evidence, sentence)
 
-    def unknown(self, sentence: str) -> Layer:
+    def unknown(self, sentence: str) -> LayerCeiling:
         """Return the layer as one that the file says too little about."""
         return self._open("unknown", None, sentence)
 
-    def _open(self, status: Status, evidence: Grade | None, sentence: str) -> Layer:
-        return Layer(
+    def _open(self, status: Status, evidence: CeilingGrade | None, sentence: str) -> LayerCeiling:
+        return LayerCeiling(
             layer=self.layer,
             resource=self.resource,
             status=status,
@@ -73,12 +73,12 @@ class Named(Struct, frozen=True):
         )
 
 
-def worst(*grades: Grade) -> Grade:
+def worst(*grades: CeilingGrade) -> CeilingGrade:
     """Return the weakest of some grades: a ceiling is known no better than its worst figure."""
-    return GRADES[max(GRADES.index(grade) for grade in grades)]
+    return CEILING_GRADES[max(CEILING_GRADES.index(grade) for grade in grades)]
 
 
-def ranked(layers: list[Layer]) -> list[Layer]:
+def ranked(layers: list[LayerCeiling]) -> list[LayerCeiling]:
     """Return layers that bind first, lowest ceiling first, then the free and the unknown."""
     order: tuple[Status, ...] = ("binds", "free", "unknown")
     return sorted(layers, key=lambda one: (order.index(one.status), one.gpus or 0))

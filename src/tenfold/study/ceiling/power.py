@@ -4,10 +4,10 @@ import numpy as np
 
 from tenfold.report.figures import count
 from tenfold.study.ceiling.design import Design
-from tenfold.study.ceiling.layers import Grade, Layer, Named
+from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeiling
 
 
-def rack_power(design: Design) -> Layer:
+def rack_power(design: Design) -> LayerCeiling:
     """Return how many GPUs the racks that hold them today could carry.
 
     Racks that the file neither states nor fills are our guess, made from their power:
@@ -15,7 +15,7 @@ def rack_power(design: Design) -> Layer:
     """
     layout, spec = design.fleet.layout, design.fleet.spec
     if not spec.racks and any("nodes_per_rack" in pool.defaulted for pool in design.pools):
-        name = Named("rack-power", "racks", design.gpus_today)
+        name = LayerBuilder("rack-power", "racks", design.gpus_today)
         return name.unknown("neither racks nor `nodes_per_rack` are stated")
     ours = np.asarray([pool.id in design.train.pools for pool in spec.pools])[layout.pool_of]
     kw = layout.per_node([pool.power_w_per_node / 1000 for pool in spec.pools])
@@ -27,7 +27,7 @@ def rack_power(design: Design) -> Layer:
     room = np.floor((limit - others_kw)[held] / node_kw + 1e-9)
     nodes = int(np.maximum(room, 0.0).sum())
     racks = int(held.sum())
-    name = Named("rack-power", count(racks, "rack"), design.gpus_today)
+    name = LayerBuilder("rack-power", count(racks, "rack"), design.gpus_today)
     each = float(limit[held].min())
     text = (
         f"a node draws {node_kw:.1f} kW and a rack carries {each:g} kW, so the racks there are "
@@ -36,11 +36,11 @@ def rack_power(design: Design) -> Layer:
     return name.binds(nodes * design.target.gpus_per_node, _rack_grade(design), text)
 
 
-def site_power(design: Design) -> Layer:
+def site_power(design: Design) -> LayerCeiling:
     """Return how many GPUs the site feeds, after everything else that it powers."""
     spec = design.fleet.spec
     site = next(one for one in spec.sites if one.id == design.site)
-    name = Named("site-power", f"site {site.id}", design.gpus_today)
+    name = LayerBuilder("site-power", f"site {site.id}", design.gpus_today)
     if site.power_kw_limit is None:
         return name.unknown(f"site `{site.id}` states no `power_kw`")
     others = [pool for pool in spec.pools if pool.site == site.id and pool not in design.pools]
@@ -63,12 +63,12 @@ def _node_kw(design: Design) -> float:
     return max(watts, 1.0) / 1000
 
 
-def _node_grade(design: Design) -> Grade:
+def _node_grade(design: Design) -> CeilingGrade:
     supposed = any("power_kw_per_node" in pool.defaulted for pool in design.pools)
     return "supposed" if supposed else "stated"
 
 
-def _rack_grade(design: Design) -> Grade:
+def _rack_grade(design: Design) -> CeilingGrade:
     """A site does not say whether its limit was stated; one that a cooling class has was not."""
     usual = [cooling.rack_kw_max for cooling in design.fleet.catalogue.cooling]
     site = next(one for one in design.fleet.spec.sites if one.id == design.site)

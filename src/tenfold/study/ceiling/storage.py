@@ -7,7 +7,7 @@ from tenfold.model.fleet.spec import Tier
 from tenfold.physics.operations.datafeed import Reading, feed, readers_max, tier_bytes_per_s
 from tenfold.physics.operations.datafeed import Tier as TierRates
 from tenfold.study.ceiling.design import Design
-from tenfold.study.ceiling.layers import Grade, Layer, Named, worst
+from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeiling, worst
 
 BYTES_PER_TOKEN = 4.0
 """Tokens stored as 32-bit numbers; an assumption, and far too little for pictures or video."""
@@ -26,13 +26,13 @@ SLOW_ROLES = ("cold", "memory")
 """Tape and archives are recalled, not read in training; memory holds caches."""
 
 
-def storage_layers(design: Design) -> list[Layer]:
+def storage_layers(design: Design) -> list[LayerCeiling]:
     """Return the read throughput and the streams of the tier that feeds jobs."""
     tier = feeding_tier(design)
     if tier is None:
         text = NO_TIER.format(site=design.site)
         names = ("storage-read", "storage-streams")
-        return [Named(name, "", design.gpus_today).unknown(text) for name in names]
+        return [LayerBuilder(name, "", design.gpus_today).unknown(text) for name in names]
     return [_read(design, tier), _streams(design, tier)]
 
 
@@ -53,7 +53,7 @@ def feeding_tier(design: Design) -> Tier | None:
     return max(quick or design.tiers, key=lambda tier: tier.read_bandwidth, default=None)
 
 
-def feed_rate(design: Design) -> tuple[float, Grade] | None:
+def feed_rate(design: Design) -> tuple[float, CeilingGrade] | None:
     """Return bytes a second that a GPU reads, and how well that is known."""
     stated = design.question.feed_bytes_per_s_per_gpu
     if stated is not None:
@@ -65,8 +65,8 @@ def feed_rate(design: Design) -> tuple[float, Grade] | None:
     return near.tokens_per_s / near.gpus * BYTES_PER_TOKEN, "assumption"
 
 
-def _read(design: Design, tier: Tier) -> Layer:
-    name = Named("storage-read", f"tier {tier.id} reads", design.gpus_today)
+def _read(design: Design, tier: Tier) -> LayerCeiling:
+    name = LayerBuilder("storage-read", f"tier {tier.id} reads", design.gpus_today)
     known = feed_rate(design)
     if known is None:
         return name.unknown("no feed rate and no model to derive it from; say either")
@@ -107,11 +107,11 @@ def _stall(rates: TierRates, readers: float, rate: float, streams: float) -> flo
     return float(feed(rates, reading).stall_share)
 
 
-def _streams(design: Design, tier: Tier) -> Layer:
-    name = Named("storage-streams", f"tier {tier.id} streams", design.gpus_today)
+def _streams(design: Design, tier: Tier) -> LayerCeiling:
+    name = LayerBuilder("storage-streams", f"tier {tier.id} streams", design.gpus_today)
     each = streams_per_gpu(design)
     ceiling = int(tier.streams / each)
-    grade: Grade = "assumption" if design.question.streams_per_gpu is None else "stated"
+    grade: CeilingGrade = "assumption" if design.question.streams_per_gpu is None else "stated"
     text = f"{tier.streams:,} concurrent streams are read by {ceiling:,} GPUs with {each:g} each"
     return name.binds(ceiling, worst(grade, _axis(tier, "streams")), text)
 
@@ -141,5 +141,5 @@ def supplied_bytes_per_s(design: Design, tier: Tier, gpus: int) -> float:
     return float(tier_bytes_per_s(tier_rates(design, tier), streams))
 
 
-def _axis(tier: Tier, axis: str) -> Grade:
+def _axis(tier: Tier, axis: str) -> CeilingGrade:
     return "supposed" if axis in tier.defaulted else "stated"

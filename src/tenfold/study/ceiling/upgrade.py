@@ -16,7 +16,7 @@ from tenfold.decide.layout.scaling import ScalePoint
 from tenfold.decide.layout.search import breakdown_at, search
 from tenfold.model.reason import Misfit, Reason
 from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of, grown
-from tenfold.study.ceiling.layers import Grade
+from tenfold.study.ceiling.layers import CeilingGrade
 
 Verdict = Literal["fabric", "gpus", "neither"]
 TRAFFIC = ("tp_s", "moe_s", "p2p_s", "dp_s")
@@ -64,7 +64,7 @@ class UpgradeAnswer(Struct, frozen=True, kw_only=True):
     sentence: str
     options: tuple[Option, ...]
     fabric_price: FabricPrice
-    evidence: Grade
+    evidence: CeilingGrade
 
 
 def upgrade(

@@ -1,9 +1,9 @@
 """What growth answers: a ladder of breaks, each with its relief, and what could not be judged."""
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from tenfold.model.growth.growth import Axis, Grade, Limits
-from tenfold.physics.growth.law import BreakStatus
+from tenfold.model.growth.growth import Axis, Grade, GrowthLimits
+from tenfold.physics.growth.breaking import BreakStatus
 
 
 class ReliefShown(Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Missing(Struct, frozen=True, kw_only=True):
     needs: str
 
 
-class Curve(Struct, frozen=True, kw_only=True):
+class UtilisationCurve(Struct, frozen=True, kw_only=True):
     """Strain of one layer at some factors, for charts."""
 
     layer: str
@@ -73,12 +73,12 @@ class GrowAnswer(Struct, frozen=True, kw_only=True):
     first: Row | None
     rows: tuple[Row, ...]
     """The ladder: each row stands on the reliefs of those above it."""
-    stands: float | None
+    ok_up_to: float | None = field(name="stands")
     """The factor that the fleet stands with all reliefs of the ladder; None: all asked for."""
     layers: tuple[Row, ...]
     """Every layer that could be judged, as the fleet stands today, lowest factor first."""
     unknown: tuple[Missing, ...]
-    curves: tuple[Curve, ...]
-    limits: Limits
+    curves: tuple[UtilisationCurve, ...]
+    limits: GrowthLimits
     assumptions: tuple[str, ...]
     sentence: str

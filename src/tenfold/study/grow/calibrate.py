@@ -20,7 +20,7 @@ from tenfold.sim.measure.meters import asked_milli
 from tenfold.sim.measure.window import Window, slots_milli, within, work_of
 from tenfold.study.grow.answer import CalibrationShown
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.runs.run import GrowTask, Ran, carry_out
+from tenfold.study.grow.runs.run import GrowTask, RunOutcome, simulate_task
 
 ERROR_MOST = 0.15
 IDLE_WAIT_S = 60.0
@@ -60,7 +60,7 @@ def calibrate(inputs: GrowInputs) -> Calibration:
     if not inputs.starts_ms:
         said = "uncalibrated: the history does not say when jobs started"
         return Calibration(jobs=0, sentence=said)
-    ran = carry_out(
+    ran = simulate_task(
         GrowTask(
             spec=inputs.fleet.spec,
             jobs=inputs.jobs,
@@ -79,7 +79,7 @@ def calibrate(inputs: GrowInputs) -> Calibration:
     )
     use = _use_error(inputs.jobs, inputs.starts_ms, ran)
     tau = order_tau([one.real_ms for one in pairs], [one.simulated_ms for one in pairs])
-    return _judged(len(pairs), (wait, use, tau), _unfit_share(inputs, ran))
+    return _verdict(len(pairs), (wait, use, tau), _unfit_share(inputs, ran))
 
 
 def shown(calibration: Calibration) -> CalibrationShown:
@@ -115,7 +115,7 @@ def _inversions(values: list[int]) -> tuple[list[int], int]:
     return sorted([*first, *second]), before + after + across
 
 
-def _judged(jobs: int, found: tuple[float, float, float], unfit: float) -> Calibration:
+def _verdict(jobs: int, found: tuple[float, float, float], unfit: float) -> Calibration:
     wait, use, tau = found
     off = [
         f"{name} is off by {error:.0%}"
@@ -142,7 +142,7 @@ def _judged(jobs: int, found: tuple[float, float, float], unfit: float) -> Calib
     )
 
 
-def _pairs(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: Ran) -> list[_Pair]:
+def _pairs(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: RunOutcome) -> list[_Pair]:
     """Return the jobs of the window that have a real start; who did not start yet waits still.
 
     A job that really ran and fits no node here says something of the fleet file, not of waits.
@@ -161,7 +161,7 @@ def _pairs(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: Ran) -> lis
     ]
 
 
-def _unfit_share(inputs: GrowInputs, ran: Ran) -> float:
+def _unfit_share(inputs: GrowInputs, ran: RunOutcome) -> float:
     whole = sum(work_of(job) for job in inputs.jobs if job.id in inputs.starts_ms)
     away = [job for job in ran.result.meters.turned_away if job.id in inputs.starts_ms]
     return sum(work_of(job) for job in away) / whole if whole else 0.0
@@ -181,7 +181,7 @@ def _wait_error(pairs: Sequence[_Pair], weights: Sequence[int]) -> float:
     return abs(simulated_s - real_s) / max(real_s, IDLE_WAIT_S)
 
 
-def _use_error(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: Ran) -> float:
+def _use_error(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: RunOutcome) -> float:
     """Return the error of the GPU time held in the window, by jobs whose real start is known."""
     window = ran.window
     real = sum(

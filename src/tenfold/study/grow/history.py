@@ -14,7 +14,7 @@ from tenfold.study.ceiling.design import Design
 from tenfold.study.grow.state import State
 
 
-class Kind(NamedTuple):
+class JobKind(NamedTuple):
     """Jobs that are alike to a law: of one size and profile, for the same types of GPUs."""
 
     gpus: float
@@ -25,7 +25,7 @@ class Kind(NamedTuple):
 class History(NamedTuple):
     """What ran in a history, by kind, and how full the fleet was."""
 
-    running: dict[Kind, float]
+    running: dict[JobKind, float]
     """GPUs of each kind that run, on average."""
     load: float
     """GPUs in use over those there are."""
@@ -42,14 +42,14 @@ def history_of(state: State) -> History | None:
     return History(running, sum(running.values()) / max(1, state.spec.gpus))
 
 
-def gpu_time(jobs: Sequence[Job]) -> dict[Kind, float]:
+def gpu_time(jobs: Sequence[Job]) -> dict[JobKind, float]:
     """Return the GPU seconds of jobs by kind; jobs whose length is not known are left out."""
-    found: dict[Kind, float] = {}
+    found: dict[JobKind, float] = {}
     for job in jobs:
         gpus = gpus_of(job)
         seconds = gpus * (job.duration_ms or 0) / SECOND
         if seconds:
-            kind = Kind(gpus, job.profile, job.shape.accelerators)
+            kind = JobKind(gpus, job.profile, job.shape.accelerators)
             found[kind] = found.get(kind, 0.0) + seconds
     return found
 
@@ -65,7 +65,7 @@ def gpus_of(job: Job) -> float:
     return job.shape.gpus + job.shape.milli / 1_000
 
 
-def busier(axis: Axis, load: float) -> Callable[[float], float]:
+def running_growth(axis: Axis, load: float) -> Callable[[float], float]:
     """Return how much more is running at a factor: no more than fills the fleet."""
 
     def running(factor: float) -> float:

@@ -15,17 +15,17 @@ from math import inf, isfinite
 from msgspec.structs import replace
 
 from tenfold.model.fleet.spec import FleetSpec
-from tenfold.model.growth.growth import Axis, Grade, Quantity, Thing, moves
-from tenfold.physics.growth import law as arithmetic
-from tenfold.physics.growth.law import Break, Evidence, Strain
+from tenfold.model.growth.growth import Axis, Grade, OrderItem, Quantity, grows_along
+from tenfold.physics.growth import breaking as arithmetic
+from tenfold.physics.growth.breaking import Break, Evidence, Utilisation
 from tenfold.study.grow.relief import Relief
-from tenfold.study.grow.state import LawKey, State
+from tenfold.study.grow.state import ConstraintKey, State
 
-DOSE_MOST = 1_000.0
+MULTIPLE_MAX = 1_000.0
 """A layer that would need more than this many times its capacity is not relieved by more."""
-Seen = Callable[[float], str]
+Symptom = Callable[[float], str]
 """What is seen at a factor, in one sentence."""
-Relieve = Callable[["Law", float], Iterable[Relief]]
+Relieve = Callable[["Constraint", float], Iterable[Relief]]
 """What lets a law hold up to a factor."""
 Unlimited = Callable[[FleetSpec], FleetSpec]
 
@@ -34,23 +34,23 @@ def _silent(_: float) -> str:
     return ""
 
 
-def _no_relief(_: "Law", __: float) -> Iterable[Relief]:
+def _no_relief(_: "Constraint", __: float) -> Iterable[Relief]:
     return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class Constraint:
     """One resource of a layer, and how its strain rises with the factor."""
 
     of: "Layer"
     resource: str
-    strain: Strain
+    utilisation: Utilisation
     spread: float
     grade: Grade
     cause_rank: int
     needs: str = ""
     """The figure that is missing; empty where the law can be judged."""
-    symptom: Seen = _silent
+    symptom: Symptom = _silent
     relieve: Relieve = _no_relief
     unlimited: Unlimited | None = None
     """The fleet as runs see it where this resource has no limit; None: runs do not see it."""
@@ -61,11 +61,11 @@ class Law:
         return self.of.name
 
     @property
-    def key(self) -> LawKey:
+    def key(self) -> ConstraintKey:
         """The layer and its resource as one name."""
         return self.of.key(self.resource)
 
-    def slowing_runs(self, unlimited: Unlimited) -> "Law":
+    def slowing_jobs(self, unlimited: Unlimited) -> "Constraint":
         """Return it as one whose shortage slows jobs down in runs, until it is lifted there."""
         return with_fields(self, unlimited=unlimited)
 
@@ -88,7 +88,7 @@ class Layer:
     cause_rank: int
     """Of laws that break at one factor the lowest is named: causes before their effects."""
     grows_with: tuple[Quantity, ...]
-    asked_with: tuple[Quantity, ...] = ()
+    missing_reported_with: tuple[Quantity, ...] = ()
     """What else its figures are asked for with, although it does not grow with it."""
     needs: str
     """The figures that it is judged by, and the files that state them."""
@@ -96,102 +96,110 @@ class Layer:
     """Its reliefs in a few words."""
     assumes: str = ""
     """What its laws rest on where they are graded as assumed."""
-    lead_times: tuple[Thing, ...] = ()
+    lead_times: tuple[OrderItem, ...] = ()
     """What is ordered to relieve it, as lead times name it."""
     always_listed: bool = False
     """Whether it is named as not judged where it has no law: silence is not health."""
-    shown_when_still: bool = True
+    shown_when_constant: bool = True
     """Whether it is judged along an axis that does not move it."""
     shows_slow_jobs: bool = False
     """Whether it also breaks because jobs are slowed down by another layer."""
 
     def grows(self, axis: Axis) -> bool:
         """Return whether demand on this layer grows along an axis."""
-        return any(moves(axis, quantity) for quantity in self.grows_with)
+        return any(grows_along(axis, quantity) for quantity in self.grows_with)
 
-    def asked(self, axis: Axis) -> bool:
+    def reports_missing(self, axis: Axis) -> bool:
         """Return whether figures that are missing are asked for along an axis."""
-        return self.grows(axis) or any(moves(axis, quantity) for quantity in self.asked_with)
+        return self.grows(axis) or any(
+            grows_along(axis, quantity) for quantity in self.missing_reported_with
+        )
 
-    def key(self, resource: str) -> LawKey:
+    def key(self, resource: str) -> ConstraintKey:
         """Return the name of the law about one resource."""
-        return LawKey(f"{self.name}:{resource}")
+        return ConstraintKey(f"{self.name}:{resource}")
 
-    def law(
+    def constraint(
         self,
         resource: str,
         demand: Callable[[float], float],
         capacity: float,
         evidence: Evidence,
-        seen: Seen,
+        symptom: Symptom,
         relieve: Callable[[float], Iterable[Relief]] | None = None,
-    ) -> Law:
+    ) -> Constraint:
         """Return the law of a demand against a capacity that stands still.
 
         `relieve` is given how many times its capacity the resource needs.
         """
 
-        def strain(factor: float) -> float:
+        def utilisation(factor: float) -> float:
             return demand(factor) / capacity if capacity > 0 else inf
 
-        def dosed(law: Law, target: float) -> Iterable[Relief]:
-            dose = law.strain(target)
-            if relieve is None or not isfinite(dose) or not 1 < dose <= DOSE_MOST:
+        def scaled_reliefs(constraint: Constraint, target: float) -> Iterable[Relief]:
+            multiple = constraint.utilisation(target)
+            if relieve is None or not isfinite(multiple) or not 1 < multiple <= MULTIPLE_MAX:
                 return ()
-            return relieve(dose)
+            return relieve(multiple)
 
-        return Law(
+        return Constraint(
             self,
             resource,
-            strain,
+            utilisation,
             evidence.spread,
             evidence.grade,
             self.cause_rank,
-            symptom=seen,
-            relieve=dosed,
+            symptom=symptom,
+            relieve=scaled_reliefs,
         )
 
-    def unknown(self, resource: str, needs: str = "") -> Law:
+    def unknown(self, resource: str, needs: str = "") -> Constraint:
         """Return a law that cannot be judged, with the figure that would answer it."""
         rank = self.cause_rank
-        return Law(self, resource, lambda _: 0.0, 0.0, "assumed", rank, needs or self.needs)
+        return Constraint(self, resource, lambda _: 0.0, 0.0, "assumed", rank, needs or self.needs)
 
 
-class FiguredLayer(Layer, ABC):
+class ComputedLayer(Layer, ABC):
     """A layer that is judged by figures of files alone."""
 
     @abstractmethod
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return a law for each resource of the fleet, or those that are unknown."""
 
-    def judged(self, state: State, axis: Axis) -> list[Law]:
+    def judged(self, state: State, axis: Axis) -> list[Constraint]:
         """Return its laws along an axis; what is missing is only asked for where it grows."""
-        if not self.shown_when_still and not self.grows(axis):
+        if not self.shown_when_constant and not self.grows(axis):
             return []
-        asked = self.asked(axis)
-        return [law for law in self.laws(state, axis) if asked or not law.needs]
+        asked = self.reports_missing(axis)
+        return [
+            constraint
+            for constraint in self.constraints(state, axis)
+            if asked or not constraint.needs
+        ]
 
 
-class FollowingLayer(Layer, ABC):
+class DerivedLayer(Layer, ABC):
     """A layer that is judged by the laws of others."""
 
     @abstractmethod
-    def laws(self, state: State, others: Sequence[Law]) -> Iterable[Law]:
+    def constraints(self, state: State, others: Sequence[Constraint]) -> Iterable[Constraint]:
         """Return its laws, given those of the layers that are judged by figures."""
 
 
-def break_of(law: Law, most: float) -> Break:
+def break_of(constraint: Constraint, most: float) -> Break:
     """Return where a law breaks, with the interval that its evidence leaves."""
-    if law.needs:
+    if constraint.needs:
         return Break(None, None, None, "unknown")
-    return arithmetic.break_of(law.strain, law.spread, most)
+    return arithmetic.break_of(constraint.utilisation, constraint.spread, most)
 
 
-def lift(state: State, *laws: Law) -> State:
+def relax(state: State, *constraints: Constraint) -> State:
     """Return the state as if the resources of some laws had no limit."""
-    unlimited = (law.unlimited for law in laws if law.unlimited is not None)
+    unlimited = (
+        constraint.unlimited for constraint in constraints if constraint.unlimited is not None
+    )
     return replace(
         state,
-        lifted=(*state.lifted, *(law.key for law in laws)),
+        relaxed=(*state.relaxed, *(constraint.key for constraint in constraints)),
         unlimited=(*state.unlimited, *unlimited),
     )

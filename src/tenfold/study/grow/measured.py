@@ -9,11 +9,11 @@ from dataclasses import replace as with_fields
 
 from tenfold.model.growth.growth import Axis
 from tenfold.model.growth.measured import UsagePoint
-from tenfold.physics.growth.law import Evidence
+from tenfold.physics.growth.breaking import Evidence
 from tenfold.physics.growth.usage import fit_usage, spread_of, usage_at
-from tenfold.study.grow.layer import Law, Layer
-from tenfold.study.grow.relief import Relief, taken, times
-from tenfold.study.grow.state import LawKey, State, widen
+from tenfold.study.grow.layer import Constraint, Layer
+from tenfold.study.grow.relief import Relief, round_up_digits, with_relief
+from tenfold.study.grow.state import ConstraintKey, State, scale_capacity
 
 MEASURED_RANK = 5
 """Before layers that are only figured: what was seen is the cause that is sure."""
@@ -32,11 +32,13 @@ class MeasuredLayer(Layer):
         self.name = name
 
 
-def measured_laws(state: State, axis: Axis, layers: Sequence[Layer] = ()) -> list[Law]:
+def measured_constraints(
+    state: State, axis: Axis, layers: Sequence[Layer] = ()
+) -> list[Constraint]:
     """Return one law for each resource, and queue of it, that was measured along an axis."""
     known = {layer.name: layer for layer in layers}
     return [
-        _law(state, known.get(name) or MeasuredLayer(name), resource, points)
+        _constraint(state, known.get(name) or MeasuredLayer(name), resource, points)
         for (name, resource), points in _groups(state, axis).items()
     ]
 
@@ -56,37 +58,37 @@ def _groups(state: State, axis: Axis) -> dict[tuple[str, str], list[UsagePoint]]
     return groups
 
 
-def _law(state: State, layer: Layer, resource: str, points: list[UsagePoint]) -> Law:
+def _constraint(state: State, layer: Layer, resource: str, points: list[UsagePoint]) -> Constraint:
     limits = [point.limit for point in points if point.limit is not None]
     if not limits:
         return _first(layer.unknown(resource, f"the `limit` of {resource} beside its usage"))
     # Of several limits the least was so at one time, and may be so again.
     key = layer.key(resource)
-    limit, unit = min(limits) * state.widening(key), points[0].unit
+    limit, unit = min(limits) * state.capacity_scale(key), points[0].unit
     usage = fit_usage(points)
 
     def used(factor: float) -> float:
         return usage_at(usage, factor)
 
-    def seen(factor: float) -> str:
+    def symptom(factor: float) -> str:
         return f"{resource} uses {used(factor):,.4g} of {limit:,.4g} {unit}".rstrip()
 
-    def relieve(dose: float) -> list[Relief]:
-        return [_capacity(resource, key, times(dose))]
+    def relieve(multiple: float) -> list[Relief]:
+        return [_capacity(resource, key, round_up_digits(multiple))]
 
     evidence = Evidence("measured", spread_of(usage))
-    return _first(layer.law(resource, used, limit, evidence, seen, relieve))
+    return _first(layer.constraint(resource, used, limit, evidence, symptom, relieve))
 
 
-def _first(law: Law) -> Law:
-    return with_fields(law, cause_rank=MEASURED_RANK)
+def _first(constraint: Constraint) -> Constraint:
+    return with_fields(constraint, cause_rank=MEASURED_RANK)
 
 
-def _capacity(resource: str, key: LawKey, more: float) -> Relief:
+def _capacity(resource: str, key: ConstraintKey, more: float) -> Relief:
     """What was measured has a limit, and nobody said what it is made of."""
 
     def apply(now: State) -> State:
-        return widen(taken(now, "capacity"), key, more)
+        return scale_capacity(with_relief(now, "capacity"), key, more)
 
     text = f"{more:g} times the capacity of {resource}"
     return Relief("capacity", text, None, None, apply)

@@ -11,7 +11,12 @@ from tenfold.files.core.json_lines import read_json_lines
 from tenfold.model.estimate import TrainConfig, TrainRow
 from tenfold.model.plan import TrainPlan
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.step_series import Said, StepSeries, retimed, step_series
+from tenfold.study.grow.step_series import (
+    PlannerEstimate,
+    StepSeries,
+    calibrated_estimates,
+    step_series,
+)
 
 
 class ObservedInputs(GrowInputs, frozen=True, kw_only=True, dict=True):
@@ -25,16 +30,23 @@ class ObservedInputs(GrowInputs, frozen=True, kw_only=True, dict=True):
         return step_series(self.observed, self.fleet.catalogue)
 
     @cached_property
-    def _said(self) -> dict[tuple[TrainPlan, ...], Mapping[TrainConfig, tuple[Said, Said]]]:
+    def _said(
+        self,
+    ) -> dict[tuple[TrainPlan, ...], Mapping[TrainConfig, tuple[PlannerEstimate, PlannerEstimate]]]:
         return {}
 
-    def said(self, plans: Sequence[TrainPlan]) -> Mapping[TrainConfig, tuple[Said, Said]]:
+    def said(
+        self, plans: Sequence[TrainPlan]
+    ) -> Mapping[TrainConfig, tuple[PlannerEstimate, PlannerEstimate]]:
         """Return what the planner says of plans before the timed runs, and after them."""
         asked = tuple(plans)
         if asked not in self._said:
             catalogue = self.fleet.catalogue
             timed = [row for row in self.observed if row.step_s is not None]
-            before, after = retimed(asked, catalogue, ()), retimed(asked, catalogue, timed)
+            before, after = (
+                calibrated_estimates(asked, catalogue, ()),
+                calibrated_estimates(asked, catalogue, timed),
+            )
             self._said[asked] = {plan: (before[plan], after[plan]) for plan in before}
         return self._said[asked]
 

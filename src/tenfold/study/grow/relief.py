@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 from msgspec.structs import replace
 
 from tenfold.model.fleet.spec import FleetSpec
-from tenfold.model.growth.growth import Thing
+from tenfold.model.growth.growth import OrderItem
 from tenfold.study.grow.state import State
 
 NEARLY = 1 - 1e-9
@@ -29,7 +29,7 @@ class Relief:
     apply: Callable[[State], State]
 
 
-def together(parts: Sequence[Relief]) -> Relief:
+def combined(parts: Sequence[Relief]) -> Relief:
     """Return several reliefs as one: they cost what all cost, and come when the last does."""
     prices = [part.usd_per_month for part in parts]
     weeks = [part.weeks for part in parts]
@@ -48,22 +48,22 @@ def together(parts: Sequence[Relief]) -> Relief:
     )
 
 
-def lead_weeks(state: State, thing: Thing) -> float | None:
+def lead_weeks(state: State, thing: OrderItem) -> float | None:
     """Return the lead time of a thing at which nine of ten orders have come."""
     return next((one.weeks_p90 for one in state.grow.lead_times if one.thing == thing), None)
 
 
-def taken(state: State, code: str, spec: FleetSpec | None = None) -> State:
+def with_relief(state: State, code: str, spec: FleetSpec | None = None) -> State:
     """Return the state with a relief on record, and the fleet as it made it."""
     return replace(state, reliefs=(*state.reliefs, code), spec=spec or state.spec)
 
 
-def up(value: float, step: int) -> int:
+def round_up_to(value: float, step: int) -> int:
     """Return a value rounded up to whole steps."""
     return ceil(value / step * NEARLY) * step
 
 
-def times(dose: float) -> float:
+def round_up_digits(multiple: float) -> float:
     """Return a dose rounded up to two digits, as it is said and as it is given."""
-    digits = 1 - floor(log10(dose))
-    return ceil(dose * 10**digits * NEARLY) / 10**digits
+    digits = 1 - floor(log10(multiple))
+    return ceil(multiple * 10**digits * NEARLY) / 10**digits

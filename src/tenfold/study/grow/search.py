@@ -3,67 +3,71 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenfold.physics.growth.law import Break
-from tenfold.study.grow.layer import Law, break_of
+from tenfold.physics.growth.breaking import Break
+from tenfold.study.grow.layer import Constraint, break_of
 from tenfold.study.grow.state import State
 
-LawsOf = Callable[[State], list[Law]]
+ConstraintsOf = Callable[[State], list[Constraint]]
 """The laws of a state, along the axis that is asked about, that may be named."""
 
 
-class Judged(NamedTuple):
+class Evaluated(NamedTuple):
     """A law and where it breaks."""
 
-    law: Law
+    constraint: Constraint
     broken: Break
 
 
-class Joint(NamedTuple):
-    """Where the fleet as a whole breaks: at its weakest law.
+class Bottleneck(NamedTuple):
+    """Where the fleet as a whole breaks: at its tightest constraint.
 
-    `k` and `law` are None where nothing breaks up to the largest factor looked at. `rivals`
-    are the laws, the weakest among them, whose intervals meet its own: any of them may be
-    the one that breaks first.
+    `k` and `constraint` are None if nothing breaks up to the largest factor searched.
+    `overlapping` holds every constraint, this one included, whose interval overlaps its own: any
+    of them may be the one that breaks first.
     """
 
     k: float | None
-    law: Law | None
-    rivals: tuple[Law, ...]
+    constraint: Constraint | None
+    overlapping: tuple[Constraint, ...]
 
 
-def search_law(law: Law, most: float) -> Judged:
+def evaluate(constraint: Constraint, most: float) -> Evaluated:
     """Return a law with its breaking factor up to `most`."""
-    return Judged(law, break_of(law, most))
+    return Evaluated(constraint, break_of(constraint, most))
 
 
-def judge(laws: Sequence[Law], most: float) -> list[Judged]:
+def rank(constraints: Sequence[Constraint], most: float) -> list[Evaluated]:
     """Return laws with their breaking factors: the lowest first, then the free and unknown."""
-    return sorted((search_law(law, most) for law in laws), key=_place)
+    return sorted((evaluate(constraint, most) for constraint in constraints), key=_place)
 
 
-def _place(one: Judged) -> tuple[int, float, int, str]:
+def _place(one: Evaluated) -> tuple[int, float, int, str]:
     order = ("breaks", "free", "unknown").index(one.broken.status)
-    return order, one.broken.k or 0.0, one.law.cause_rank, one.law.key
+    return order, one.broken.k or 0.0, one.constraint.cause_rank, one.constraint.key
 
 
-def counted(laws: Sequence[Law], count_assumed: bool) -> list[Law]:
+def rankable(constraints: Sequence[Constraint], count_assumed: bool) -> list[Constraint]:
     """Return the laws that may be first: those with figures, and with more than a guess.
 
     A layer that rests on an assumption is shown, but raises no alarm unless it is told to.
     """
-    return [law for law in laws if not law.needs and (count_assumed or law.grade != "assumed")]
+    return [
+        constraint
+        for constraint in constraints
+        if not constraint.needs and (count_assumed or constraint.grade != "assumed")
+    ]
 
 
-def joint(laws: Sequence[Law], most: float) -> Joint:
+def find_bottleneck(constraints: Sequence[Constraint], most: float) -> Bottleneck:
     """Return the factor at which the first of some laws breaks, and what rivals it."""
-    judged = judge(laws, most)
+    judged = rank(constraints, most)
     breaking = [one for one in judged if one.broken.status == "breaks"]
     if not breaking:
-        return Joint(None, None, ())
+        return Bottleneck(None, None, ())
     least = breaking[0]
     reach = least.broken.high
-    rivals = tuple(one.law for one in judged if _meets(one.broken, reach))
-    return Joint(least.broken.k, least.law, rivals)
+    overlapping = tuple(one.constraint for one in judged if _meets(one.broken, reach))
+    return Bottleneck(least.broken.k, least.constraint, overlapping)
 
 
 def _meets(broken: Break, reach: float | None) -> bool:

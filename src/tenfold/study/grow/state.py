@@ -20,12 +20,12 @@ from tenfold.physics.layout import Layout, lay_out
 from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
 from tenfold.study.grow.inputs import GrowInputs
 
-LawKey = NewType("LawKey", str)
+ConstraintKey = NewType("ConstraintKey", str)
 """Names one law of a fleet: the layer and the resource that it is about."""
 T = TypeVar("T")
 
 
-class Asked:
+class ExpectedDesign:
     """The design that a fleet is asked about, made once and only if a law wants it."""
 
     def __init__(self, fleet: OpenFleet, failures: str | None = None) -> None:
@@ -54,18 +54,18 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     grow: GrowSpec
     reliefs: tuple[str, ...] = ()
     """Codes of the reliefs taken, in order."""
-    lifted: tuple[LawKey, ...] = ()
+    relaxed: tuple[ConstraintKey, ...] = ()
     """Keys of laws that are lifted: as if their capacity had no limit."""
     unlimited: tuple[Callable[[FleetSpec], FleetSpec], ...] = ()
     """What lifting changes of the fleet that runs see."""
-    widened: tuple[tuple[LawKey, float], ...] = ()
+    scaled: tuple[tuple[ConstraintKey, float], ...] = ()
     """Capacities that a relief multiplied without a field of the fleet to say so, by law."""
-    asked: "Asked"
+    expected: "ExpectedDesign"
     """What the planner makes of the model that the fleet expects; shared by all states."""
 
-    def widening(self, key: LawKey) -> float:
+    def capacity_scale(self, key: ConstraintKey) -> float:
         """Return how many times its first capacity a layer has by now."""
-        return prod(factor for name, factor in self.widened if name == key)
+        return prod(factor for name, factor in self.scaled if name == key)
 
     @cached_property
     def layout(self) -> Layout:
@@ -96,10 +96,10 @@ def state_of(inputs: GrowInputs, failures: str | None = None) -> State:
         spec=inputs.fleet.spec,
         policy=inputs.policy,
         grow=inputs.grow,
-        asked=Asked(inputs.fleet, failures),
+        expected=ExpectedDesign(inputs.fleet, failures),
     )
 
 
-def widen(state: State, key: LawKey, factor: float) -> State:
+def scale_capacity(state: State, key: ConstraintKey, factor: float) -> State:
     """Return the state with one capacity multiplied."""
-    return replace(state, widened=(*state.widened, (key, factor)))
+    return replace(state, scaled=(*state.scaled, (key, factor)))

@@ -40,7 +40,7 @@ class StepSeries(NamedTuple):
         return (below or [self.spreads[-1][1]])[0]
 
 
-class Said(NamedTuple):
+class PlannerEstimate(NamedTuple):
     """What the planner says of a row."""
 
     tokens_per_s_per_gpu: float
@@ -54,7 +54,7 @@ def step_series(rows: Sequence[TrainRow], catalogue: Catalogue) -> tuple[StepSer
         groups.setdefault(_key(row, catalogue), []).append(row)
     timed = [row for row in rows if row.step_s is not None]
     sizes = [_sizes(group) for group in groups.values() if any(row.step_s for row in group)]
-    said = retimed([row for own in sizes for row in own], catalogue, timed)
+    said = calibrated_estimates([row for own in sizes for row in own], catalogue, timed)
     found: list[StepSeries] = []
     for own in sizes:
         known = [(row, said[row]) for row in own if row in said]
@@ -62,19 +62,19 @@ def step_series(rows: Sequence[TrainRow], catalogue: Catalogue) -> tuple[StepSer
     return tuple(found)
 
 
-def retimed(
+def calibrated_estimates(
     configs: Sequence[TrainConfig], catalogue: Catalogue, timed: Sequence[TrainRow]
-) -> Mapping[TrainConfig, Said]:
+) -> Mapping[TrainConfig, PlannerEstimate]:
     """Return what the planner says of configurations once timed runs have calibrated it.
 
     A layout that cannot be is left out: a series that was only grown ends there.
     """
     asked = list(dict.fromkeys(configs))
-    found: dict[TrainConfig, Said] = {}
+    found: dict[TrainConfig, PlannerEstimate] = {}
     for config, answer in zip(asked, estimate_train(asked, catalogue, timed), strict=True):
         if isinstance(answer, TrainEstimate):
             low, high = answer.interval_s
-            found[config] = Said(answer.tokens_per_s_per_gpu, (high / low) ** 0.5 - 1.0)
+            found[config] = PlannerEstimate(answer.tokens_per_s_per_gpu, (high / low) ** 0.5 - 1.0)
     return found
 
 
@@ -131,10 +131,10 @@ def _batch_grows(group: Sequence[TrainRow]) -> bool:
     return len({row.gpus for row in group}) > 1 and len(each) == 1
 
 
-def _series(known: Sequence[tuple[TrainRow, Said]], taken: set[str]) -> StepSeries:
+def _series(known: Sequence[tuple[TrainRow, PlannerEstimate]], taken: set[str]) -> StepSeries:
     """Return what is said of one series; of several runs of one size the fastest counts."""
     first = known[0][0]
-    best: dict[int, Said] = {}
+    best: dict[int, PlannerEstimate] = {}
     for row, said in known:
         best[row.gpus] = max(best.get(row.gpus, said), said)
     sizes, today = sorted(best), best[first.gpus]

@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from growth_builders import fleet, given, tier
 from tenfold.cli.grow.bill import bill_of, stages
+from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.answer import ReliefShown, Row
-from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 
 
@@ -40,19 +40,19 @@ def test_a_bill_says_when_nothing_is_known_and_when_nothing_is_paid():
 def test_each_factor_takes_the_rows_that_break_before_it():
     question = GrowQuestion(axis="nodes", to=(5.0, 2.0))
     answer = replace(
-        climb(given(fleet(rack_kw=70.0, tiers=(tier(),))), question),
+        analyse(given(fleet(rack_kw=70.0, tiers=(tier(),))), question),
         rows=(
             row(1.5, 100.0, order_by="2027-03-01"),
             row(3.0, 50.0, order_by="2027-01-01"),
             row(4.0, None, order_by="20 weeks before 4x", relief=False),
         ),
-        stands=4.0,
+        ok_up_to=4.0,
     )
     two, five = stages(answer)
     assert (two.factor, two.bill.usd_per_month, two.order_first) == (2.0, 100.0, "2027-03-01")
-    assert two.held_by == ""
+    assert two.blocked_by == ""
     assert (five.bill.usd_per_month, five.order_first) == (150.0, "2027-01-01")
-    assert five.held_by == "layer-4"
+    assert five.blocked_by == "layer-4"
 
 
 def test_a_larger_budget_is_granted_and_in_no_sum():

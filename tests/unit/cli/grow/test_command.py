@@ -152,8 +152,8 @@ def test_a_narrow_terminal_gets_a_ladder_without_broken_words(
     console.cache_clear()
     _, out, _ = run("grow", fleet, "--axis", "nodes")
     console.cache_clear()
-    ladder = out.split("\nwith all of these")[0].splitlines()[2:]
-    assert max(map(len, ladder)) <= 80
+    bottlenecks = out.split("\nwith all of these")[0].splitlines()[2:]
+    assert max(map(len, bottlenecks)) <= 80
     assert "rack-power" in out
     assert "(published)" in out
     assert "$/month: unknown" in out

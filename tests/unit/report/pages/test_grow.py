@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from growth_builders import fleet, given, tier
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.main import main
-from tenfold.report.charts.growth import LayerCurve, Reach, efficiency_chart, wait_chart
+from tenfold.report.charts.growth import LayerCurve, LayerHeadroom, efficiency_chart, wait_chart
 from tenfold.report.pages.grow import GrowPage, grow_report
-from tenfold.study.grow.answer import Curve
-from tenfold.study.grow.ladder import climb
+from tenfold.study.grow.analyse import analyse
+from tenfold.study.grow.answer import UtilisationCurve
 from tenfold.study.grow.question import GrowQuestion
 
 ODD = "<b onload='x'>&\x07`code`"
@@ -29,13 +29,13 @@ def odd_page() -> GrowPage:
         axis=ODD,
         most=10.0,
         tiles=[(ODD, ODD)],
-        ladder=([ODD], [[ODD]]),
+        bottlenecks=([ODD], [[ODD]]),
         top=ODD,
         stages=([ODD], [[ODD]]),
         orders=([ODD], [[ODD]]),
         layers=([ODD], [[ODD]]),
         curves=[LayerCurve(name=ODD, points=((1.0, 0.2), (10.0, 1e9)))],
-        reaches=[Reach(name=ODD, k=None), Reach(name=ODD, k=0.01, first=True)],
+        headrooms=[LayerHeadroom(name=ODD, k=None), LayerHeadroom(name=ODD, k=0.01, first=True)],
         breaks={ODD: 0.5},
         waits=((1.0, 0.0), (10.0, 3.0)),
         wait_limit_s=14_400.0,
@@ -56,7 +56,7 @@ def test_a_page_is_safe_with_any_text():
 
 def test_the_page_of_a_ladder_names_what_breaks_and_what_is_not_known():
     question = GrowQuestion(axis="nodes")
-    answer = climb(given(fleet(rack_kw=70.0, tiers=(tier(),))), question)
+    answer = analyse(given(fleet(rack_kw=70.0, tiers=(tier(),))), question)
     made = grow_page(answer, question)
     assert answer.first is not None
     assert answer.first.resource in made
@@ -68,7 +68,7 @@ def test_the_page_of_a_ladder_names_what_breaks_and_what_is_not_known():
 
 def test_a_fleet_that_breaks_nowhere_has_a_page():
     question = GrowQuestion(axis="traffic", to=(2.0,))
-    made = grow_page(climb(given(fleet()), question), question)
+    made = grow_page(analyse(given(fleet()), question), question)
     assert "nothing" in made
 
 
@@ -122,8 +122,8 @@ def test_two_runs_give_the_same_bytes_whatever_the_hash_seed(tmp_path: Path):
 
 def test_a_curve_of_runs_ends_where_runs_were_made():
     question = GrowQuestion(axis="nodes", to=(4.0,))
-    answer = climb(given(fleet()), question)
+    answer = analyse(given(fleet()), question)
     rising = ((1.0, 0.1), (2.0, 1.2), (3.0, 1.2), (4.0, 1.2))
-    curve = Curve(layer="queue", resource="waits", points=rising)
+    curve = UtilisationCurve(layer="queue", resource="waits", points=rising)
     made = grow_page(replace(answer, curves=(curve,)), question)
     assert "wait, P90: 0.4 at 1x to 4.8 at 2x" in made

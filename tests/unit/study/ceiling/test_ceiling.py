@@ -12,7 +12,7 @@ from tenfold.decide.layout.search import search
 from tenfold.model.errors import InputError
 from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceiling
 from tenfold.study.ceiling.design import design_of, grown
-from tenfold.study.ceiling.layers import Layer, ranked, worst
+from tenfold.study.ceiling.layers import LayerCeiling, ranked, worst
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 LAYERS = {
@@ -83,7 +83,7 @@ def fleet(tmp_path: Path):
     return make
 
 
-def layer(answer: CeilingAnswer, name: str) -> Layer:
+def layer(answer: CeilingAnswer, name: str) -> LayerCeiling:
     [one] = [one for one in answer.layers if one.layer == name]
     return one
 
@@ -217,11 +217,11 @@ def test_memory_binds_where_the_model_does_not_fit_the_fleet(tmp_path: Path):
     )
     answer = ceiling(open_fleet(path))
     assert (answer.binding, answer.gpus) == ("gpu-memory", 0)
-    assert answer.carries.replicas is None
+    assert answer.capacity_summary.replicas is None
 
 
 def test_replicas_and_models_are_counted(fleet):
-    carried = ceiling(fleet(model="Llama 3.1 70B")).carries
+    carried = ceiling(fleet(model="Llama 3.1 70B")).capacity_summary
     assert carried.gpus_per_replica == 2
     assert carried.replicas == 128
     assert carried.model_trained_params_b > 300

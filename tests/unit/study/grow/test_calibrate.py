@@ -18,8 +18,8 @@ from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.study.grow.calibrate import calibrate, order_tau, shown
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.runs.run import GrowTask, carry_out
-from tenfold.study.grow.runs.runs import Runs, factor_at, place_above, place_below, runs_for
+from tenfold.study.grow.runs.run import GrowTask, simulate_task
+from tenfold.study.grow.runs.runs import Runs, factor_at, index_above, index_below, runs_for
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 
@@ -40,7 +40,7 @@ def inputs() -> GrowInputs:
 def real_starts(inputs: GrowInputs) -> dict[JobId, Millis]:
     """What a fleet that behaves as the simulated one would have recorded, drained."""
     later = job(999, 1, at_s=40 * 86_400, runs_s=1)
-    ran = carry_out(
+    ran = simulate_task(
         GrowTask(spec=inputs.fleet.spec, jobs=[*inputs.jobs, later], policy=inputs.policy)
     )
     return {one.id: Millis(start) for one, _, start, _ in ran.runs if one.id != later.id}
@@ -125,8 +125,8 @@ def test_the_order_of_two_lists_is_kendalls_tau_b(pairs: list[tuple[int, int]]):
 
 def test_the_grid_has_sixteen_places_to_a_doubling():
     assert [factor_at(place) for place in (0, 16, 32)] == [1, 2, 4]
-    assert (place_below(2), place_above(2)) == (16, 16)
-    assert (place_below(3), place_above(3)) == (25, 26)
+    assert (index_below(2), index_above(2)) == (16, 16)
+    assert (index_below(3), index_above(3)) == (25, 26)
 
 
 def test_a_run_is_made_once(inputs: GrowInputs):
@@ -156,17 +156,21 @@ def test_a_figure_between_two_places_lies_between_theirs(inputs: GrowInputs):
 
 
 def test_seeds_differ_at_factor_one_only_where_nodes_fail(inputs: GrowInputs):
-    law = FailureLaw(name="f", faults_per_1000_node_days=9.0, repair_h_median=1, repair_h_mean=1)
+    constraint = FailureLaw(
+        name="f", faults_per_1000_node_days=9.0, repair_h_median=1, repair_h_mean=1
+    )
     state = state_of(inputs)
     assert Runs("jobs").key(state, 0, 3) == Runs("jobs").key(state, 0, 0)
-    faulty = Runs("jobs", failures=law)
+    faulty = Runs("jobs", failures=constraint)
     assert faulty.key(state, 0, 3) != faulty.key(state, 0, 0)
     assert faulty.key(state, 4, 0) != Runs("jobs").key(state, 4, 0)
 
 
 def test_failures_that_a_history_went_through_are_not_added_to_it(inputs: GrowInputs):
-    law = FailureLaw(name="f", faults_per_1000_node_days=9.0, repair_h_median=1, repair_h_mean=1)
-    clean = replace(inputs, failures=law)
+    constraint = FailureLaw(
+        name="f", faults_per_1000_node_days=9.0, repair_h_median=1, repair_h_mean=1
+    )
+    clean = replace(inputs, failures=constraint)
     assert runs_for(clean, "jobs").fails
     assert not runs_for(inputs, "jobs").fails
     assert not runs_for(replace(clean, ends={inputs.jobs[0].id: "failed"}), "jobs").fails

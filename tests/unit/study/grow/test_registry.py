@@ -16,27 +16,35 @@ from docs.generate_reference import growth_layers
 from tenfold.cli.grow.json import document
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.grow.render import show_grow
-from tenfold.model.growth.growth import Axis, GrowSpec, LeadTime, Pace, Quantity, Thing, grown_by
+from tenfold.model.growth.growth import (
+    Axis,
+    GrowSpec,
+    LeadTime,
+    OrderItem,
+    Pace,
+    Quantity,
+    grown_by,
+)
 from tenfold.model.growth.measured import UsagePoint
-from tenfold.physics.growth.law import ASSUMED, STATED, Evidence
+from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence
 from tenfold.study.grow import layers
+from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.answer import GrowAnswer
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.ladder import climb
-from tenfold.study.grow.layer import FiguredLayer, FollowingLayer, Law, Layer
+from tenfold.study.grow.layer import ComputedLayer, Constraint, DerivedLayer, Layer
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.registry import LAYERS
-from tenfold.study.grow.relief import Relief, taken, up
-from tenfold.study.grow.runs.layer import RunLayer
-from tenfold.study.grow.state import State, widen
+from tenfold.study.grow.relief import Relief, round_up_to, with_relief
+from tenfold.study.grow.runs.layer import SimulatedLayer
+from tenfold.study.grow.state import State, scale_capacity
 
 ROOT = Path(__file__).parents[4]
-KINDS = (FiguredLayer, FollowingLayer, RunLayer)
+KINDS = (ComputedLayer, DerivedLayer, SimulatedLayer)
 QUESTION = GrowQuestion(axis="nodes", to=(2.0, 4.0))
 USD_EACH = 90.0
 
 
-class Licences(FiguredLayer):
+class Licences(ComputedLayer):
     """One licence for each node."""
 
     name = "licences"
@@ -48,16 +56,16 @@ class Licences(FiguredLayer):
     assumes = "every node wants a licence"
     lead_times = ("nodes",)
     always_listed = True
-    shown_when_still = False
+    shown_when_constant = False
 
     def __init__(self, held: int | None, evidence: Evidence = STATED) -> None:
         self.held = held
         self.evidence = evidence
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         if self.held is None:
             return [self.unknown("nodes")]
-        held = self.held * state.widening(self.key("nodes"))
+        held = self.held * state.capacity_scale(self.key("nodes"))
 
         def wanted(factor: float) -> float:
             return state.spec.nodes * grown_by(axis, "nodes", factor)
@@ -65,15 +73,17 @@ class Licences(FiguredLayer):
         def seen(factor: float) -> str:
             return f"{wanted(factor):,.0f} nodes want a licence, {held:,.0f} are held"
 
-        def relieve(dose: float) -> list[Relief]:
-            more = up(held * (dose - 1), 1)
+        def relieve(multiple: float) -> list[Relief]:
+            more = round_up_to(held * (multiple - 1), 1)
 
             def apply(now: State) -> State:
-                return widen(taken(now, "licences"), self.key("nodes"), 1 + more / held)
+                return scale_capacity(
+                    with_relief(now, "licences"), self.key("nodes"), 1 + more / held
+                )
 
             return [Relief("licences", f"{more:,} licences more", more * USD_EACH, 2.0, apply)]
 
-        return [self.law("nodes", wanted, held, self.evidence, seen, relieve)]
+        return [self.constraint("nodes", wanted, held, self.evidence, seen, relieve)]
 
 
 def inputs(grow: GrowSpec | None = None) -> GrowInputs:
@@ -81,7 +91,7 @@ def inputs(grow: GrowSpec | None = None) -> GrowInputs:
 
 
 def climbed(layer: Layer, *, axis: Axis = "nodes", have: GrowInputs | None = None) -> GrowAnswer:
-    return climb(have or inputs(), replace(QUESTION, axis=axis), layers=(*LAYERS, layer))
+    return analyse(have or inputs(), replace(QUESTION, axis=axis), layers=(*LAYERS, layer))
 
 
 def test_a_planted_layer_is_judged_relieved_priced_and_explained():
@@ -195,7 +205,7 @@ def test_a_layer_states_all_that_is_shown_of_it(layer: Layer):
         assert said
         assert not said.endswith(".")
     assert set(layer.grows_with) <= set(get_args(Quantity))
-    assert set(layer.lead_times) <= set(get_args(Thing))
+    assert set(layer.lead_times) <= set(get_args(OrderItem))
 
 
 def test_only_the_file_of_a_layer_knows_its_name():
@@ -203,8 +213,8 @@ def test_only_the_file_of_a_layer_knows_its_name():
     source = Path(layers.__file__).parents[3]
     others = [
         *(source / "study" / "grow").glob("*.py"),
-        *(source / "cli").glob("grow*.py"),
-        *(source / "report").glob("grow*.py"),
+        *(source / "cli" / "grow").glob("*.py"),
+        *(source / "report").rglob("grow*.py"),
     ]
     names = {layer.name for layer in LAYERS if "-" in layer.name}
     joined = [

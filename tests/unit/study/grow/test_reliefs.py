@@ -5,16 +5,16 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.model.fleet.spec import Price
-from tenfold.model.growth.growth import GrowSpec, Limits
+from tenfold.model.growth.growth import GrowSpec, GrowthLimits
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import UsdMicros
+from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.layers.building.switch_ports import SwitchPorts
 from tenfold.study.grow.question import GrowQuestion
-from tenfold.study.grow.relief import Relief, together
-from tenfold.study.grow.state import state_of, widen
+from tenfold.study.grow.relief import Relief, combined
+from tenfold.study.grow.state import scale_capacity, state_of
 from tenfold.testing.builders import job
 
 QUESTION = GrowQuestion(axis="jobs", to=(2.0, 3.0), seeds=2, count_assumed=True)
@@ -29,7 +29,7 @@ def busy(*, power_kw: float = 10_000.0, policy: str = "fifo", priced: bool = Tru
         pools = tuple(replace(pool, price=price) for pool in opened.spec.pools)
         opened = replace(opened, spec=replace(opened.spec, pools=pools))
     jobs = [job(number, 8, at_s=number * 0.75 * HOUR, runs_s=2 * HOUR) for number in range(192)]
-    limits = Limits(wait_s_p90=HOUR)
+    limits = GrowthLimits(wait_s_p90=HOUR)
     return GrowInputs(
         fleet=opened,
         jobs=jobs,
@@ -43,13 +43,13 @@ def queue(answer: GrowAnswer) -> Row:
 
 
 def test_waits_break_where_the_work_outgrows_the_nodes():
-    row = queue(climb(busy(), QUESTION))
+    row = queue(analyse(busy(), QUESTION))
     assert row.k is not None
     assert 1.2 < row.k < 1.7
 
 
 def test_waits_of_runs_that_were_not_compared_raise_no_alarm():
-    answer = climb(busy(), replace(QUESTION, count_assumed=False))
+    answer = analyse(busy(), replace(QUESTION, count_assumed=False))
     assert answer.first is None
     assert answer.sentence == "no layer that is more than assumed breaks up to 3x of jobs"
     assert queue(answer).grade == "assumed"
@@ -57,7 +57,7 @@ def test_waits_of_runs_that_were_not_compared_raise_no_alarm():
 
 
 def test_nodes_relieve_waits_at_the_price_of_their_pool():
-    answer = climb(busy(policy="tenfold"), QUESTION)
+    answer = analyse(busy(policy="tenfold"), QUESTION)
     row = answer.rows[0]
     assert row.layer == "queue"
     assert row.relief is not None
@@ -68,13 +68,13 @@ def test_nodes_relieve_waits_at_the_price_of_their_pool():
 
 
 def test_nodes_without_a_price_are_of_unknown_cost():
-    answer = climb(busy(policy="tenfold", priced=False), QUESTION)
+    answer = analyse(busy(policy="tenfold", priced=False), QUESTION)
     assert answer.rows[0].relief is not None
     assert answer.rows[0].usd is None
 
 
 def test_nodes_that_the_site_cannot_feed_come_with_power():
-    answer = climb(busy(policy="tenfold", power_kw=60.0), QUESTION)
+    answer = analyse(busy(policy="tenfold", power_kw=60.0), QUESTION)
     assert answer.rows[0].layer == "queue"
     assert answer.rows[0].relief is not None
     assert answer.rows[0].relief.code == "nodes+site-power"
@@ -84,18 +84,18 @@ def test_nodes_do_not_bring_the_switches_that_they_need():
     """The plan of a larger fabric has another layer; the one there is has not."""
     larger = replace(state_of(busy()), spec=made.fleet(nodes=2_048).spec)
     [ports] = SwitchPorts().judged(larger, "nodes")
-    assert ports.strain(1.0) == pytest.approx(2_048 / 64)
+    assert ports.utilisation(1.0) == pytest.approx(2_048 / 64)
 
 
 def test_reliefs_taken_together_cost_what_both_cost_and_come_with_the_later():
     state = state_of(busy())
-    one = Relief("a", "do a", 10.0, 2.0, lambda now: widen(now, "x", 2.0))
-    two = Relief("b", "do b", 5.0, 8.0, lambda now: widen(now, "x", 3.0))
-    both = together([one, two])
+    one = Relief("a", "do a", 10.0, 2.0, lambda now: scale_capacity(now, "x", 2.0))
+    two = Relief("b", "do b", 5.0, 8.0, lambda now: scale_capacity(now, "x", 3.0))
+    both = combined([one, two])
     assert (both.code, both.sentence) == ("a+b", "do a; do b")
     assert (both.usd_per_month, both.weeks) == (15.0, 8.0)
-    assert both.apply(state).widening("x") == 6.0
-    assert together([one, replace_price(two)]).usd_per_month is None
+    assert both.apply(state).capacity_scale("x") == 6.0
+    assert combined([one, replace_price(two)]).usd_per_month is None
 
 
 def replace_price(relief: Relief) -> Relief:

@@ -19,7 +19,7 @@ SETTINGS: Settings = {"law": "usage", "full": 40, "loads": [2, 5, 10], "share_le
 class Link:
     """Carries 19 units, and each load asks for one."""
 
-    carries = 19.0
+    capacity_summary = 19.0
 
     def __init__(self) -> None:
         self.asked: list[float] = []
@@ -31,7 +31,7 @@ class Link:
                 resource="link",
                 factor=load / 10,
                 usage=load,
-                limit=self.carries,
+                limit=self.capacity_summary,
                 unit="bytes/s",
             )
             for load in loads
@@ -39,7 +39,7 @@ class Link:
 
     def attain(self, load: float) -> Attained:
         self.asked.append(load)
-        return Attained(min(1.0, self.carries / load), "link")
+        return Attained(min(1.0, self.capacity_summary / load), "link")
 
 
 @contextmanager

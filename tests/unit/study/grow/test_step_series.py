@@ -9,11 +9,11 @@ from msgspec.structs import replace
 import growth_builders as made
 from tenfold.model.errors import InputError
 from tenfold.model.estimate import ShapeRow, TrainEstimate, TrainRow
-from tenfold.model.growth.growth import GrowSpec, Limits
+from tenfold.model.growth.growth import GrowSpec, GrowthLimits
 from tenfold.model.job.traffic import WorkProfile
 from tenfold.study.estimate.train import estimate_train
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.layer import Law, break_of
+from tenfold.study.grow.layer import Constraint, break_of
 from tenfold.study.grow.layers.compute.load import Compute
 from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
 from tenfold.study.grow.observed import ObservedInputs, read_observed, with_observed
@@ -41,9 +41,9 @@ def given(*rows: TrainRow, **inputs: object) -> GrowInputs:
     return with_observed(replace(made.given(made.fleet()), **inputs), rows)
 
 
-def steps(have: GrowInputs) -> list[Law]:
-    laws = made.judged(state_of(have), "job-size", *COMPUTE)
-    return [law for law in laws if law.layer == "step-efficiency"]
+def steps(have: GrowInputs) -> list[Constraint]:
+    constraints = made.judged(state_of(have), "job-size", *COMPUTE)
+    return [constraint for constraint in constraints if constraint.layer == "step-efficiency"]
 
 
 def rate(row: TrainRow, *timed: TrainRow) -> float:
@@ -53,12 +53,12 @@ def rate(row: TrainRow, *timed: TrainRow) -> float:
 
 
 def test_a_planned_layout_keeps_what_the_calibrated_planner_says():
-    [law] = steps(given(SMALL, LARGE))
+    [constraint] = steps(given(SMALL, LARGE))
     kept = rate(LARGE, SMALL) / rate(SMALL, SMALL)
     assert kept < 1
-    assert 0.8 / law.strain(8.0) == pytest.approx(kept)
-    assert law.strain(1.0) == pytest.approx(0.8)
-    assert (law.resource, law.grade) == ("model llama-3-8b on H100", "calibrated")
+    assert 0.8 / constraint.utilisation(8.0) == pytest.approx(kept)
+    assert constraint.utilisation(1.0) == pytest.approx(0.8)
+    assert (constraint.resource, constraint.grade) == ("model llama-3-8b on H100", "calibrated")
 
 
 def test_timed_steps_move_what_is_said():
@@ -130,15 +130,15 @@ def test_a_gain_is_not_counted_on():
     wider = replace(base, id="wider", gpus=128, global_batch=8192, step_s=None)
     [series] = step_series([base, wider], made.catalogue())
     assert dict(series.scaling)[128] > 1
-    [law] = steps(given(base, wider))
-    assert law.strain(2.0) == law.strain(1.0)
+    [constraint] = steps(given(base, wider))
+    assert constraint.utilisation(2.0) == constraint.utilisation(1.0)
 
 
 @pytest.mark.parametrize("least", [0.5, 0.7, 0.8, 0.9, 0.95])
 def test_what_is_not_known_of_larger_jobs_never_breaks_those_of_today(least: float):
-    limits = Limits(step_efficiency_least=least)
-    [law] = steps(given(SMALL, grow=GrowSpec(limits=limits)))
-    broken = break_of(law, 64)
+    limits = GrowthLimits(step_efficiency_least=least)
+    [constraint] = steps(given(SMALL, grow=GrowSpec(limits=limits)))
+    broken = break_of(constraint, 64)
     assert broken.k is not None
     assert broken.low is not None
     assert broken.high is None or broken.high > broken.k
@@ -159,12 +159,15 @@ def test_measured_scaling_of_profiles_stands_beside_the_runs():
     profiles = {"llm": WorkProfile(scaling=((64, 1.0), (128, 0.8)))}
     work = [replace(job(1, 64, at_s=0, runs_s=100), profile="llm")]
     found = steps(given(SMALL, LARGE, jobs=work, profiles=profiles))
-    assert [law.resource for law in found] == ["profile llm", "model llama-3-8b on H100"]
+    assert [constraint.resource for constraint in found] == [
+        "profile llm",
+        "model llama-3-8b on H100",
+    ]
 
 
 def test_planned_runs_alone_calibrate_nothing():
-    [law] = steps(given(LARGE))
-    assert law.needs
+    [constraint] = steps(given(LARGE))
+    assert constraint.needs
 
 
 def test_timed_runs_of_the_stack_move_the_curve_of_the_model_expected():
@@ -179,7 +182,7 @@ def test_timed_runs_of_the_stack_move_the_curve_of_the_model_expected():
     [before], [after] = steps(bare), steps(moved)
     assert after.resource == before.resource
     assert after.grade == "assumed"
-    assert after.strain(16.0) != before.strain(16.0)
+    assert after.utilisation(16.0) != before.utilisation(16.0)
 
 
 def test_runs_are_read_from_json_lines_and_outlive_a_change_of_inputs(tmp_path: Path):
@@ -189,6 +192,6 @@ def test_runs_are_read_from_json_lines_and_outlive_a_change_of_inputs(tmp_path: 
     assert isinstance(read, ObservedInputs)
     assert read.observed == (SMALL, LARGE)
     changed = replace(read, grow=GrowSpec())
-    assert [law.grade for law in steps(changed)] == ["calibrated"]
+    assert [constraint.grade for constraint in steps(changed)] == ["calibrated"]
     bare = made.given(made.fleet())
     assert with_observed(bare, []) is bare

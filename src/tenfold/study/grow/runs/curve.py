@@ -13,7 +13,7 @@ from statistics import median
 from msgspec import Struct
 
 from tenfold.study.grow.runs.run import RunFigures
-from tenfold.study.grow.runs.runs import PER_DOUBLING, Runs, place_above
+from tenfold.study.grow.runs.runs import PER_DOUBLING, Runs, index_above
 from tenfold.study.grow.state import State
 
 LOWEST = -2 * PER_DOUBLING
@@ -29,15 +29,15 @@ class RunCurve(Struct, frozen=True, kw_only=True):
     """Strain at some places of the grid, never falling; between them it runs straight."""
 
     places: tuple[int, ...]
-    strains: tuple[float, ...]
+    utilisations: tuple[float, ...]
     spread: float
     """How far strain may be off where it passes 1, by what seeds say."""
 
-    def strain(self, factor: float) -> float:
+    def utilisation(self, factor: float) -> float:
         """Return the strain at a factor; beyond what was looked at it stays as it is there."""
-        return _between(self.places, self.strains, log2(factor) * PER_DOUBLING)
+        return _between(self.places, self.utilisations, log2(factor) * PER_DOUBLING)
 
-    def place_from(self, factor: float) -> int:
+    def index_from(self, factor: float) -> int:
         """Return the first place looked at that is not below a factor, or else the last."""
         at = log2(factor) * PER_DOUBLING
         return next((place for place in self.places if place >= at - 1e-6), self.places[-1])
@@ -53,7 +53,7 @@ def run_curve(runs: Runs, state: State, read: Read, most: float, seeds: Sequence
             looked[place] = read(runs.at(state, [(place, first)])[0])
         return looked[place]
 
-    found = _bracket(at, place_above(most))
+    found = _bracket(at, index_above(most))
     if found is None:
         return _curve({place: [one] for place, one in looked.items()}, [])
     near = [found - 1, found, found + 1, found + 2]
@@ -99,23 +99,25 @@ def _bracket(at: Callable[[int], float], top: int) -> int | None:
 
 def _curve(by_place: dict[int, list[float]], crossings: Sequence[float]) -> RunCurve:
     places = sorted(by_place)
-    strains = pooled([median(by_place[place]) for place in places])
+    utilisations = pooled([median(by_place[place]) for place in places])
     spread = 0.0
     if crossings:
-        early = _between(places, strains, min(crossings))
-        late = _between(places, strains, max(crossings))
+        early = _between(places, utilisations, min(crossings))
+        late = _between(places, utilisations, max(crossings))
         spread = max(1 / early - 1 if early > 0 else SPREAD_MOST, late - 1, 0.0)
-    return RunCurve(places=tuple(places), strains=tuple(strains), spread=min(SPREAD_MOST, spread))
+    return RunCurve(
+        places=tuple(places), utilisations=tuple(utilisations), spread=min(SPREAD_MOST, spread)
+    )
 
 
-def _crossing(places: Sequence[int], strains: Sequence[float]) -> float:
+def _crossing(places: Sequence[int], utilisations: Sequence[float]) -> float:
     """Return where strain passes 1, as a place between places; an end where it does not."""
-    right = bisect_right(strains, 1.0)
+    right = bisect_right(utilisations, 1.0)
     if right == 0:
         return float(places[0])
     if right == len(places):
         return float(places[-1])
-    before, after = strains[right - 1], strains[right]
+    before, after = utilisations[right - 1], utilisations[right]
     return places[right - 1] + (1 - before) / (after - before) * (places[right] - places[right - 1])
 
 

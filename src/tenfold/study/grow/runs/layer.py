@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tenfold.model.growth.growth import Axis, moves
-from tenfold.physics.growth.law import ASSUMED, Evidence
+from tenfold.model.growth.growth import Axis, grows_along
+from tenfold.physics.growth.breaking import ASSUMED, Evidence
 from tenfold.study.grow.calibrate import ERROR_MOST
-from tenfold.study.grow.layer import Law, Layer, Relieve
+from tenfold.study.grow.layer import Constraint, Layer, Relieve
 from tenfold.study.grow.relief import Relief
 from tenfold.study.grow.runs.curve import Read, run_curve
 from tenfold.study.grow.runs.run import RunFigures
@@ -30,19 +30,19 @@ class Reading:
     takes the first relief that lets the fleet go further.
     """
 
-    strain: Read
-    seen: Callable[[RunFigures], str]
+    utilisation: Read
+    symptom: Callable[[RunFigures], str]
     relieve: Relieve
 
 
-class RunLayer(Layer, ABC):
+class SimulatedLayer(Layer, ABC):
     """A layer that is judged by runs of the history at several factors."""
 
     resource: str
     grows_with = ("jobs", "job-size", "data")
     needs = NO_WORK
     assumes = "runs say so that were not found to be like what happened"
-    asks_for_work: bool = False
+    reports_missing_work: bool = False
     """Whether it is unknown without work; the others are left to those that ask."""
 
     @abstractmethod
@@ -55,31 +55,35 @@ class RunLayer(Layer, ABC):
 
     def judged(
         self, state: State, runs: Runs, most: float, seeds: Sequence[int], *, calibrated: bool
-    ) -> list[Law]:
+    ) -> list[Constraint]:
         """Return its law along the axis of the runs, looked at up to a factor."""
         if not _moves_runs(state, runs.axis):
             return []
         if not state.inputs.jobs:
-            return [self.unknown(self.resource)] if self.asks_for_work else []
-        if self.key(self.resource) in state.lifted:
+            return [self.unknown(self.resource)] if self.reports_missing_work else []
+        if self.key(self.resource) in state.relaxed:
             return []
         reading = self.reading(state, runs)
         if reading is None:
             return []
-        curve = run_curve(runs, state, reading.strain, most, seeds)
+        curve = run_curve(runs, state, reading.utilisation, most, seeds)
         evidence = self.evidence(calibrated=calibrated)
 
         def symptom(factor: float) -> str:
-            return reading.seen(runs.at(state, [(curve.place_from(factor), seeds[0])])[0])
+            return reading.symptom(runs.at(state, [(curve.index_from(factor), seeds[0])])[0])
 
-        def relieve(law: Law, target: float) -> list[Relief]:
-            return list(reading.relieve(law, target)) if law.strain(target) > 1 else []
+        def relieve(constraint: Constraint, target: float) -> list[Relief]:
+            return (
+                list(reading.relieve(constraint, target))
+                if constraint.utilisation(target) > 1
+                else []
+            )
 
         return [
-            Law(
+            Constraint(
                 self,
                 self.resource,
-                curve.strain,
+                curve.utilisation,
                 max(evidence.spread, curve.spread),
                 evidence.grade,
                 self.cause_rank,
@@ -91,9 +95,9 @@ class RunLayer(Layer, ABC):
 
 def _moves_runs(state: State, axis: Axis) -> bool:
     """Return whether anything that a run reads grows along an axis."""
-    if moves(axis, "data") and state.inputs.profiles:
+    if grows_along(axis, "data") and state.inputs.profiles:
         return True
-    return moves(axis, "jobs") or moves(axis, "job-size")
+    return grows_along(axis, "jobs") or grows_along(axis, "job-size")
 
 
 def lost_to(cause: str, most: float) -> Read:
@@ -108,6 +112,6 @@ def lost_to(cause: str, most: float) -> Read:
     return read
 
 
-def lost_seen(cause: str) -> Callable[[RunFigures], str]:
+def lost_symptom(cause: str) -> Callable[[RunFigures], str]:
     """Return how the time that a cause takes is told."""
     return lambda one: f"{one.lost_gpu_h_per_day[cause]:,.0f} GPU-hours a day lost to {cause}"

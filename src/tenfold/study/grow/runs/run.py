@@ -75,7 +75,7 @@ class RunFigures(Struct, frozen=True, kw_only=True):
     utilisation: float
     stranded: float
     """Share of all GPUs that lay idle where no waiting job could use them."""
-    jain_deserved: float
+    jain_entitlement: float
     goodput: float
     """Share of the GPU time held that was progress."""
     lost_gpu_h_per_day: dict[str, float]
@@ -84,7 +84,7 @@ class RunFigures(Struct, frozen=True, kw_only=True):
     down_nodes_p99: float
 
 
-class Ran(Struct, frozen=True, kw_only=True):
+class RunOutcome(Struct, frozen=True, kw_only=True):
     """A run with all that its figures are made of."""
 
     nodes: Sequence[Node]
@@ -101,7 +101,7 @@ class Ran(Struct, frozen=True, kw_only=True):
 
 def run_once(task: GrowTask) -> RunFigures:
     """Return the figures of one run."""
-    ran = carry_out(task)
+    ran = simulate_task(task)
     meters, fleet, window = ran.result.meters, ran.result.fleet, ran.window
     found = stays(ran.jobs, ran.runs, meters, window)
     node_gpus = max((node.gpus for node in ran.nodes), default=1)
@@ -118,7 +118,7 @@ def run_once(task: GrowTask) -> RunFigures:
         worst_class=seen.worst_class,
         utilisation=seen.utilisation,
         stranded=stranded_share(ran.nodes, ran.jobs, ran.runs, meters, window),
-        jain_deserved=evenness(found, ran.runs, window, ran.gpus, weights),
+        jain_entitlement=evenness(found, ran.runs, window, ran.gpus, weights),
         goodput=max(0.0, 1 - sum(lost.values()) / held) if held else 1.0,
         lost_gpu_h_per_day={name: one / WHOLE / HOUR / days for name, one in lost.items()},
         admissions_per_s=seen.starts_per_s,
@@ -126,7 +126,7 @@ def run_once(task: GrowTask) -> RunFigures:
     )
 
 
-def carry_out(task: GrowTask) -> Ran:
+def simulate_task(task: GrowTask) -> RunOutcome:
     """Run a task up to the end of its window, which is that of the history or a part of it."""
     spec = grown_fleet(task.spec, grown_by(task.axis, "nodes", task.factor))
     layout = lay_out(spec)
@@ -150,7 +150,7 @@ def carry_out(task: GrowTask) -> Ran:
     )
     result = simulate(ask)
     runs = list(runs_until(result.meters, result.fleet.running, until_ms))
-    return Ran(nodes=nodes, jobs=jobs, window=window, result=result, runs=runs)
+    return RunOutcome(nodes=nodes, jobs=jobs, window=window, result=result, runs=runs)
 
 
 def reaching(jobs: Iterable[Job], window: Window) -> list[Job]:

@@ -14,13 +14,13 @@ from tenfold.compose.failures import FailureSource
 from tenfold.model.errors import TenfoldError
 from tenfold.model.facts.failure_law import NO_FAILURES
 from tenfold.model.fleet.spec import FleetSpec
-from tenfold.model.growth.growth import Axis, moves
+from tenfold.model.growth.growth import Axis, grows_along
 from tenfold.model.units import MINUTE, Millis
 from tenfold.sim.measure.window import Window
 from tenfold.sim.world import SimSettings
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.runs.run import GrowTask, RunFigures, run_digest, run_once
-from tenfold.study.grow.runs.window import judged_window
+from tenfold.study.grow.runs.window import representative_window
 from tenfold.study.grow.state import State
 from tenfold.study.parallel import process_map, usable_cpus
 
@@ -45,17 +45,17 @@ def factor_at(place: int) -> float:
     return 2.0 ** (place / PER_DOUBLING)
 
 
-def place_below(factor: float) -> int:
+def index_below(factor: float) -> int:
     """Return the last place of the grid whose factor is not above the one given."""
     return floor(log2(factor) * PER_DOUBLING + _NEAR)
 
 
-def place_above(factor: float) -> int:
+def index_above(factor: float) -> int:
     """Return the first place of the grid whose factor is not below the one given."""
     return ceil(log2(factor) * PER_DOUBLING - _NEAR)
 
 
-def _unheard(_: int) -> None:
+def _ignore_progress(_: int) -> None:
     pass
 
 
@@ -69,7 +69,7 @@ class Runs:
         failures: FailureSource = NO_FAILURES,
         judged: Window | None = None,
         workers: int | None = None,
-        done: Callable[[int], None] = _unheard,
+        done: Callable[[int], None] = _ignore_progress,
     ) -> None:
         self.axis: Axis = axis
         self.made = 0
@@ -92,7 +92,9 @@ class Runs:
         if place == 0 and not self.fails:
             seed = 0
         name = f"{self._failures_name()} {_saves_ms(state)}" if self.fails else ""
-        return RunKey(run_digest(_felt(state), state.policy, name), self.axis, place, seed)
+        return RunKey(
+            run_digest(_effective_spec(state), state.policy, name), self.axis, place, seed
+        )
 
     def at(self, state: State, asked: Sequence[tuple[int, int]]) -> list[RunFigures]:
         """Return the figures of runs by (place, seed), making those that are not known."""
@@ -115,7 +117,7 @@ class Runs:
 
     def figure(self, state: State, factor: float, seed: int, name: str) -> float:
         """Return one figure by name, between two places of the grid by the logarithm."""
-        below, above = place_below(factor), place_above(factor)
+        below, above = index_below(factor), index_above(factor)
         low, high = self.at(state, [(below, seed), (above, seed)])
         first, last = float(getattr(low, name)), float(getattr(high, name))
         if below == above:
@@ -126,7 +128,7 @@ class Runs:
     def _task(self, state: State, key: RunKey) -> GrowTask:
         inputs = state.inputs
         return GrowTask(
-            spec=_felt(state),
+            spec=_effective_spec(state),
             jobs=inputs.jobs,
             policy=state.policy,
             axis=self.axis,
@@ -158,11 +160,11 @@ class Runs:
         return getattr(source, "name", "") or getattr(source, "file", "")
 
 
-def _felt(state: State) -> FleetSpec:
+def _effective_spec(state: State) -> FleetSpec:
     """Return the fleet as runs feel it: what is lifted slows nobody down."""
     spec = state.spec
-    for lifted in state.unlimited:
-        spec = lifted(spec)
+    for relaxed in state.unlimited:
+        spec = relaxed(spec)
     return spec
 
 
@@ -173,7 +175,11 @@ def _saves_ms(state: State) -> Millis:
 
 
 def runs_for(
-    inputs: GrowInputs, axis: Axis, *, most: float = 1.0, done: Callable[[int], None] = _unheard
+    inputs: GrowInputs,
+    axis: Axis,
+    *,
+    most: float = 1.0,
+    done: Callable[[int], None] = _ignore_progress,
 ) -> Runs:
     """Return the runs of a history; nodes fail in them only if none failed in the history.
 
@@ -183,8 +189,8 @@ def runs_for(
     """
     recorded = any(status == "failed" for status in inputs.ends.values())
     failures = NO_FAILURES if recorded else inputs.failures
-    many = most if moves(axis, "jobs") else 1.0
-    judged = judged_window(inputs.jobs, many, inputs.grow.limits.wait_s_p90)
+    many = most if grows_along(axis, "jobs") else 1.0
+    judged = representative_window(inputs.jobs, many, inputs.grow.limits.wait_s_p90)
     return Runs(axis, failures=failures, judged=judged, done=done)
 
 

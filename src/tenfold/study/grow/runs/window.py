@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tenfold.model.growth.growth import Axis, moves
+from tenfold.model.growth.growth import Axis, grows_along
 from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, HOUR, SECOND
 from tenfold.sim.measure.meters import asked_milli
@@ -28,7 +28,7 @@ OVERLOADED = 2.5
 """Beyond so much more work than there are GPUs all that a run tells is that the line grows."""
 
 
-def judged_window(jobs: Sequence[Job], most: float, wait_s: float) -> Window | None:
+def representative_window(jobs: Sequence[Job], most: float, wait_s: float) -> Window | None:
     """Return the stretch that runs go through; None where they go through all of a history."""
     whole = window_of(jobs)
     if len(jobs) * most <= JOBS_MOST:
@@ -68,7 +68,7 @@ def _usual(jobs: Sequence[Job], whole: Window, length: int) -> Window:
 def overloaded_at(state: State, axis: Axis) -> float | None:
     """Return the factor at which the work is far beyond the GPUs; None where it never is so."""
     jobs = state.inputs.jobs
-    if not jobs or not moves(axis, "jobs") or moves(axis, "nodes"):
+    if not jobs or not grows_along(axis, "jobs") or grows_along(axis, "nodes"):
         return None
     load = sum(gpu_time(jobs).values()) / span_s(jobs) / max(1, state.spec.gpus)
     return max(1.0, OVERLOADED / load) if load else None

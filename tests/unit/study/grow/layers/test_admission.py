@@ -13,9 +13,9 @@ from tenfold.model.growth.measured import UsagePoint
 from tenfold.model.job.job import Job
 from tenfold.model.policy.policy import Policy
 from tenfold.model.policy.slurm import SlurmPolicy
-from tenfold.physics.growth.law import breaking_factor
+from tenfold.physics.growth.breaking import breaking_factor
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.jobs.admission import Admission
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
@@ -29,7 +29,7 @@ def jobs(team: str, count: int, every_s: int) -> list[Job]:
     return [job(at, 1, at_s=at * every_s, runs_s=60, team=team) for at in range(count)]
 
 
-def laws(inputs: GrowInputs, axis: Axis = "jobs") -> list[Law]:
+def constraints(inputs: GrowInputs, axis: Axis = "jobs") -> list[Constraint]:
     return Admission().judged(state_of(inputs), axis)
 
 
@@ -46,44 +46,46 @@ def arriving(queue: str, per_min: float) -> UsagePoint:
 def test_the_busiest_queue_of_the_history_breaks_where_arrivals_meet_the_rate():
     # 101 jobs over 1,000 s against 0.5 a second; the other team's are fewer.
     work = [*jobs("large", 101, 10), *jobs("small", 11, 100)]
-    [law] = laws(replace(asked(KUEUE), jobs=work))
-    assert (law.layer, law.resource) == ("admission", "kueue large")
-    assert law.strain(1) < law.strain(2) < law.strain(4)
-    k = breaking_factor(law.strain, 64)
+    [constraint] = constraints(replace(asked(KUEUE), jobs=work))
+    assert (constraint.layer, constraint.resource) == ("admission", "kueue large")
+    assert constraint.utilisation(1) < constraint.utilisation(2) < constraint.utilisation(4)
+    k = breaking_factor(constraint.utilisation, 64)
     assert k == pytest.approx(0.5 / 0.101)
-    assert law.strain(k) == pytest.approx(1.0)
-    assert law.symptom(k) == ("30 jobs a minute arrive in queue large, which admits 30")
+    assert constraint.utilisation(k) == pytest.approx(1.0)
+    assert constraint.symptom(k) == ("30 jobs a minute arrive in queue large, which admits 30")
 
 
 def test_one_loop_for_all_queues_feels_all_arrivals():
     work = [*jobs("large", 101, 10), *jobs("small", 11, 100)]
-    [law] = laws(replace(asked(Controller(kind="tenfold", cost_ms_per_job=1_000.0)), jobs=work))
-    assert law.resource == "tenfold"
-    assert law.strain(1) == pytest.approx(0.112)
+    [constraint] = constraints(
+        replace(asked(Controller(kind="tenfold", cost_ms_per_job=1_000.0)), jobs=work)
+    )
+    assert constraint.resource == "tenfold"
+    assert constraint.utilisation(1) == pytest.approx(0.112)
 
 
 def test_more_teams_bring_queues_of_their_own():
     given = replace(asked(KUEUE), jobs=jobs("large", 101, 10))
-    [law] = laws(given, "teams")
-    assert law.strain(8) == law.strain(1)
+    [constraint] = constraints(given, "teams")
+    assert constraint.utilisation(8) == constraint.utilisation(1)
     all_in_one = replace(
         asked(Controller(kind="tenfold", cost_ms_per_job=1_000.0)), jobs=given.jobs
     )
-    [law] = laws(all_in_one, "teams")
-    assert law.strain(8) == pytest.approx(8 * law.strain(1))
+    [constraint] = constraints(all_in_one, "teams")
+    assert constraint.utilisation(8) == pytest.approx(8 * constraint.utilisation(1))
 
 
 def test_a_history_under_slurm_is_admitted_as_its_conf_says():
     conf = SlurmPolicy(scheduler="builtin", jobs_started_max=4, interval_min_us=2_000_000)
     policy = Policy(name="slurm", slurm=conf)
-    [law] = laws(replace(asked(), policy=policy, jobs=jobs("large", 101, 10)))
-    assert law.resource == "slurm"
-    assert breaking_factor(law.strain, 64) == pytest.approx(2 / 0.101)
+    [constraint] = constraints(replace(asked(), policy=policy, jobs=jobs("large", 101, 10)))
+    assert constraint.resource == "slurm"
+    assert breaking_factor(constraint.utilisation, 64) == pytest.approx(2 / 0.101)
 
 
 def test_work_of_a_mix_is_an_assumption():
-    [law] = laws(replace(asked(KUEUE), jobs=jobs("large", 101, 10), mix="philly"))
-    assert law.grade == "assumed"
+    [constraint] = constraints(replace(asked(KUEUE), jobs=jobs("large", 101, 10), mix="philly"))
+    assert constraint.grade == "assumed"
 
 
 @pytest.mark.parametrize(
@@ -99,12 +101,12 @@ def test_work_of_a_mix_is_an_assumption():
     ],
 )
 def test_what_is_missing_is_named(given: GrowInputs, needs: str):
-    [law] = laws(given)
-    assert law.needs == needs
+    [constraint] = constraints(given)
+    assert constraint.needs == needs
 
 
 def test_an_axis_without_more_jobs_has_no_law():
-    assert laws(asked(KUEUE), "data") == []
+    assert constraints(asked(KUEUE), "data") == []
 
 
 def test_measured_arrivals_count_before_the_history_and_the_deepest_queue_decides():
@@ -113,9 +115,9 @@ def test_measured_arrivals_count_before_the_history_and_the_deepest_queue_decide
         jobs=jobs("large", 101, 10),
         measured=[arriving("shallow", 1.0), arriving("deep", 15.0)],
     )
-    [law] = laws(given)
-    assert law.resource == "kueue deep"
-    assert law.strain(1) == pytest.approx(0.5)
+    [constraint] = constraints(given)
+    assert constraint.resource == "kueue deep"
+    assert constraint.utilisation(1) == pytest.approx(0.5)
 
 
 @pytest.fixture

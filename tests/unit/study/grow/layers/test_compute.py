@@ -7,8 +7,8 @@ import growth_builders as made
 from tenfold.model.growth.growth import Axis
 from tenfold.model.job.job import Job
 from tenfold.model.job.traffic import WorkProfile
-from tenfold.physics.growth.law import breaking_factor
-from tenfold.study.grow.layer import Law
+from tenfold.physics.growth.breaking import breaking_factor
+from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.compute.load import Compute
 from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
 from tenfold.study.grow.state import state_of
@@ -25,64 +25,76 @@ def work(profile: str = "") -> list[Job]:
     return [replace(one, profile=profile) for one in made_jobs]
 
 
-def laws(axis: Axis, jobs: list[Job], **inputs: object) -> list[Law]:
+def constraints(axis: Axis, jobs: list[Job], **inputs: object) -> list[Constraint]:
     return made.judged(
         state_of(replace(made.given(made.fleet()), jobs=jobs, **inputs)), axis, *COMPUTE
     )
 
 
 def test_load_breaks_where_jobs_ask_for_all_gpu_time():
-    [law] = laws("jobs", work())
-    assert law.strain(1) < law.strain(2) < law.strain(4)
-    assert breaking_factor(law.strain, 64) == pytest.approx(4.0, rel=1e-5)
-    assert law.strain(4.0) == pytest.approx(1.0, rel=1e-5)
-    assert law.symptom(2.0) == "jobs ask for 50% of the GPU time there is"
+    [constraint] = constraints("jobs", work())
+    assert constraint.utilisation(1) < constraint.utilisation(2) < constraint.utilisation(4)
+    assert breaking_factor(constraint.utilisation, 64) == pytest.approx(4.0, rel=1e-5)
+    assert constraint.utilisation(4.0) == pytest.approx(1.0, rel=1e-5)
+    assert constraint.symptom(2.0) == "jobs ask for 50% of the GPU time there is"
 
 
 def test_nodes_bring_room_for_the_jobs_that_come_with_them():
-    [law] = laws("nodes", work())
-    assert law.strain(8.0) == pytest.approx(law.strain(1.0))
+    [constraint] = constraints("nodes", work())
+    assert constraint.utilisation(8.0) == pytest.approx(constraint.utilisation(1.0))
 
 
 def test_larger_jobs_ask_for_more_where_they_lose_efficiency():
     profiles = {"llm": WorkProfile(scaling=SCALING)}
-    load, step = laws("job-size", work("llm"), profiles=profiles)
-    assert load.strain(2.0) == pytest.approx(0.25 / 0.8, rel=1e-5)
+    load, step = constraints("job-size", work("llm"), profiles=profiles)
+    assert load.utilisation(2.0) == pytest.approx(0.25 / 0.8, rel=1e-5)
     assert (step.layer, step.resource) == ("step-efficiency", "profile llm")
-    assert step.strain(1.5) < step.strain(2.0) < step.strain(4.0)
-    assert breaking_factor(step.strain, 64) == pytest.approx(2.0)
-    assert step.strain(2.0) == pytest.approx(1.0)
+    assert step.utilisation(1.5) < step.utilisation(2.0) < step.utilisation(4.0)
+    assert breaking_factor(step.utilisation, 64) == pytest.approx(2.0)
+    assert step.utilisation(2.0) == pytest.approx(1.0)
     assert step.symptom(2.0) == "jobs 2 times as large keep 80% of their speed a GPU"
 
 
 def test_a_scaling_that_rises_again_is_not_counted_on():
     profiles = {"llm": WorkProfile(scaling=((64, 1.0), (128, 0.7), (256, 0.9)))}
-    step = laws("job-size", work("llm"), profiles=profiles)[1]
-    assert step.strain(4.0) == step.strain(2.0)
+    step = constraints("job-size", work("llm"), profiles=profiles)[1]
+    assert step.utilisation(4.0) == step.utilisation(2.0)
 
 
 def test_work_of_a_mix_or_of_a_history_without_starts_is_an_assumption():
     starts = {work()[0].id: work()[0].submitted_ms}
-    assert [law.grade for law in laws("jobs", work(), starts_ms=starts)] == ["published"]
-    assert [law.grade for law in laws("jobs", work())] == ["assumed"]
-    assert [law.grade for law in laws("jobs", work(), mix="m", starts_ms=starts)] == ["assumed"]
+    assert [constraint.grade for constraint in constraints("jobs", work(), starts_ms=starts)] == [
+        "published"
+    ]
+    assert [constraint.grade for constraint in constraints("jobs", work())] == ["assumed"]
+    assert [
+        constraint.grade for constraint in constraints("jobs", work(), mix="m", starts_ms=starts)
+    ] == ["assumed"]
 
 
 def test_the_model_expected_scales_as_the_planner_says():
     opened = made.fleet()
     expects = replace(opened.spec.expects, model="llama-3-8b")
     asked = replace(opened, spec=replace(opened.spec, expects=expects))
-    law = made.judged(state_of(made.given(asked)), "job-size", *COMPUTE)[1]
-    assert (law.resource, law.grade, law.needs) == ("model llama-3-8b", "assumed", "")
-    assert law.strain(1.0) == pytest.approx(0.8)
-    assert law.strain(1.0) <= law.strain(4.0) <= law.strain(16.0)
-    assert law.strain(64.0) > 0.8
+    constraint = made.judged(state_of(made.given(asked)), "job-size", *COMPUTE)[1]
+    assert (constraint.resource, constraint.grade, constraint.needs) == (
+        "model llama-3-8b",
+        "assumed",
+        "",
+    )
+    assert constraint.utilisation(1.0) == pytest.approx(0.8)
+    assert (
+        constraint.utilisation(1.0) <= constraint.utilisation(4.0) <= constraint.utilisation(16.0)
+    )
+    assert constraint.utilisation(64.0) > 0.8
 
 
 def test_what_is_missing_is_named():
-    load, step = laws("job-size", [])
+    load, step = constraints("job-size", [])
     assert load.needs == "a history of jobs, or a mix"
     assert "`scaling` in profiles of jobs" in step.needs
     assert "`--calibrate`" in step.needs
-    assert [law.needs for law in laws("jobs", [])] == ["a history of jobs, or a mix"]
-    assert laws("nodes", []) == laws("data", []) == []
+    assert [constraint.needs for constraint in constraints("jobs", [])] == [
+        "a history of jobs, or a mix"
+    ]
+    assert constraints("nodes", []) == constraints("data", []) == []

@@ -14,14 +14,14 @@ from tenfold.model.ids import SiteId
 from tenfold.model.job.job import Job
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, BytesPerSecond, Millis, UsdMicros
-from tenfold.physics.growth.law import breaking_factor
+from tenfold.physics.growth.breaking import breaking_factor
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.fabric.site_links import SiteLinks
 from tenfold.study.grow.layers.fabric.spine import FabricSpine
 from tenfold.study.grow.layers.fabric.uplinks import FabricUplinks
-from tenfold.study.grow.state import state_of, widen
+from tenfold.study.grow.state import scale_capacity, state_of
 from tenfold.testing.builders import job
 
 FABRIC = (FabricUplinks(), FabricSpine(), SiteLinks())
@@ -43,9 +43,9 @@ def given(fleet: FleetSpec, profile: WorkProfile | None) -> GrowInputs:
     return replace(made.given(opened), jobs=work(), profiles=profiles)
 
 
-def laws(axis: Axis, have: GrowInputs) -> dict[str, Law]:
+def constraints(axis: Axis, have: GrowInputs) -> dict[str, Constraint]:
     found = made.judged(state_of(have), axis, *FABRIC)
-    return {law.key: law for law in found if law.layer == "site-links"}
+    return {constraint.key: constraint for constraint in found if constraint.layer == "site-links"}
 
 
 def two_sites() -> FleetSpec:
@@ -78,10 +78,10 @@ LINK = "site-links:link hall - vault"
 def test_a_link_breaks_where_jobs_read_more_from_afar_than_it_carries():
     have = given(two_sites(), READS)
     reads = 0.25 * 256 * 0.05e9
-    law = laws("data", have)[LINK]
-    assert breaking_factor(law.strain, 64) == pytest.approx(10e9 / reads)
-    assert law.grade == "published"
-    assert law.symptom(2.0) == (
+    constraint = constraints("data", have)[LINK]
+    assert breaking_factor(constraint.utilisation, 64) == pytest.approx(10e9 / reads)
+    assert constraint.grade == "published"
+    assert constraint.symptom(2.0) == (
         "jobs want 6.4 GB/s over the link of hall and vault, which carries 10.0 GB/s"
     )
 
@@ -90,14 +90,14 @@ def test_a_link_carries_reads_and_saves_at_once():
     saver = replace(READS, traffic=replace(READS.traffic, read_bytes_per_s_per_gpu=0.0))
     have = given(two_sites(), saver)
     saves = 0.25 * 256 / 64 * 10**12 / 4_000
-    assert laws("data", have)[LINK].strain(1.0) == pytest.approx(saves / 10e9)
+    assert constraints("data", have)[LINK].utilisation(1.0) == pytest.approx(saves / 10e9)
 
 
 def test_tiers_beside_gpus_use_no_link():
     near = replace(two_sites(), tiers=(made.tier(),))
-    found = laws("data", given(near, READS))
-    [law] = found.values()
-    assert "measured usage" in law.needs
+    found = constraints("data", given(near, READS))
+    [constraint] = found.values()
+    assert "measured usage" in constraint.needs
 
 
 def test_sites_that_share_a_tier_afar_are_an_assumption():
@@ -107,9 +107,9 @@ def test_sites_that_share_a_tier_afar_are_an_assumption():
     link = replace(whole.links[0], a=SiteId("vault"), b=third)
     sites = (*whole.sites, replace(whole.sites[0], id=third))
     three = replace(whole, sites=sites, pools=(*whole.pools, pool), links=(*whole.links, link))
-    found = laws("data", given(three, READS))
+    found = constraints("data", given(three, READS))
     each = 0.25 * 256 * 0.05e9 / 2
-    assert found[LINK].strain(1.0) == pytest.approx(each / 10e9)
+    assert found[LINK].utilisation(1.0) == pytest.approx(each / 10e9)
     assert found["site-links:link vault - third"].grade == "assumed"
 
 
@@ -119,16 +119,18 @@ def test_a_way_over_two_links_strains_both_in_its_own_direction():
     first = replace(whole.links[0], a=SiteId("vault"), b=middle)
     last = replace(first, a=made.HALL, b=middle)
     sites = (*whole.sites, replace(whole.sites[0], id=middle))
-    found = laws("data", given(replace(whole, sites=sites, links=(first, last)), READS))
+    found = constraints("data", given(replace(whole, sites=sites, links=(first, last)), READS))
     reads = 0.25 * 256 * 0.05e9
-    assert [law.strain(1.0) for law in found.values()] == pytest.approx([reads / 10e9] * 2)
+    assert [constraint.utilisation(1.0) for constraint in found.values()] == pytest.approx(
+        [reads / 10e9] * 2
+    )
 
 
 def test_ways_that_meet_on_a_link_from_both_ends_do_not_add_up():
     """Two halls with 256 GPUs each stand between two vaults, and each reads both of them."""
     whole = two_sites()
     east, beyond = SiteId("east"), SiteId("beyond")
-    joint = replace(whole.links[0], a=made.HALL, b=east)
+    find_bottleneck = replace(whole.links[0], a=made.HALL, b=east)
     last = replace(whole.links[0], a=beyond, b=east)
     pool = replace(whole.pools[0], id="east", site=east, fabric=None, node_names="m[1-32]")
     other = replace(whole.tiers[0], id="other", site=beyond)
@@ -137,7 +139,7 @@ def test_ways_that_meet_on_a_link_from_both_ends_do_not_add_up():
         sites=(*whole.sites, *(replace(whole.sites[0], id=one) for one in (east, beyond))),
         pools=(*whole.pools, pool),
         tiers=(*whole.tiers, other),
-        links=(*whole.links, joint, last),
+        links=(*whole.links, find_bottleneck, last),
     )
     reads = replace(READS.traffic, checkpoint_bytes=Bytes(0), checkpoint_every_ms=Millis(0))
     jobs = [replace(one, profile="llm" if at % 2 else "b") for at, one in enumerate(work())]
@@ -145,23 +147,27 @@ def test_ways_that_meet_on_a_link_from_both_ends_do_not_add_up():
         "llm": WorkProfile(traffic=reads),
         "b": WorkProfile(traffic=replace(reads, tier="other")),
     }
-    found = laws("data", replace(given(four, None), jobs=jobs, profiles=profiles))
+    found = constraints("data", replace(given(four, None), jobs=jobs, profiles=profiles))
     # Six of eleven jobs read the other tier, half of them on the GPUs of the first hall.
-    busier = 6 / 11 * 0.25 * 256 * 0.05e9 / 2
-    assert found["site-links:link hall - east"].strain(1.0) == pytest.approx(busier / 10e9)
+    running_growth = 6 / 11 * 0.25 * 256 * 0.05e9 / 2
+    assert found["site-links:link hall - east"].utilisation(1.0) == pytest.approx(
+        running_growth / 10e9
+    )
 
 
 def test_a_wider_link_takes_as_much_more():
     state = state_of(given(two_sites(), READS))
-    [law] = [one for one in made.judged(state, "data", *FABRIC) if one.key == LINK]
+    [constraint] = [one for one in made.judged(state, "data", *FABRIC) if one.key == LINK]
     [wide] = [
-        one for one in made.judged(widen(state, LINK, 2.0), "data", *FABRIC) if one.key == LINK
+        one
+        for one in made.judged(scale_capacity(state, LINK, 2.0), "data", *FABRIC)
+        if one.key == LINK
     ]
-    assert wide.strain(1.0) == pytest.approx(law.strain(1.0) / 2)
+    assert wide.utilisation(1.0) == pytest.approx(constraint.utilisation(1.0) / 2)
 
 
 def test_links_that_nobody_is_known_to_use_are_unknown_only_where_use_would_grow():
     have = given(two_sites(), None)
-    assert [law.needs != "" for law in laws("data", have).values()] == [True]
-    assert laws("traffic", have) == {}
-    assert laws("data", given(made.fleet().spec, READS)) == {}
+    assert [constraint.needs != "" for constraint in constraints("data", have).values()] == [True]
+    assert constraints("traffic", have) == {}
+    assert constraints("data", given(made.fleet().spec, READS)) == {}

@@ -11,15 +11,22 @@ from tenfold.compose.fleet import OpenFleet
 from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.fault import FaultTrace, TraceFault
 from tenfold.model.fleet.spec import Price
-from tenfold.model.growth.growth import GrowSpec, LeadTime, Limits, Monitoring, Operations, Pace
+from tenfold.model.growth.growth import (
+    GrowSpec,
+    GrowthLimits,
+    LeadTime,
+    Monitoring,
+    Operations,
+    Pace,
+)
 from tenfold.model.units import UsdMicros
-from tenfold.physics.growth.law import breaking_factor
-from tenfold.physics.growth.upkeep import mean_for, shortfall_share
+from tenfold.physics.growth.breaking import breaking_factor
+from tenfold.physics.growth.upkeep import mean_covered_by, shortfall_share
 from tenfold.physics.operations.faults import poisson_quantile
+from tenfold.study.grow.analyse import analyse
+from tenfold.study.grow.constraint_set import computed_constraints
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.ladder import climb
-from tenfold.study.grow.law_book import all_laws
-from tenfold.study.grow.layer import Law
+from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.budget.money import Money
 from tenfold.study.grow.layers.upkeep.monitoring import MonitoringLayer
 from tenfold.study.grow.layers.upkeep.operations import OperationsLayer
@@ -37,12 +44,12 @@ def state(grow: GrowSpec, **inputs: object) -> State:
     return state_of(replace(made.given(made.fleet(), grow), **inputs))
 
 
-def held(law: Law, k: float) -> None:
+def held(constraint: Constraint, k: float) -> None:
     """A law rises with the factor, and strain is 1 where it breaks."""
-    assert not law.needs
-    assert law.strain(0.5) < law.strain(1.0) < law.strain(2.0)
-    assert breaking_factor(law.strain, 1_000) == pytest.approx(k)
-    assert law.strain(k) == pytest.approx(1.0)
+    assert not constraint.needs
+    assert constraint.utilisation(0.5) < constraint.utilisation(1.0) < constraint.utilisation(2.0)
+    assert breaking_factor(constraint.utilisation, 1_000) == pytest.approx(k)
+    assert constraint.utilisation(k) == pytest.approx(1.0)
 
 
 def priced(kind: str = "owned") -> OpenFleet:
@@ -53,31 +60,31 @@ def priced(kind: str = "owned") -> OpenFleet:
 
 
 def budget(usd: float | None, opened: OpenFleet) -> State:
-    return state_of(made.given(opened, GrowSpec(limits=Limits(usd_per_month_most=usd))))
+    return state_of(made.given(opened, GrowSpec(limits=GrowthLimits(usd_per_month_most=usd))))
 
 
 def test_nodes_and_their_energy_are_paid_for_again_and_tiers_are_not():
     nodes, energy, tier = 256 * 730.0, 400 * 730 * 0.1, 40_000.0
-    [law] = Money().judged(budget(tier + 3 * (nodes + energy), priced()), "nodes")
-    held(law, 3.0)
-    assert law.symptom(3.0) == "a month costs $688,240 of $688,240"
+    [constraint] = Money().judged(budget(tier + 3 * (nodes + energy), priced()), "nodes")
+    held(constraint, 3.0)
+    assert constraint.symptom(3.0) == "a month costs $688,240 of $688,240"
 
 
 def test_rented_nodes_bring_no_bill_of_energy():
-    [law] = Money().judged(budget(40_000 + 2 * 256 * 730, priced("on-demand")), "nodes")
-    held(law, 2.0)
+    [constraint] = Money().judged(budget(40_000 + 2 * 256 * 730, priced("on-demand")), "nodes")
+    held(constraint, 2.0)
 
 
 def test_money_stands_still_where_nodes_do():
-    [law] = Money().judged(budget(1e6, priced()), "data")
-    assert law.strain(9) == law.strain(1)
+    [constraint] = Money().judged(budget(1e6, priced()), "data")
+    assert constraint.utilisation(9) == constraint.utilisation(1)
 
 
 def test_a_budget_and_prices_are_asked_for():
-    [law] = Money().judged(budget(None, priced()), "nodes")
-    assert law.needs == "`usd_per_month_most` under `[limits]` of the grow file"
-    [law] = Money().judged(budget(1e6, made.fleet()), "nodes")
-    assert law.needs == "`price` of pool `train`"
+    [constraint] = Money().judged(budget(None, priced()), "nodes")
+    assert constraint.needs == "`usd_per_month_most` under `[limits]` of the grow file"
+    [constraint] = Money().judged(budget(1e6, made.fleet()), "nodes")
+    assert constraint.needs == "`price` of pool `train`"
     assert Money().judged(budget(None, priced()), "data") == []
 
 
@@ -87,11 +94,11 @@ def test_repairs_break_where_the_crew_cannot_do_them_all():
     spares, crew = made.judged(state(grow, failures=FAILING), "nodes", *UPKEEP)
     held(crew, 5.0)
     assert crew.symptom(5.0) == "1.6 repairs a day for 2 people who do 1.6"
-    held(spares, mean_for(4, 0.01) / (0.32 * 2))
+    held(spares, mean_covered_by(4, 0.01) / (0.32 * 2))
 
 
 def test_faults_that_a_restart_mends_take_no_hands():
-    law = FailureLaw(
+    constraint = FailureLaw(
         name="half",
         faults_per_1000_node_days=10.0,
         repair_h_median=24.0,
@@ -100,13 +107,13 @@ def test_faults_that_a_restart_mends_take_no_hands():
         transient_causes=("link",),
     )
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=0.8))
-    crew = made.judged(state(grow, failures=law), "nodes", *UPKEEP)[1]
+    crew = made.judged(state(grow, failures=constraint), "nodes", *UPKEEP)[1]
     held(crew, 10.0)
 
 
 def test_spares_carry_the_mean_whose_quantile_they_are():
     for spares in (0, 1, 4, 30):
-        mean = mean_for(spares, 0.01)
+        mean = mean_covered_by(spares, 0.01)
         assert shortfall_share(mean, spares) == pytest.approx(0.01)
         assert poisson_quantile(mean * 0.999, 0.99) == spares
         assert poisson_quantile(mean * 1.001, 0.99) == spares + 1
@@ -118,7 +125,7 @@ def test_a_trace_of_faults_tells_its_own_rate():
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=1.6, spares=2))
     spares, crew = made.judged(state(grow, failures=trace), "nodes", *UPKEEP)
     held(crew, 2.0)
-    held(spares, mean_for(2, 0.01) / 0.8)
+    held(spares, mean_covered_by(2, 0.01) / 0.8)
     assert crew.spread == pytest.approx(0.25)
 
 
@@ -128,13 +135,18 @@ def test_a_person_looks_after_so_many_nodes():
 
 
 def test_upkeep_says_what_it_lacks():
-    assert [law.needs for law in made.judged(state(GrowSpec()), "nodes", *UPKEEP)] == [
+    assert [
+        constraint.needs for constraint in made.judged(state(GrowSpec()), "nodes", *UPKEEP)
+    ] == [
         "`spares` under `[operations]` of the grow file",
         "`crew` and `repairs_per_person_day` under `[operations]` of the grow file",
     ]
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=1.0, spares=1))
     needs = "`--failures`: how often nodes fail, a preset or a trace"
-    assert [law.needs for law in made.judged(state(grow), "nodes", *UPKEEP)] == [needs, needs]
+    assert [constraint.needs for constraint in made.judged(state(grow), "nodes", *UPKEEP)] == [
+        needs,
+        needs,
+    ]
     assert made.judged(state(grow), "data", *UPKEEP) == []
 
 
@@ -157,12 +169,15 @@ def test_samples_and_what_is_kept_of_them_break_each_for_itself():
 
 
 def test_monitoring_says_which_key_it_lacks():
-    [law] = MonitoringLayer().judged(state(GrowSpec()), "nodes")
+    [constraint] = MonitoringLayer().judged(state(GrowSpec()), "nodes")
     table = "under `[monitoring]` of the grow file"
-    assert law.needs == f"`series_per_node` and `interval_s` {table}"
+    assert constraint.needs == f"`series_per_node` and `interval_s` {table}"
     some = Monitoring(series_per_gpu=100, interval_s=10, retention_days=3)
-    laws = MonitoringLayer().judged(state(GrowSpec(monitoring=some)), "nodes")
-    assert [law.needs for law in laws] == [f"`samples_per_s_most` {table}", f"`store_tb` {table}"]
+    constraints = MonitoringLayer().judged(state(GrowSpec(monitoring=some)), "nodes")
+    assert [constraint.needs for constraint in constraints] == [
+        f"`samples_per_s_most` {table}",
+        f"`store_tb` {table}",
+    ]
     late = Monitoring(series_per_node=100, samples_per_s_most=9.0)
     assert MonitoringLayer().judged(state(GrowSpec(monitoring=late)), "nodes")[0].needs == (
         f"`interval_s` {table}"
@@ -178,17 +193,17 @@ def paced(weeks: float, months: float = 6.0) -> GrowInputs:
     return made.given(made.fleet(rack_kw=500.0), grow)
 
 
-def lead_times(inputs: GrowInputs) -> list[Law]:
-    laws = all_laws(state_of(inputs), "nodes")
-    return [law for law in laws if law.layer == "lead-time"]
+def lead_times(inputs: GrowInputs) -> list[Constraint]:
+    constraints = computed_constraints(state_of(inputs), "nodes")
+    return [constraint for constraint in constraints if constraint.layer == "lead-time"]
 
 
 def test_power_that_comes_after_the_site_is_full_was_ordered_too_late():
     # The site stands 2.5x, which is reached in 34.5 weeks.
     [late], [timely] = lead_times(paced(35)), lead_times(paced(34))
-    assert late.strain(1.0) > 1 > timely.strain(1.0)
-    assert late.strain(9.0) == late.strain(1.0)
-    answer = climb(paced(52), GrowQuestion(axis="nodes"))
+    assert late.utilisation(1.0) > 1 > timely.utilisation(1.0)
+    assert late.utilisation(9.0) == late.utilisation(1.0)
+    answer = analyse(paced(52), GrowQuestion(axis="nodes"))
     assert (
         "over its limit today, whatever grows: lead-time (site-power ordered today comes in "
         "52 weeks, at 3.98x; site-power breaks at 2.50x)"
@@ -199,8 +214,8 @@ def test_power_that_comes_after_the_site_is_full_was_ordered_too_late():
 
 def test_a_lead_time_needs_a_pace_and_a_pace_lead_times():
     inputs = paced(20)
-    [law] = lead_times(replace(inputs, grow=replace(inputs.grow, pace=None)))
-    assert law.needs == "`[pace]` of the grow file"
-    [law] = lead_times(replace(inputs, grow=replace(inputs.grow, lead_times=())))
-    assert law.needs == "`[[lead_time]]`s of the grow file"
+    [constraint] = lead_times(replace(inputs, grow=replace(inputs.grow, pace=None)))
+    assert constraint.needs == "`[pace]` of the grow file"
+    [constraint] = lead_times(replace(inputs, grow=replace(inputs.grow, lead_times=())))
+    assert constraint.needs == "`[[lead_time]]`s of the grow file"
     assert lead_times(made.given(made.fleet())) == []

@@ -5,14 +5,14 @@ from msgspec.structs import replace
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.facts.failure_law import FailureLaw
-from tenfold.model.growth.growth import Axis, GrowSpec, Limits
+from tenfold.model.growth.growth import Axis, GrowSpec, GrowthLimits
 from tenfold.model.job.job import Job
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.policy.policy import Policy
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.constraint_set import simulated_constraints
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.law_book import run_laws
-from tenfold.study.grow.layer import Law, break_of
+from tenfold.study.grow.layer import Constraint, break_of
 from tenfold.study.grow.runs.runs import Runs, runs_for
 from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
@@ -23,9 +23,9 @@ FAULTS = FailureLaw(
 )
 
 
-def law_of(state: State, runs: Runs, layer: str, most: float) -> Law:
-    laws = run_laws(state, runs, most=most, calibrated=True)
-    return next(law for law in laws if law.layer == layer)
+def constraint_of(state: State, runs: Runs, layer: str, most: float) -> Constraint:
+    constraints = simulated_constraints(state, runs, most=most, calibrated=True)
+    return next(constraint for constraint in constraints if constraint.layer == layer)
 
 
 def relieved(
@@ -33,14 +33,14 @@ def relieved(
 ) -> dict[str, tuple[float | None, float | None]]:
     """Return the breaking factor before and after each relief, by its code."""
     state, runs = state_of(inputs), runs_for(inputs, axis, most=most)
-    law = law_of(state, runs, layer, most)
-    before = break_of(law, most).k
+    constraint = constraint_of(state, runs, layer, most)
+    before = break_of(constraint, most).k
     return {
         relief.code: (
             before,
-            break_of(law_of(relief.apply(state), runs, layer, most), most).k,
+            break_of(constraint_of(relief.apply(state), runs, layer, most), most).k,
         )
-        for relief in law.reliefs(most)
+        for relief in constraint.reliefs(most)
     }
 
 
@@ -63,7 +63,7 @@ def test_saves_that_come_sooner_leave_less_to_lose_with_a_node():
         jobs=hourly(120, 32, 6.0),
         failures=FAULTS,
         policy=Policy(name="fifo"),
-        grow=GrowSpec(limits=Limits(lost_share_most=0.08)),
+        grow=GrowSpec(limits=GrowthLimits(lost_share_most=0.08)),
     )
     found = relieved(inputs, "job-size", "failures")
     assert list(found) == ["saves"]
@@ -86,7 +86,7 @@ def test_parts_by_weight_let_the_small_team_have_its_own():
         fleet=made.fleet(nodes=32),
         jobs=jobs,
         policy=Policy(name="fifo"),
-        grow=GrowSpec(limits=Limits(fairness_least=0.97)),
+        grow=GrowSpec(limits=GrowthLimits(fairness_least=0.97)),
     )
     found = relieved(inputs, "jobs", "governance")
     assert further(found["quota"])

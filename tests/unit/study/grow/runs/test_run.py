@@ -20,7 +20,7 @@ from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Bytes, Millis
 from tenfold.physics.layout import lay_out
 from tenfold.study.grow.inputs import GrowFiles, GrowInputs, grow_inputs
-from tenfold.study.grow.runs.run import GrowTask, carry_out, run_digest, run_once
+from tenfold.study.grow.runs.run import GrowTask, run_digest, run_once, simulate_task
 from tenfold.testing.builders import job
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def test_a_task_and_its_figures_pickle(spec: FleetSpec):
 def test_factor_one_runs_the_history_itself_for_every_seed(spec: FleetSpec):
     jobs = hourly(30)
     task = GrowTask(spec=spec, jobs=jobs, policy=Policy(name="fifo"))
-    ran = carry_out(task)
+    ran = simulate_task(task)
     assert ran.jobs == jobs
     whole = simulate(SimAsk(nodes=ran.nodes, jobs=jobs, policy=Policy(name="fifo")))
     assert ran.result.meters.ends == [
@@ -79,13 +79,13 @@ def test_an_overloaded_fleet_waits_and_strands_nothing_it_could_use(spec: FleetS
 
 
 def test_failures_cost_gpu_time(spec: FleetSpec):
-    law = FailureLaw(
+    constraint = FailureLaw(
         name="often", faults_per_1000_node_days=100, repair_h_median=2.0, repair_h_mean=3.0
     )
     jobs = [job(n, 8, at_s=n * 60, runs_s=40 * 86_400) for n in range(spec.nodes)]
     jobs.append(job(99, 1, at_s=60 * 86_400, runs_s=10))
     quiet = run_once(GrowTask(spec=spec, jobs=jobs))
-    faulty = run_once(GrowTask(spec=spec, jobs=jobs, failures=law, axis="nodes", factor=8))
+    faulty = run_once(GrowTask(spec=spec, jobs=jobs, failures=constraint, axis="nodes", factor=8))
     assert quiet.goodput == 1
     assert quiet.lost_gpu_h_per_day["failures"] == 0
     assert faulty.goodput < 1
@@ -94,7 +94,7 @@ def test_failures_cost_gpu_time(spec: FleetSpec):
 
 def test_copies_end_as_their_models_did(spec: FleetSpec):
     jobs = hourly(24)
-    ran = carry_out(GrowTask(spec=spec, jobs=jobs, factor=2, ends={jobs[3].id: "failed"}))
+    ran = simulate_task(GrowTask(spec=spec, jobs=jobs, factor=2, ends={jobs[3].id: "failed"}))
     failed = [one.job.id for one in ran.result.fleet.history if one.status == "failed"]
     assert sorted(failed) == ["job-3", "job-3~1"]
 
@@ -102,7 +102,7 @@ def test_copies_end_as_their_models_did(spec: FleetSpec):
 def test_copies_of_teams_have_queues_of_their_own(spec: FleetSpec):
     govern = GovernanceRules(teams=(TeamRules(id=TeamId("a")), TeamRules(id=TeamId("b"))))
     policy = Policy(name="governed", govern=govern)
-    ran = carry_out(GrowTask(spec=spec, jobs=hourly(24), policy=policy, axis="teams", factor=2))
+    ran = simulate_task(GrowTask(spec=spec, jobs=hourly(24), policy=policy, axis="teams", factor=2))
     assert sorted(dict.fromkeys(one.team for one in ran.jobs)) == ["a", "a~1", "b", "b~1"]
 
 

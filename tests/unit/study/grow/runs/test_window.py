@@ -10,13 +10,13 @@ from tenfold.model.job.terms import Terms
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import DAY, HOUR
 from tenfold.sim.measure.window import Window
+from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.runs import window as run_window
-from tenfold.study.grow.runs.run import GrowTask, carry_out, reaching, run_once
+from tenfold.study.grow.runs.run import GrowTask, reaching, run_once, simulate_task
 from tenfold.study.grow.runs.runs import runs_for
-from tenfold.study.grow.runs.window import judged_window, overloaded_at
+from tenfold.study.grow.runs.window import overloaded_at, representative_window
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 
@@ -37,11 +37,11 @@ def few(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_history_that_is_short_enough_is_run_whole():
-    assert judged_window(even(), 1.0, 3_600) is None
+    assert representative_window(even(), 1.0, 3_600) is None
 
 
 def test_a_long_one_is_run_for_whole_usual_days():
-    window = judged_window(even(), 5.0, 3_600)
+    window = representative_window(even(), 5.0, 3_600)
     assert window is not None
     assert window.length_ms % DAY == 0
     inside = [one for one in even() if window.from_ms <= one.submitted_ms <= window.until_ms]
@@ -51,7 +51,7 @@ def test_a_long_one_is_run_for_whole_usual_days():
 
 
 def test_a_part_is_never_too_short_to_tell_a_wait():
-    window = judged_window(even(), 900.0, 12 * 3_600)
+    window = representative_window(even(), 900.0, 12 * 3_600)
     assert window is not None
     assert window.length_ms == 2 * DAY
 
@@ -81,7 +81,7 @@ def test_the_part_is_as_busy_as_the_whole_of_an_even_history():
     part = replace(task, judged=Window(5 * DAY, 6 * DAY))
     whole, some = run_once(task), run_once(part)
     assert some.utilisation == pytest.approx(whole.utilisation, rel=0.02)
-    assert len(carry_out(part).jobs) < 0.15 * len(jobs)
+    assert len(simulate_task(part).jobs) < 0.15 * len(jobs)
 
 
 def test_the_answer_says_that_runs_go_through_a_part():
@@ -90,7 +90,7 @@ def test_the_answer_says_that_runs_go_through_a_part():
     assert runs_for(inputs, "jobs", most=5.0).judged is not None
     assert runs_for(inputs, "job-size", most=5.0).judged is None
     told: list[int] = []
-    answer = climb(inputs, question, told.append)
+    answer = analyse(inputs, question, told.append)
     assert any(said.startswith("runs go through") for said in answer.assumptions)
     assert told == sorted(told)
     assert told

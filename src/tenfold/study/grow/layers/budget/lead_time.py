@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 from tenfold.model.growth.growth import LeadTime, Pace
-from tenfold.physics.growth.law import STATED, breaking_factor
-from tenfold.study.grow.layer import FollowingLayer, Law
+from tenfold.physics.growth.breaking import STATED, breaking_factor
+from tenfold.study.grow.layer import Constraint, DerivedLayer
 from tenfold.study.grow.state import State
 
 FACTOR_MOST = 1_000.0
 WEEKS_PER_MONTH = 365.25 / 12 / 7
 
 
-class LeadTimeLayer(FollowingLayer):
+class LeadTimeLayer(DerivedLayer):
     """Each thing with a lead time that relieves one of the layers that were judged."""
 
     name = "lead-time"
@@ -26,7 +26,7 @@ class LeadTimeLayer(FollowingLayer):
     needs = "`[pace]` and `[[lead_time]]`s of the grow file"
     fixed_by = "an order before today"
 
-    def laws(self, state: State, others: Sequence[Law]) -> Iterable[Law]:
+    def constraints(self, state: State, others: Sequence[Constraint]) -> Iterable[Constraint]:
         """Return one law for each thing with a lead time that relieves one of the laws given."""
         times, pace = state.grow.lead_times, state.grow.pace
         if pace is None and not times:
@@ -35,26 +35,31 @@ class LeadTimeLayer(FollowingLayer):
             missing = "`[pace]`" if pace is None else "`[[lead_time]]`s"
             return [self.unknown("orders", f"{missing} of the grow file")]
         made = [self._thing(time, pace, others) for time in times]
-        return [law for law in made if law is not None]
+        return [constraint for constraint in made if constraint is not None]
 
-    def _thing(self, time: LeadTime, pace: Pace, others: Sequence[Law]) -> Law | None:
+    def _thing(self, time: LeadTime, pace: Pace, others: Sequence[Constraint]) -> Constraint | None:
         """Demand when an order of today comes, over what the layer that waits for it stands.
 
         A layer that is only assumed, or unknown, makes nobody late.
         """
         waiting = [
-            law
-            for law in others
-            if time.thing in law.of.lead_times and law.grade != "assumed" and not law.needs
+            constraint
+            for constraint in others
+            if time.thing in constraint.of.lead_times
+            and constraint.grade != "assumed"
+            and not constraint.needs
         ]
         if not waiting:
             return None
-        breaks = [(breaking_factor(law.strain, FACTOR_MOST) or inf, law) for law in waiting]
+        breaks = [
+            (breaking_factor(constraint.utilisation, FACTOR_MOST) or inf, constraint)
+            for constraint in waiting
+        ]
         stands, first = min(breaks, key=lambda one: (one[0], one[1].key))
         comes = 2 ** (time.weeks_p90 / (pace.doubles_in_months * WEEKS_PER_MONTH))
 
-        def seen(_: float) -> str:
+        def symptom(_: float) -> str:
             when = f"{time.thing} ordered today comes in {time.weeks_p90:g} weeks, at {comes:.2f}x"
             return when if stands == inf else f"{when}; {first.layer} breaks at {stands:.2f}x"
 
-        return self.law(time.thing, lambda _: comes, stands, STATED, seen)
+        return self.constraint(time.thing, lambda _: comes, stands, STATED, symptom)

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from tenfold.model.growth.growth import Axis, grown_by
-from tenfold.physics.growth.law import STATED, SUPPOSED
+from tenfold.physics.growth.breaking import DEFAULTED, STATED
 from tenfold.study.estimate.money import fleet_bill
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.relief import Relief, taken, up
+from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.relief import Relief, round_up_to, with_relief
 from tenfold.study.grow.state import State
 
 RESOURCE = "a month of the fleet"
@@ -21,7 +21,7 @@ BUDGET = "budget"
 BUDGET_STEP = 1_000
 
 
-class Money(FiguredLayer):
+class Money(ComputedLayer):
     """Money is spent on all other layers, and so comes last of what breaks together."""
 
     name = "money"
@@ -32,7 +32,7 @@ class Money(FiguredLayer):
     fixed_by = "a larger budget"
     always_listed = True
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the law of the monthly bill, where a budget and prices are stated."""
         budget = state.grow.limits.usd_per_month_most
         if budget is None:
@@ -42,7 +42,7 @@ class Money(FiguredLayer):
             return [self.unknown(RESOURCE, f"`price` of pool `{unpriced}`")]
         return [self._month(state, axis, budget)]
 
-    def _month(self, state: State, axis: Axis, budget: float) -> Law:
+    def _month(self, state: State, axis: Axis, budget: float) -> Constraint:
         lines = fleet_bill(state.spec)
         nodes = sum(line.usd for line in lines if line.kind != "tier")
         others = sum(line.usd for line in lines) - nodes
@@ -50,29 +50,29 @@ class Money(FiguredLayer):
         def spent(factor: float) -> float:
             return nodes * grown_by(axis, "nodes", factor) + others
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return f"a month costs ${spent(factor):,.0f} of ${budget:,.0f}"
 
-        def relieve(dose: float) -> list[Relief]:
-            return [_more_budget(budget, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [_more_budget(budget, multiple)]
 
-        evidence = SUPPOSED if _supposed(state) else STATED
-        return self.law(RESOURCE, spent, budget, evidence, seen, relieve)
+        evidence = DEFAULTED if _defaulted(state) else STATED
+        return self.constraint(RESOURCE, spent, budget, evidence, symptom, relieve)
 
 
-def _supposed(state: State) -> bool:
+def _defaulted(state: State) -> bool:
     """Return whether a price or the power that is paid for comes from facts, not from the file."""
     fields = ("price", "power_kw_per_node")
     return any(name in pool.defaulted for pool in state.spec.pools for name in fields)
 
 
-def _more_budget(budget: float, dose: float) -> Relief:
+def _more_budget(budget: float, multiple: float) -> Relief:
     """A budget is not paid but granted; what it grows by is what a month then costs more."""
-    wanted = up(budget * dose, BUDGET_STEP)
+    wanted = round_up_to(budget * multiple, BUDGET_STEP)
 
     def apply(now: State) -> State:
         limits = replace(now.grow.limits, usd_per_month_most=float(wanted))
-        return replace(taken(now, BUDGET), grow=replace(now.grow, limits=limits))
+        return replace(with_relief(now, BUDGET), grow=replace(now.grow, limits=limits))
 
     text = f"a budget of ${wanted:,} a month, ${budget:,.0f} today"
     return Relief(BUDGET, text, wanted - budget, None, apply)

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from tenfold.model.growth.growth import Axis, grown_by
-from tenfold.physics.growth.law import STATED
+from tenfold.physics.growth.breaking import STATED
 from tenfold.report.figures import count
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.relief import Relief, lead_weeks, taken, up
+from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
 from tenfold.study.grow.state import State
 
 
-class Floor(FiguredLayer):
+class Floor(ComputedLayer):
     """Racks by the fleet's own pattern, on the floor there is."""
 
     name = "floor"
@@ -23,26 +23,30 @@ class Floor(FiguredLayer):
     fixed_by = "room for more racks, or another site"
     lead_times = ("floor",)
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the law of the floor."""
         places, racks = state.grow.facility.floor_racks, len(state.layout.racks)
         if places is None:
             return [self.unknown("places for racks")]
 
-        def wanted(factor: float) -> float:
+        def demand(factor: float) -> float:
             return racks * grown_by(axis, "nodes", factor)
 
-        def seen(factor: float) -> str:
-            return f"{wanted(factor):,.1f} racks stand on {places:,} places"
+        def symptom(factor: float) -> str:
+            return f"{demand(factor):,.1f} racks stand on {places:,} places"
 
-        def relieve(dose: float) -> list[Relief]:
-            more = max(1, up(places * (dose - 1), 1))
+        def relieve(multiple: float) -> list[Relief]:
+            more = max(1, round_up_to(places * (multiple - 1), 1))
 
             def apply(now: State) -> State:
                 facility = replace(now.grow.facility, floor_racks=places + more)
-                return replace(taken(now, self.name), grow=replace(now.grow, facility=facility))
+                return replace(
+                    with_relief(now, self.name), grow=replace(now.grow, facility=facility)
+                )
 
             text = f"room for {count(more, 'rack')} more, or another site"
             return [Relief("floor", text, None, lead_weeks(state, "floor"), apply)]
 
-        return [self.law("places for racks", wanted, float(places), STATED, seen, relieve)]
+        return [
+            self.constraint("places for racks", demand, float(places), STATED, symptom, relieve)
+        ]

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from tenfold.model.fleet.spec import Pool, Site
 from tenfold.model.growth.growth import Axis, grown_by
-from tenfold.physics.growth.law import STATED, SUPPOSED, Evidence
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.relief import Relief, lead_weeks, taken, up
+from tenfold.physics.growth.breaking import DEFAULTED, STATED, Evidence
+from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
 from tenfold.study.grow.state import State
 
 KW_STEP = 10
 
 
-class SitePower(FiguredLayer):
+class SitePower(ComputedLayer):
     """What a site draws against its feed."""
 
     name = "site-power"
@@ -28,14 +28,14 @@ class SitePower(FiguredLayer):
     fixed_by = "a stronger feed"
     lead_times = ("site-power",)
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return a law for each site with pools."""
         for site in state.spec.sites:
             pools = [pool for pool in state.spec.pools if pool.site == site.id]
             if pools:
                 yield self._site(state, axis, site, pools)
 
-    def _site(self, state: State, axis: Axis, site: Site, pools: Sequence[Pool]) -> Law:
+    def _site(self, state: State, axis: Axis, site: Site, pools: Sequence[Pool]) -> Constraint:
         resource, limit = f"site {site.id}", site.power_kw_limit
         if limit is None:
             return self.unknown(resource, f"`power_kw` of site `{site.id}`")
@@ -43,30 +43,30 @@ class SitePower(FiguredLayer):
         def drawn(factor: float) -> float:
             return site_kw(state, site, grown_by(axis, "nodes", factor))
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return f"site {site.id} draws {drawn(factor):,.0f} of {limit:,.0f} kW"
 
-        def relieve(dose: float) -> list[Relief]:
-            return [_feed(state, site, limit, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [_feed(state, site, limit, multiple)]
 
-        return self.law(resource, drawn, limit, node_evidence(pools), seen, relieve)
+        return self.constraint(resource, drawn, limit, node_evidence(pools), symptom, relieve)
 
 
-def _feed(state: State, site: Site, today: float, dose: float) -> Relief:
-    wanted = up(today * dose, KW_STEP)
+def _feed(state: State, site: Site, today: float, multiple: float) -> Relief:
+    wanted = round_up_to(today * multiple, KW_STEP)
 
     def apply(now: State) -> State:
         sites = tuple(
             replace(one, power_kw_limit=float(wanted)) if one.id == site.id else one
             for one in now.spec.sites
         )
-        return taken(now, "site-power", replace(now.spec, sites=sites))
+        return with_relief(now, "site-power", replace(now.spec, sites=sites))
 
     text = f"feed site {site.id} with {wanted:,} kW, {today:,.0f} today"
     return Relief("site-power", text, None, lead_weeks(state, "site-power"), apply)
 
 
-class PowerBudget(FiguredLayer):
+class PowerBudget(ComputedLayer):
     """What all sites draw together against what they may."""
 
     name = "power-budget"
@@ -76,7 +76,7 @@ class PowerBudget(FiguredLayer):
     needs = "`kw_most` under `[limits]` of the grow file; without it there is no limit"
     fixed_by = "a larger allowance"
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the law of the allowance, where one is stated."""
         limit = state.grow.limits.kw_most
         if limit is None:
@@ -86,20 +86,22 @@ class PowerBudget(FiguredLayer):
             by = grown_by(axis, "nodes", factor)
             return sum(site_kw(state, site, by) for site in state.spec.sites)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return f"the fleet draws {drawn(factor):,.0f} of the {limit:,.0f} kW allowed"
 
-        def relieve(dose: float) -> list[Relief]:
-            return [self._allow(state, limit, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [self._allow(state, limit, multiple)]
 
-        yield self.law("all sites", drawn, limit, node_evidence(state.spec.pools), seen, relieve)
+        yield self.constraint(
+            "all sites", drawn, limit, node_evidence(state.spec.pools), symptom, relieve
+        )
 
-    def _allow(self, state: State, today: float, dose: float) -> Relief:
-        wanted = up(today * dose, KW_STEP)
+    def _allow(self, state: State, today: float, multiple: float) -> Relief:
+        wanted = round_up_to(today * multiple, KW_STEP)
 
         def apply(now: State) -> State:
             limits = replace(now.grow.limits, kw_most=float(wanted))
-            return replace(taken(now, self.name), grow=replace(now.grow, limits=limits))
+            return replace(with_relief(now, self.name), grow=replace(now.grow, limits=limits))
 
         text = f"allow all sites together {wanted:,} kW, {today:,.0f} today"
         return Relief("power-budget", text, None, lead_weeks(state, "site-power"), apply)
@@ -116,5 +118,5 @@ def site_kw(state: State, site: Site, factor: float) -> float:
 
 def node_evidence(pools: Sequence[Pool]) -> Evidence:
     """Return how well the power of nodes is known."""
-    supposed = any("power_kw_per_node" in pool.defaulted for pool in pools)
-    return SUPPOSED if supposed else STATED
+    defaulted = any("power_kw_per_node" in pool.defaulted for pool in pools)
+    return DEFAULTED if defaulted else STATED

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from tenfold.model.fleet.spec import FleetSpec, Site
 from tenfold.model.growth.growth import Axis, grown_by
-from tenfold.physics.growth.law import STATED, SUPPOSED, weakest
+from tenfold.physics.growth.breaking import DEFAULTED, STATED, weakest
 from tenfold.report.figures import count
-from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.building.power import node_evidence
-from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, taken, up
-from tenfold.study.grow.state import State, widen
+from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, round_up_to, with_relief
+from tenfold.study.grow.state import State, scale_capacity
 
 
 class RackClass(NamedTuple):
@@ -29,7 +29,7 @@ class RackClass(NamedTuple):
     drawn_kw: tuple[float, ...]
 
 
-class Racks(FiguredLayer):
+class Racks(ComputedLayer):
     """What racks draw, were all nodes put in the racks there are."""
 
     cause_rank = 22
@@ -39,61 +39,63 @@ class Racks(FiguredLayer):
     cooled: bool
     """Whether it has the racks whose limit is that of a class of cooling, or the others."""
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return a law for the racks of each site and limit."""
         usual = [cooling.rack_kw_max for cooling in state.inputs.fleet.catalogue.cooling]
         for racks in state.once(rack_classes):
             if (racks.limit_kw in usual) is self.cooled:
                 yield self._class(state, axis, racks)
 
-    def _class(self, state: State, axis: Axis, racks: RackClass) -> Law:
+    def _class(self, state: State, axis: Axis, racks: RackClass) -> Constraint:
         site, limit, kw = racks
         resource = _resource(site, limit)
-        total, there = sum(kw), round(len(kw) * state.widening(self.key(resource)))
+        total, there = sum(kw), round(len(kw) * state.capacity_scale(self.key(resource)))
 
         def drawn(factor: float) -> float:
             return total * grown_by(axis, "nodes", factor)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             what = "their cooling carries" if self.cooled else "they may draw"
             each = drawn(factor) / there
             return (
                 f"{count(there, 'rack')} of {site.id} draw {each:,.1f} of the {limit:g} kW {what}"
             )
 
-        def relieve(dose: float) -> list[Relief]:
-            return [*self._denser(state, racks, dose), self._more(state, racks, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [*self._denser(state, racks, multiple), self._more(state, racks, multiple)]
 
         pools = [pool for pool in state.spec.pools if pool.site == site.id]
-        evidence = weakest(node_evidence(pools), SUPPOSED if self.cooled else STATED)
-        return self.law(resource, drawn, limit * there, evidence, seen, relieve)
+        evidence = weakest(node_evidence(pools), DEFAULTED if self.cooled else STATED)
+        return self.constraint(resource, drawn, limit * there, evidence, symptom, relieve)
 
-    def _denser(self, state: State, racks: RackClass, dose: float) -> Iterable[Relief]:
+    def _denser(self, state: State, racks: RackClass, multiple: float) -> Iterable[Relief]:
         """Yield racks that may draw more, as far as a class of cooling carries it."""
         site, limit, _ = racks
         classes = sorted(state.inputs.fleet.catalogue.cooling, key=lambda one: one.rack_kw_max)
-        wanted = limit * dose * NEARLY
+        wanted = limit * multiple * NEARLY
         carrier = next((one for one in classes if one.rack_kw_max >= wanted), None)
         if carrier is None:
             return
-        new = carrier.rack_kw_max if self.cooled else float(up(limit * dose, 1))
+        new = carrier.rack_kw_max if self.cooled else float(round_up_to(limit * multiple, 1))
 
         def apply(now: State) -> State:
             # Racks that were added before are still there under the new limit.
-            wide = now.widening(self.key(_resource(site, limit)))
+            wide = now.capacity_scale(self.key(_resource(site, limit)))
             spec = _with_rack_limit(now.spec, site.id, limit, new)
-            return widen(taken(now, "rack-power", spec), self.key(_resource(site, new)), wide)
+            return scale_capacity(
+                with_relief(now, "rack-power", spec), self.key(_resource(site, new)), wide
+            )
 
         text = f"{new:g} kW a rack at {site.id} under {carrier.name} cooling, {limit:g} today"
         yield Relief("rack-power", text, None, lead_weeks(state, "rack-power"), apply)
 
-    def _more(self, state: State, racks: RackClass, dose: float) -> Relief:
+    def _more(self, state: State, racks: RackClass, multiple: float) -> Relief:
         key = self.key(_resource(racks.site, racks.limit_kw))
-        there = len(racks.drawn_kw) * state.widening(key)
-        more = max(1, ceil(there * (dose - 1) * NEARLY))
+        there = len(racks.drawn_kw) * state.capacity_scale(key)
+        more = max(1, ceil(there * (multiple - 1) * NEARLY))
 
         def apply(now: State) -> State:
-            return widen(taken(now, "more-racks"), key, 1 + more / there)
+            return scale_capacity(with_relief(now, "more-racks"), key, 1 + more / there)
 
         text = f"spread the nodes over {count(more, 'rack')} more than the {there:,.0f} there are"
         return Relief("more-racks", text, None, lead_weeks(state, "rack"), apply)
@@ -107,7 +109,7 @@ class RackPower(Racks):
     fixed_by = "racks that may draw more, or more racks"
     cooled = False
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the laws of racks; unknown where nobody said how full these are.
 
         Racks that the file neither states nor fills are a guess made from their power: a
@@ -115,7 +117,7 @@ class RackPower(Racks):
         """
         if racks_unknown(state):
             return [self.unknown("racks")]
-        return super().laws(state, axis)
+        return super().constraints(state, axis)
 
 
 class Cooling(Racks):

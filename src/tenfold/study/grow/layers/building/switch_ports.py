@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from tenfold.model.fleet.spec import Fabric
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.fabric import FabricPlan
-from tenfold.physics.growth.law import STATED
-from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.physics.growth.breaking import STATED
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.fabric.leaves import fabric_evidence
-from tenfold.study.grow.relief import Relief, lead_weeks, taken, up
-from tenfold.study.grow.state import State, widen
+from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
+from tenfold.study.grow.state import State, scale_capacity
 
 
-class SwitchPorts(FiguredLayer):
+class SwitchPorts(ComputedLayer):
     """Ports of each fabric, or those that the grow file says are free."""
 
     name = "switch-ports"
@@ -30,56 +30,64 @@ class SwitchPorts(FiguredLayer):
     assumes = "a fabric that the file does not state has the switches that are usual"
     lead_times = ("switch",)
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return one law of all ports where those free are stated, else one for each fabric."""
         free = state.grow.facility.ports_free
         if free is not None:
             return [self._free(state, axis, free)]
         pairs = zip(state.spec.fabrics, state.layout.fabrics, strict=True)
-        laws = [self._fabric(state, axis, fabric, plan) for fabric, plan in pairs if plan.nodes]
-        return laws or [self.unknown("fabrics")]
+        constraints = [
+            self._fabric(state, axis, fabric, plan) for fabric, plan in pairs if plan.nodes
+        ]
+        return constraints or [self.unknown("fabrics")]
 
-    def _free(self, state: State, axis: Axis, free: int) -> Law:
+    def _free(self, state: State, axis: Axis, free: int) -> Constraint:
         used = sum(pool.nodes * pool.nics_per_node for pool in state.spec.pools)
         there = used + free
 
-        def wanted(factor: float) -> float:
+        def demand(factor: float) -> float:
             return used * grown_by(axis, "nodes", factor)
 
-        def seen(factor: float) -> str:
-            return f"nodes want {wanted(factor):,.0f} of {there:,} ports"
+        def symptom(factor: float) -> str:
+            return f"nodes want {demand(factor):,.0f} of {there:,} ports"
 
-        def relieve(dose: float) -> list[Relief]:
-            more = up(there * (dose - 1), 1)
+        def relieve(multiple: float) -> list[Relief]:
+            more = round_up_to(there * (multiple - 1), 1)
 
             def plug(now: State) -> State:
                 facility = replace(now.grow.facility, ports_free=free + more)
-                return replace(taken(now, "switches"), grow=replace(now.grow, facility=facility))
+                return replace(
+                    with_relief(now, "switches"), grow=replace(now.grow, facility=facility)
+                )
 
             text = f"switches with {more:,} ports more"
             return [Relief("switches", text, None, lead_weeks(state, "switch"), plug)]
 
-        return self.law("all fabrics", wanted, float(there), STATED, seen, relieve)
+        return self.constraint("all fabrics", demand, float(there), STATED, symptom, relieve)
 
-    def _fabric(self, state: State, axis: Axis, fabric: Fabric, plan: FabricPlan) -> Law:
+    def _fabric(self, state: State, axis: Axis, fabric: Fabric, plan: FabricPlan) -> Constraint:
         resource = f"fabric {fabric.id}"
         # A larger fleet would be planned with more layers; the switches there are have theirs.
         there = next(one for one in state.inputs.fleet.layout.fabrics if one.name == fabric.id)
-        most = there.nodes_max * state.widening(self.key(resource))
+        most = there.nodes_max * state.capacity_scale(self.key(resource))
 
-        def wanted(factor: float) -> float:
+        def demand(factor: float) -> float:
             return plan.nodes * grown_by(axis, "nodes", factor)
 
-        def seen(factor: float) -> str:
-            return f"{wanted(factor):,.0f} nodes want ports of {fabric.id}, which has {most:,.0f}"
+        def symptom(factor: float) -> str:
+            return f"{demand(factor):,.0f} nodes want ports of {fabric.id}, which has {most:,.0f}"
 
         def relieve(_: float) -> list[Relief]:
             times = max(2, fabric.switch_ports // 2)
 
             def add(now: State) -> State:
-                return widen(taken(now, "switch-layer"), self.key(resource), float(times))
+                return scale_capacity(
+                    with_relief(now, "switch-layer"), self.key(resource), float(times)
+                )
 
             text = f"another layer of switches above {fabric.id}: {times} times the nodes"
             return [Relief("switch-layer", text, None, lead_weeks(state, "switch"), add)]
 
-        return self.law(resource, wanted, float(most), fabric_evidence(fabric), seen, relieve)
+        return self.constraint(
+            resource, demand, float(most), fabric_evidence(fabric), symptom, relieve
+        )

@@ -7,17 +7,17 @@ tell how much earlier waits are too long. Larger jobs do the same work with less
 
 from collections.abc import Iterable
 
-from tenfold.model.growth.growth import Axis, grown_by, moves
+from tenfold.model.growth.growth import Axis, grown_by, grows_along
 from tenfold.study.grow.history import span_s
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.layers.compute.nodes import nodes_more
-from tenfold.study.grow.layers.compute.work import ASSUMES, work_evidence, works_of
+from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.layers.compute.nodes import more_nodes
+from tenfold.study.grow.layers.compute.work import ASSUMES, work_by_size, work_evidence
 from tenfold.study.grow.state import State
 
 RESOURCE = "all GPUs"
 
 
-class Compute(FiguredLayer):
+class Compute(ComputedLayer):
     """The GPU time of all jobs over that of all GPUs."""
 
     name = "compute"
@@ -29,20 +29,20 @@ class Compute(FiguredLayer):
     assumes = ASSUMES
     lead_times = ("nodes",)
     always_listed = True
-    shown_when_still = False
+    shown_when_constant = False
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the law of load.
 
         Nodes that come with their jobs are as full as before: there an unknown load hides nothing.
         """
-        if state.spec.gpus and state.once(works_of):
+        if state.spec.gpus and state.once(work_by_size):
             return [self._load(state, axis)]
-        hides_nothing = moves(axis, "nodes") and not moves(axis, "job-size")
+        hides_nothing = grows_along(axis, "nodes") and not grows_along(axis, "job-size")
         return [] if hides_nothing else [self.unknown(RESOURCE)]
 
-    def _load(self, state: State, axis: Axis) -> Law:
-        works = state.once(works_of)
+    def _load(self, state: State, axis: Axis) -> Constraint:
+        works = state.once(work_by_size)
         there = state.spec.gpus * span_s(state.inputs.jobs)
 
         def asked(factor: float) -> float:
@@ -50,14 +50,14 @@ class Compute(FiguredLayer):
             more = grown_by(axis, "jobs", factor) / grown_by(axis, "nodes", factor)
             return more * sum(one.gpu_s / one.efficiency(larger) for one in works)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return f"jobs ask for {asked(factor) / there:.0%} of the GPU time there is"
 
-        return self.law(
+        return self.constraint(
             RESOURCE,
             asked,
             there,
             work_evidence(state),
-            seen,
-            lambda dose: nodes_more(state, dose),
+            symptom,
+            lambda multiple: more_nodes(state, multiple),
         )

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tenfold.model.fleet.spec import FleetSpec, Pool
 from tenfold.model.units import HOURS_PER_MONTH, usd
 from tenfold.report.figures import count
-from tenfold.study.grow.relief import Relief, lead_weeks, taken, up
+from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
 from tenfold.study.grow.runs.fleet import grown_fleet
 from tenfold.study.grow.state import State
 
@@ -17,7 +17,7 @@ FACTOR_MOST = 64.0
 """A fleet that would have to be larger than this is another fleet, and no relief."""
 
 
-def nodes_more(state: State, factor: float, pool: str = "") -> list[Relief]:
+def more_nodes(state: State, factor: float, pool: str = "") -> list[Relief]:
     """Return at least so many times the nodes: of one pool, or of all by their pattern."""
     if factor > FACTOR_MOST:
         return []
@@ -27,7 +27,7 @@ def nodes_more(state: State, factor: float, pool: str = "") -> list[Relief]:
         return []
 
     def apply(now: State) -> State:
-        return taken(now, NODES, _grown(now.spec, factor, pool))
+        return with_relief(now, NODES, _grown(now.spec, factor, pool))
 
     where = f"in pool {pool}" if pool else "by the pattern of the pools"
     text = f"{count(more, 'node')} more, {where}"
@@ -37,13 +37,13 @@ def nodes_more(state: State, factor: float, pool: str = "") -> list[Relief]:
 def _grown(spec: FleetSpec, factor: float, pool: str) -> FleetSpec:
     """Return a fleet of at least so many times the nodes."""
     if not pool:
-        nodes = up(spec.nodes * factor, 1)
+        nodes = round_up_to(spec.nodes * factor, 1)
         return grown_fleet(spec, nodes / spec.nodes)
     # The names of other pools stay taken, and pools without nodes are not grown.
     kept = {one.id: one.nodes for one in spec.pools if one.id != pool}
     alone = tuple(replace(one, nodes=0) if one.id in kept else one for one in spec.pools)
     own = spec.nodes - sum(kept.values())
-    grown = grown_fleet(replace(spec, pools=alone), up(own * factor, 1) / own)
+    grown = grown_fleet(replace(spec, pools=alone), round_up_to(own * factor, 1) / own)
     pools = tuple(replace(one, nodes=kept.get(one.id, one.nodes)) for one in grown.pools)
     return replace(grown, pools=pools)
 

@@ -22,10 +22,10 @@ from tenfold.decide.layout.serve import (
 )
 from tenfold.model.growth.growth import Axis, ServiceLoad, grown_by
 from tenfold.model.plan import ServiceDemand
-from tenfold.physics.growth.law import SUPPOSED
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.layers.compute.nodes import nodes_more
-from tenfold.study.grow.relief import Relief, taken, up
+from tenfold.physics.growth.breaking import DEFAULTED
+from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.layers.compute.nodes import more_nodes
+from tenfold.study.grow.relief import Relief, round_up_to, with_relief
 from tenfold.study.grow.state import State
 from tenfold.study.plan.target import serve_targets
 from tenfold.study.plan.train import model_shape
@@ -47,7 +47,7 @@ class Served(NamedTuple):
         return requests * self.replica.gpus_per_replica
 
 
-class Serving(FiguredLayer):
+class Serving(ComputedLayer):
     """Pools that serve, and services that may have so many replicas."""
 
     name = "serving"
@@ -57,9 +57,9 @@ class Serving(FiguredLayer):
     needs = "`[[service]]`s of the grow file"
     fixed_by = "nodes in the pool, or more replicas"
     always_listed = True
-    shown_when_still = False
+    shown_when_constant = False
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return services that cannot be judged, then pools, then services with a most."""
         if not state.grow.services:
             return [self.unknown("services")]
@@ -68,7 +68,7 @@ class Serving(FiguredLayer):
         known = [one for one in found if isinstance(one, Served)]
         pools = dict.fromkeys(one.pool for one in known)
         return [
-            *(one for one in found if isinstance(one, Law)),
+            *(one for one in found if isinstance(one, Constraint)),
             *(
                 self._pool(state, axis, pool, [one for one in known if one.pool == pool])
                 for pool in pools
@@ -80,7 +80,7 @@ class Serving(FiguredLayer):
             ),
         ]
 
-    def _served(self, state: State, load: ServiceLoad, targets: list[ServeTarget]) -> Served | Law:
+    def _served(self, state: State, load: ServiceLoad, targets: list[ServeTarget]) -> Served | Constraint:
         resource = _resource(load)
         if load.ttft_s is None or load.tpot_s is None:
             key = "ttft_s" if load.ttft_s is None else "tpot_s"
@@ -103,44 +103,44 @@ class Serving(FiguredLayer):
         best = _best(encode((request, target)))
         if best is None:
             said = f"no replica on pool {target.pool} keeps the promise of {load.name}"
-            return self.law(resource, lambda _: inf, 1.0, SUPPOSED, lambda _: said)
+            return self.constraint(resource, lambda _: inf, 1.0, DEFAULTED, lambda _: said)
         return Served(load, target.pool, target.gpus, best)
 
-    def _pool(self, state: State, axis: Axis, pool: str, served: Sequence[Served]) -> Law:
+    def _pool(self, state: State, axis: Axis, pool: str, served: Sequence[Served]) -> Constraint:
         """Nodes that grow with the traffic bring GPUs for it."""
         there = served[0].pool_gpus
 
-        def wanted(factor: float) -> float:
+        def demand(factor: float) -> float:
             requests = grown_by(axis, "traffic", factor)
             return sum(one.gpus(requests) for one in served) / grown_by(axis, "nodes", factor)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             names = ", ".join(one.load.name for one in served)
-            share = wanted(factor) / there
+            share = demand(factor) / there
             return f"{names} keep {share:.0%} of the {there:,} GPUs of pool {pool} busy"
 
-        return self.law(
+        return self.constraint(
             f"pool {pool}",
-            wanted,
+            demand,
             float(there),
-            SUPPOSED,
-            seen,
-            lambda dose: nodes_more(state, dose, pool),
+            DEFAULTED,
+            symptom,
+            lambda multiple: more_nodes(state, multiple, pool),
         )
 
-    def _capped(self, axis: Axis, served: Served, most: int) -> Law:
+    def _capped(self, axis: Axis, served: Served, most: int) -> Constraint:
         load, each = served.load, served.replica.qps_per_replica_max
 
-        def wanted(factor: float) -> float:
+        def demand(factor: float) -> float:
             return load.qps * grown_by(axis, "traffic", factor) / each
 
-        def seen(factor: float) -> str:
-            return f"{load.name} wants {wanted(factor):,.1f} replicas of at most {most:,}"
+        def symptom(factor: float) -> str:
+            return f"{load.name} wants {demand(factor):,.1f} replicas of at most {most:,}"
 
-        def relieve(dose: float) -> list[Relief]:
-            return [_more_replicas(load, most, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [_more_replicas(load, most, multiple)]
 
-        return self.law(_resource(load), wanted, float(most), SUPPOSED, seen, relieve)
+        return self.constraint(_resource(load), demand, float(most), DEFAULTED, symptom, relieve)
 
 
 def _resource(load: ServiceLoad) -> str:
@@ -160,15 +160,15 @@ def _best(asked: bytes) -> ServePlan | None:
     return max(answer.plans, key=lambda one: one.qps_per_replica_max / one.gpus_per_replica)
 
 
-def _more_replicas(load: ServiceLoad, most: int, dose: float) -> Relief:
-    wanted = up(most * dose, 1)
+def _more_replicas(load: ServiceLoad, most: int, multiple: float) -> Relief:
+    wanted = round_up_to(most * multiple, 1)
 
     def apply(now: State) -> State:
         services = tuple(
             replace(one, replicas_most=wanted) if one.name == load.name else one
             for one in now.grow.services
         )
-        return replace(taken(now, "replicas"), grow=replace(now.grow, services=services))
+        return replace(with_relief(now, "replicas"), grow=replace(now.grow, services=services))
 
     text = f"let {load.name} have {wanted:,} replicas, {most:,} today"
     return Relief("replicas", text, 0.0, 0.0, apply)

@@ -7,17 +7,17 @@ scale have calibrated it, or else the planner's curve of the model expected.
 from collections.abc import Iterable, Sequence
 
 from tenfold.model.growth.growth import Axis
-from tenfold.physics.growth.law import ASSUMED, Evidence
+from tenfold.physics.growth.breaking import ASSUMED, Evidence
 from tenfold.study.ceiling.design import Design
 from tenfold.study.grow.history import usual_size
-from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.compute.work import (
     ASSUMES,
     Scaling,
-    Work,
+    WorkBySize,
     falling,
+    work_by_size,
     work_evidence,
-    works_of,
 )
 from tenfold.study.grow.observed import ObservedInputs
 from tenfold.study.grow.state import State
@@ -27,7 +27,7 @@ NEARLY = 1 - 1e-9
 """Keeps what is just at its limit from being over it by rounding."""
 
 
-class StepEfficiency(FiguredLayer):
+class StepEfficiency(ComputedLayer):
     """The speed of a GPU in a larger job over that in the job of today."""
 
     name = "step-efficiency"
@@ -40,52 +40,56 @@ class StepEfficiency(FiguredLayer):
     fixed_by = "no relief is known"
     assumes = ASSUMES
     always_listed = True
-    shown_when_still = False
+    shown_when_constant = False
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return a law for each profile with a scaling and each series of runs; else the plan."""
         inputs = state.inputs
         named = dict.fromkeys(job.profile for job in inputs.jobs if job.profile in inputs.profiles)
-        laws = [
-            self._law(state, f"profile {name}", works, work_evidence(state))
+        constraints = [
+            self._constraint(state, f"profile {name}", works, work_evidence(state))
             for name in named
-            if inputs.profiles[name].scaling and (works := works_of(state, name))
+            if inputs.profiles[name].scaling and (works := work_by_size(state, name))
         ]
         if isinstance(inputs, ObservedInputs):
-            laws += [self._timed(state, series) for series in inputs.series]
-        return laws or [self._planned(state)]
+            constraints += [self._timed(state, series) for series in inputs.series]
+        return constraints or [self._planned(state)]
 
-    def _timed(self, state: State, series: StepSeries) -> Law:
+    def _timed(self, state: State, series: StepSeries) -> Constraint:
         """Return the law of runs that were timed: as large as the largest of them, and larger."""
-        work = Work(float(series.gpus), 1.0, falling(series.scaling))
+        work = WorkBySize(float(series.gpus), 1.0, falling(series.scaling))
         spread = series.spread_where(state.grow.limits.step_efficiency_least)
-        return self._law(state, series.name, [work], Evidence("calibrated", spread))
+        return self._constraint(state, series.name, [work], Evidence("calibrated", spread))
 
-    def _planned(self, state: State) -> Law:
+    def _planned(self, state: State) -> Constraint:
         """The model expected runs in jobs of the size that most GPU time of the history goes to.
 
         Its batch is the usual one, and so the law is an assumption.
         """
-        design = state.asked.design
+        design = state.expected.design
         if design is None or design.curve is None or not design.curve.points:
             return self.unknown("jobs")
         model = "" if design.request is None else design.request.job.model
-        work = Work(usual_size(state, design), 1.0, falling(_curve(state, design)))
-        return self._law(state, f"model {model}", [work], ASSUMED)
+        work = WorkBySize(usual_size(state, design), 1.0, falling(_curve(state, design)))
+        return self._constraint(state, f"model {model}", [work], ASSUMED)
 
-    def _law(self, state: State, resource: str, works: Sequence[Work], evidence: Evidence) -> Law:
+    def _constraint(
+        self, state: State, resource: str, works: Sequence[WorkBySize], evidence: Evidence
+    ) -> Constraint:
         least = state.grow.limits.step_efficiency_least
         whole = sum(one.gpu_s for one in works)
 
         def kept(factor: float) -> float:
             return whole / sum(one.gpu_s / one.efficiency(factor) for one in works)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return f"jobs {factor:.2g} times as large keep {kept(factor):.0%} of their speed a GPU"
 
         # Speed is over that of today, so whatever is not known, today is not where it breaks.
         evidence = evidence._replace(spread=min(evidence.spread, (1.0 / least - 1.0) * NEARLY))
-        return self.law(resource, lambda factor: 1.0 / kept(factor), 1.0 / least, evidence, seen)
+        return self.constraint(
+            resource, lambda factor: 1.0 / kept(factor), 1.0 / least, evidence, symptom
+        )
 
 
 def _curve(state: State, design: Design) -> Scaling:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from tenfold.physics.growth.law import ASSUMED, STATED, Evidence
+from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence
 from tenfold.physics.scaling import efficiency_at
 from tenfold.study.grow.history import gpu_time
 from tenfold.study.grow.state import State
@@ -13,7 +13,7 @@ ASSUMES = "work is that of a history without starts, of a mix, or of the model e
 Scaling = Sequence[tuple[int, float]]
 
 
-class Work(NamedTuple):
+class WorkBySize(NamedTuple):
     """GPU time of jobs of one size, and how their efficiency runs with it."""
 
     gpus: float
@@ -27,11 +27,11 @@ class Work(NamedTuple):
         )
 
 
-def works_of(state: State, profile: str | None = None) -> list[Work]:
+def work_by_size(state: State, profile: str | None = None) -> list[WorkBySize]:
     """Return the GPU time of the history by size and profile."""
     profiles = state.inputs.profiles
     return [
-        Work(kind.gpus, seconds, falling(known.scaling if known else ()))
+        WorkBySize(kind.gpus, seconds, falling(known.scaling if known else ()))
         for kind, seconds in gpu_time(state.inputs.jobs).items()
         for known in [profiles.get(kind.profile)]
         if profile in (None, kind.profile)

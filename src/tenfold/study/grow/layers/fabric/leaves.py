@@ -6,7 +6,7 @@ import numpy as np
 
 from tenfold.model.fleet.spec import Fabric
 from tenfold.physics.fabric import FabricPlan
-from tenfold.physics.growth.law import ASSUMED, STATED, SUPPOSED, Evidence
+from tenfold.physics.growth.breaking import ASSUMED, DEFAULTED, STATED, Evidence
 from tenfold.study.grow.state import State
 
 
@@ -68,4 +68,4 @@ def line_bytes_per_s(state: State, fabric: Fabric) -> float:
 def fabric_evidence(fabric: Fabric) -> Evidence:
     """Return how well the switches of a fabric are known."""
     stated = not fabric.defaulted and fabric.nodes_per_leaf is not None
-    return ASSUMED if fabric.defaulted else STATED if stated else SUPPOSED
+    return ASSUMED if fabric.defaulted else STATED if stated else DEFAULTED

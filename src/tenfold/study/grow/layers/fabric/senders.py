@@ -11,9 +11,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tenfold.model.fleet.spec import Fabric
-from tenfold.physics.growth.law import ASSUMED, STATED, Evidence
+from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence
 from tenfold.study.estimate.fill import fill
-from tenfold.study.grow.history import History, Kind, history_of, usual_size
+from tenfold.study.grow.history import History, JobKind, history_of, usual_size
 from tenfold.study.grow.layers.fabric.leaves import line_bytes_per_s
 from tenfold.study.grow.state import State
 from tenfold.study.plan.traffic import crossing_parts
@@ -50,7 +50,7 @@ class Senders(Struct, frozen=True, kw_only=True):
         return sum(gang.running for gang in self.gangs)
 
 
-class Crossed(NamedTuple):
+class CrossedFabric(NamedTuple):
     """A fabric with more than one leaf, and who sends over it; None where nobody says."""
 
     place: int
@@ -59,14 +59,14 @@ class Crossed(NamedTuple):
     senders: Senders | None
 
 
-def crossed_fabrics(state: State) -> list[Crossed]:
+def crossed_fabrics(state: State) -> list[CrossedFabric]:
     """Return the fabrics that traffic between GPUs may cross."""
     history = state.once(history_of)
-    found: list[Crossed] = []
+    found: list[CrossedFabric] = []
     for place, fabric in enumerate(state.spec.fabrics):
         line = line_bytes_per_s(state, fabric)
         if line and state.layout.fabrics[place].leaves > 1:
-            found.append(Crossed(place, fabric, line, senders_on(state, fabric, history)))
+            found.append(CrossedFabric(place, fabric, line, senders_on(state, fabric, history)))
     return found
 
 
@@ -91,7 +91,7 @@ def _recorded(state: State, fabric: Fabric, history: History) -> Senders | None:
     return Senders(gangs=tuple(gangs), load=history.load, evidence=evidence)
 
 
-def _gang(state: State, kind: Kind, running: float) -> Gang:
+def _gang(state: State, kind: JobKind, running: float) -> Gang:
     traffic = state.inputs.profiles[kind.profile].traffic
     return Gang(
         gpus=kind.gpus,
@@ -101,13 +101,13 @@ def _gang(state: State, kind: Kind, running: float) -> Gang:
     )
 
 
-def _may_run(kind: Kind, parts: Sequence[str | None]) -> bool:
+def _may_run(kind: JobKind, parts: Sequence[str | None]) -> bool:
     return not kind.accelerators or any(part in kind.accelerators for part in parts)
 
 
 def _expected(state: State, fabric: Fabric) -> Senders | None:
     """Return the model expected: all GPUs run it, in jobs of the size that most time goes to."""
-    design = state.asked.design
+    design = state.expected.design
     if design is None or design.curve is None or not design.curve.points:
         return None
     if design.fabric is None or design.fabric.id != fabric.id:
@@ -126,7 +126,7 @@ def _expected(state: State, fabric: Fabric) -> Senders | None:
     return Senders(gangs=(gang,), load=1.0, evidence=ASSUMED)
 
 
-def bearable(share: float, limit: float) -> float:
+def stall_weight(share: float, limit: float) -> float:
     """Return 1 over how many times its capacity may be wanted before steps stall too long.
 
     A step of which the part `s` communicates grows by `s` times what is wanted too much, and

@@ -15,16 +15,16 @@ from tenfold.model.fleet.spec import SiteLink, Tier
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.model.ids import SiteId
 from tenfold.model.units import SECOND, BytesPerSecond
-from tenfold.physics.growth.law import ASSUMED, STATED, Evidence, weakest
+from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, weakest
 from tenfold.physics.site_routes import quickest_route
 from tenfold.report.figures import rate_bytes
-from tenfold.study.grow.history import History, busier, history_of
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, taken
+from tenfold.study.grow.history import History, history_of, running_growth
+from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, with_relief
 from tenfold.study.grow.state import State
 
 
-class Afar(NamedTuple):
+class RemoteTraffic(NamedTuple):
     """What one site draws from a tier of another, each way."""
 
     tier: Tier
@@ -33,7 +33,7 @@ class Afar(NamedTuple):
     write_bytes_per_s: float
 
 
-class Use(Struct, frozen=True, kw_only=True):
+class LinkLoad(Struct, frozen=True, kw_only=True):
     """What is carried over one link today, each way, and how well that is known."""
 
     towards: tuple[float, float] = (0.0, 0.0)
@@ -45,7 +45,7 @@ class Use(Struct, frozen=True, kw_only=True):
         return max(self.towards)
 
 
-class SiteLinks(FiguredLayer):
+class SiteLinks(ComputedLayer):
     """Links between sites that jobs are known to use."""
 
     name = "site-links"
@@ -56,52 +56,54 @@ class SiteLinks(FiguredLayer):
     fixed_by = "a wider link"
     assumes = "tiers without GPUs beside them are read by all GPUs alike"
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return one law for each link that jobs are known to use; else what would tell."""
         links, history = state.spec.links, state.once(history_of)
         if not links:
             return []
-        used = {} if history is None else _uses(state, _afar(state, history))
+        used = {} if history is None else _link_loads(state, _remote_traffic(state, history))
         if not used or history is None:
             return [self.unknown("links")]
         return [self._link(state, axis, links[at], use, history.load) for at, use in used.items()]
 
-    def _link(self, state: State, axis: Axis, link: SiteLink, use: Use, load: float) -> Law:
+    def _link(
+        self, state: State, axis: Axis, link: SiteLink, use: LinkLoad, load: float
+    ) -> Constraint:
         resource = f"link {link.a} - {link.b}"
-        carried = float(link.bandwidth) * state.widening(self.key(resource))
-        running = busier(axis, load)
+        carried = float(link.bandwidth) * state.capacity_scale(self.key(resource))
+        running = running_growth(axis, load)
 
-        def wanted(factor: float) -> float:
+        def demand(factor: float) -> float:
             return use.bytes_per_s * running(factor) * grown_by(axis, "data", factor)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return (
-                f"jobs want {rate_bytes(wanted(factor))} over the link of {link.a} and {link.b}, "
+                f"jobs want {rate_bytes(demand(factor))} over the link of {link.a} and {link.b}, "
                 f"which carries {rate_bytes(carried)}"
             )
 
-        def relieve(dose: float) -> list[Relief]:
-            return [_wider(state, link, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [_wider(state, link, multiple)]
 
-        return self.law(resource, wanted, carried, use.evidence, seen, relieve)
+        return self.constraint(resource, demand, carried, use.evidence, symptom, relieve)
 
 
-def _wider(state: State, link: SiteLink, dose: float) -> Relief:
-    wanted = BytesPerSecond(round(link.bandwidth * dose / NEARLY))
+def _wider(state: State, link: SiteLink, multiple: float) -> Relief:
+    wanted = BytesPerSecond(round(link.bandwidth * multiple / NEARLY))
 
     def apply(now: State) -> State:
         links = tuple(
             replace(one, bandwidth=wanted) if (one.a, one.b) == (link.a, link.b) else one
             for one in now.spec.links
         )
-        return taken(now, "link", replace(now.spec, links=links))
+        return with_relief(now, "link", replace(now.spec, links=links))
 
     old, new = rate_bytes(float(link.bandwidth)), rate_bytes(float(wanted))
     text = f"{new} between {link.a} and {link.b}, {old} today"
     return Relief("link", text, None, lead_weeks(state, "link"), apply)
 
 
-def _afar(state: State, history: History) -> list[Afar]:
+def _remote_traffic(state: State, history: History) -> list[RemoteTraffic]:
     """Return what sites draw from tiers that have no GPUs beside them, on average."""
     gpus: dict[SiteId, int] = {}
     for pool in state.spec.pools:
@@ -110,7 +112,7 @@ def _afar(state: State, history: History) -> list[Afar]:
     drawn = _drawn(state, history)
     whole = sum(gpus.values())
     return [
-        Afar(tier, site, reads * held / whole, writes * held / whole)
+        RemoteTraffic(tier, site, reads * held / whole, writes * held / whole)
         for tier in state.spec.tiers
         if tier.site not in gpus and tier.id in drawn
         for reads, writes in [drawn[tier.id]]
@@ -136,12 +138,12 @@ def _drawn(state: State, history: History) -> dict[str, tuple[float, float]]:
     return drawn
 
 
-def _uses(state: State, afar: Sequence[Afar]) -> dict[int, Use]:
+def _link_loads(state: State, remote: Sequence[RemoteTraffic]) -> dict[int, LinkLoad]:
     """Return what is carried over each link, by its place in the file."""
-    spec, found = state.spec, dict[int, Use]()
-    sites = {one.site for one in afar}
+    spec, found = state.spec, dict[int, LinkLoad]()
+    sites = {one.site for one in remote}
     evidence = ASSUMED if len(sites) > 1 or state.inputs.mix else STATED
-    for one in afar:
+    for one in remote:
         route = quickest_route(spec.links, one.tier.site, one.site, one.read_bytes_per_s)
         at = one.tier.site
         for link in () if route is None else route.links:
@@ -149,9 +151,9 @@ def _uses(state: State, afar: Sequence[Afar]) -> dict[int, Use]:
             at = link.b if forth else link.a
             there, back = one.read_bytes_per_s, one.write_bytes_per_s
             place = spec.links.index(link)
-            old = found.get(place, Use())
+            old = found.get(place, LinkLoad())
             flows = (there, back) if forth else (back, there)
-            found[place] = Use(
+            found[place] = LinkLoad(
                 towards=(old.towards[0] + flows[0], old.towards[1] + flows[1]),
                 evidence=weakest(evidence, old.evidence),
             )

@@ -11,25 +11,25 @@ from msgspec.structs import replace
 from tenfold.model.fleet.spec import Fabric
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.fabric import FabricPlan
-from tenfold.physics.growth.law import weakest
+from tenfold.physics.growth.breaking import weakest
 from tenfold.report.figures import count, rate_bytes
-from tenfold.study.grow.history import busier
-from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.history import running_growth
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.fabric.leaves import fabric_evidence, leaf_units
 from tenfold.study.grow.layers.fabric.senders import (
     ASSUMES,
     NO_SENDERS,
-    Crossed,
+    CrossedFabric,
     Gang,
     Senders,
-    bearable,
     crossed_fabrics,
+    stall_weight,
 )
-from tenfold.study.grow.relief import Relief, lead_weeks, taken, up
+from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
 from tenfold.study.grow.state import State
 
 
-class FabricSpine(FiguredLayer):
+class FabricSpine(ComputedLayer):
     """The spines of each fabric with several leaves; a dragonfly has none."""
 
     name = "fabric-spine"
@@ -40,7 +40,7 @@ class FabricSpine(FiguredLayer):
     fixed_by = "spines"
     assumes = ASSUMES
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return a law for the spines of each fabric."""
         for crossed in state.once(crossed_fabrics):
             fabric, senders = crossed.fabric, crossed.senders
@@ -54,21 +54,21 @@ class FabricSpine(FiguredLayer):
                 yield self._spine(state, axis, crossed, leaf_gpus, senders)
 
     def _spine(
-        self, state: State, axis: Axis, crossed: Crossed, leaf_gpus: float, senders: Senders
-    ) -> Law:
+        self, state: State, axis: Axis, crossed: CrossedFabric, leaf_gpus: float, senders: Senders
+    ) -> Constraint:
         fabric, line = crossed.fabric, crossed.line_bytes_per_s
         resource = f"fabric {fabric.id}"
         if fabric.spines is None:
             # As many as the leaves need is what is supposed: a factor would give that back.
             return self.unknown(resource, f"`spines` of fabric `{fabric.id}`")
         there = next(one for one in state.inputs.fleet.layout.fabrics if one.name == fabric.id)
-        carried = spine_bytes_per_s(fabric, there) * state.widening(self.key(resource))
-        running = busier(axis, senders.load)
+        carried = spine_bytes_per_s(fabric, there) * state.capacity_scale(self.key(resource))
+        running = running_growth(axis, senders.load)
         sending = [gang for gang in senders.gangs if gang.bytes_per_s_per_gpu * gang.share]
         share = _mean_share(sending)
-        bears = bearable(share, state.grow.limits.stall_share_most)
+        weight = stall_weight(share, state.grow.limits.stall_share_most)
 
-        def wanted(factor: float) -> float:
+        def demand(factor: float) -> float:
             larger = grown_by(axis, "job-size", factor)
             return running(factor) * sum(
                 gang.running
@@ -77,32 +77,32 @@ class FabricSpine(FiguredLayer):
                 for gang in sending
             )
 
-        def seen(factor: float) -> str:
-            slower = share * max(0.0, wanted(factor) / carried - 1.0)
+        def symptom(factor: float) -> str:
+            slower = share * max(0.0, demand(factor) / carried - 1.0)
             return (
-                f"jobs want {rate_bytes(wanted(factor))} of the spines of {fabric.id}, which carry "
+                f"jobs want {rate_bytes(demand(factor))} of the spines of {fabric.id}, which carry "
                 f"{rate_bytes(carried)}: {slower:.0%} slower"
             )
 
-        return self.law(
+        return self.constraint(
             resource,
-            lambda factor: wanted(factor) * bears,
+            lambda factor: demand(factor) * weight,
             carried,
             weakest(senders.evidence, fabric_evidence(fabric)),
-            seen,
-            lambda dose: [_more_spines(state, fabric, dose)],
+            symptom,
+            lambda multiple: [_more_spines(state, fabric, multiple)],
         )
 
 
-def _more_spines(state: State, fabric: Fabric, dose: float) -> Relief:
+def _more_spines(state: State, fabric: Fabric, multiple: float) -> Relief:
     spines = fabric.spines or 0
-    wanted = up(spines * dose, 1)
+    wanted = round_up_to(spines * multiple, 1)
 
     def apply(now: State) -> State:
         fabrics = tuple(
             replace(one, spines=wanted) if one.id == fabric.id else one for one in now.spec.fabrics
         )
-        return taken(now, "spines", replace(now.spec, fabrics=fabrics))
+        return with_relief(now, "spines", replace(now.spec, fabrics=fabrics))
 
     text = f"{count(wanted - spines, 'spine')} more in {fabric.id}, {spines:,} today"
     return Relief("spines", text, None, lead_weeks(state, "switch"), apply)

@@ -17,11 +17,11 @@ from tenfold.model.growth.measured import UsagePoint
 from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import SECOND
 from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
-from tenfold.physics.growth.law import ASSUMED, STATED, Evidence, weakest
+from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, weakest
 from tenfold.physics.growth.usage import fit_usage, usage_at
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.relief import NEARLY, Relief, taken
-from tenfold.study.grow.state import State, widen
+from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.relief import NEARLY, Relief, with_relief
+from tenfold.study.grow.state import State, scale_capacity
 
 NAME = "admission"
 DEPTH = "depth"
@@ -39,7 +39,7 @@ class Arrivals(NamedTuple):
     depth: float = 0.0
 
 
-class Admission(FiguredLayer):
+class Admission(ComputedLayer):
     """Each controller, by the queue that it names or by the busiest."""
 
     name = NAME
@@ -50,16 +50,16 @@ class Admission(FiguredLayer):
     fixed_by = "settings of the controller, Tenfold's own loop, or several controllers"
     assumes = "jobs arrive as a mix of the facts has them"
     always_listed = True
-    shown_when_still = False
+    shown_when_constant = False
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return one law for each controller."""
         controllers = _controllers(state)
         if not controllers:
             return [self.unknown("controller")]
         return [self._controller(state, axis, controller) for controller in controllers]
 
-    def _controller(self, state: State, axis: Axis, controller: Controller) -> Law:
+    def _controller(self, state: State, axis: Axis, controller: Controller) -> Constraint:
         slurm = state.policy.slurm if controller.kind == "slurm" else None
         rate = starts_per_s(controller, slurm)
         arrivals = _arrivals(state, axis, controller)
@@ -71,13 +71,13 @@ class Admission(FiguredLayer):
             whose = f"queue `{controller.queue}`" if controller.queue else "its queues"
             return self.unknown(resource, f"a history of jobs, or measured arrivals in {whose}")
         alone = rate.per_s
-        per_s = alone * state.widening(self.key(resource))
+        per_s = alone * state.capacity_scale(self.key(resource))
 
-        def relieve(dose: float) -> Iterable[Relief]:
-            return self._reliefs(state, resource, controller, alone, dose)
+        def relieve(multiple: float) -> Iterable[Relief]:
+            return self._reliefs(state, resource, controller, alone, multiple)
 
         evidence = STATED if controller.admitted_share is None else OBSERVED
-        return self.law(
+        return self.constraint(
             resource,
             arrivals.per_s,
             per_s,
@@ -87,25 +87,25 @@ class Admission(FiguredLayer):
         )
 
     def _reliefs(
-        self, state: State, resource: str, controller: Controller, rate: float, dose: float
+        self, state: State, resource: str, controller: Controller, rate: float, multiple: float
     ) -> Iterable[Relief]:
         """Settings are free. Where no setting helps, the queue is parted among controllers."""
         slurm = state.policy.slurm if controller.kind == "slurm" else None
-        needed = rate * dose * NEARLY
+        needed = rate * multiple * NEARLY
         for one in _settings(controller, slurm, needed):
             if (starts_per_s(one.controller, one.slurm).per_s or 0.0) >= needed:
                 yield _setting(controller, one)
         yield from _own_loop(state, resource, controller, needed)
-        yield self._parted(state, resource, dose)
+        yield self._split_queue(state, resource, multiple)
 
-    def _parted(self, state: State, resource: str, dose: float) -> Relief:
+    def _split_queue(self, state: State, resource: str, multiple: float) -> Relief:
         """What several controllers cost nobody states."""
         key = self.key(resource)
-        there = max(1, round(state.widening(key)))
-        parts = ceil(there * dose * NEARLY)
+        there = max(1, round(state.capacity_scale(key)))
+        parts = ceil(there * multiple * NEARLY)
 
         def apply(now: State) -> State:
-            return widen(taken(now, "parted"), key, parts / there)
+            return scale_capacity(with_relief(now, "parted"), key, parts / there)
 
         text = f"part the jobs of {resource} among {parts:,} controllers, {there:,} today"
         return Relief("parted", text, None, None, apply)
@@ -122,7 +122,7 @@ def _controllers(state: State) -> tuple[Controller, ...]:
 def _symptom(arrivals: Arrivals, per_s: float) -> Callable[[float], str]:
     where = f"queue {arrivals.queue}" if arrivals.queue else "the queue"
 
-    def seen(factor: float) -> str:
+    def symptom(factor: float) -> str:
         come = arrivals.per_s(factor) * 60
         said = f"{come:,.3g} jobs a minute arrive in {where}, which admits {per_s * 60:,.3g}"
         if not arrivals.depth:
@@ -130,7 +130,7 @@ def _symptom(arrivals: Arrivals, per_s: float) -> Callable[[float], str]:
         wait_s = backlog_wait_s(arrivals.per_s(factor), per_s, depth=arrivals.depth)
         return f"{said}; {arrivals.depth:,.0f} in line wait {wait_s / 60:,.0f} min"
 
-    return seen
+    return symptom
 
 
 def _arrivals(state: State, axis: Axis, controller: Controller) -> Arrivals | None:
@@ -197,7 +197,7 @@ def _recorded(state: State, axis: Axis, controller: Controller) -> Arrivals | No
     return Arrivals(queue, per_s, ASSUMED if state.inputs.mix else STATED)
 
 
-class _Set(NamedTuple):
+class _ChangedSettings(NamedTuple):
     """A controller and a slurm.conf set otherwise, in words."""
 
     controller: Controller
@@ -205,7 +205,9 @@ class _Set(NamedTuple):
     sentence: str
 
 
-def _settings(controller: Controller, slurm: SlurmPolicy | None, needed: float) -> Iterator[_Set]:
+def _settings(
+    controller: Controller, slurm: SlurmPolicy | None, needed: float
+) -> Iterator[_ChangedSettings]:
     """Yield settings that may reach a rate: more heads in a cycle, more starts in a pass."""
     if slurm is not None and slurm.jobs_started_max:
         yield _more_starts(controller, slurm, needed)
@@ -215,18 +217,18 @@ def _settings(controller: Controller, slurm: SlurmPolicy | None, needed: float) 
         # Kueue takes the head of every queue in a cycle: more heads are more queues.
         what = "queues of one cohort" if controller.kind == "kueue" else "heads of a queue"
         text = f"try {heads:,} {what} in each cycle, {controller.heads_per_cycle:,} today"
-        yield _Set(replace(controller, heads_per_cycle=heads), slurm, text)
+        yield _ChangedSettings(replace(controller, heads_per_cycle=heads), slurm, text)
 
 
-def _more_starts(controller: Controller, slurm: SlurmPolicy, needed: float) -> _Set:
+def _more_starts(controller: Controller, slurm: SlurmPolicy, needed: float) -> _ChangedSettings:
     """The main pass alone reaches the rate; backfill, where there is one, starts more."""
     period_s = max(1.0, slurm.interval_min_us / 1e6)
     starts = ceil(needed * period_s * NEARLY)
     text = f"`sched_max_job_start={starts}` in slurm.conf, {slurm.jobs_started_max:,} today"
-    return _Set(controller, replace(slurm, jobs_started_max=starts), text)
+    return _ChangedSettings(controller, replace(slurm, jobs_started_max=starts), text)
 
 
-def _setting(old: Controller, new: _Set) -> Relief:
+def _setting(old: Controller, new: _ChangedSettings) -> Relief:
     def apply(now: State) -> State:
         controllers = tuple(new.controller if one == old else one for one in now.grow.controllers)
         policy = now.policy
@@ -234,7 +236,7 @@ def _setting(old: Controller, new: _Set) -> Relief:
             starts = new.slurm.jobs_started_max
             policy = replace(policy, slurm=replace(policy.slurm, jobs_started_max=starts))
         grow = replace(now.grow, controllers=controllers)
-        return replace(taken(now, "setting"), grow=grow, policy=policy)
+        return replace(with_relief(now, "setting"), grow=grow, policy=policy)
 
     return Relief("setting", new.sentence, 0.0, 0.0, apply)
 
@@ -247,6 +249,6 @@ def _own_loop(state: State, resource: str, old: Controller, needed: float) -> It
 
     def apply(now: State) -> State:
         left = tuple(one for one in now.grow.controllers if one != old)
-        return replace(taken(now, "own-loop"), grow=replace(now.grow, controllers=left))
+        return replace(with_relief(now, "own-loop"), grow=replace(now.grow, controllers=left))
 
     yield Relief("own-loop", f"let Tenfold admit what {resource} admits", 0.0, 0.0, apply)

@@ -1,17 +1,17 @@
 """Contention: GPU time that jobs lose to each other on shared layers."""
 
 from tenfold.sim.measure.window_losses import NEIGHBOURS
-from tenfold.study.grow.layer import Law
-from tenfold.study.grow.layers.fabric.uplinks import blocking_less
-from tenfold.study.grow.layers.jobs.policy import dose_of, own_policy
+from tenfold.study.grow.layer import Constraint
+from tenfold.study.grow.layers.fabric.uplinks import reduced_oversubscription
+from tenfold.study.grow.layers.jobs.policy import multiple_for, own_policy
 from tenfold.study.grow.layers.storage.shelves import more_shelves
 from tenfold.study.grow.relief import Relief
-from tenfold.study.grow.runs.layer import Reading, RunLayer, lost_seen, lost_to
+from tenfold.study.grow.runs.layer import Reading, SimulatedLayer, lost_symptom, lost_to
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 
-class Contention(RunLayer):
+class Contention(SimulatedLayer):
     """Time lost to neighbours, where profiles say what jobs share."""
 
     name = "contention"
@@ -28,20 +28,20 @@ class Contention(RunLayer):
             return None
         return Reading(
             lost_to(NEIGHBOURS, state.grow.limits.stall_share_most),
-            lost_seen(NEIGHBOURS),
-            lambda law, target: _reliefs(law, state, target),
+            lost_symptom(NEIGHBOURS),
+            lambda constraint, target: _reliefs(constraint, state, target),
         )
 
 
-def _reliefs(law: Law, state: State, target: float) -> list[Relief]:
+def _reliefs(constraint: Constraint, state: State, target: float) -> list[Relief]:
     """A policy that packs gangs, uplinks that do not block, or shelves for what is read."""
-    dose = dose_of(law, target)
+    multiple = multiple_for(constraint, target)
     read = {one.traffic.tier: True for one in state.inputs.profiles.values()}
     return [
         *own_policy(state),
-        *(more_shelves(state, tier, dose) for tier in state.spec.tiers if tier.id in read),
+        *(more_shelves(state, tier, multiple) for tier in state.spec.tiers if tier.id in read),
         *(
-            blocking_less(state, fabric, 1.0)
+            reduced_oversubscription(state, fabric, 1.0)
             for fabric in state.spec.fabrics
             if fabric.oversubscription > 1
         ),

@@ -5,17 +5,17 @@ from msgspec.structs import replace
 from tenfold.model.units import MINUTE
 from tenfold.sim.measure.window_losses import FAILURES
 from tenfold.sim.world import SimSettings
-from tenfold.study.grow.layer import Law
-from tenfold.study.grow.layers.jobs.policy import dose_of
-from tenfold.study.grow.relief import Relief, taken
-from tenfold.study.grow.runs.layer import Reading, RunLayer, lost_seen, lost_to
+from tenfold.study.grow.layer import Constraint
+from tenfold.study.grow.layers.jobs.policy import multiple_for
+from tenfold.study.grow.relief import Relief, with_relief
+from tenfold.study.grow.runs.layer import Reading, SimulatedLayer, lost_symptom, lost_to
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 SAVES_LEAST_MIN = 5.0
 
 
-class Failures(RunLayer):
+class Failures(SimulatedLayer):
     """Time lost since the last save, where nodes fail in runs."""
 
     name = "failures"
@@ -31,22 +31,22 @@ class Failures(RunLayer):
             return None
         return Reading(
             lost_to(FAILURES, state.grow.limits.lost_share_most),
-            lost_seen(FAILURES),
-            lambda law, target: _saves(law, state, target),
+            lost_symptom(FAILURES),
+            lambda constraint, target: _saves(constraint, state, target),
         )
 
 
-def _saves(law: Law, state: State, target: float) -> list[Relief]:
+def _saves(constraint: Constraint, state: State, target: float) -> list[Relief]:
     """What is lost with a node is what was done since the last save, half of it on average."""
     usual = SimSettings().checkpoint_every_ms / MINUTE
     old = state.grow.operations.checkpoint_every_min or usual
-    new = max(SAVES_LEAST_MIN, float(int(old / dose_of(law, target))))
+    new = max(SAVES_LEAST_MIN, float(int(old / multiple_for(constraint, target))))
     if new >= old:
         return []
 
     def apply(now: State) -> State:
         operations = replace(now.grow.operations, checkpoint_every_min=new)
-        return replace(taken(now, "saves"), grow=replace(now.grow, operations=operations))
+        return replace(with_relief(now, "saves"), grow=replace(now.grow, operations=operations))
 
     text = f"save every {new:g} min, {old:g} today; what saves take is not counted in this"
     return [Relief("saves", text, 0.0, 0.0, apply)]

@@ -1,12 +1,12 @@
 """Fragmentation: GPUs that idle where no waiting job fits."""
 
 from tenfold.study.grow.layers.jobs.policy import shorter_waits
-from tenfold.study.grow.runs.layer import Reading, RunLayer
+from tenfold.study.grow.runs.layer import Reading, SimulatedLayer
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 
-class Fragmentation(RunLayer):
+class Fragmentation(SimulatedLayer):
     """The share of all GPUs that is stranded."""
 
     name = "fragmentation"
@@ -14,7 +14,7 @@ class Fragmentation(RunLayer):
     breaks = "more than `stranded_share_most` of the GPUs idle where no waiting job fits"
     cause_rank = 70
     fixed_by = "another policy, or nodes"
-    asks_for_work = True
+    reports_missing_work = True
 
     def reading(self, state: State, runs: Runs) -> Reading:
         """Read the share of GPUs that no waiting job can use."""
@@ -22,5 +22,5 @@ class Fragmentation(RunLayer):
         return Reading(
             lambda one: one.stranded / most,
             lambda one: f"{one.stranded:.0%} of the GPUs idle where no waiting job fits",
-            lambda law, target: shorter_waits(law, state, target),
+            lambda constraint, target: shorter_waits(constraint, state, target),
         )

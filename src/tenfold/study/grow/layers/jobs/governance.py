@@ -5,13 +5,13 @@ from msgspec.structs import replace
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE
 from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
-from tenfold.study.grow.relief import Relief, taken
-from tenfold.study.grow.runs.layer import Reading, RunLayer
+from tenfold.study.grow.relief import Relief, with_relief
+from tenfold.study.grow.runs.layer import Reading, SimulatedLayer
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 
-class Governance(RunLayer):
+class Governance(SimulatedLayer):
     """Evenness among teams, where there are several."""
 
     name = "governance"
@@ -27,8 +27,8 @@ class Governance(RunLayer):
             return None
         least = state.grow.limits.fairness_least
         return Reading(
-            lambda one: least / max(1e-9, one.jain_deserved),
-            lambda one: f"teams get what they deserve with evenness {one.jain_deserved:.2f}",
+            lambda one: least / max(1e-9, one.jain_entitlement),
+            lambda one: f"teams get what they deserve with evenness {one.jain_entitlement:.2f}",
             lambda _, __: _quota_by_weight(state),
         )
 
@@ -42,7 +42,7 @@ def _quota_by_weight(state: State) -> list[Relief]:
     def apply(now: State) -> State:
         govern = replace(now.policy.govern or GovernanceRules(), teams=_deserved(now))
         policy = replace(now.policy, name="governed", slurm=None, govern=govern)
-        return replace(taken(now, "quota"), policy=policy)
+        return replace(with_relief(now, "quota"), policy=policy)
 
     text = "promise every team its part by weight, and let idle parts be borrowed"
     return [Relief("quota", text, 0.0, 0.0, apply)]

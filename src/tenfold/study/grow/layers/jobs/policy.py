@@ -2,26 +2,26 @@
 
 from msgspec.structs import replace
 
-from tenfold.physics.growth.law import breaking_factor
-from tenfold.study.grow.layer import Law
-from tenfold.study.grow.layers.compute.nodes import nodes_more
-from tenfold.study.grow.relief import Relief, taken
+from tenfold.physics.growth.breaking import breaking_factor
+from tenfold.study.grow.layer import Constraint
+from tenfold.study.grow.layers.compute.nodes import more_nodes
+from tenfold.study.grow.relief import Relief, with_relief
 from tenfold.study.grow.state import State
 
 POLICY = "policy"
 OWN = ("tenfold", "governed")
 """Policies that leave nothing to be had from a change to `tenfold`."""
-DOSE_LEAST, DOSE_MOST = 1.5, 8.0
+MULTIPLE_MIN, MULTIPLE_MAX = 1.5, 8.0
 """Less does not stand out from the luck of runs, and more is tried in further steps."""
 
 
-def shorter_waits(law: Law, state: State, target: float) -> list[Relief]:
+def shorter_waits(constraint: Constraint, state: State, target: float) -> list[Relief]:
     """Return another policy, and nodes.
 
     At so many times the nodes the work of the target loads them as that of the break does.
     """
-    k = breaking_factor(law.strain, target)
-    return [*own_policy(state), *([] if k is None else nodes_more(state, target / k))]
+    k = breaking_factor(constraint.utilisation, target)
+    return [*own_policy(state), *([] if k is None else more_nodes(state, target / k))]
 
 
 def own_policy(state: State) -> list[Relief]:
@@ -31,12 +31,12 @@ def own_policy(state: State) -> list[Relief]:
 
     def apply(now: State) -> State:
         policy = replace(now.policy, name="tenfold", slurm=None)
-        return replace(taken(now, POLICY), policy=policy)
+        return replace(with_relief(now, POLICY), policy=policy)
 
     text = f"run jobs under `tenfold`, not `{state.policy.name}`"
     return [Relief(POLICY, text, 0.0, 0.0, apply)]
 
 
-def dose_of(law: Law, target: float) -> float:
+def multiple_for(constraint: Constraint, target: float) -> float:
     """Return how many times as much is tried, so that runs can tell."""
-    return min(DOSE_MOST, max(DOSE_LEAST, law.strain(target)))
+    return min(MULTIPLE_MAX, max(MULTIPLE_MIN, constraint.utilisation(target)))

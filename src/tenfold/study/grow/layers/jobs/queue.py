@@ -1,13 +1,13 @@
 """Queue: how long jobs wait, by GPU time and by the team or size that waits longest."""
 
 from tenfold.study.grow.layers.jobs.policy import shorter_waits
-from tenfold.study.grow.runs.layer import Reading, RunLayer
+from tenfold.study.grow.runs.layer import Reading, SimulatedLayer
 from tenfold.study.grow.runs.run import RunFigures
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
 
-class Queue(RunLayer):
+class Queue(SimulatedLayer):
     """Waits are the effect of nearly everything, and so come last of what breaks together."""
 
     name = "queue"
@@ -17,19 +17,23 @@ class Queue(RunLayer):
     fixed_by = "another policy, or nodes"
     always_listed = True
     shows_slow_jobs = True
-    asks_for_work = True
+    reports_missing_work = True
 
     def reading(self, state: State, runs: Runs) -> Reading:
         """Read the longer of two waits against the longest that is borne."""
         most_s = state.grow.limits.wait_s_p90
 
-        def strain(figures: RunFigures) -> float:
+        def utilisation(figures: RunFigures) -> float:
             return max(figures.wait_s_p90_gpu, figures.wait_s_p90_worst) / most_s
 
-        return Reading(strain, _seen, lambda law, target: shorter_waits(law, state, target))
+        return Reading(
+            utilisation,
+            _symptom,
+            lambda constraint, target: shorter_waits(constraint, state, target),
+        )
 
 
-def _seen(figures: RunFigures) -> str:
+def _symptom(figures: RunFigures) -> str:
     if figures.wait_s_p90_gpu >= figures.wait_s_p90_worst:
         return f"a tenth of the GPU time asked for waits {figures.wait_s_p90_gpu / 3_600:,.1f} h"
     whose = figures.worst_class or "jobs"

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from tenfold.model.fleet.spec import Tier
-from tenfold.model.growth.growth import Axis, moves
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.layers.storage.draws import tier_evidence
+from tenfold.model.growth.growth import Axis, grows_along
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.storage.shelves import more_shelves
+from tenfold.study.grow.layers.storage.tier_load import tier_evidence
 from tenfold.study.grow.state import State
 
 
-class StorageCapacity(FiguredLayer):
+class StorageCapacity(ComputedLayer):
     """What lies on a tier; each dataset grows along an axis of its own."""
 
     name = "storage-capacity"
@@ -21,7 +21,7 @@ class StorageCapacity(FiguredLayer):
     fixed_by = "shelves"
     lead_times = ("storage",)
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return a law for each tier on which a dataset lies."""
         tiers, datasets = state.spec.tiers, state.grow.datasets
         if tiers and not datasets:
@@ -29,29 +29,29 @@ class StorageCapacity(FiguredLayer):
         held = dict.fromkeys(dataset.tier for dataset in datasets)
         return [self._tier(state, axis, tier) for tier in tiers if tier.id in held]
 
-    def _tier(self, state: State, axis: Axis, tier: Tier) -> Law:
+    def _tier(self, state: State, axis: Axis, tier: Tier) -> Constraint:
         held = [dataset for dataset in state.grow.datasets if dataset.tier == tier.id]
 
-        def wanted(factor: float) -> float:
+        def demand(factor: float) -> float:
             return sum(
                 dataset.bytes * (factor if _grows(axis, dataset.grows_with) else 1.0)
                 for dataset in held
             )
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             there = f"{tier.capacity / 1e12:,.0f}"
-            return f"{wanted(factor) / 1e12:,.0f} TB lie on {tier.id}, of {there}"
+            return f"{demand(factor) / 1e12:,.0f} TB lie on {tier.id}, of {there}"
 
-        return self.law(
+        return self.constraint(
             f"tier {tier.id}",
-            wanted,
+            demand,
             float(tier.capacity),
             tier_evidence(tier, "capacity_tb"),
-            seen,
-            lambda dose: [more_shelves(state, tier, dose)],
+            symptom,
+            lambda multiple: [more_shelves(state, tier, multiple)],
         )
 
 
 def _grows(axis: Axis, along: Axis) -> bool:
     """Bytes that grow with everything grow along any axis."""
-    return along == "all" or moves(axis, along)
+    return along == "all" or grows_along(axis, along)

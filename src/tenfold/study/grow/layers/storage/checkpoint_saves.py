@@ -6,7 +6,7 @@ import numpy as np
 
 from tenfold.model.fleet.spec import Tier
 from tenfold.model.growth.growth import Axis, grown_by
-from tenfold.physics.growth.law import ASSUMED, SUPPOSED, weakest
+from tenfold.physics.growth.breaking import ASSUMED, DEFAULTED, weakest
 from tenfold.physics.operations.goodput import (
     checkpoint_bytes,
     checkpoint_s,
@@ -15,19 +15,19 @@ from tenfold.physics.operations.goodput import (
     mttf_s,
 )
 from tenfold.study.ceiling.design import Design
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.layers.storage.draws import tier_evidence
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.storage.shelves import more_shelves
-from tenfold.study.grow.relief import Relief, taken
+from tenfold.study.grow.layers.storage.tier_load import tier_evidence
+from tenfold.study.grow.relief import Relief, with_relief
 from tenfold.study.grow.state import State
 
 ASYNC_SAVES = "async-saves"
 """Code of the relief by which saves run beside training."""
-STANDING_SHARE = 0.1
+BLOCKING_SHARE_ASYNC = 0.1
 """Part of a save for which training still stands when saves run beside it; an assumption."""
 
 
-class CheckpointSaves(FiguredLayer):
+class CheckpointSaves(ComputedLayer):
     """The model expected in one job over all GPUs, saved at the best interval."""
 
     name = "checkpoint-saves"
@@ -37,11 +37,11 @@ class CheckpointSaves(FiguredLayer):
     needs = "`model` under `[expects]` of the fleet file, and a tier at its site"
     fixed_by = "saves beside training, or shelves"
     assumes = "one job of the model expected runs on all GPUs and fails as is usual"
-    shown_when_still = False
+    shown_when_constant = False
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the law of the tier that writes fastest beside the model expected."""
-        design = state.asked.design
+        design = state.expected.design
         if design is None:
             return
         tiers = [tier for tier in state.spec.tiers if tier.site == design.site]
@@ -49,26 +49,26 @@ class CheckpointSaves(FiguredLayer):
         if tier is not None:
             yield self._tier(state, axis, design, tier)
 
-    def _tier(self, state: State, axis: Axis, design: Design, tier: Tier) -> Law:
+    def _tier(self, state: State, axis: Axis, design: Design, tier: Tier) -> Constraint:
         most = state.grow.limits.lost_share_most
-        blocking = STANDING_SHARE if ASYNC_SAVES in state.reliefs else 1.0
+        blocking = BLOCKING_SHARE_ASYNC if ASYNC_SAVES in state.reliefs else 1.0
 
         def lost(factor: float) -> float:
             gpus = design.gpus_today * grown_by(axis, "job-size", factor)
             return _lost_share(design, tier, gpus, grown_by(axis, "data", factor), blocking)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return (
                 f"saves to tier {tier.id} and failures take {lost(factor):.0%} of the time, "
                 f"of {most:.0%}"
             )
 
-        def relieve(dose: float) -> list[Relief]:
-            return [*_beside_training(state), more_shelves(state, tier, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [*_async_saves(state), more_shelves(state, tier, multiple)]
 
-        known = ASSUMED if design.question.failures is None else SUPPOSED
+        known = ASSUMED if design.question.failures is None else DEFAULTED
         evidence = weakest(known, tier_evidence(tier, "write_gb_per_s"))
-        return self.law(f"tier {tier.id}", lost, most, evidence, seen, relieve)
+        return self.constraint(f"tier {tier.id}", lost, most, evidence, symptom, relieve)
 
 
 def _lost_share(design: Design, tier: Tier, gpus: float, larger: float, blocking: float) -> float:
@@ -86,12 +86,12 @@ def _lost_share(design: Design, tier: Tier, gpus: float, larger: float, blocking
     return float(1.0 - kept[0])
 
 
-def _beside_training(state: State) -> Iterable[Relief]:
+def _async_saves(state: State) -> Iterable[Relief]:
     """Yield saves beside training, which are free, until that is done."""
     if ASYNC_SAVES in state.reliefs:
         return
 
     def apply(now: State) -> State:
-        return taken(now, ASYNC_SAVES)
+        return with_relief(now, ASYNC_SAVES)
 
     yield Relief(ASYNC_SAVES, "save beside training, not between steps", 0.0, 0.0, apply)

@@ -7,20 +7,20 @@ from msgspec.structs import replace
 from tenfold.model.fleet.spec import Tier
 from tenfold.model.units import Bytes, BytesPerSecond, usd
 from tenfold.report.figures import count
-from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, taken
+from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, with_relief
 from tenfold.study.grow.state import State
 
 
-def more_shelves(state: State, tier: Tier, dose: float) -> Relief:
+def more_shelves(state: State, tier: Tier, multiple: float) -> Relief:
     """Return shelves for so many times what a tier has, at its price."""
-    more = max(1, ceil(tier.shelves * (dose - 1) * NEARLY))
+    more = max(1, ceil(tier.shelves * (multiple - 1) * NEARLY))
     bought = _with_shelves(tier, tier.shelves + more)
     added_tb = (bought.capacity - tier.capacity) / 1e12
     price = added_tb * usd(tier.usd_micros_per_tb_month)
 
     def apply(now: State) -> State:
         tiers = tuple(bought if one.id == tier.id else one for one in now.spec.tiers)
-        return taken(now, "shelves", replace(now.spec, tiers=tiers))
+        return with_relief(now, "shelves", replace(now.spec, tiers=tiers))
 
     text = f"{count(more, 'shelf').replace('shelfs', 'shelves')} more on tier {tier.id}"
     known = price if tier.usd_micros_per_tb_month else None

@@ -7,48 +7,48 @@ from collections.abc import Iterable
 
 from tenfold.model.fleet.spec import Tier
 from tenfold.model.growth.growth import Axis
-from tenfold.physics.growth.law import ASSUMED
+from tenfold.physics.growth.breaking import ASSUMED
 from tenfold.study.ceiling.storage import USUAL_STREAMS_PER_GPU
-from tenfold.study.grow.history import busier
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.layers.storage.draws import NO_DRAW, Draw, drawn_tiers
+from tenfold.study.grow.history import running_growth
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.storage.shelves import more_shelves
+from tenfold.study.grow.layers.storage.tier_load import NEEDS_PROFILES, TierLoad, loaded_tiers
 from tenfold.study.grow.state import State
 
 
-class StorageStreams(FiguredLayer):
+class StorageStreams(ComputedLayer):
     """Streams of all GPUs that read, on average."""
 
     name = "storage-streams"
     breaks = "more GPUs read a tier at once than its `streams`"
     cause_rank = 32
     grows_with = ("jobs", "nodes")
-    needs = NO_DRAW
+    needs = NEEDS_PROFILES
     fixed_by = "shelves"
     assumes = "every GPU that reads keeps one stream open"
     lead_times = ("storage",)
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return a law for each tier that jobs read from; reads ask for what is missing."""
-        for tier, draw in drawn_tiers(state):
+        for tier, draw in loaded_tiers(state):
             if draw.read_bytes_per_s:
                 yield self._tier(state, axis, tier, draw)
 
-    def _tier(self, state: State, axis: Axis, tier: Tier, draw: Draw) -> Law:
-        running = busier(axis, draw.load)
+    def _tier(self, state: State, axis: Axis, tier: Tier, draw: TierLoad) -> Constraint:
+        running = running_growth(axis, draw.load)
 
-        def wanted(factor: float) -> float:
+        def demand(factor: float) -> float:
             return draw.readers * USUAL_STREAMS_PER_GPU * running(factor)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             takes = f"{tier.streams:,}"
-            return f"{wanted(factor):,.0f} streams read tier {tier.id}, which takes {takes}"
+            return f"{demand(factor):,.0f} streams read tier {tier.id}, which takes {takes}"
 
-        return self.law(
+        return self.constraint(
             f"tier {tier.id}",
-            wanted,
+            demand,
             float(tier.streams),
             ASSUMED,
-            seen,
-            lambda dose: [more_shelves(state, tier, dose)],
+            symptom,
+            lambda multiple: [more_shelves(state, tier, multiple)],
         )

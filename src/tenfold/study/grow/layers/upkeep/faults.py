@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from tenfold.model.fault import FaultTrace
 from tenfold.model.growth.growth import Axis, Operations, grown_by
 from tenfold.model.units import DAY, HOUR, SECOND
-from tenfold.physics.growth.law import ASSUMED, STATED, SUPPOSED, Evidence
-from tenfold.study.grow.relief import taken
+from tenfold.physics.growth.breaking import ASSUMED, DEFAULTED, STATED, Evidence
+from tenfold.study.grow.relief import with_relief
 from tenfold.study.grow.state import State
 
 NO_FAILURES = "`--failures`: how often nodes fail, a preset or a trace"
@@ -25,8 +25,8 @@ class Faults(NamedTuple):
     """Faults a day of one node, the part that takes hands, and how long a node is away."""
 
     per_node_day: float
-    hands_share: float
-    away_h: float
+    technician_share: float
+    down_h: float
     evidence: Evidence
 
 
@@ -40,9 +40,9 @@ def faults_of(state: State) -> Faults | None:
     guessed = "failures_per_1000_node_days" in source.assumed
     return Faults(
         per_node_day=source.faults_per_1000_node_days / 1_000,
-        hands_share=1.0 - source.transient_share,
-        away_h=source.away_h_mean,
-        evidence=ASSUMED if guessed else SUPPOSED,
+        technician_share=1.0 - source.transient_share,
+        down_h=source.away_h_mean,
+        evidence=ASSUMED if guessed else DEFAULTED,
     )
 
 
@@ -56,8 +56,8 @@ def _traced(state: State, trace: FaultTrace) -> Faults | None:
     spread = max(TRACE_SPREAD_LEAST, 1 / sqrt(seen))
     return Faults(
         per_node_day=seen / days / nodes,
-        hands_share=1.0,
-        away_h=away_s * SECOND / HOUR,
+        technician_share=1.0,
+        down_h=away_s * SECOND / HOUR,
         evidence=Evidence(STATED.grade, spread),
     )
 
@@ -72,6 +72,6 @@ def operated(relief: str, change: Callable[[Operations], Operations]) -> Callabl
 
     def apply(now: State) -> State:
         operations = change(now.grow.operations)
-        return replace(taken(now, relief), grow=replace(now.grow, operations=operations))
+        return replace(with_relief(now, relief), grow=replace(now.grow, operations=operations))
 
     return apply

@@ -12,10 +12,10 @@ from math import ceil
 from msgspec.structs import replace
 
 from tenfold.model.growth.growth import Axis, Monitoring, grown_by
-from tenfold.physics.growth.law import STATED
+from tenfold.physics.growth.breaking import STATED
 from tenfold.report.figures import count
-from tenfold.study.grow.layer import FiguredLayer, Law
-from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, taken, times
+from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, round_up_digits, with_relief
 from tenfold.study.grow.state import State
 
 SAMPLES, STORE = "samples", "store"
@@ -23,7 +23,7 @@ SECONDS_PER_DAY = 86_400
 _TABLE = "under `[monitoring]` of the grow file"
 
 
-class MonitoringLayer(FiguredLayer):
+class MonitoringLayer(ComputedLayer):
     """What is scraped against what takes it in, and against where it is kept."""
 
     name = "monitoring"
@@ -33,15 +33,15 @@ class MonitoringLayer(FiguredLayer):
     needs = f"`series_per_node` and `interval_s` {_TABLE}"
     fixed_by = "coarser samples, shorter retention, servers, or room"
     always_listed = True
-    shown_when_still = False
+    shown_when_constant = False
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the laws of intake and of the store; each is unknown without its own figures."""
         if state.grow.monitoring == Monitoring():
             return [self.unknown(SAMPLES)]
         return [self._intake(state, axis), self._store(state, axis)]
 
-    def _intake(self, state: State, axis: Axis) -> Law:
+    def _intake(self, state: State, axis: Axis) -> Constraint:
         most, today = state.grow.monitoring.samples_per_s_most, _samples_per_s(state)
         if most is None or today is None:
             return self.unknown(SAMPLES, _missing(state, samples_per_s_most=most))
@@ -49,15 +49,15 @@ class MonitoringLayer(FiguredLayer):
         def arriving(factor: float) -> float:
             return today * grown_by(axis, "nodes", factor)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return f"{arriving(factor):,.0f} samples a second arrive, {most:,.0f} are taken in"
 
-        def relieve(dose: float) -> list[Relief]:
-            return [_coarser(state, dose), _servers(most, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [_coarser(state, multiple), _servers(most, multiple)]
 
-        return self.law(SAMPLES, arriving, most, STATED, seen, relieve)
+        return self.constraint(SAMPLES, arriving, most, STATED, symptom, relieve)
 
-    def _store(self, state: State, axis: Axis) -> Law:
+    def _store(self, state: State, axis: Axis) -> Constraint:
         stated, today = state.grow.monitoring, _samples_per_s(state)
         days, room = stated.retention_days, stated.store_bytes
         if days is None or room is None or today is None:
@@ -67,14 +67,18 @@ class MonitoringLayer(FiguredLayer):
             samples = today * grown_by(axis, "nodes", factor) * days * SECONDS_PER_DAY
             return samples * stated.bytes_per_sample
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             tb = f"{kept(factor) / 1e12:,.2f} TB of {room / 1e12:,.2f} TB"
             return f"{days:g} days of samples take {tb}"
 
-        def relieve(dose: float) -> list[Relief]:
-            return [_coarser(state, dose), _shorter(days, dose), _larger(state, room, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [
+                _coarser(state, multiple),
+                _shorter(days, multiple),
+                _larger(state, room, multiple),
+            ]
 
-        return self.law(STORE, kept, float(room), STATED, seen, relieve)
+        return self.constraint(STORE, kept, float(room), STATED, symptom, relieve)
 
 
 def _samples_per_s(state: State) -> float | None:
@@ -97,29 +101,29 @@ def _missing(state: State, **others: object) -> str:
     return next((f"`{key}` {_TABLE}" for key, value in known.items() if value is None), "")
 
 
-def _coarser(state: State, dose: float) -> Relief:
+def _coarser(state: State, multiple: float) -> Relief:
     old = state.grow.monitoring.interval_s or 1.0
-    new = times(old * dose)
+    new = round_up_digits(old * multiple)
     text = f"scrape every {new:g} s, {old:g} today: what is shorter is not seen"
     return Relief("interval", text, 0.0, 0.0, _monitored("interval", interval_s=new))
 
 
-def _servers(one: float, dose: float) -> Relief:
-    parts = ceil(dose * NEARLY)
+def _servers(one: float, multiple: float) -> Relief:
+    parts = ceil(multiple * NEARLY)
     text = f"part the nodes among {count(parts, 'server')} that take in {one:,.0f} a second each"
     apply = _monitored("servers", samples_per_s_most=one * parts)
     return Relief("servers", text, None, None, apply)
 
 
-def _shorter(days: float, dose: float) -> Relief:
-    fewer = float(f"{days / dose * NEARLY:.6g}")
+def _shorter(days: float, multiple: float) -> Relief:
+    fewer = float(f"{days / multiple * NEARLY:.6g}")
     kept = int(fewer) if fewer >= 1 else fewer
     text = f"keep samples for {kept:g} days, {days:g} today"
     return Relief("retention", text, 0.0, 0.0, _monitored("retention", retention_days=kept))
 
 
-def _larger(state: State, room: int, dose: float) -> Relief:
-    tb = times(ceil(room * dose) / 1e12)
+def _larger(state: State, room: int, multiple: float) -> Relief:
+    tb = round_up_digits(ceil(room * multiple) / 1e12)
     text = f"room for {tb:g} TB of samples, {room / 1e12:g} today"
     apply = _monitored("store", store_tb=tb)
     return Relief("store", text, None, lead_weeks(state, "storage"), apply)
@@ -128,6 +132,6 @@ def _larger(state: State, room: int, dose: float) -> Relief:
 def _monitored(relief: str, **changed: float) -> Callable[[State], State]:
     def apply(now: State) -> State:
         monitoring: Monitoring = replace(now.grow.monitoring, **changed)
-        return replace(taken(now, relief), grow=replace(now.grow, monitoring=monitoring))
+        return replace(with_relief(now, relief), grow=replace(now.grow, monitoring=monitoring))
 
     return apply

@@ -6,8 +6,8 @@ from math import ceil
 from msgspec.structs import replace
 
 from tenfold.model.growth.growth import Axis
-from tenfold.physics.growth.law import STATED
-from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.physics.growth.breaking import STATED
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.upkeep.faults import NO_FAILURES, faults_of, nodes_at, operated
 from tenfold.study.grow.relief import NEARLY, Relief
 from tenfold.study.grow.state import State
@@ -15,7 +15,7 @@ from tenfold.study.grow.state import State
 REPAIRS, CARE = "repairs", "nodes a person"
 
 
-class OperationsLayer(FiguredLayer):
+class OperationsLayer(ComputedLayer):
     """Repairs a day, and nodes that a person can look after where that is stated."""
 
     name = "operations"
@@ -25,9 +25,9 @@ class OperationsLayer(FiguredLayer):
     needs = "`crew` and `repairs_per_person_day` under `[operations]` of the grow file"
     fixed_by = "people"
     always_listed = True
-    shown_when_still = False
+    shown_when_constant = False
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the law of repairs, and that of nodes a person."""
         stated = state.grow.operations
         crew, repairs, nodes = (
@@ -42,39 +42,39 @@ class OperationsLayer(FiguredLayer):
         if crew is not None and nodes is not None:
             yield self._care(state, axis, crew, nodes)
 
-    def _repairs(self, state: State, axis: Axis, crew: float, each: float) -> Law:
+    def _repairs(self, state: State, axis: Axis, crew: float, each: float) -> Constraint:
         faults = faults_of(state)
         if faults is None:
             return self.unknown(REPAIRS, NO_FAILURES)
         nodes, most = nodes_at(state, axis), crew * each
 
         def repairs(factor: float) -> float:
-            return faults.per_node_day * faults.hands_share * nodes(factor)
+            return faults.per_node_day * faults.technician_share * nodes(factor)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return f"{repairs(factor):,.1f} repairs a day for {crew:g} people who do {most:,.1f}"
 
-        def relieve(dose: float) -> list[Relief]:
-            return [_people(state, crew, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [_people(state, crew, multiple)]
 
-        return self.law(REPAIRS, repairs, most, faults.evidence, seen, relieve)
+        return self.constraint(REPAIRS, repairs, most, faults.evidence, symptom, relieve)
 
-    def _care(self, state: State, axis: Axis, crew: float, each: float) -> Law:
+    def _care(self, state: State, axis: Axis, crew: float, each: float) -> Constraint:
         nodes, most = nodes_at(state, axis), crew * each
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return f"{nodes(factor):,.0f} nodes for {crew:g} people who look after {most:,.0f}"
 
-        def relieve(dose: float) -> list[Relief]:
-            return [_people(state, crew, dose)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [_people(state, crew, multiple)]
 
-        return self.law(CARE, nodes, most, STATED, seen, relieve)
+        return self.constraint(CARE, nodes, most, STATED, symptom, relieve)
 
 
-def _people(state: State, crew: float, dose: float) -> Relief:
+def _people(state: State, crew: float, multiple: float) -> Relief:
     """Part of a person is somebody who also does other work; more of them are whole people."""
     each = state.grow.operations.usd_per_person_month
-    more = max(1, ceil(crew * (dose - 1) * NEARLY))
+    more = max(1, ceil(crew * (multiple - 1) * NEARLY))
     people = "1 person" if more == 1 else f"{more:,} people"
     text = f"{people} more to look after nodes, {crew:g} today"
     apply = operated("people", lambda old: replace(old, crew=crew + more))

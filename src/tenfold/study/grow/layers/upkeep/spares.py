@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from tenfold.model.growth.growth import Axis
-from tenfold.physics.growth.upkeep import down_mean, mean_for
+from tenfold.physics.growth.upkeep import down_mean, mean_covered_by
 from tenfold.report.figures import count
-from tenfold.study.grow.layer import FiguredLayer, Law
+from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.compute.nodes import node_usd_per_month
 from tenfold.study.grow.layers.upkeep.faults import (
     NO_FAILURES,
@@ -26,7 +26,7 @@ from tenfold.study.grow.state import State
 RESOURCE = "nodes that stand in"
 
 
-class Spares(FiguredLayer):
+class Spares(ComputedLayer):
     """Nodes down on average against what the spares cover."""
 
     name = "spares"
@@ -36,40 +36,40 @@ class Spares(FiguredLayer):
     needs = "`spares` under `[operations]` of the grow file"
     fixed_by = "spare nodes"
     always_listed = True
-    shown_when_still = False
+    shown_when_constant = False
 
-    def laws(self, state: State, axis: Axis) -> Iterable[Law]:
+    def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the law of spares."""
         spares, faults = state.grow.operations.spares, faults_of(state)
         if spares is None:
             return [self.unknown(RESOURCE)]
         if faults is None:
             return [self.unknown(RESOURCE, NO_FAILURES)]
-        return [self._law(state, axis, spares, faults)]
+        return [self._constraint(state, axis, spares, faults)]
 
-    def _law(self, state: State, axis: Axis, spares: int, faults: Faults) -> Law:
+    def _constraint(self, state: State, axis: Axis, spares: int, faults: Faults) -> Constraint:
         most = state.grow.limits.spare_shortfall_share_most
-        nodes, enough = nodes_at(state, axis), mean_for(spares, most)
+        nodes, enough = nodes_at(state, axis), mean_covered_by(spares, most)
 
         def down(factor: float) -> float:
-            return down_mean(faults.per_node_day * nodes(factor), faults.away_h)
+            return down_mean(faults.per_node_day * nodes(factor), faults.down_h)
 
-        def seen(factor: float) -> str:
+        def symptom(factor: float) -> str:
             return (
                 f"{down(factor):,.1f} nodes are down on average; "
                 f"{count(spares, 'spare')} stand in for {enough:,.1f} but {most:.2g} of the time"
             )
 
-        def relieve(dose: float) -> list[Relief]:
-            return [_more_spares(state, spares, enough * dose * NEARLY)]
+        def relieve(multiple: float) -> list[Relief]:
+            return [_more_spares(state, spares, enough * multiple * NEARLY)]
 
-        return self.law(RESOURCE, down, enough, faults.evidence, seen, relieve)
+        return self.constraint(RESOURCE, down, enough, faults.evidence, symptom, relieve)
 
 
 def _more_spares(state: State, spares: int, needed: float) -> Relief:
     most = state.grow.limits.spare_shortfall_share_most
     wanted = spares + 1
-    while mean_for(wanted, most) < needed:
+    while mean_covered_by(wanted, most) < needed:
         wanted += max(1, (wanted - spares) // 8)
     each = node_usd_per_month(state.spec)
     text = f"{count(wanted - spares, 'spare node')} more, {spares:,} today"

@@ -9,24 +9,24 @@ from math import inf
 
 from msgspec.structs import replace
 
-from tenfold.physics.growth.law import stands_still
+from tenfold.physics.growth.breaking import is_constant
 from tenfold.study.grow.answer import (
-    Curve,
     GrowAnswer,
     Missing,
     ReliefShown,
     Row,
+    UtilisationCurve,
 )
 from tenfold.study.grow.attribute import RAISED, Attribution, attribute
 from tenfold.study.grow.calibrate import shown
+from tenfold.study.grow.constraint_set import ConstraintSet, assumed
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.law_book import LawBook, assumed
-from tenfold.study.grow.layer import Law, Layer, lift
+from tenfold.study.grow.layer import Constraint, Layer, relax
 from tenfold.study.grow.order_by import is_late, order_by
 from tenfold.study.grow.question import GrowQuestion, check_question
 from tenfold.study.grow.registry import LAYERS
-from tenfold.study.grow.relief import Relief, together
-from tenfold.study.grow.search import Joint, Judged, joint, judge, search_law
+from tenfold.study.grow.relief import Relief, combined
+from tenfold.study.grow.search import Bottleneck, Evaluated, evaluate, find_bottleneck, rank
 from tenfold.study.grow.state import State, state_of
 
 ROWS_MOST = 8
@@ -43,7 +43,7 @@ SPENT = "no further relief tried: runs so far have taken all that a ladder may"
 CURVE_POINTS = 9
 
 
-def climb(
+def analyse(
     inputs: GrowInputs,
     question: GrowQuestion,
     done: Callable[[int], None] | None = None,
@@ -54,75 +54,91 @@ def climb(
     `done` is told how many runs are over; how many there will be is not known before.
     """
     check_question(question)
-    today, book = state_of(inputs, question.failures), LawBook(inputs, question, done, layers)
-    over = _over_today(book.every(today), question.most)
-    start = lift(today, *over)
-    rows, stands = _rungs(start, book)
-    laws = book.every(start)
-    judged = judge(laws, max(question.most, FACTOR_SHOWN_MOST))
+    today, constraint_set = (
+        state_of(inputs, question.failures),
+        ConstraintSet(inputs, question, done, layers),
+    )
+    over = _over_today(constraint_set.all(today), question.most)
+    start = relax(today, *over)
+    rows, ok_up_to = _bottlenecks(start, constraint_set)
+    constraints = constraint_set.all(start)
+    judged = rank(constraints, max(question.most, FACTOR_SHOWN_MOST))
     first = rows[0] if rows else None
     return GrowAnswer(
         fleet=start.spec.name,
         axis=question.axis,
         to=question.to,
-        calibration=shown(book.calibration),
+        calibration=shown(constraint_set.calibration),
         first=first,
         rows=tuple(rows),
-        stands=stands,
-        layers=tuple(_layer_row(one, question.most) for one in judged if not one.law.needs),
-        unknown=_missing(laws, layers),
-        curves=tuple(_curve(one.law, question.most) for one in judged if not one.law.needs),
+        ok_up_to=ok_up_to,
+        layers=tuple(_layer_row(one, question.most) for one in judged if not one.constraint.needs),
+        unknown=_missing(constraints, layers),
+        curves=tuple(
+            _curve(one.constraint, question.most) for one in judged if not one.constraint.needs
+        ),
         limits=start.grow.limits,
-        assumptions=(*(_over(law) for law in over), *assumed(laws), *inputs.notes, *book.notes),
+        assumptions=(
+            *(_over(constraint) for constraint in over),
+            *assumed(constraints),
+            *inputs.notes,
+            *constraint_set.notes,
+        ),
         sentence=_sentence(first, question, judged),
     )
 
 
-def _over_today(laws: Sequence[Law], most: float) -> list[Law]:
+def _over_today(constraints: Sequence[Constraint], most: float) -> list[Constraint]:
     """Return layers that are over their limit today and do not grow along the axis.
 
     That is worth saying, and no answer to what breaks as the axis grows.
     """
-    return [law for law in laws if law.strain(1.0) > 1 and stands_still(law.strain, most)]
+    return [
+        constraint
+        for constraint in constraints
+        if constraint.utilisation(1.0) > 1 and is_constant(constraint.utilisation, most)
+    ]
 
 
-def _over(law: Law) -> str:
-    return f"over its limit today, whatever grows: {law.layer} ({law.symptom(1.0)})"
+def _over(constraint: Constraint) -> str:
+    return f"over its limit today, whatever grows: {constraint.layer} ({constraint.symptom(1.0)})"
 
 
-def _rungs(state: State, book: LawBook) -> tuple[list[Row], float | None]:
+def _bottlenecks(state: State, constraint_set: ConstraintSet) -> tuple[list[Row], float | None]:
     """Return the rows of the ladder, and what the fleet stands at its top."""
-    most = book.question.most
+    most = constraint_set.question.most
     rows: list[Row] = []
-    now = joint(book.alarming(state), most)
-    while now.k is not None and now.law is not None and len(rows) < ROWS_MOST:
-        cause = attribute(state, book.alarming, now, most)
-        step = _cheapest(state, book, cause, now.k)
+    now = find_bottleneck(constraint_set.rankable(state), most)
+    while now.k is not None and now.constraint is not None and len(rows) < ROWS_MOST:
+        cause = attribute(state, constraint_set.rankable, now, most)
+        step = _cheapest(state, constraint_set, cause, now.k)
         row = _row(state, cause, now.k, most, step)
-        rows.append(replace(row, sentence=SPENT) if step is None and book.spent else row)
+        rows.append(replace(row, sentence=SPENT) if step is None and constraint_set.spent else row)
         if step is None:
             break
         state, now = step[1], step[2]
     return rows, now.k
 
 
-Step = tuple[Relief, State, Joint]
+Step = tuple[Relief, State, Bottleneck]
 
 
-def _cheapest(state: State, book: LawBook, cause: Attribution, k: float) -> Step | None:
+def _cheapest(
+    state: State, constraint_set: ConstraintSet, cause: Attribution, k: float
+) -> Step | None:
     """Return the first relief, cheapest first, with which the fleet goes further.
 
     One that strains other layers too much is taken together with what relieves those.
     """
-    target = _target(book.question, cause)
-    for relief in _reliefs(cause.laws, target):
-        if book.spent:
+    target = _target(constraint_set.question, cause)
+    for relief in _reliefs(cause.constraints, target):
+        if constraint_set.spent:
             break
-        step = _taken(state, book, relief)
+        step = _taken(state, constraint_set, relief)
         for _ in range(COMPANIONS_MOST):
-            if book.spent or _helps(k, step[2].k, cause.k_without):
+            if constraint_set.spent or _helps(k, step[2].k, cause.k_without):
                 break
-            found = _joined(state, book, step, target)
+            found = _joined(state, constraint_set, step, target)
             if found is None:
                 break
             step = found
@@ -131,26 +147,34 @@ def _cheapest(state: State, book: LawBook, cause: Attribution, k: float) -> Step
     return None
 
 
-def _joined(state: State, book: LawBook, step: Step, target: float) -> Step | None:
+def _joined(state: State, constraint_set: ConstraintSet, step: Step, target: float) -> Step | None:
     """Return a step together with what relieves the layer that it strains; None without any.
 
     Of several reliefs the first counts after which that layer is not the weakest any more.
     """
     relief, _, now = step
-    strained = now.law
-    if strained is None:
+    overloaded = now.constraint
+    if overloaded is None:
         return None
-    for more in strained.reliefs(target):
-        both = _taken(state, book, together([relief, more]))
+    for more in overloaded.reliefs(target):
+        both = _taken(state, constraint_set, combined([relief, more]))
         then = both[2]
-        if then.law is None or then.law.key != strained.key or (then.k or 0) > (now.k or 0):
+        if (
+            then.constraint is None
+            or then.constraint.key != overloaded.key
+            or (then.k or 0) > (now.k or 0)
+        ):
             return both
     return None
 
 
-def _taken(state: State, book: LawBook, relief: Relief) -> Step:
+def _taken(state: State, constraint_set: ConstraintSet, relief: Relief) -> Step:
     relieved = relief.apply(state)
-    return relief, relieved, joint(book.alarming(relieved), book.question.most)
+    return (
+        relief,
+        relieved,
+        find_bottleneck(constraint_set.rankable(relieved), constraint_set.question.most),
+    )
 
 
 def _target(question: GrowQuestion, cause: Attribution) -> float:
@@ -163,23 +187,25 @@ def _target(question: GrowQuestion, cause: Attribution) -> float:
     return min(wanted, default=question.most) * PAST
 
 
-def _helps(k: float, then: float | None, lifted: float | None) -> bool:
+def _helps(k: float, then: float | None, relaxed: float | None) -> bool:
     """Return whether the fleet goes further, or as far as it would without the layer at all."""
     if then is None or then > k * HELPS:
         return True
-    return lifted is not None and then > k * RAISED and then * HELPS > lifted
+    return relaxed is not None and then > k * RAISED and then * HELPS > relaxed
 
 
-def _reliefs(laws: Sequence[Law], target: float) -> list[Relief]:
+def _reliefs(constraints: Sequence[Constraint], target: float) -> list[Relief]:
     """Return the reliefs of one law, or for several the cheapest of each as one."""
-    found = [law.reliefs(target) for law in laws]
+    found = [constraint.reliefs(target) for constraint in constraints]
     if len(found) == 1:
         return found[0]
-    return [together([some[0] for some in found])] if all(found) else []
+    return [combined([some[0] for some in found])] if all(found) else []
 
 
 def _row(state: State, cause: Attribution, k: float, most: float, step: Step | None) -> Row:
-    judged = [search_law(law, max(most, FACTOR_SHOWN_MOST)) for law in cause.laws]
+    judged = [
+        evaluate(constraint, max(most, FACTOR_SHOWN_MOST)) for constraint in cause.constraints
+    ]
     worst = min(judged, key=lambda one: inf if one.broken.k is None else one.broken.k)
     relief = step[0] if step else None
     # Where a cause shows by its effect, that is seen sooner than the cause's own law says.
@@ -188,14 +214,18 @@ def _row(state: State, cause: Attribution, k: float, most: float, step: Step | N
     weeks = (relief.weeks or None) if relief else None
     day = order_by(state.grow.pace, k, weeks)
     return Row(
-        layer=" and ".join(dict.fromkeys(law.layer for law in cause.laws)),
-        resource=" and ".join(dict.fromkeys(law.resource for law in cause.laws)),
+        layer=" and ".join(dict.fromkeys(constraint.layer for constraint in cause.constraints)),
+        resource=" and ".join(
+            dict.fromkeys(constraint.resource for constraint in cause.constraints)
+        ),
         k=rounded(k),
         low=rounded(low),
         high=rounded(worst.broken.high),
         status="breaks",
-        grade=worst.law.grade,
-        symptom="; ".join(filter(None, (law.symptom(max(k, 1.0)) for law in cause.laws))),
+        grade=worst.constraint.grade,
+        symptom="; ".join(
+            filter(None, (constraint.symptom(max(k, 1.0)) for constraint in cause.constraints))
+        ),
         relief=relief and _shown(relief),
         usd=None if relief is None else rounded(relief.usd_per_month),
         order_by=day,
@@ -214,23 +244,23 @@ def _shown(relief: Relief) -> ReliefShown:
     )
 
 
-def _layer_row(one: Judged, most: float) -> Row:
+def _layer_row(one: Evaluated, most: float) -> Row:
     k = one.broken.k
     return Row(
-        layer=one.law.layer,
-        resource=one.law.resource,
+        layer=one.constraint.layer,
+        resource=one.constraint.resource,
         k=rounded(k),
         low=rounded(one.broken.low),
         high=rounded(one.broken.high),
         status=one.broken.status,
-        grade=one.law.grade,
-        symptom=one.law.symptom(most if k is None else max(k, 1.0)),
+        grade=one.constraint.grade,
+        symptom=one.constraint.symptom(most if k is None else max(k, 1.0)),
     )
 
 
-def _missing(laws: Sequence[Law], layers: Sequence[Layer]) -> tuple[Missing, ...]:
-    here = [Missing(layer=one.layer, resource=one.resource, needs=one.needs) for one in laws]
-    judged = {law.layer for law in laws}
+def _missing(constraints: Sequence[Constraint], layers: Sequence[Layer]) -> tuple[Missing, ...]:
+    here = [Missing(layer=one.layer, resource=one.resource, needs=one.needs) for one in constraints]
+    judged = {constraint.layer for constraint in constraints}
     beyond = [
         Missing(layer=one.name, resource="", needs="")
         for one in layers
@@ -239,12 +269,13 @@ def _missing(laws: Sequence[Law], layers: Sequence[Layer]) -> tuple[Missing, ...
     return (*(one for one in here if one.needs), *beyond)
 
 
-def _curve(law: Law, most: float) -> Curve:
+def _curve(constraint: Constraint, most: float) -> UtilisationCurve:
     factors = [most ** (place / (CURVE_POINTS - 1)) for place in range(CURVE_POINTS)]
     points = tuple(
-        (float(f"{factor:.6g}"), float(f"{min(law.strain(factor), 1e9):.6g}")) for factor in factors
+        (float(f"{factor:.6g}"), float(f"{min(constraint.utilisation(factor), 1e9):.6g}"))
+        for factor in factors
     )
-    return Curve(layer=law.layer, resource=law.resource, points=points)
+    return UtilisationCurve(layer=constraint.layer, resource=constraint.resource, points=points)
 
 
 def rounded(value: float | None) -> float | None:
@@ -252,7 +283,7 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-def _sentence(first: Row | None, question: GrowQuestion, judged: Sequence[Judged]) -> str:
+def _sentence(first: Row | None, question: GrowQuestion, judged: Sequence[Evaluated]) -> str:
     if first is None:
         upto = f"breaks up to {question.most:g}x of {question.axis}"
         guessed = any((one.broken.k or inf) <= question.most for one in judged)

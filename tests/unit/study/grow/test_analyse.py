@@ -11,13 +11,13 @@ import growth_builders as made
 from tenfold.cli.grow.bill import order_day
 from tenfold.cli.grow.json import Required, document
 from tenfold.model.errors import InputError
-from tenfold.model.growth.growth import Dataset, Facility, GrowSpec, LeadTime, Limits, Pace
+from tenfold.model.growth.growth import Dataset, Facility, GrowSpec, GrowthLimits, LeadTime, Pace
 from tenfold.model.job.job import Job
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
+from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.ladder import climb
 from tenfold.study.grow.order_by import order_by
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.testing.builders import job
@@ -39,18 +39,18 @@ def unknown(answer: GrowAnswer) -> dict[str, str]:
 
 
 def test_the_ladder_names_racks_first_then_the_site_then_both_again():
-    answer = climb(made.given(made.fleet()), GrowQuestion(axis="nodes", to=(2.0, 4.0)))
+    answer = analyse(made.given(made.fleet()), GrowQuestion(axis="nodes", to=(2.0, 4.0)))
     assert answer.first == answer.rows[0]
     assert rungs(answer)[:2] == [("rack-power", 1.125, 2.5), ("site-power", 2.5, None)]
-    assert answer.stands is None
+    assert answer.ok_up_to is None
     assert answer.sentence == (
         "rack-power (racks of hall at 45 kW) breaks first, at 1.12x of nodes"
     )
 
 
 def test_every_layer_of_the_building_breaks_where_the_figures_say():
-    grow = GrowSpec(facility=Facility(floor_racks=20), limits=Limits(kw_most=600.0))
-    answer = climb(made.given(made.fleet(), grow), NODES)
+    grow = GrowSpec(facility=Facility(floor_racks=20), limits=GrowthLimits(kw_most=600.0))
+    answer = analyse(made.given(made.fleet(), grow), NODES)
     assert layer(answer, "site-power").k == pytest.approx(2.5)
     assert layer(answer, "power-budget").k == pytest.approx(1.5)
     assert layer(answer, "rack-power").k == pytest.approx(1.125)
@@ -61,24 +61,24 @@ def test_every_layer_of_the_building_breaks_where_the_figures_say():
 
 def test_a_rack_limit_that_cooling_has_is_called_cooling():
     usual = max(one.rack_kw_max for one in made.catalogue().cooling)
-    answer = climb(made.given(made.fleet(rack_kw=usual)), NODES)
+    answer = analyse(made.given(made.fleet(rack_kw=usual)), NODES)
     assert layer(answer, "cooling").k == pytest.approx(usual / 40)
 
 
 def test_free_ports_that_are_stated_count_instead_of_the_fabric():
     grow = GrowSpec(facility=Facility(ports_free=128))
-    answer = climb(made.given(made.fleet(), grow), NODES)
+    answer = analyse(made.given(made.fleet(), grow), NODES)
     assert layer(answer, "switch-ports").k == pytest.approx(1.5)
 
 
 def test_a_share_of_capacity_that_must_stay_free_breaks_layers_sooner():
-    grow = GrowSpec(limits=Limits(headroom_least=0.2))
-    answer = climb(made.given(made.fleet(), grow), NODES)
+    grow = GrowSpec(limits=GrowthLimits(headroom_least=0.2))
+    answer = analyse(made.given(made.fleet(), grow), NODES)
     assert layer(answer, "site-power").k == pytest.approx(2.0)
 
 
 def test_a_layer_without_its_figure_is_unknown_and_not_ranked():
-    answer = climb(made.given(made.fleet(power_kw=None, defaulted=("nodes_per_rack",))), NODES)
+    answer = analyse(made.given(made.fleet(power_kw=None, defaulted=("nodes_per_rack",))), NODES)
     assert unknown(answer)["site-power"] == "`power_kw` of site `hall`"
     assert "nodes_per_rack" in unknown(answer)["rack-power"]
     assert "floor_racks" in unknown(answer)["floor"]
@@ -88,13 +88,13 @@ def test_a_layer_without_its_figure_is_unknown_and_not_ranked():
 
 
 def test_layers_that_do_not_grow_along_the_axis_are_free_and_never_unknown():
-    answer = climb(made.given(made.fleet(power_kw=None)), GrowQuestion(axis="traffic"))
+    answer = analyse(made.given(made.fleet(power_kw=None)), GrowQuestion(axis="traffic"))
     assert list(unknown(answer)) == ["serving"]
     assert {row.status for row in answer.layers} == {"free"}
 
 
 def test_a_layer_that_binds_already_is_first_and_says_so():
-    answer = climb(made.given(made.fleet(power_kw=200.0)), NODES)
+    answer = analyse(made.given(made.fleet(power_kw=200.0)), NODES)
     assert answer.first is not None
     assert (answer.first.layer, answer.first.k) == ("site-power", 0.5)
     assert answer.sentence == "site-power (site hall) binds already, at 0.50x of today"
@@ -107,17 +107,17 @@ def test_a_fleet_that_cannot_be_relieved_says_how_far_it_stands():
     starts = {one.id: one.submitted_ms for one in jobs}
     inputs = made.given(made.fleet())
     inputs = replace(inputs, jobs=jobs, starts_ms=starts, profiles={"net": profile})
-    answer = climb(inputs, GrowQuestion(axis="job-size", to=(4.0,)))
+    answer = analyse(inputs, GrowQuestion(axis="job-size", to=(4.0,)))
     assert [(row.layer, row.sentence) for row in answer.rows] == [
         ("step-efficiency", "no relief known")
     ]
-    assert answer.stands == pytest.approx(answer.rows[0].k, rel=1e-5)
+    assert answer.ok_up_to == pytest.approx(answer.rows[0].k, rel=1e-5)
 
 
 def test_data_fills_a_tier_and_shelves_relieve_it_at_the_price_of_the_tier():
     grow = GrowSpec(datasets=(Dataset(name="text", tier="fast", tb=1_600),))
     fleet = made.fleet(tiers=(made.tier(),))
-    answer = climb(made.given(fleet, grow), GrowQuestion(axis="data"))
+    answer = analyse(made.given(fleet, grow), GrowQuestion(axis="data"))
     assert rungs(answer) == [("storage-capacity", 2.5, None)]
     assert answer.rows[0].relief is not None
     assert answer.rows[0].relief.sentence == "13 shelves more on tier fast"
@@ -128,7 +128,7 @@ def test_data_fills_a_tier_and_shelves_relieve_it_at_the_price_of_the_tier():
 def test_what_breaks_at_a_factor_stands_that_factor(factor: float, met: bool):
     grow = GrowSpec(datasets=(Dataset(name="text", tier="fast", tb=1_600),))
     question = GrowQuestion(axis="data", require=factor)
-    answer = climb(made.given(made.fleet(tiers=(made.tier(),)), grow), question)
+    answer = analyse(made.given(made.fleet(tiers=(made.tier(),)), grow), question)
     assert answer.rows[0].k == 2.5
     assert document(answer, question).required == Required(factor=factor, met=met)
 
@@ -136,7 +136,7 @@ def test_what_breaks_at_a_factor_stands_that_factor(factor: float, met: bool):
 def test_shelves_draw_power_so_relief_of_one_layer_strains_the_next():
     grow = GrowSpec(datasets=(Dataset(name="text", tier="fast", tb=3_900),))
     fleet = made.fleet(power_kw=420.0, rack_kw=500.0, tiers=(made.tier(),))
-    answer = climb(made.given(fleet, grow), GrowQuestion(axis="data", to=(10.0,)))
+    answer = analyse(made.given(fleet, grow), GrowQuestion(axis="data", to=(10.0,)))
     [row] = answer.rows
     assert (row.layer, row.k_after) == ("storage-capacity", None)
     assert row.relief is not None
@@ -145,7 +145,7 @@ def test_shelves_draw_power_so_relief_of_one_layer_strains_the_next():
 
 
 def test_a_layer_over_its_limit_that_does_not_grow_is_told_and_not_named():
-    answer = climb(made.given(made.fleet(power_kw=200.0)), GrowQuestion(axis="jobs"))
+    answer = analyse(made.given(made.fleet(power_kw=200.0)), GrowQuestion(axis="jobs"))
     assert answer.first is None
     assert answer.assumptions[0] == (
         "over its limit today, whatever grows: site-power (site hall draws 400 of 200 kW)"
@@ -175,16 +175,16 @@ def drawn(read_gb: float) -> GrowInputs:
 
 
 def test_reads_and_saves_grow_with_jobs_from_the_profiles_of_the_history():
-    found = storage(climb(drawn(1.0), GrowQuestion(axis="jobs", to=(16.0,))))
+    found = storage(analyse(drawn(1.0), GrowQuestion(axis="jobs", to=(16.0,))))
     mean = 1.1
     assert found["storage-read"] == pytest.approx(40 / (8 * mean), rel=1e-4)
     assert found["checkpoint-burst"] == pytest.approx(20 / (4 * mean), rel=1e-4)
 
 
 def test_a_full_fleet_reads_no_more_however_many_jobs_arrive():
-    found = storage(climb(drawn(0.1), GrowQuestion(axis="jobs", to=(1_000.0,))))
+    found = storage(analyse(drawn(0.1), GrowQuestion(axis="jobs", to=(1_000.0,))))
     assert found["storage-read"] is None
-    assert storage(climb(drawn(0.1), GrowQuestion(axis="nodes")))["storage-read"] is not None
+    assert storage(analyse(drawn(0.1), GrowQuestion(axis="nodes")))["storage-read"] is not None
 
 
 def test_an_assumed_layer_is_first_only_when_it_is_counted():
@@ -193,8 +193,8 @@ def test_an_assumed_layer_is_first_only_when_it_is_counted():
     tiers = (replace(made.tier(), streams=10),)
     spec = replace(crowded.fleet.spec, tiers=tiers)
     given = replace(crowded, fleet=replace(crowded.fleet, spec=spec))
-    silent = climb(given, question)
-    loud = climb(given, replace(question, count_assumed=True))
+    silent = analyse(given, question)
+    loud = analyse(given, replace(question, count_assumed=True))
     assert all(row.layer != "storage-streams" for row in silent.rows)
     assert loud.first is not None
     assert loud.first.layer == "storage-streams"
@@ -205,8 +205,8 @@ def test_an_order_is_due_its_lead_time_before_the_factor_is_reached():
     pace = Pace(today="2026-01-01", doubles_in_months=12)
     question = GrowQuestion(axis="nodes", to=(2.0,))
     fleet = made.fleet(rack_kw=56)
-    paceless = climb(made.given(fleet, GrowSpec(lead_times=lead)), question)
-    paced = climb(made.given(fleet, GrowSpec(lead_times=lead, pace=pace)), question)
+    paceless = analyse(made.given(fleet, GrowSpec(lead_times=lead)), question)
+    paced = analyse(made.given(fleet, GrowSpec(lead_times=lead, pace=pace)), question)
     assert paceless.rows[0].order_by == "20 weeks before 1.4x"
     assert paced.rows[0].order_by == "2026-02-07"
     assert not paced.rows[0].late
@@ -217,7 +217,7 @@ def test_a_day_to_order_by_that_has_gone_is_marked():
     pace = Pace(today="2026-01-01", doubles_in_months=12)
     spec = GrowSpec(lead_times=lead, pace=pace)
     question = GrowQuestion(axis="nodes", to=(2.0,))
-    [row, *_] = climb(made.given(made.fleet(rack_kw=56), spec), question).rows
+    [row, *_] = analyse(made.given(made.fleet(rack_kw=56), spec), question).rows
     assert row.late
     assert order_day(row) == f"{row.order_by} (past)"
 
@@ -230,11 +230,11 @@ def test_without_a_lead_time_nothing_is_said_about_an_order():
 
 def test_the_same_question_has_the_same_answer():
     given = drawn(1.0)
-    assert climb(given, NODES) == climb(given, NODES)
+    assert analyse(given, NODES) == analyse(given, NODES)
 
 
 @pytest.mark.parametrize("to", [(), (0.5,), (2.0, 1e6)])
 def test_factors_beyond_reason_are_refused(to: tuple[float, ...]):
     with pytest.raises(InputError) as caught:
-        climb(made.given(made.fleet()), GrowQuestion(to=to))
+        analyse(made.given(made.fleet()), GrowQuestion(to=to))
     assert caught.value.code == "factor-out-of-range"

@@ -13,18 +13,18 @@ from msgspec.structs import replace
 from tenfold.model.fleet.spec import FleetSpec, Tier
 from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND, BytesPerSecond
-from tenfold.physics.growth.law import ASSUMED, STATED, SUPPOSED, Evidence
+from tenfold.physics.growth.breaking import ASSUMED, DEFAULTED, STATED, Evidence
 from tenfold.study.ceiling.storage import feed_rate, feeding_tier
 from tenfold.study.grow.history import gpus_of, span_s
 from tenfold.study.grow.layer import Unlimited
 from tenfold.study.grow.state import State
 
-NO_DRAW = "profiles of jobs with a history, or `model` under `[expects]`"
+NEEDS_PROFILES = "profiles of jobs with a history, or `model` under `[expects]`"
 LIMITLESS = BytesPerSecond(10**18)
 """What a lifted tier reads and writes: more than any fleet asks for."""
 
 
-class Draw(Struct, frozen=True, kw_only=True):
+class TierLoad(Struct, frozen=True, kw_only=True):
     """What jobs draw from one tier today, and how full the fleet is while they do."""
 
     read_bytes_per_s: float = 0.0
@@ -36,27 +36,27 @@ class Draw(Struct, frozen=True, kw_only=True):
     evidence: Evidence
 
 
-def draws_of(state: State) -> dict[str, Draw]:
+def tier_loads(state: State) -> dict[str, TierLoad]:
     """Return what is drawn from each tier: by the history, else by the model expected."""
     profiles = state.inputs.profiles
     known = [job for job in state.inputs.jobs if job.profile in profiles and job.duration_ms]
     if known:
         return _history_draws(state, known)
-    design = state.asked.design
+    design = state.expected.design
     if design is None:
         return {}
     tier, rate = feeding_tier(design), feed_rate(design)
     if tier is None or rate is None:
         return {}
     gpus = float(design.gpus_today)
-    return {tier.id: Draw(read_bytes_per_s=rate[0] * gpus, readers=gpus, evidence=ASSUMED)}
+    return {tier.id: TierLoad(read_bytes_per_s=rate[0] * gpus, readers=gpus, evidence=ASSUMED)}
 
 
-def _history_draws(state: State, known: Sequence[Job]) -> dict[str, Draw]:
+def _history_draws(state: State, known: Sequence[Job]) -> dict[str, TierLoad]:
     span = span_s(known)
     gpus = max(1, state.spec.gpus)
     load = sum(gpus_of(job) * _runs_s(job) for job in state.inputs.jobs) / (gpus * span)
-    draws: dict[str, Draw] = {}
+    draws: dict[str, TierLoad] = {}
     for job in known:
         traffic = state.inputs.profiles[job.profile].traffic
         if not traffic.tier:
@@ -65,8 +65,8 @@ def _history_draws(state: State, known: Sequence[Job]) -> dict[str, Draw]:
         every_s = traffic.checkpoint_every_ms / SECOND
         saves = traffic.checkpoint_bytes / every_s if every_s else 0.0
         reads = bool(traffic.read_bytes_per_s_per_gpu)
-        old = draws.get(traffic.tier, Draw(load=load, evidence=STATED))
-        draws[traffic.tier] = Draw(
+        old = draws.get(traffic.tier, TierLoad(load=load, evidence=STATED))
+        draws[traffic.tier] = TierLoad(
             read_bytes_per_s=old.read_bytes_per_s
             + traffic.read_bytes_per_s_per_gpu * gpus_of(job) * share,
             write_bytes_per_s=old.write_bytes_per_s + saves * share,
@@ -81,21 +81,21 @@ def _runs_s(job: Job) -> float:
     return (job.duration_ms or 0) / SECOND
 
 
-def drawn_tiers(state: State) -> list[tuple[Tier, Draw]]:
+def loaded_tiers(state: State) -> list[tuple[Tier, TierLoad]]:
     """Return the tiers that jobs are known to draw from, each with what they draw."""
-    draws = state.once(draws_of)
+    draws = state.once(tier_loads)
     return [(tier, draws[tier.id]) for tier in state.spec.tiers if tier.id in draws]
 
 
 def tier_evidence(tier: Tier, key: str) -> Evidence:
     """Return how well a figure of a tier is known, by its key in the fleet file."""
-    return SUPPOSED if key in tier.defaulted else STATED
+    return DEFAULTED if key in tier.defaulted else STATED
 
 
 def unlimited(tier: Tier) -> Unlimited:
     """Return how a fleet looks to runs in which this tier slows nobody down."""
 
-    def lifted(spec: FleetSpec) -> FleetSpec:
+    def relaxed(spec: FleetSpec) -> FleetSpec:
         tiers = tuple(
             replace(one, read_bandwidth=LIMITLESS, write_bandwidth=LIMITLESS)
             if one.id == tier.id
@@ -104,4 +104,4 @@ def unlimited(tier: Tier) -> Unlimited:
         )
         return replace(spec, tiers=tiers)
 
-    return lifted
+    return relaxed

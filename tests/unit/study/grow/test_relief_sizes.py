@@ -11,7 +11,7 @@ from tenfold.model.growth.growth import (
     Axis,
     Controller,
     GrowSpec,
-    Limits,
+    GrowthLimits,
     Monitoring,
     Operations,
     ServiceLoad,
@@ -24,11 +24,11 @@ from tenfold.model.policy.policy import Policy
 from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.constraint_set import computed_constraints
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.law_book import all_laws
-from tenfold.study.grow.layer import Law
-from tenfold.study.grow.layers.compute.nodes import nodes_more
-from tenfold.study.grow.relief import Relief, times, up
+from tenfold.study.grow.layer import Constraint
+from tenfold.study.grow.layers.compute.nodes import more_nodes
+from tenfold.study.grow.relief import Relief, round_up_digits, round_up_to
 from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
 
@@ -38,11 +38,11 @@ FAULTS = FailureLaw(
 )
 
 
-def law_of(state: State, axis: Axis, layer: str, resource: str = "") -> Law:
+def constraint_of(state: State, axis: Axis, layer: str, resource: str = "") -> Constraint:
     return next(
-        law
-        for law in all_laws(state, axis)
-        if law.layer == layer and resource in law.resource and not law.needs
+        constraint
+        for constraint in computed_constraints(state, axis)
+        if constraint.layer == layer and resource in constraint.resource and not constraint.needs
     )
 
 
@@ -51,16 +51,16 @@ def reliefs(
 ) -> dict[str, tuple[Relief, State]]:
     """Apply every relief of a layer that breaks before the target, and see that it then stands."""
     state = state_of(inputs)
-    law = law_of(state, axis, layer, resource)
-    assert law.strain(TARGET) > 1
+    constraint = constraint_of(state, axis, layer, resource)
+    assert constraint.utilisation(TARGET) > 1
     found: dict[str, tuple[Relief, State]] = {}
-    for relief in law.reliefs(TARGET):
+    for relief in constraint.reliefs(TARGET):
         then = relief.apply(state)
-        after = [one for one in all_laws(then, axis) if one.layer == layer]
-        ours = [one for one in after if one.key == law.key] or after
+        after = [one for one in computed_constraints(then, axis) if one.layer == layer]
+        ours = [one for one in after if one.key == constraint.key] or after
         assert ours, f"{relief.code} leaves no law of {layer}"
         assert all(not one.needs for one in ours), relief.code
-        assert max(one.strain(TARGET) for one in ours) <= 1 + 1e-9, relief.code
+        assert max(one.utilisation(TARGET) for one in ours) <= 1 + 1e-9, relief.code
         found[relief.code] = (relief, then)
     return found
 
@@ -153,7 +153,7 @@ def test_spares_cost_what_nodes_do():
     assert more > 0
     assert relief.usd_per_month == pytest.approx(more * 8 * 2 * 730)
     one_less = replace(then, grow=replace(then.grow, operations=Operations(spares=2 + more - 1)))
-    assert law_of(one_less, "nodes", "spares").strain(TARGET) > 1
+    assert constraint_of(one_less, "nodes", "spares").utilisation(TARGET) > 1
 
 
 @pytest.mark.parametrize("resource", ["repairs", "nodes a person"])
@@ -171,7 +171,8 @@ def test_people_cost_only_what_is_stated(resource: str):
 
 def test_a_budget_of_dollars_or_of_power_is_named():
     inputs = asked(
-        GrowSpec(limits=Limits(usd_per_month_most=500_000, kw_most=600.0)), priced(made.fleet())
+        GrowSpec(limits=GrowthLimits(usd_per_month_most=500_000, kw_most=600.0)),
+        priced(made.fleet()),
     )
     relief, then = reliefs(inputs, "nodes", "money")["budget"]
     wanted = then.grow.limits.usd_per_month_most or 0
@@ -207,7 +208,7 @@ def test_only_the_pool_that_is_full_grows_and_no_name_is_given_twice():
     spec = replace(opened.spec, pools=(*opened.spec.pools, second))
     inputs = made.given(OpenFleet(spec=spec, layout=lay_out(spec), catalogue=made.catalogue()))
     state = state_of(inputs)
-    [relief] = nodes_more(state, 2.3, "train")
+    [relief] = more_nodes(state, 2.3, "train")
     then = relief.apply(state)
     assert relief.sentence == "6 nodes more, in pool train"
     assert then.spec.pools[1] == second
@@ -234,9 +235,17 @@ def test_what_was_measured_along_one_axis_is_no_law_along_another():
 
     points = [point(1.0, "jobs"), point(2.0, "jobs"), point(1.0, "data")]
     state = state_of(replace(made.given(made.fleet()), measured=points))
-    assert not [law for law in all_laws(state, "traffic") if law.layer == "gateway"]
-    assert law_of(state, "jobs", "gateway").resource == "cpu"
-    named = [law.resource for law in all_laws(state, "all") if law.layer == "gateway"]
+    assert not [
+        constraint
+        for constraint in computed_constraints(state, "traffic")
+        if constraint.layer == "gateway"
+    ]
+    assert constraint_of(state, "jobs", "gateway").resource == "cpu"
+    named = [
+        constraint.resource
+        for constraint in computed_constraints(state, "all")
+        if constraint.layer == "gateway"
+    ]
     assert named == ["cpu along jobs", "cpu along data"]
 
 
@@ -290,7 +299,9 @@ def test_a_link_between_sites_is_made_wider():
     assert relief.sentence.endswith("between hall and town, 2.0 GB/s today")
 
 
-@pytest.mark.parametrize(("dose", "said"), [(1.81, 1.9), (2.0, 2.0), (12.3, 13.0), (101.0, 110.0)])
-def test_a_dose_is_rounded_up_to_two_digits(dose: float, said: float):
-    assert times(dose) == pytest.approx(said)
-    assert up(dose, 10) % 10 == 0
+@pytest.mark.parametrize(
+    ("multiple", "said"), [(1.81, 1.9), (2.0, 2.0), (12.3, 13.0), (101.0, 110.0)]
+)
+def test_a_dose_is_rounded_up_to_two_digits(multiple: float, said: float):
+    assert round_up_digits(multiple) == pytest.approx(said)
+    assert round_up_to(multiple, 10) % 10 == 0

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from tenfold.model.growth.growth import GRADES, Grade
 
-Strain = Callable[[float], float]
+Utilisation = Callable[[float], float]
 BreakStatus = Literal["breaks", "free", "unknown"]
 
 FACTOR_LEAST = 1 / 64
@@ -29,7 +29,7 @@ class Evidence(NamedTuple):
 
 STATED = Evidence("published", 0.05)
 """Stands in a file of the user; not checked against what happened."""
-SUPPOSED = Evidence("published", 0.3)
+DEFAULTED = Evidence("published", 0.3)
 """Filled in from a sourced fact about what is usual."""
 ASSUMED = Evidence("assumed", 1.0)
 """Nobody gave it for this fleet; its interval is of no use, and says so."""
@@ -49,58 +49,58 @@ class Break(NamedTuple):
     status: BreakStatus
 
 
-def breaking_factor(strain: Strain, most: float) -> float | None:
+def breaking_factor(utilisation: Utilisation, most: float) -> float | None:
     """Return the factor at which strain reaches 1, or None where it does not up to `most`.
 
     A layer that binds already gives a factor of 1 or less, down to 1/64.
     """
-    low, high = _bracket(strain, most)
+    low, high = _bracket(utilisation, most)
     if high is None:
         return None
     if low is None:
         return high
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        if strain(middle) > 1:
+        if utilisation(middle) > 1:
             high = middle
         else:
             low = middle
     return low
 
 
-def _bracket(strain: Strain, most: float) -> tuple[float | None, float | None]:
+def _bracket(utilisation: Utilisation, most: float) -> tuple[float | None, float | None]:
     """Return a factor that holds and one that does not; None where there is no such."""
-    if strain(1.0) > 1:
+    if utilisation(1.0) > 1:
         high = 1.0
         while high > FACTOR_LEAST:
             low = high / 2
-            if strain(low) <= 1:
+            if utilisation(low) <= 1:
                 return low, high
             high = low
         return None, FACTOR_LEAST
     low = 1.0
     while low < most:
         high = min(2 * low, most)
-        if strain(high) > 1:
+        if utilisation(high) > 1:
             return low, high
         low = high
     return low, None
 
 
-def stands_still(strain: Strain, most: float) -> bool:
+def is_constant(utilisation: Utilisation, most: float) -> bool:
     """Return whether a strain does not change with the factor at all."""
-    return strain(most) <= strain(FACTOR_LEAST) * (1 + 1e-12)
+    return utilisation(most) <= utilisation(FACTOR_LEAST) * (1 + 1e-12)
 
 
-def break_of(strain: Strain, spread: float, most: float) -> Break:
+def break_of(utilisation: Utilisation, spread: float, most: float) -> Break:
     """Return where a strain passes 1, with the interval that its spread leaves.
 
     A layer that holds and does not grow is free, however little is known of it.
     """
-    if strain(most) <= 1 and stands_still(strain, most):
+    if utilisation(most) <= 1 and is_constant(utilisation, most):
         return Break(None, None, None, "free")
     wide = 1 + spread
-    k = breaking_factor(strain, most)
-    low = breaking_factor(lambda factor: strain(factor) * wide, most)
-    high = breaking_factor(lambda factor: strain(factor) / wide, most)
+    k = breaking_factor(utilisation, most)
+    low = breaking_factor(lambda factor: utilisation(factor) * wide, most)
+    high = breaking_factor(lambda factor: utilisation(factor) / wide, most)
     return Break(k, low, high, "free" if k is None else "breaks")

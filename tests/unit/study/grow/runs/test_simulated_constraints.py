@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from tenfold.compose.fleet import open_fleet
 from tenfold.model.facts.failure_law import FailureLaw
-from tenfold.model.growth.growth import GrowSpec, Limits
+from tenfold.model.growth.growth import GrowSpec, GrowthLimits
 from tenfold.model.job.job import Job
 from tenfold.model.policy.policy import Policy
+from tenfold.study.grow.constraint_set import simulated_constraints
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.law_book import run_laws
-from tenfold.study.grow.layer import Law, break_of, lift
+from tenfold.study.grow.layer import Constraint, break_of, relax
 from tenfold.study.grow.runs.curve import pooled, run_curve
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State, state_of
@@ -40,9 +40,11 @@ def even(inputs: GrowInputs, load: float, gpus: int) -> list[Job]:
     return [job(n, gpus, at_s=n * gap_s, runs_s=runs_s) for n in range(count)]
 
 
-def law_of(state: State, runs: Runs, layer: str, seeds: tuple[int, ...] = (0,)) -> Law:
-    laws = run_laws(state, runs, most=8, seeds=seeds, calibrated=True)
-    return next(law for law in laws if law.layer == layer)
+def constraint_of(
+    state: State, runs: Runs, layer: str, seeds: tuple[int, ...] = (0,)
+) -> Constraint:
+    constraints = simulated_constraints(state, runs, most=8, seeds=seeds, calibrated=True)
+    return next(constraint for constraint in constraints if constraint.layer == layer)
 
 
 @pytest.mark.parametrize("load", [0.3, 0.6])
@@ -50,59 +52,59 @@ def test_a_queue_of_even_jobs_breaks_where_the_closed_form_says(inputs: GrowInpu
     state = state_of(replace(inputs, jobs=even(inputs, load, 8)))
     span_s, limit_s = DAYS * 86_400, state.grow.limits.wait_s_p90
     wanted = 1 / load / (1 - limit_s / (0.9 * span_s))
-    law = law_of(state, Runs("jobs"), "queue", seeds=(0, 1, 2))
-    broken = break_of(law, 8)
+    constraint = constraint_of(state, Runs("jobs"), "queue", seeds=(0, 1, 2))
+    broken = break_of(constraint, 8)
     assert broken.k == pytest.approx(wanted, rel=0.06)
-    assert law.grade == "calibrated"
-    assert "waits" in law.symptom(wanted)
+    assert constraint.grade == "calibrated"
+    assert "waits" in constraint.symptom(wanted)
 
 
 def test_jobs_of_five_gpus_strand_the_rest_of_their_nodes(inputs: GrowInputs):
-    grow = GrowSpec(limits=Limits(wait_s_p90=1e9))
+    grow = GrowSpec(limits=GrowthLimits(wait_s_p90=1e9))
     state = state_of(replace(inputs, jobs=even(inputs, 0.5, 5), grow=grow))
-    law = law_of(state, Runs("jobs"), "fragmentation")
-    broken = break_of(law, 8)
+    constraint = constraint_of(state, Runs("jobs"), "fragmentation")
+    broken = break_of(constraint, 8)
     # Copies of jobs at even times come in pairs, which wait a little before all nodes are taken.
     assert broken.k == pytest.approx(1.9, rel=0.1)
-    assert "of the GPUs idle where no waiting job fits" in law.symptom(4)
+    assert "of the GPUs idle where no waiting job fits" in constraint.symptom(4)
 
 
 def test_a_fleet_that_grows_with_its_jobs_does_not_queue(inputs: GrowInputs):
     state = state_of(replace(inputs, jobs=even(inputs, 0.5, 8)))
-    assert break_of(law_of(state, Runs("nodes"), "queue"), 8).status == "free"
+    assert break_of(constraint_of(state, Runs("nodes"), "queue"), 8).status == "free"
 
 
 def test_a_fleet_that_is_too_full_today_binds_below_one(inputs: GrowInputs):
     state = state_of(replace(inputs, jobs=even(inputs, 2, 8)))
-    broken = break_of(law_of(state, Runs("jobs"), "queue"), 8)
+    broken = break_of(constraint_of(state, Runs("jobs"), "queue"), 8)
     assert broken.k is not None
     assert 0.45 < broken.k < 0.6
 
 
 def test_laws_share_runs_and_do_not_make_them_twice(inputs: GrowInputs):
     state, runs = state_of(replace(inputs, jobs=even(inputs, 0.5, 8))), Runs("jobs")
-    run_laws(state, runs, most=8)
+    simulated_constraints(state, runs, most=8)
     made = runs.made
-    run_laws(state, runs, most=8)
+    simulated_constraints(state, runs, most=8)
     assert runs.made == made < 20
 
 
 def test_without_work_laws_of_runs_are_unknown_and_say_what_would_tell(inputs: GrowInputs):
-    laws = run_laws(state_of(inputs), Runs("jobs"), most=8)
-    assert [law.needs for law in laws] == ["a history of jobs, or a mix"] * 2
+    constraints = simulated_constraints(state_of(inputs), Runs("jobs"), most=8)
+    assert [constraint.needs for constraint in constraints] == ["a history of jobs, or a mix"] * 2
 
 
 def test_traffic_moves_no_run(inputs: GrowInputs):
     state = state_of(replace(inputs, jobs=even(inputs, 0.5, 8)))
-    assert run_laws(state, Runs("traffic"), most=8) == []
-    assert run_laws(state, Runs("data"), most=8) == []
+    assert simulated_constraints(state, Runs("traffic"), most=8) == []
+    assert simulated_constraints(state, Runs("data"), most=8) == []
 
 
 def test_uncalibrated_laws_are_assumptions_and_lifted_ones_are_left_out(inputs: GrowInputs):
     state, runs = state_of(replace(inputs, jobs=even(inputs, 0.5, 8))), Runs("jobs")
-    queue = law_of(state, runs, "queue")
-    [law] = run_laws(lift(state, queue), runs, most=2)
-    assert (law.layer, law.grade) == ("fragmentation", "assumed")
+    queue = constraint_of(state, runs, "queue")
+    [constraint] = simulated_constraints(relax(state, queue), runs, most=2)
+    assert (constraint.layer, constraint.grade) == ("fragmentation", "assumed")
 
 
 def test_failures_and_teams_have_laws_where_there_are_any(inputs: GrowInputs):
@@ -111,10 +113,15 @@ def test_failures_and_teams_have_laws_where_there_are_any(inputs: GrowInputs):
         name="f", faults_per_1000_node_days=900, repair_h_median=1.0, repair_h_mean=1.5
     )
     state = state_of(replace(inputs, jobs=jobs))
-    laws = run_laws(state, Runs("jobs", failures=often), most=1.2)
-    assert [law.layer for law in laws] == ["queue", "fragmentation", "governance", "failures"]
-    failures = laws[-1]
-    assert failures.strain(1) > 0
+    constraints = simulated_constraints(state, Runs("jobs", failures=often), most=1.2)
+    assert [constraint.layer for constraint in constraints] == [
+        "queue",
+        "fragmentation",
+        "governance",
+        "failures",
+    ]
+    failures = constraints[-1]
+    assert failures.utilisation(1) > 0
     assert "lost to failures" in failures.symptom(1)
 
 
@@ -129,6 +136,6 @@ def test_pooled_values_never_fall_and_keep_their_mean(values: list[float]):
 def test_a_curve_passes_its_limit_where_its_runs_do(inputs: GrowInputs):
     state, runs = state_of(replace(inputs, jobs=even(inputs, 0.5, 8))), Runs("jobs")
     curve = run_curve(runs, state, lambda one: one.load / 1.2, 8, (0, 1))
-    assert curve.strain(2.4) == pytest.approx(1, rel=0.05)
-    assert curve.strain(1) == pytest.approx(0.5 / 1.2, rel=0.05)
-    assert list(curve.strains) == sorted(curve.strains)
+    assert curve.utilisation(2.4) == pytest.approx(1, rel=0.05)
+    assert curve.utilisation(1) == pytest.approx(0.5 / 1.2, rel=0.05)
+    assert list(curve.utilisations) == sorted(curve.utilisations)
