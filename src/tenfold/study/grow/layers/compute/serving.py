@@ -80,7 +80,9 @@ class Serving(ComputedLayer):
             ),
         ]
 
-    def _served(self, state: State, load: ServiceLoad, targets: list[ServeTarget]) -> Served | Constraint:
+    def _served(
+        self, state: State, load: ServiceLoad, targets: list[ServeTarget]
+    ) -> Served | Constraint:
         resource = _resource(load)
         if load.ttft_s is None or load.tpot_s is None:
             key = "ttft_s" if load.ttft_s is None else "tpot_s"
