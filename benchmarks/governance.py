@@ -7,8 +7,8 @@ from benchmarks.verdict import Verdict
 from tenfold.compose.inputs import SimFiles
 from tenfold.model.units import MINUTE, Millis
 from tenfold.sim.world import SimSettings
-from tenfold.study.govern.compare import Governance, governance
-from tenfold.study.govern.figures import Fare
+from tenfold.study.govern.compare import GovernanceComparison, governance
+from tenfold.study.govern.figures import FleetFigures
 from tenfold.study.parallel import process_map, usable_cpus
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -25,15 +25,15 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
         settings=SimSettings(restart_cost_ms=Millis(MINUTE)),
     )
     answer = governance(files, partial(process_map, workers=usable_cpus()), lambda _: None)
-    fares = {way.name: _fare(answer, way.name) for way in answer.ways}
-    for name, fare in fares.items():
+    results = {shared.name: _result(answer, shared.name) for shared in answer.runs}
+    for name, result in results.items():
         print(
-            f"{name}: mean wait {fare.wait_s_mean / HOUR_S:.1f} h, worst team"
-            f" {fare.worst_wait_s_mean / HOUR_S:.1f} h ({fare.worst_team}), evenness of what teams"
-            f" deserve {fare.jain_served:.3f}, {fare.allocated_waiting:.1%} allocated while jobs"
-            f" wait, {fare.preemptions:,} preemptions, {fare.refused:,} refused"
+            f"{name}: mean wait {result.wait_s_mean / HOUR_S:.1f} h, worst team"
+            f" {result.worst_wait_s_mean / HOUR_S:.1f} h ({result.worst_team}), fairness of"
+            f" entitlement {result.jain_served:.3f}, {result.allocated_waiting:.1%} allocated while"
+            f" jobs wait, {result.preemptions:,} preemptions, {result.refused:,} refused"
         )
-    gain, governed, fifo = answer.borrowing, fares["governed"], fares["fifo"]
+    gain, governed, fifo = answer.borrowing, results["governed"], results["fifo"]
     assert gain is not None, "both runs have figures"
     stops = governed.preemptions / governed.jobs
     over = gain.wait_s_mean / gain.wait_s_mean_before
@@ -51,7 +51,7 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
     ]
 
 
-def _fare(answer: Governance, name: str) -> Fare:
-    way = next(way for way in answer.ways if way.name == name)
-    assert way.whole is not None, f"`{name}` failed: {way.error}"
-    return way.whole
+def _result(answer: GovernanceComparison, name: str) -> FleetFigures:
+    shared = next(shared for shared in answer.runs if shared.name == name)
+    assert shared.whole is not None, f"`{name}` failed: {shared.error}"
+    return shared.whole

@@ -26,7 +26,7 @@ from tenfold.cli.sim.options import (
 from tenfold.cli.sim.render import hours
 from tenfold.compose.inputs import SimFiles, policy_of
 from tenfold.report.figures import share
-from tenfold.study.govern.preview import Preview, Side, TeamSide, preview
+from tenfold.study.govern.preview import PolicyRun, Preview, TeamResult, preview
 from tenfold.study.parallel import process_map, usable_cpus
 
 EXIT_NO = 1
@@ -100,7 +100,7 @@ def _teams(answer: Preview) -> tuple[list[str], list[list[str]]]:
     return columns, rows
 
 
-def _cells(side: TeamSide) -> list[str]:
+def _cells(side: TeamResult) -> list[str]:
     return [
         hours(side.wait_s_mean),
         hours(side.wait_s_p90),
@@ -120,7 +120,7 @@ def _whole(answer: Preview) -> Sequence[tuple[str, str, str]]:
     return [(name, said, new[name]) for name, said in old.items()]
 
 
-def _figures(side: Side) -> dict[str, str]:
+def _figures(side: PolicyRun) -> dict[str, str]:
     whole = side.whole
     assert whole is not None, "a run that failed is not shown"
     return {

@@ -25,7 +25,7 @@ from tenfold.cli.sim.options import (
 )
 from tenfold.compose.inputs import SimFiles
 from tenfold.files.core.write import open_new_file
-from tenfold.study.govern.compare import WAYS, governance
+from tenfold.study.govern.compare import SHARING_MODES, governance
 from tenfold.study.parallel import process_map, usable_cpus
 
 EXIT_NO = 1
@@ -47,10 +47,10 @@ def govern_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Run the same jobs without rules, partitioned, by weight and governed, side by side.
+    """Compare a governed policy with FIFO, no teams, partitions and weights on the same jobs.
 
-    Shows what each team waits, how much of what it deserves it gets, and what borrowing gains
-    over partitions. A run that fails is reported, and the command then ends with status 1.
+    Shows how long each team waits, how much of its entitlement it receives, and what borrowing
+    gains over partitions. Exits with status 1 if a run fails.
     """
     files = SimFiles(
         fleet=fleet,
@@ -62,7 +62,7 @@ def govern_command(
     )
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:
-        with progress("runs over", len(WAYS)) as done:
+        with progress("runs over", len(SHARING_MODES)) as done:
             run = partial(process_map, workers=workers or usable_cpus())
             answer = governance(files, run, done)
         if stream is not None:
@@ -72,5 +72,5 @@ def govern_command(
     if html is not None:
         sys.stderr.write(f"note: the report is written to {html}\n")
     print_json(answer) if as_json else show_governance(answer)
-    if any(way.error for way in answer.ways):
+    if any(shared_run.error for shared_run in answer.runs):
         raise Exit(EXIT_NO)

@@ -1,14 +1,14 @@
-"""Governance what-if: the same jobs without rules, with partitions, and under a policy.
+"""Compare governance modes: the same jobs without rules, with partitions, and under a policy.
 
-Every way is run from the same files, in a process of its own. What teams deserve is taken
-from the policy in all of them, so that a line in order of arrival and a partition are held
-against the same measure as the policy itself; see `deserved`.
+Every mode runs from the same files in its own process. Entitlements come from the policy in all
+modes, so FIFO and partitions are measured by the same yardstick as the policy itself; see
+`entitlement`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tenfold.compose.inputs import SimFiles, policy_of, prepare
@@ -17,107 +17,115 @@ from tenfold.model.errors import InputError, TenfoldError
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.study.compare.cell import CellError
-from tenfold.study.govern.figures import Gain, Ran, Way, gain_of, ran_of
+from tenfold.study.govern.figures import (
+    BorrowingGain,
+    SharedRun,
+    SharedRunDetail,
+    gain_of,
+    measured_run,
+)
 
-WayName = Literal["fifo", "tenfold", "partitions", "weights", "governed"]
-WAYS: Mapping[WayName, str] = {
-    "fifo": "one line in order of arrival",
-    "tenfold": "no teams; short jobs first, as far as they can be told",
-    "partitions": "each team has its quota and never more",
-    "weights": "fair share by weight; nobody is sure of anything",
-    "governed": "the policy as it is written",
+SharingMode = Literal["fifo", "tenfold", "partitions", "weights", "governed"]
+SHARING_MODES: Mapping[SharingMode, str] = {
+    "fifo": "one queue, first come, first served",
+    "tenfold": "no teams; jobs expected to be short go first",
+    "partitions": "each team has its quota and cannot borrow",
+    "weights": "fair share by weight, without quotas",
+    "governed": "the policy as written",
 }
-"""In which ways the jobs are run, and what that means."""
+"""Every sharing mode with its description."""
 
 
-class WayTask(Struct, frozen=True, kw_only=True):
-    """One way to run; the policy of the files is the one that governs."""
+class SharingTask(Struct, frozen=True, kw_only=True):
+    """One mode to run; the files name the policy that sets entitlements."""
 
     files: SimFiles
-    way: WayName
+    mode: SharingMode
 
 
-class Governance(Struct, frozen=True, kw_only=True):
-    """All ways, and what borrowing gains; None where a run that would tell it failed."""
+class GovernanceComparison(Struct, frozen=True, kw_only=True):
+    """All modes, and what borrowing gains; None if either run it compares failed."""
 
     policy: str
-    ways: tuple[Way, ...]
-    borrowing: Gain | None
+    runs: tuple[SharedRun, ...] = field(name="ways")
+    borrowing: BorrowingGain | None
     notes: tuple[str, ...]
 
 
-class WayMap(Protocol):
-    """Runs ways somewhere; see `process_map`."""
+class SharingMap(Protocol):
+    """Runs modes in other processes; see `process_map`."""
 
     def __call__(
         self,
-        work: Callable[[WayTask], Ran],
-        tasks: Sequence[WayTask],
+        work: Callable[[SharingTask], SharedRunDetail],
+        tasks: Sequence[SharingTask],
         /,
         *,
-        lost: Callable[[WayTask, str], Ran],
+        lost: Callable[[SharingTask, str], SharedRunDetail],
         done: Callable[[int], None],
-    ) -> list[Ran]:
-        """Return what came of each way, in order."""
+    ) -> list[SharedRunDetail]:
+        """Return the result of each mode, in order."""
         ...
 
 
-def governance(files: SimFiles, run: WayMap, done: Callable[[int], None]) -> Governance:
-    """Run the same jobs in all ways, or raise where the policy knows no teams."""
+def governance(
+    files: SimFiles, run: SharingMap, done: Callable[[int], None]
+) -> GovernanceComparison:
+    """Run the same jobs in all modes; raise if the policy has no teams."""
     if policy_of(files.policy).name != "governed":
         raise InputError(
             "not-governed",
-            f"`{files.policy}` knows no teams, so there is nothing to hold it against",
-            'give a policy file with `name = "governed"`, or the name `governed`',
+            f"policy `{files.policy}` has no teams, so there is nothing to compare",
+            'use a policy file with `name = "governed"`, or the built-in policy `governed`',
         )
-    tasks = [WayTask(files=files, way=way) for way in WAYS]
-    ran = run(run_way, tasks, lost=lost_way, done=done)
-    by_name = dict(zip(WAYS, ran, strict=True))
-    return Governance(
+    tasks = [SharingTask(files=files, mode=mode) for mode in SHARING_MODES]
+    results = run(run_mode, tasks, lost=lost_run, done=done)
+    by_name = dict(zip(SHARING_MODES, results, strict=True))
+    return GovernanceComparison(
         policy=files.policy,
-        ways=tuple(each.way for each in ran),
+        runs=tuple(each.run for each in results),
         borrowing=gain_of(by_name["partitions"], by_name["governed"]),
-        notes=tuple(dict.fromkeys(note for each in ran for note in each.notes)),
+        notes=tuple(dict.fromkeys(note for each in results for note in each.notes)),
     )
 
 
-def run_way(task: WayTask) -> Ran:
-    """Run one way from its files to its figures; an error is a result too."""
+def run_mode(task: SharingTask) -> SharedRunDetail:
+    """Run one mode and return its figures; an error is returned as a result."""
     try:
         prepared = prepare(task.files)
         govern = prepared.ask.policy.govern or GovernanceRules()
-        policy = policy_for(task.way, prepared.ask.policy, govern)
+        policy = policy_for(task.mode, prepared.ask.policy, govern)
         ask = replace(prepared.ask, policy=policy)
-        return ran_of(_way(task), govern, ask, simulate(ask), prepared.notes)
+        return measured_run(_shared_run(task), govern, ask, simulate(ask), prepared.notes)
     except TenfoldError as error:
         why = CellError(code=error.code, message=error.message, hint=error.hint)
-        return Ran(way=_way(task, why))
+        return SharedRunDetail(run=_shared_run(task, why))
     except Exception as error:
         why = CellError(code="bug", message=f"{type(error).__name__}: {error}")
-        return Ran(way=_way(task, why))
+        return SharedRunDetail(run=_shared_run(task, why))
 
 
-def lost_way(task: WayTask, why: str) -> Ran:
-    """Return what is left of a run whose process went away."""
+def lost_run(task: SharingTask, why: str) -> SharedRunDetail:
+    """Return the result for a run whose process died."""
     error = CellError(code="cell-lost", message=f"the run was lost: {why}")
-    return Ran(way=_way(task, error))
+    return SharedRunDetail(run=_shared_run(task, error))
 
 
-def policy_for(way: WayName, policy: Policy, govern: GovernanceRules) -> Policy:
-    """Return the policy that runs a way."""
-    match way:
+def policy_for(mode: SharingMode, policy: Policy, govern: GovernanceRules) -> Policy:
+    """Return the policy for a mode."""
+    match mode:
         case "fifo" | "tenfold":
-            return Policy(name=way, placement=policy.placement)
+            return Policy(name=mode, placement=policy.placement)
         case "partitions":
-            return replace(policy, govern=partitioned(govern))
+            return replace(policy, govern=with_partitions(govern))
         case "weights":
-            return replace(policy, govern=weighted(govern))
+            return replace(policy, govern=with_weights_only(govern))
         case "governed":
             return replace(policy, govern=govern)
 
 
-def partitioned(govern: GovernanceRules) -> GovernanceRules:
-    """Return the same rules with quotas as walls: nobody borrows anything."""
+def with_partitions(govern: GovernanceRules) -> GovernanceRules:
+    """Return the same rules with borrowing turned off."""
     named = dict.fromkeys(
         name
         for team in govern.teams
@@ -127,27 +135,27 @@ def partitioned(govern: GovernanceRules) -> GovernanceRules:
     if not named:
         raise InputError(
             "no-quotas",
-            "no team has a quota, so there is nothing to part the fleet by",
-            "give teams a `quota` in the policy or in the fleet file",
+            "no team has a quota, so the fleet cannot be partitioned",
+            "set a `quota` for each team in the policy file or the fleet file",
         )
-    walls = dict.fromkeys(named, 0)
+    no_borrowing = dict.fromkeys(named, 0)
     return replace(
         govern,
         teams=tuple(
-            # A team that has no quota of its own lives within the walls of its parent.
+            # A team without a quota of its own shares its parent's partition.
             team
             if team.parent is not None and not team.quota and not team.hours
-            else replace(team, borrow=walls)
+            else replace(team, borrow=no_borrowing)
             for team in govern.teams
         ),
     )
 
 
-def weighted(govern: GovernanceRules) -> GovernanceRules:
-    """Return the same teams with nothing but their weights."""
+def with_weights_only(govern: GovernanceRules) -> GovernanceRules:
+    """Return the same teams with weights only: no quotas and no limits."""
     bare = (replace(team, quota={}, borrow={}, lend={}, hours=()) for team in govern.teams)
     return replace(govern, teams=tuple(bare))
 
 
-def _way(task: WayTask, error: CellError | None = None) -> Way:
-    return Way(name=task.way, words=WAYS[task.way], error=error)
+def _shared_run(task: SharingTask, error: CellError | None = None) -> SharedRun:
+    return SharedRun(name=task.mode, description=SHARING_MODES[task.mode], error=error)

@@ -1,11 +1,11 @@
-"""What teams deserve at each moment of a run, and how much of it they got.
+"""What teams are entitled to at each moment of a run, and how much of it they received.
 
-Evenness of waits or of slowdowns says little about a shared fleet: who asks for four times
-his part waits, and a job of a minute that waits for an hour outweighs all others. So a team
-is measured by what it may claim. At each moment the fleet is dealt out to those who want
-GPUs: everybody up to his quota first, the rest by weight, level by level of the tree, and
-nobody is dealt more than his jobs ask for. What a team held beyond that was borrowed and
-counts for nobody; what it held less was kept from it.
+Fairness of waits or slowdowns says little about a shared fleet: a team that requests four times
+its share has to wait, and a one-minute job that waits an hour outweighs all others. So a team is
+measured by its entitlement. At each moment the fleet is divided among the teams with demand: up
+to quota first, the rest by weight, level by level of the team tree, and never more than a team's
+jobs request. What a team holds beyond that is borrowed and does not count; what it holds below
+that is its shortfall.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,45 +21,45 @@ from tenfold.sim.measure.meters import Meters, asked_milli
 from tenfold.sim.measure.timeline import spans
 
 Change = tuple[int, str, int, int, int]
-"""(when, whose, change of what is asked for, of what is held, of jobs that wait)."""
+"""(time, team, change in GPUs requested, in GPUs held, in jobs waiting)."""
 
 
-class Got(Struct, frozen=True, kw_only=True):
-    """What one team deserved over a run, and what came of that. GPU-hours."""
+class TeamEntitlement(Struct, frozen=True, kw_only=True):
+    """One team's entitlement over a run, and what it received, in GPU-hours."""
 
-    deserved: float
+    entitled: float
     got: float
-    """Of what it deserved, when it deserved it."""
+    """Received while entitled to it."""
     beyond_quota: float
-    """Held beyond its quota, whoever deserved it."""
+    """Held beyond its quota."""
 
     @property
     def served(self) -> float:
-        """The part of what it deserved that it got; 1 where it deserved nothing."""
-        return self.got / self.deserved if self.deserved else 1.0
+        """Share of its entitlement that it received; 1 if it was entitled to nothing."""
+        return self.got / self.entitled if self.entitled else 1.0
 
 
-class Dealt(Struct, frozen=True, kw_only=True):
-    """What all teams got, and how full the fleet was while anybody waited."""
+class Entitlements(Struct, frozen=True, kw_only=True):
+    """Entitlements of all teams, and how full the fleet was while any job waited."""
 
-    teams: dict[str, Got]
+    teams: dict[str, TeamEntitlement]
     allocated_waiting: float
-    """Share of the GPUs that were held while jobs waited; 1 where none ever did."""
+    """Share of GPUs allocated while jobs waited; 1 if none ever waited."""
 
     @property
     def jain(self) -> float:
-        """Jain's index of the parts that teams got of what they deserved: 1 is even."""
-        return jain([team.served for team in self.teams.values() if team.deserved])
+        """Jain's index of the shares of entitlement received: 1 is even."""
+        return jain([team.served for team in self.teams.values() if team.entitled])
 
 
 def jain(values: Sequence[float]) -> float:
-    """Return Jain's index of evenness: 1 where all are equal, 1/n where one has everything."""
+    """Return Jain's fairness index: 1 if all are equal, 1/n if one has everything."""
     squares = sum(value * value for value in values)
     return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
 
-class Deal:
-    """Deals a fleet out by the rules of a policy. Quotas of all types are added up."""
+class EntitlementModel:
+    """Divides a fleet by the rules of a policy. Quotas of all types are added up."""
 
     def __init__(self, govern: GovernanceRules, teams: Iterable[str], gpus: int) -> None:
         self._milli = gpus * WHOLE
@@ -68,11 +68,11 @@ class Deal:
         known = {str(terms.id): terms for terms in govern.teams}
         nodes: dict[str, _Node] = {}
         for name in known:
-            self._plant(name, known, nodes)
+            self._add_team(name, known, nodes)
         for name in dict.fromkeys((*known, *teams)):
             node = nodes.get(name)
             if node is None or node.below:
-                # Jobs of a parent, or of a team that nobody named, stand beside the others.
+                # Jobs of a parent team, or of an undeclared one, count as one more child team.
                 above = node or self._root
                 node = _Node(TeamRules(id=TeamId(name)))
                 above.below.append(node)
@@ -83,41 +83,41 @@ class Deal:
         """Return the quota of a team's own jobs."""
         return self._leaves[team].quota
 
-    def deal(self, asked_milli: Mapping[str, int]) -> dict[str, float]:
-        """Return what each team deserves of the fleet while it asks for so much."""
+    def entitled_milli(self, asked_milli: Mapping[str, int]) -> dict[str, float]:
+        """Return what each team is entitled to for a given demand."""
         if sum(asked_milli.values()) <= self._milli:
             return {team: float(asked) for team, asked in asked_milli.items()}
         for team, leaf in self._leaves.items():
-            leaf.asked = asked_milli.get(team, 0)
-        self._root.ask()
+            leaf.requested = asked_milli.get(team, 0)
+        self._root.demand()
         self._root.receive(float(self._milli))
-        return {team: self._leaves[team].dealt for team in asked_milli}
+        return {team: self._leaves[team].share for team in asked_milli}
 
-    def _plant(
+    def _add_team(
         self, name: str, known: Mapping[str, TeamRules], nodes: dict[str, "_Node"]
     ) -> "_Node":
         if name not in nodes:
             terms = known[name]
             above = self._root
             if terms.parent is not None and terms.parent in known:
-                above = self._plant(terms.parent, known, nodes)
+                above = self._add_team(terms.parent, known, nodes)
             nodes[name] = _Node(terms)
             above.below.append(nodes[name])
         return nodes[name]
 
 
 class _Node:
-    """A team or a parent of teams, while the fleet is dealt out."""
+    """A team or a parent of teams, while the fleet is divided."""
 
     def __init__(self, terms: TeamRules) -> None:
         self.weight = terms.weight
         self.quota = _milli(terms.quota)
         self.below: list[_Node] = []
-        self.asked = 0
-        self.dealt = 0.0
+        self.requested = 0
+        self.share = 0.0
 
     def add_up(self) -> None:
-        """Let quotas cover those below, and give jobs of a parent what it has beyond them."""
+        """Raise quotas to cover the children, and give a parent's own jobs the remainder."""
         for node in self.below:
             node.add_up()
         stated = sum(node.quota for node in self.below)
@@ -125,38 +125,38 @@ class _Node:
             self.below[-1].quota += self.quota - stated
         self.quota = max(self.quota, stated)
 
-    def ask(self) -> int:
-        """Return what it and all below it ask for."""
+    def demand(self) -> int:
+        """Return the demand of this team and all below it."""
         if self.below:
-            self.asked = sum(node.ask() for node in self.below)
-        return self.asked
+            self.requested = sum(node.demand() for node in self.below)
+        return self.requested
 
     def receive(self, amount: float) -> None:
-        """Take an amount and deal it out below: quotas first, the rest by weight."""
-        self.dealt = amount
+        """Divide an amount among the children: quotas first, the rest by weight."""
+        self.share = amount
         if not self.below:
             return
-        sure = filled(
+        guaranteed = water_fill(
             amount,
-            [min(node.asked, node.quota) for node in self.below],
+            [min(node.requested, node.quota) for node in self.below],
             [node.quota for node in self.below],
         )
-        more = filled(
-            amount - sum(sure),
-            [node.asked - part for node, part in zip(self.below, sure, strict=True)],
+        more = water_fill(
+            amount - sum(guaranteed),
+            [node.requested - part for node, part in zip(self.below, guaranteed, strict=True)],
             [node.weight for node in self.below],
         )
-        for node, first, rest in zip(self.below, sure, more, strict=True):
+        for node, first, rest in zip(self.below, guaranteed, more, strict=True):
             node.receive(first + rest)
 
 
-def filled(amount: float, most: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Deal an amount out by weight; what somebody cannot use goes to the others."""
+def water_fill(amount: float, most: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """Divide an amount by weight, with caps; what one cannot use goes to the others."""
     parts = [0.0] * len(most)
-    taking = [place for place, weight in enumerate(weights) if weight > 0 and most[place] > 0]
-    taking.sort(key=lambda place: (most[place] / weights[place], place))
-    left, weight_left = amount, float(sum(weights[place] for place in taking))
-    for place in taking:
+    active = [place for place, weight in enumerate(weights) if weight > 0 and most[place] > 0]
+    active.sort(key=lambda place: (most[place] / weights[place], place))
+    left, weight_left = amount, float(sum(weights[place] for place in active))
+    for place in active:
         part = min(most[place], left * weights[place] / weight_left)
         parts[place] = part
         left = max(0.0, left - part)
@@ -164,62 +164,66 @@ def filled(amount: float, most: Sequence[float], weights: Sequence[float]) -> li
     return parts
 
 
-def dealt(govern: GovernanceRules, jobs: Sequence[Job], meters: Meters, gpus: int) -> Dealt:
-    """Return what each team of a run deserved and got under the rules of a policy."""
+def measure_entitlements(
+    govern: GovernanceRules, jobs: Sequence[Job], meters: Meters, gpus: int
+) -> Entitlements:
+    """Return what each team was entitled to and received under the rules of a policy."""
     teams = list(dict.fromkeys(str(job.team) for job in jobs))
-    deal = Deal(govern, teams, gpus)
-    tallies = {team: _Tally(deal.quota_milli(team)) for team in teams}
+    model = EntitlementModel(govern, teams, gpus)
+    totals = {team: _TeamTotals(model.quota_milli(team)) for team in teams}
     asked = dict.fromkeys(teams, 0)
     waiting = waited_ms = used = 0
-    deserved: dict[str, float] = {}
-    for (at_ms, team, ask, hold, wait), then in pairwise(_changes(jobs, meters)):
-        tallies[team].held += hold
+    entitled: dict[str, float] = {}
+    for (at_ms, team, ask, hold, wait), following in pairwise(_changes(jobs, meters)):
+        totals[team].held += hold
         waiting += wait
         if ask:
             asked[team] += ask
-            deserved = {}
-        if not (lasts_ms := then[0] - at_ms):
+            entitled = {}
+        if not (span_ms := following[0] - at_ms):
             continue
-        deserved = deserved or deal.deal(asked)
-        for name, tally in tallies.items():
-            tally.add(deserved[name], lasts_ms)
+        entitled = entitled or model.entitled_milli(asked)
+        for name, total in totals.items():
+            total.add(entitled[name], span_ms)
         if waiting > 0:
-            waited_ms += lasts_ms
-            used += lasts_ms * sum(tally.held for tally in tallies.values())
+            waited_ms += span_ms
+            used += span_ms * sum(total.held for total in totals.values())
     full = gpus * WHOLE * waited_ms
-    return Dealt(
-        teams={team: tallies[team].got() for team in sorted(teams)},
+    return Entitlements(
+        teams={team: totals[team].got() for team in sorted(teams)},
         allocated_waiting=used / full if full else 1.0,
     )
 
 
-class _Tally:
-    """Running sums of one team, in thousandths of a GPU times ms."""
+class _TeamTotals:
+    """Running totals of one team, in milli-GPU milliseconds."""
 
     def __init__(self, quota: int) -> None:
         self._quota = quota
         self.held = 0
-        self._deserved = self._got = self._beyond = 0.0
+        self._entitled = self._got = self._beyond = 0.0
 
-    def add(self, deserved: float, lasts_ms: int) -> None:
-        self._deserved += deserved * lasts_ms
-        self._got += min(float(self.held), deserved) * lasts_ms
-        self._beyond += max(0, self.held - self._quota) * lasts_ms
+    def add(self, entitled: float, span_ms: int) -> None:
+        self._entitled += entitled * span_ms
+        self._got += min(float(self.held), entitled) * span_ms
+        self._beyond += max(0, self.held - self._quota) * span_ms
 
-    def got(self) -> Got:
+    def got(self) -> TeamEntitlement:
         unit = WHOLE * HOUR
-        return Got(
-            deserved=self._deserved / unit,
+        return TeamEntitlement(
+            entitled=self._entitled / unit,
             got=self._got / unit,
             beyond_quota=self._beyond / unit,
         )
 
 
 def _changes(jobs: Sequence[Job], meters: Meters) -> list[Change]:
-    """Return all that changed, in order of time; jobs turned away never count."""
-    away = {job.id for job in meters.turned_away}
+    """Return every change in order of time; rejected jobs do not count."""
+    rejected = {job.id for job in meters.turned_away}
     changes: list[Change] = [
-        (job.submitted_ms, job.team, asked_milli(job), 0, 1) for job in jobs if job.id not in away
+        (job.submitted_ms, job.team, asked_milli(job), 0, 1)
+        for job in jobs
+        if job.id not in rejected
     ]
     for job, _, _, _, end in meters.ends:
         changes.append((end, job.team, -asked_milli(job), 0, -1))

@@ -1,9 +1,9 @@
-"""The figures of a governance what-if: of everybody, of each team, and of borrowing."""
+"""Figures of a governance comparison: for the fleet, for each team, and for borrowing."""
 
 from collections.abc import Sequence
 from math import ceil
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tenfold.compose.simulation import SimAsk, SimResult
 from tenfold.model.job.job import WHOLE
@@ -11,11 +11,11 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import DAY, HOUR, SECOND
 from tenfold.sim.measure.meters import Summary, asked_milli
 from tenfold.study.compare.cell import CellError
-from tenfold.study.govern.entitlement import Dealt, Got, dealt
+from tenfold.study.govern.entitlement import Entitlements, TeamEntitlement, measure_entitlements
 
 
-class TeamFare(Struct, frozen=True, kw_only=True):
-    """How a team fared. Waits are those of finished jobs; percentiles are nearest ranks."""
+class TeamFigures(Struct, frozen=True, kw_only=True):
+    """One team's results. Waits are those of finished jobs; percentiles are nearest ranks."""
 
     jobs: int
     finished: int
@@ -24,67 +24,67 @@ class TeamFare(Struct, frozen=True, kw_only=True):
     wait_s_p50: float
     wait_s_p90: float
     gpu_hours: float
-    deserved_gpu_hours: float
+    entitled_gpu_hours: float = field(name="deserved_gpu_hours")
     served: float
-    """The part of what it deserved that it got when it deserved it."""
+    """Share of its entitlement that it received while entitled to it."""
     beyond_quota_gpu_hours: float
     preemptions: int
 
 
-class Fare(Struct, frozen=True, kw_only=True):
-    """How everybody fared."""
+class FleetFigures(Struct, frozen=True, kw_only=True):
+    """Results of the whole fleet."""
 
     jobs: int
     finished: int
     refused: int
     unfinished: int
-    """Jobs that were still waiting when nothing more happened."""
+    """Jobs still pending at the end of the run."""
     wait_s_mean: float
     wait_s_p50: float
     wait_s_p90: float
     worst_team: str
-    """The team that waits longest, by its mean."""
+    """The team with the longest mean wait."""
     worst_wait_s_mean: float
     delay_days: float
-    """Days that finished jobs waited, all together."""
+    """Total wait of finished jobs, in days."""
     jain_served: float
-    """Evenness over teams of the part that they got of what they deserved."""
+    """Jain's index over teams of the share of entitlement received."""
     least_served_team: str
     least_served: float
     jain_slowdown: float
-    """Evenness over teams of how much longer jobs took than they ran."""
+    """Jain's index over teams of the mean slowdown."""
     gpu_utilization: float
     allocated_waiting: float
-    """Share of the GPUs held while any job waited."""
+    """Share of GPUs allocated while any job waited."""
     makespan_s: float
     preemptions: int
     gpu_hours: float
     gpu_hours_lost: float
     beyond_quota_gpu_hours: float
-    """Held by teams beyond their quota: what was borrowed."""
+    """Held by teams beyond their quota, i.e. borrowed."""
 
 
-class Way(Struct, frozen=True, kw_only=True):
-    """One way of sharing with its figures; with an error it has none."""
+class SharedRun(Struct, frozen=True, kw_only=True):
+    """One sharing mode with its figures; a run that failed has none."""
 
     name: str
-    words: str
-    whole: Fare | None = None
-    teams: dict[str, TeamFare] = {}
+    description: str = field(name="words")
+    whole: FleetFigures | None = None
+    teams: dict[str, TeamFigures] = {}
     error: CellError | None = None
 
 
-class Ran(Struct, frozen=True, kw_only=True):
-    """A way that was run, and what each finished job waited and came for."""
+class SharedRunDetail(Struct, frozen=True, kw_only=True):
+    """A run with the wait and the GPU-hours of each finished job."""
 
-    way: Way
+    run: SharedRun
     waits_ms: dict[str, int] = {}
     gpu_hours: dict[str, float] = {}
     notes: tuple[str, ...] = ()
 
 
-class Gain(Struct, frozen=True, kw_only=True):
-    """What borrowing gives over partitions; waits are of the jobs that finish under both."""
+class BorrowingGain(Struct, frozen=True, kw_only=True):
+    """What borrowing gains over partitions; waits cover jobs that finish in both modes."""
 
     jobs: int
     wait_s_mean_before: float
@@ -95,32 +95,36 @@ class Gain(Struct, frozen=True, kw_only=True):
     allocated_waiting_before: float
     allocated_waiting: float
     jobs_only_now: int
-    """Jobs that finish only where teams borrow: no partition holds them."""
+    """Jobs that finish only with borrowing: they fit in no partition."""
     gpu_hours_only_now: float
 
 
-def ran_of(
-    way: Way, govern: GovernanceRules, ask: SimAsk, result: SimResult, notes: Sequence[str] = ()
-) -> Ran:
-    """Return a way with the figures of its run, measured by the rules of a policy."""
+def measured_run(
+    run: SharedRun,
+    govern: GovernanceRules,
+    ask: SimAsk,
+    result: SimResult,
+    notes: Sequence[str] = (),
+) -> SharedRunDetail:
+    """Return a run with its figures, measured against the entitlements of a policy."""
     waits: dict[str, dict[str, int]] = {}
     work: dict[str, float] = {}
     for job, _, _, held, end in result.meters.ends:
         waits.setdefault(job.team, {})[job.id] = end - job.submitted_ms - held
         work[job.id] = asked_milli(job) * (job.duration_ms or 0) / WHOLE / HOUR
-    got = dealt(govern, ask.jobs, result.meters, ask.gpus)
-    # Where no job names a team all of them are one.
+    got = measure_entitlements(govern, ask.jobs, result.meters, ask.gpus)
+    # If no job names a team, all jobs belong to one.
     parts = result.teams or {"": result.summary}
     teams = {
-        team: _team_fare(part, list(waits.get(team, {}).values()), got.teams[team])
+        team: _team_figures(part, list(waits.get(team, {}).values()), got.teams[team])
         for team, part in parts.items()
     }
     every = {job: wait for found in waits.values() for job, wait in found.items()}
-    return Ran(
-        way=Way(
-            name=way.name,
-            words=way.words,
-            whole=_fare(result.summary, list(every.values()), teams, got),
+    return SharedRunDetail(
+        run=SharedRun(
+            name=run.name,
+            description=run.description,
+            whole=_fleet_figures(result.summary, list(every.values()), teams, got),
             teams=teams,
         ),
         waits_ms=every,
@@ -129,15 +133,15 @@ def ran_of(
     )
 
 
-def gain_of(before: Ran, now: Ran) -> Gain | None:
-    """Return what one way gains over another, or None where either has no figures."""
-    old, new = before.way.whole, now.way.whole
+def gain_of(before: SharedRunDetail, now: SharedRunDetail) -> BorrowingGain | None:
+    """Return what one run gains over another, or None if either has no figures."""
+    old, new = before.run.whole, now.run.whole
     if old is None or new is None:
         return None
     both = [job for job in now.waits_ms if job in before.waits_ms]
     only = [job for job in now.waits_ms if job not in before.waits_ms]
     waits = [sum(ran.waits_ms[job] for job in both) for ran in (before, now)]
-    return Gain(
+    return BorrowingGain(
         jobs=len(both),
         wait_s_mean_before=_mean(waits[0], len(both)) / SECOND,
         wait_s_mean=_mean(waits[1], len(both)) / SECOND,
@@ -151,8 +155,8 @@ def gain_of(before: Ran, now: Ran) -> Gain | None:
     )
 
 
-def _team_fare(part: Summary, waits_ms: Sequence[int], got: Got) -> TeamFare:
-    return TeamFare(
+def _team_figures(part: Summary, waits_ms: Sequence[int], got: TeamEntitlement) -> TeamFigures:
+    return TeamFigures(
         jobs=part.jobs,
         finished=part.finished,
         refused=part.refused,
@@ -160,19 +164,19 @@ def _team_fare(part: Summary, waits_ms: Sequence[int], got: Got) -> TeamFare:
         wait_s_p50=_nearest_s(waits_ms, 0.5),
         wait_s_p90=_nearest_s(waits_ms, 0.9),
         gpu_hours=part.gpu_hours,
-        deserved_gpu_hours=got.deserved,
+        entitled_gpu_hours=got.entitled,
         served=got.served,
         beyond_quota_gpu_hours=got.beyond_quota,
         preemptions=part.preemptions,
     )
 
 
-def _fare(
-    summary: Summary, waits_ms: Sequence[int], teams: dict[str, TeamFare], got: Dealt
-) -> Fare:
+def _fleet_figures(
+    summary: Summary, waits_ms: Sequence[int], teams: dict[str, TeamFigures], got: Entitlements
+) -> FleetFigures:
     worst = max(teams, key=lambda team: teams[team].wait_s_mean)
     least = min(teams, key=lambda team: teams[team].served)
-    return Fare(
+    return FleetFigures(
         jobs=summary.jobs,
         finished=summary.finished,
         refused=summary.refused,

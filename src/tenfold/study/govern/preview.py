@@ -1,8 +1,7 @@
-"""A change of policy before it is applied: the same jobs under the old and the new one.
+"""Preview a policy change before it is applied: the same jobs under the old and the new policy.
 
-What a change does on the whole is seldom what it does to each team, and it is the teams that
-will ask. So both runs are laid side by side team by team, and one sentence says who gains and
-who loses.
+The overall effect of a change is seldom its effect on each team, so both runs are compared team
+by team, and one sentence says which teams gain and which lose.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,14 +18,14 @@ from tenfold.model.units import SECOND
 from tenfold.sim.measure.meters import Meters, Summary
 from tenfold.study.compare.cell import CellError
 
-NOTICED = 0.05
-"""A mean wait that changes by a smaller part is called the same."""
-NOTICED_S = 60.0
-"""So is one that changes by less than this."""
+MIN_CHANGE = 0.05
+"""A mean wait that changes by a smaller fraction counts as unchanged."""
+MIN_CHANGE_S = 60.0
+"""So does one that changes by less than this."""
 
 
-class TeamSide(Struct, frozen=True, kw_only=True):
-    """What a policy does to one team, or to all."""
+class TeamResult(Struct, frozen=True, kw_only=True):
+    """Results of one team, or of all teams, under a policy."""
 
     jobs: int
     finished: int
@@ -41,16 +40,16 @@ class TeamSide(Struct, frozen=True, kw_only=True):
 
     @property
     def unfinished(self) -> int:
-        """Jobs that were still waiting when nothing more happened."""
+        """Jobs still pending at the end of the run."""
         return self.jobs - self.finished - self.refused
 
 
-class Side(Struct, frozen=True, kw_only=True):
-    """A run under one policy; with an error it has no figures."""
+class PolicyRun(Struct, frozen=True, kw_only=True):
+    """A run under one policy; a run that failed has no figures."""
 
     policy: str
-    whole: TeamSide | None = None
-    teams: dict[str, TeamSide] = {}
+    whole: TeamResult | None = None
+    teams: dict[str, TeamResult] = {}
     jain: float = 0.0
     gpu_utilization: float = 0.0
     makespan_s: float = 0.0
@@ -59,38 +58,38 @@ class Side(Struct, frozen=True, kw_only=True):
 
 
 class Preview(Struct, frozen=True, kw_only=True):
-    """The old policy and the new one, and what the change comes to."""
+    """Both runs, and which teams gain or lose."""
 
-    before: Side
-    after: Side
+    before: PolicyRun
+    after: PolicyRun
     verdict: str
     gains: tuple[str, ...]
     loses: tuple[str, ...]
 
 
-class SideMap(Protocol):
-    """Runs both sides somewhere; see `process_map`."""
+class PolicyRunMap(Protocol):
+    """Runs both policies in other processes; see `process_map`."""
 
     def __call__(
         self,
-        work: Callable[[SimFiles], Side],
+        work: Callable[[SimFiles], PolicyRun],
         tasks: Sequence[SimFiles],
         /,
         *,
-        lost: Callable[[SimFiles, str], Side],
+        lost: Callable[[SimFiles, str], PolicyRun],
         done: Callable[[int], None],
-    ) -> list[Side]:
-        """Return a side for each set of files, in order."""
+    ) -> list[PolicyRun]:
+        """Return a run for each set of files, in order."""
         ...
 
 
 def preview(
-    files: SimFiles, new: str, old: str, run: SideMap, done: Callable[[int], None]
+    files: SimFiles, new: str, old: str, run: PolicyRunMap, done: Callable[[int], None]
 ) -> Preview:
-    """Run the same jobs under an old and a new policy and say who gains by the change."""
+    """Run the same jobs under the old and the new policy, and find which teams gain or lose."""
     tasks = [replace(files, policy=named) for named in (old, new)]
-    before, after = run(run_side, tasks, lost=lost_side, done=done)
-    gains, loses = _turned(before, after)
+    before, after = run(run_policy, tasks, lost=lost_run, done=done)
+    gains, loses = _gains_and_losses(before, after)
     return Preview(
         before=before,
         after=after,
@@ -100,38 +99,38 @@ def preview(
     )
 
 
-def run_side(files: SimFiles) -> Side:
-    """Run one policy from its files to its figures; an error is a result too."""
+def run_policy(files: SimFiles) -> PolicyRun:
+    """Run one policy and return its figures; an error is returned as a result."""
     try:
         prepared = prepare(files)
         result = simulate(prepared.ask)
     except TenfoldError as error:
         why = CellError(code=error.code, message=error.message, hint=error.hint)
-        return Side(policy=files.policy, error=why)
+        return PolicyRun(policy=files.policy, error=why)
     except Exception as error:
         why = CellError(code="bug", message=f"{type(error).__name__}: {error}")
-        return Side(policy=files.policy, error=why)
-    return side_of(files.policy, result, prepared.notes)
+        return PolicyRun(policy=files.policy, error=why)
+    return policy_run(files.policy, result, prepared.notes)
 
 
-def lost_side(files: SimFiles, why: str) -> Side:
-    """Return what is left of a run whose process went away."""
+def lost_run(files: SimFiles, why: str) -> PolicyRun:
+    """Return the result for a run whose process died."""
     error = CellError(code="cell-lost", message=f"the run was lost: {why}")
-    return Side(policy=files.policy, error=error)
+    return PolicyRun(policy=files.policy, error=error)
 
 
-def side_of(policy: str, result: SimResult, notes: Sequence[str] = ()) -> Side:
-    """Return the figures of a run, of all teams and of each."""
+def policy_run(policy: str, result: SimResult, notes: Sequence[str] = ()) -> PolicyRun:
+    """Return the figures of a run, overall and by team."""
     waits = _waits_ms(result.meters)
     every = sorted(wait for found in waits.values() for wait in found)
     summary = result.summary
     teams = {
-        team: _team_side(part, waits.get(team, []), summary.gpu_hours)
+        team: _team_result(part, waits.get(team, []), summary.gpu_hours)
         for team, part in result.teams.items()
     }
-    return Side(
+    return PolicyRun(
         policy=policy,
-        whole=_team_side(summary, every, summary.gpu_hours),
+        whole=_team_result(summary, every, summary.gpu_hours),
         teams=teams,
         jain=summary.jain,
         gpu_utilization=summary.gpu_utilization,
@@ -147,9 +146,9 @@ def _waits_ms(meters: Meters) -> dict[str, list[int]]:
     return {team: sorted(found) for team, found in waits.items()}
 
 
-def _team_side(part: Summary, waits_ms: Sequence[int], gpu_hours: float) -> TeamSide:
+def _team_result(part: Summary, waits_ms: Sequence[int], gpu_hours: float) -> TeamResult:
     p90 = waits_ms[ceil(0.9 * len(waits_ms)) - 1] if waits_ms else 0
-    return TeamSide(
+    return TeamResult(
         jobs=part.jobs,
         finished=part.finished,
         refused=part.refused,
@@ -161,50 +160,54 @@ def _team_side(part: Summary, waits_ms: Sequence[int], gpu_hours: float) -> Team
     )
 
 
-def _turned(before: Side, after: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _gains_and_losses(
+    before: PolicyRun, after: PolicyRun
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the teams that gain and those that lose, by mean wait and then by name.
 
-    A team that has more jobs left over loses, whatever the others of its jobs waited: the
-    mean knows only those that came to an end.
+    A team with more unfinished jobs loses, whatever its other jobs waited: the mean covers only
+    finished jobs.
     """
     gains: list[tuple[float, str]] = []
     loses: list[tuple[float, str]] = []
     for team, new in after.teams.items():
         old = before.teams.get(team)
         if old is None:
-            continue  # That run failed, and there is nothing to compare with.
+            continue  # That run failed, so there is nothing to compare with.
         change = new.wait_s_mean - old.wait_s_mean
-        left = _left(new) - _left(old)
-        noticed = abs(change) > max(NOTICED_S, NOTICED * old.wait_s_mean)
-        if left > 0 or (left == 0 and noticed and change > 0):
+        more_unfinished = _unfinished(new) - _unfinished(old)
+        significant = abs(change) > max(MIN_CHANGE_S, MIN_CHANGE * old.wait_s_mean)
+        if more_unfinished > 0 or (more_unfinished == 0 and significant and change > 0):
             loses.append((-change, team))
-        elif left < 0 or noticed:
+        elif more_unfinished < 0 or significant:
             gains.append((change, team))
     return tuple(team for _, team in sorted(gains)), tuple(team for _, team in sorted(loses))
 
 
-def _left(side: TeamSide) -> int:
+def _unfinished(side: TeamResult) -> int:
     return side.jobs - side.finished
 
 
-def _verdict(before: Side, after: Side, gains: Sequence[str], loses: Sequence[str]) -> str:
+def _verdict(
+    before: PolicyRun, after: PolicyRun, gains: Sequence[str], loses: Sequence[str]
+) -> str:
     if before.whole is None or after.whole is None:
-        return "one of the runs failed, so nothing can be said"
+        return "no verdict: one of the runs failed"
     if not after.teams:
-        return "the jobs name no teams, so nobody gains at another's cost"
+        return "no teams to compare: the jobs name none"
     same = len(after.teams) - len(gains) - len(loses)
     parts = [
-        f"{_named(gains)} {_verb(gains, 'gain')}" if gains else "nobody gains",
-        f"{_named(loses)} {_verb(loses, 'lose')}" if loses else "nobody loses",
+        f"{_named(gains)} {_verb(gains, 'gain')}" if gains else "no team gains",
+        f"{_named(loses)} {_verb(loses, 'lose')}" if loses else "no team loses",
     ]
     if same:
         sees = "sees" if same == 1 else "see"
         parts.append(f"{same} of {len(after.teams)} teams {sees} no difference")
-    said = f"by mean wait, {'; '.join(parts)}"
-    left = _left(after.whole) - _left(before.whole)
-    if left > 0:
-        said += f"; {left:,} more {'job is' if left == 1 else 'jobs are'} left over"
-    return said
+    text = f"by mean wait, {'; '.join(parts)}"
+    more_unfinished = _unfinished(after.whole) - _unfinished(before.whole)
+    if more_unfinished > 0:
+        text += f"; {more_unfinished:,} more {'job' if more_unfinished == 1 else 'jobs'} unfinished"
+    return text
 
 
 def _named(teams: Iterable[str]) -> str:

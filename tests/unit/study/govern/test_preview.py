@@ -8,7 +8,7 @@ import pytest
 
 from tenfold.cli.main import main
 from tenfold.compose.inputs import SimFiles
-from tenfold.study.govern.preview import Preview, lost_side, preview
+from tenfold.study.govern.preview import Preview, lost_run, preview
 from tenfold.study.parallel import process_map
 
 FLEET = (
@@ -57,7 +57,7 @@ def test_who_waits_less_gains_and_who_waits_more_loses(files: SimFiles):
 def test_the_same_policy_changes_nothing(files: SimFiles):
     answer = previewed(files, "fifo", "fifo")
     assert (answer.gains, answer.loses) == ((), ())
-    assert "nobody gains; nobody loses; 2 of 2 teams see no difference" in answer.verdict
+    assert "no team gains; no team loses; 2 of 2 teams see no difference" in answer.verdict
 
 
 def test_shares_add_up_and_waits_are_those_of_the_jobs(files: SimFiles):
@@ -79,7 +79,7 @@ def test_a_run_that_fails_is_said_and_nothing_is_concluded(files: SimFiles, tmp_
     assert answer.after.error is not None
     assert answer.after.error.code == "no-such-file"
     assert "failed" in answer.verdict
-    lost = lost_side(files, "its machine went away")
+    lost = lost_run(files, "its machine went away")
     assert lost.error is not None
     assert lost.error.code == "cell-lost"
 
