@@ -12,7 +12,7 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.figures import count, dollars
-from tenfold.report.reasons.render import amount_of, counted, render
+from tenfold.report.reasons.render import amount_of, plural, render
 from tenfold.study.why.recorded import Answer, SavedState
 from tenfold.study.why.remedies import Remedy
 from tenfold.study.why.why import Explainer, Why
@@ -121,7 +121,7 @@ def show_waiting(found: Why) -> None:
 
 def _show_holders(holders: Holders) -> None:
     if holders.others_gpus_milli:
-        show(f"{counted(holders.others_gpus_milli / WHOLE, 'GPU')} held by other teams")
+        show(f"{plural(holders.others_gpus_milli / WHOLE, 'GPU')} held by other teams")
     if not holders.jobs:
         return
     teams = ", ".join(

@@ -7,9 +7,9 @@ from msgspec import Struct
 from rich.text import Text
 
 from tenfold.cli.output import show, table
-from tenfold.files.policy.amounts import clock, counted, listed, plainly
+from tenfold.files.policy.amounts import clock, file_key, amounts_text, file_units
 from tenfold.files.policy.fit import capacity
-from tenfold.files.policy.tree import TeamTree, names_in, turns_of_day
+from tenfold.files.policy.tree import TeamTree, resources_in, quota_change_times
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.job.terms import Hours, Window
@@ -98,18 +98,18 @@ def rules_of(govern: GovernanceRules) -> dict[str, object]:
 def sums(govern: GovernanceRules, spec: FleetSpec | None) -> list[Sum]:
     """Return what quotas grant in all, beside what a fleet has."""
     tree = TeamTree(govern.teams)
-    turns = turns_of_day(govern.teams)
+    times = quota_change_times(govern.teams)
     has = {} if spec is None else capacity(govern, spec)
     found: list[Sum] = []
-    for name in names_in(govern.teams):
-        worst = max(turns, key=lambda at_ms: tree.sum(name, at_ms))
+    for name in resources_in(govern.teams):
+        worst = max(times, key=lambda at_ms: tree.sum(name, at_ms))
         held = has.get(name, 0) if spec is not None and (name != USD or has[USD]) else None
         found.append(
             Sum(
-                counts=counted(name),
-                granted=plainly({name: tree.sum(name, worst)})[counted(name)],
-                has=None if held is None else plainly({name: held})[counted(name)],
-                at=clock(worst) if len(turns) > 1 else "",
+                counts=file_key(name),
+                granted=file_units({name: tree.sum(name, worst)})[file_key(name)],
+                has=None if held is None else file_units({name: held})[file_key(name)],
+                at=clock(worst) if len(times) > 1 else "",
             )
         )
     return found
@@ -122,8 +122,8 @@ def _walk(govern: GovernanceRules) -> list[tuple[int, TeamRules]]:
 def _rules_said(govern: GovernanceRules) -> str:
     usual = rules_of(GovernanceRules())
     other = {key: value for key, value in rules_of(govern).items() if value != usual[key]}
-    said = ", ".join(f"{key} = {_said(value)}" for key, value in other.items())
-    return f"the usual rules but {said}" if other else "the usual rules"
+    amount_text = ", ".join(f"{key} = {_said(value)}" for key, value in other.items())
+    return f"the usual rules but {amount_text}" if other else "the usual rules"
 
 
 def _said(value: object) -> str:
@@ -144,15 +144,15 @@ def _team_rows(depth: int, team: TeamRules, bound: bool) -> list[list[str]]:
         [
             f"{INDENT * depth}{team.id}",
             f"{team.weight:g}",
-            listed(team.quota) or "none",
-            listed(team.borrow) or "no limit",
-            listed(team.lend) or "all",
+            amounts_text(team.quota) or "none",
+            amounts_text(team.borrow) or "no limit",
+            amounts_text(team.lend) or "all",
             *residency,
         ]
     ]
     blank = [""] * (2 + len(residency))
     for hours, quota in team.hours:
-        rows.append([f"{INDENT * (depth + 1)}{_span(hours)}", "", listed(quota) or "none", *blank])
+        rows.append([f"{INDENT * (depth + 1)}{_span(hours)}", "", amounts_text(quota) or "none", *blank])
     return rows
 
 
@@ -184,11 +184,11 @@ def _team_json(depth: int, team: TeamRules) -> dict[str, object]:
         "parent": team.parent,
         "depth": depth,
         "weight": team.weight,
-        "quota": plainly(team.quota),
-        "borrow": plainly(team.borrow),
-        "lend": plainly(team.lend),
+        "quota": file_units(team.quota),
+        "borrow": file_units(team.borrow),
+        "lend": file_units(team.lend),
         "hours": [
-            {"from": clock(hours.from_ms), "to": clock(hours.to_ms), "quota": plainly(quota)}
+            {"from": clock(hours.from_ms), "to": clock(hours.to_ms), "quota": file_units(quota)}
             for hours, quota in team.hours
         ],
         "residency": list(team.residency),

@@ -5,7 +5,7 @@ from tenfold.model.policy.governance import ANY, USD, Amounts
 from tenfold.model.units import DAY, HOUR, MINUTE, usd
 
 
-def said(name: str, amount: int) -> str:
+def amount_text(name: str, amount: int) -> str:
     """Return an amount with what it counts: `64 H100`, `96 of any type`, `$250 an hour`."""
     if name == USD:
         return f"${usd(amount):,.2f} an hour".replace(".00 ", " ")
@@ -18,7 +18,7 @@ def gpus(amount: int) -> str:
     return f"{amount // WHOLE:,}" if amount % WHOLE == 0 else f"{amount / WHOLE:,.3f}".rstrip("0")
 
 
-def listed(amounts: Amounts) -> str:
+def amounts_text(amounts: Amounts) -> str:
     """Return amounts in a few words: `64 H100, 96 any, $250/h`."""
     words = [
         f"${usd(amount):,.2f}/h".replace(".00/", "/") if name == USD else f"{gpus(amount)} {name}"
@@ -27,15 +27,15 @@ def listed(amounts: Amounts) -> str:
     return ", ".join(words)
 
 
-def plainly(amounts: Amounts) -> dict[str, float]:
+def file_units(amounts: Amounts) -> dict[str, float]:
     """Return amounts as a file has them: GPUs, and `usd_per_hour`."""
     return {
-        counted(name): usd(amount) if name == USD else amount / WHOLE
+        file_key(name): usd(amount) if name == USD else amount / WHOLE
         for name, amount in amounts.items()
     }
 
 
-def counted(name: str) -> str:
+def file_key(name: str) -> str:
     """Return what a file calls a kind of amount."""
     return "usd_per_hour" if name == USD else name
 

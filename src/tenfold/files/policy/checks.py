@@ -5,11 +5,11 @@ from itertools import combinations
 from typing import cast
 
 from tenfold.files.core.document import Table
-from tenfold.files.policy.amounts import clock, said
+from tenfold.files.policy.amounts import clock, amount_text
 from tenfold.files.policy.govern import GovernanceTables
-from tenfold.files.policy.tree import TeamTree, names_in, pieces, quota_at, turns_of_day
+from tenfold.files.policy.tree import TeamTree, resources_in, day_parts, quota_at, quota_change_times
 from tenfold.files.policy.values import fault, warning
-from tenfold.files.policy.windows import clashes
+from tenfold.files.policy.windows import window_conflicts
 from tenfold.model.fleet.finding import Finding, Path
 from tenfold.model.policy.governance import TeamRules
 
@@ -24,17 +24,17 @@ def check_governance(tables: GovernanceTables, values: Table) -> list[Finding]:
         *_cycles(tables.teams),
     ]
     whole = not found
-    for place, team in tables.teams.items():
-        found += _lent(team, ("teams", place, "lend"))
-        found += _hours(team, ("teams", place, "hours"))
+    for index, team in tables.teams.items():
+        found += _lend_limits(team, ("teams", index, "lend"))
+        found += _hours(team, ("teams", index, "hours"))
     if whole:
         # Sums go down the tree, which has to be one for that.
         found += _sums(tables.teams)
-    for place, window in tables.windows.items():
+    for index, window in tables.windows.items():
         if window.team and declared and window.team not in declared:
-            found.append(unknown_team(window.team, declared, ("windows", place, "team")))
-    found += clashes(
-        tables.windows, {place: dict.fromkeys(one.nodes) for place, one in tables.windows.items()}
+            found.append(unknown_team(window.team, declared, ("windows", index, "team")))
+    found += window_conflicts(
+        tables.windows, {index: dict.fromkeys(one.nodes) for index, one in tables.windows.items()}
     )
     return found
 
@@ -56,80 +56,80 @@ def _declared(tables: object) -> list[str]:
 def _twice(tables: object, kind: str, table: str) -> Iterator[Finding]:
     rows = cast(list[object], tables) if isinstance(tables, list) else []
     first: dict[str, int] = {}
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         name = cast(Table, row).get("id") if isinstance(row, dict) else None
-        if isinstance(name, str) and first.setdefault(name, place) != place:
+        if isinstance(name, str) and first.setdefault(name, index) != index:
             yield fault(
                 "duplicate-name",
                 f"{kind} `{name}` stands twice; it is also entry {first[name] + 1}",
                 "give each its own `id`",
-                (table, place, "id"),
+                (table, index, "id"),
             )
 
 
 def _parents(teams: Mapping[int, TeamRules], declared: Sequence[str]) -> Iterator[Finding]:
-    for place, team in teams.items():
+    for index, team in teams.items():
         if team.parent is not None and team.parent not in declared:
-            yield unknown_team(team.parent, declared, ("teams", place, "parent"))
+            yield unknown_team(team.parent, declared, ("teams", index, "parent"))
 
 
 def _cycles(teams: Mapping[int, TeamRules]) -> Iterator[Finding]:
     parents = {team.id: team.parent for team in teams.values()}
-    for place, team in teams.items():
-        way, above = [team.id], team.parent
-        while above is not None and above not in way:
-            way.append(above)
+    for index, team in teams.items():
+        path_up, above = [team.id], team.parent
+        while above is not None and above not in path_up:
+            path_up.append(above)
             above = parents.get(above)
         if above is not None and above == team.id:
             yield fault(
                 "cycle",
-                f"team `{team.id}` is its own parent: {' > '.join([*way, above])}",
+                f"team `{team.id}` is its own parent: {' > '.join([*path_up, above])}",
                 "take `parent` away from the topmost team",
-                ("teams", place, "parent"),
+                ("teams", index, "parent"),
             )
 
 
-def _lent(team: TeamRules, path: Path) -> Iterator[Finding]:
+def _lend_limits(team: TeamRules, path: Path) -> Iterator[Finding]:
     for name, lent in team.lend.items():
         most = max(quota.get(name, 0) for quota in (team.quota, *(one for _, one in team.hours)))
         if lent > most:
             yield fault(
                 "lend-over-quota",
-                f"team `{team.id}` lends {said(name, lent)} and is sure of {said(name, most)}",
+                f"team `{team.id}` lends {amount_text(name, lent)} and is sure of {amount_text(name, most)}",
                 "lend at most the quota; a type that `lend` does not name is lent whole",
                 (*path, name),
             )
 
 
 def _hours(team: TeamRules, path: Path) -> Iterator[Finding]:
-    for (_, (first, _quota)), (place, (second, _)) in combinations(enumerate(team.hours), 2):
-        if any(a < d and c < b for a, b in pieces(first) for c, d in pieces(second)):
+    for (_, (first, _quota)), (index, (second, _)) in combinations(enumerate(team.hours), 2):
+        if any(a < d and c < b for a, b in day_parts(first) for c, d in day_parts(second)):
             yield fault(
                 "hours-overlap",
                 f"the hours of team `{team.id}` from {clock(first.from_ms)} and from "
                 f"{clock(second.from_ms)} overlap",
                 "let one end where the other begins",
-                (*path, place),
+                (*path, index),
             )
 
 
 def _sums(teams: Mapping[int, TeamRules]) -> Iterator[Finding]:
     """Yield a warning where those under a team are sure of more than it is."""
     tree = TeamTree(list(teams.values()))
-    for place, team in teams.items():
+    for index, team in teams.items():
         below = tree.children[team.id]
         family = [team, *below]
-        for name in names_in([team]) if below else ():
-            for at_ms in turns_of_day(family):
+        for name in resources_in([team]) if below else ():
+            for at_ms in quota_change_times(family):
                 own = quota_at(team, at_ms).get(name)
-                together = sum(tree.sure_of(child, name, at_ms) for child in below)
+                together = sum(tree.guaranteed(child, name, at_ms) for child in below)
                 if own is not None and together > own:
-                    when = f" at {clock(at_ms)}" if len(turns_of_day(family)) > 1 else ""
+                    when = f" at {clock(at_ms)}" if len(quota_change_times(family)) > 1 else ""
                     yield warning(
                         "quota-over-parent",
-                        f"the teams under `{team.id}` are sure of {said(name, together)} "
-                        f"together{when}, and `{team.id}` of {said(name, own)}",
+                        f"the teams under `{team.id}` are sure of {amount_text(name, together)} "
+                        f"together{when}, and `{team.id}` of {amount_text(name, own)}",
                         "lower theirs or raise its own: it counts with what they have together",
-                        ("teams", place, "quota"),
+                        ("teams", index, "quota"),
                     )
                     break

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tenfold.files.policy.amounts import clock, said
+from tenfold.files.policy.amounts import clock, amount_text
 from tenfold.files.policy.checks import unknown_team
-from tenfold.files.policy.tree import TeamTree, names_in, turns_of_day
+from tenfold.files.policy.tree import TeamTree, resources_in, quota_change_times
 from tenfold.files.policy.values import warning
-from tenfold.files.policy.windows import clashes
+from tenfold.files.policy.windows import window_conflicts
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import FleetSpec
@@ -61,13 +61,13 @@ def _teams(govern: GovernanceRules, spec: FleetSpec) -> Iterator[Finding]:
             "add them to `[[teams]]`; as they are they have no quota, and weight 1",
             ("teams",),
         )
-    for place, window in enumerate(govern.windows):
+    for index, window in enumerate(govern.windows):
         if window.team and named and window.team not in named:
-            yield unknown_team(window.team, named, ("windows", place, "team"))
+            yield unknown_team(window.team, named, ("windows", index, "team"))
 
 
 def _types(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
-    for place, team in enumerate(govern.teams):
+    for index, team in enumerate(govern.teams):
         stated = {"quota": team.quota, "borrow": team.borrow, "lend": team.lend}
         stated |= {"hours": {name: 0 for _, quota in team.hours for name in quota}}
         for key, amounts in stated.items():
@@ -76,26 +76,26 @@ def _types(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
                     yield warning(
                         "type-not-in-fleet",
                         f"`{key}` of team `{team.id}` names `{name}`, which the fleet lacks",
-                        f"the fleet has {_listed([one for one in has if one not in (ANY, USD)])}",
-                        ("teams", place, key, name),
+                        f"the fleet has {_quoted([one for one in has if one not in (ANY, USD)])}",
+                        ("teams", index, key, name),
                     )
 
 
 def _sums(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
     tree = TeamTree(govern.teams)
-    turns = turns_of_day(govern.teams)
-    for name in names_in(govern.teams):
+    times = quota_change_times(govern.teams)
+    for name in resources_in(govern.teams):
         if name not in has or (name == USD and not has[USD]):
             continue
-        worst = max(turns, key=lambda at_ms: tree.sum(name, at_ms))
+        worst = max(times, key=lambda at_ms: tree.sum(name, at_ms))
         granted = tree.sum(name, worst)
         if granted > has[name]:
-            when = f" at {clock(worst)}" if len(turns) > 1 else ""
+            when = f" at {clock(worst)}" if len(times) > 1 else ""
             verb = "costs" if name == USD else "has"
             yield warning(
                 "quota-over-fleet",
-                f"quotas grant {said(name, granted)}{when}, and the fleet {verb} "
-                f"{said(name, has[name])}",
+                f"quotas grant {amount_text(name, granted)}{when}, and the fleet {verb} "
+                f"{amount_text(name, has[name])}",
                 "lower `quota`: what is guaranteed must exist",
                 ("teams",),
             )
@@ -103,7 +103,7 @@ def _sums(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
 
 def _prices(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
     stated = [held for team in govern.teams for held in (team.quota, team.borrow, team.lend)]
-    if USD not in names_in(govern.teams) and not any(USD in held for held in stated):
+    if USD not in resources_in(govern.teams) and not any(USD in held for held in stated):
         return
     for name in has:
         if name not in (ANY, USD) and not govern.usd_micros_per_gpu_hour.get(name):
@@ -117,16 +117,16 @@ def _prices(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
 
 def _residency(govern: GovernanceRules, spec: FleetSpec) -> Iterator[Finding]:
     teams = {team.id: team for team in govern.teams}
-    for place, team in enumerate(govern.teams):
+    for index, team in enumerate(govern.teams):
         needed = tags_needed(team, teams)
-        borne = [[*pool.residency, *pool.certifications] for pool in spec.pools if pool.gpus]
-        if team.residency and not any(all(tag in tags for tag in needed) for tags in borne):
-            known = dict.fromkeys(tag for tags in borne for tag in tags)
+        pool_tags = [[*pool.residency, *pool.certifications] for pool in spec.pools if pool.gpus]
+        if team.residency and not any(all(tag in tags for tag in needed) for tags in pool_tags):
+            known = dict.fromkeys(tag for tags in pool_tags for tag in tags)
             yield warning(
                 "residency-nowhere",
-                f"team `{team.id}` needs nodes with {_listed(needed)}, and no pool is so",
-                f"the fleet has {_listed(list(known))}",
-                ("teams", place, "residency"),
+                f"team `{team.id}` needs nodes with {_quoted(needed)}, and no pool is so",
+                f"the fleet has {_quoted(list(known))}",
+                ("teams", index, "residency"),
             )
 
 
@@ -135,19 +135,19 @@ def _windows(govern: GovernanceRules, layout: Layout) -> Iterator[Finding]:
         return
     held = _nodes_by_name(layout)
     nodes: dict[int, dict[str, None]] = {}
-    for place, window in enumerate(govern.windows):
-        nodes[place] = {}
+    for index, window in enumerate(govern.windows):
+        nodes[index] = {}
         for name in window.nodes:
-            nodes[place] |= dict.fromkeys(held.get(name, ()))
-        strange = [name for name in window.nodes if name not in held]
-        if strange:
+            nodes[index] |= dict.fromkeys(held.get(name, ()))
+        unknown = [name for name in window.nodes if name not in held]
+        if unknown:
             yield warning(
                 "window-nowhere",
-                f"window `{window.id}` names {_listed(strange)}: no node, rack or pool",
+                f"window `{window.id}` names {_quoted(unknown)}: no node, rack or pool",
                 "`tenfold fleet show` lists racks and pools; nodes are named by their pool",
-                ("windows", place, "nodes"),
+                ("windows", index, "nodes"),
             )
-    yield from clashes(dict(enumerate(govern.windows)), nodes)
+    yield from window_conflicts(dict(enumerate(govern.windows)), nodes)
 
 
 def _nodes_by_name(layout: Layout) -> dict[str, list[str]]:
@@ -165,7 +165,7 @@ def _nodes_by_name(layout: Layout) -> dict[str, list[str]]:
     return held
 
 
-def _listed(names: Sequence[str], most: int = 4) -> str:
+def _quoted(names: Sequence[str], most: int = 4) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:most])
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{shown}{more}" if names else "none"

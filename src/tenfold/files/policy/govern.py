@@ -53,8 +53,8 @@ def read_governance(values: Table, findings: list[Finding]) -> GovernanceTables:
     teams = _teams(values, findings)
     windows = _windows(values, clock, findings)
     spans = [
-        span_of(text, ("govern", "off_peak", place), findings)
-        for place, text in enumerate(row.off_peak)
+        span_of(text, ("govern", "off_peak", index), findings)
+        for index, text in enumerate(row.off_peak)
     ]
     govern = GovernanceRules(
         teams=tuple(teams.values()),
@@ -86,7 +86,7 @@ def _prices(row: PricesRow, findings: list[Finding]) -> dict[str, UsdMicros]:
 
 def _teams(values: Table, findings: list[Finding]) -> dict[int, TeamRules]:
     rows = read_rows(TeamRow, values.get("teams", []), ("teams",), findings)
-    return {place: _team(row, ("teams", place), findings) for place, row in rows.items()}
+    return {index: _team(row, ("teams", index), findings) for index, row in rows.items()}
 
 
 def _team(row: TeamRow, path: Path, findings: list[Finding]) -> TeamRules:
@@ -105,8 +105,8 @@ def _team(row: TeamRow, path: Path, findings: list[Finding]) -> TeamRules:
 
 def _hours(value: object, path: Path, findings: list[Finding]) -> list[tuple[Hours, Amounts]]:
     found: list[tuple[Hours, Amounts]] = []
-    for place, row in read_rows(HoursRow, value, path, findings).items():
-        here: Path = (*path, place)
+    for index, row in read_rows(HoursRow, value, path, findings).items():
+        here: Path = (*path, index)
         hours = hours_of(row.start, row.end, here, findings)
         quota = amounts_of(row.quota, (*here, "quota"), findings)
         if hours is not None:
@@ -117,9 +117,9 @@ def _hours(value: object, path: Path, findings: list[Finding]) -> list[tuple[Hou
 def _windows(values: Table, clock: _Clock, findings: list[Finding]) -> dict[int, Window]:
     rows = read_rows(WindowRow, values.get("windows", []), ("windows",), findings)
     found = {
-        place: _window(row, clock, ("windows", place), findings) for place, row in rows.items()
+        index: _window(row, clock, ("windows", index), findings) for index, row in rows.items()
     }
-    return {place: window for place, window in found.items() if window is not None}
+    return {index: window for index, window in found.items() if window is not None}
 
 
 def _window(row: WindowRow, clock: _Clock, path: Path, findings: list[Finding]) -> Window | None:
@@ -128,11 +128,11 @@ def _window(row: WindowRow, clock: _Clock, path: Path, findings: list[Finding]) 
     if not row.nodes:
         expected = "at least one node, rack or pool"
         findings.append(wrong_value((*path, "nodes"), expected, row.nodes))
-    for place, text in enumerate(row.nodes):
+    for index, text in enumerate(row.nodes):
         try:
             nodes.extend(hostlist.expand(text))
         except hostlist.HostlistError as error:
-            here: Path = (*path, "nodes", place)
+            here: Path = (*path, "nodes", index)
             hint = "write host lists such as `n[1-4]`"
             findings.append(fault("bad-host-list", str(error), hint, here))
     if row.hours <= 0:

@@ -28,41 +28,41 @@ class TeamTree:
             yield depth, team
             stack.extend((depth + 1, child) for child in reversed(self.children[team.id]))
 
-    def sure_of(self, team: TeamRules, name: str, at_ms: int) -> int:
+    def guaranteed(self, team: TeamRules, name: str, at_ms: int) -> int:
         """Return what a team is sure of: its quota, and at least those of all below it."""
-        below = sum(self.sure_of(child, name, at_ms) for child in self.children[team.id])
+        below = sum(self.guaranteed(child, name, at_ms) for child in self.children[team.id])
         return max(below, quota_at(team, at_ms).get(name, 0))
 
     def sum(self, name: str, at_ms: int = 0) -> int:
         """Return what all teams together are sure of."""
-        return sum(self.sure_of(team, name, at_ms) for team in self.roots)
+        return sum(self.guaranteed(team, name, at_ms) for team in self.roots)
 
 
 def quota_at(team: TeamRules, at_ms: int) -> Amounts:
     """Return the quota that holds so long after midnight."""
     for hours, quota in team.hours:
-        if any(start <= at_ms < end for start, end in pieces(hours)):
+        if any(start <= at_ms < end for start, end in day_parts(hours)):
             return quota
     return team.quota
 
 
-def pieces(hours: Hours) -> list[tuple[int, int]]:
+def day_parts(hours: Hours) -> list[tuple[int, int]]:
     """Return the parts of one day that hours cover: two where they go past midnight."""
     if hours.to_ms <= DAY:
         return [(hours.from_ms, hours.to_ms)]
     return [(hours.from_ms, DAY), (0, hours.to_ms - DAY)]
 
 
-def turns_of_day(teams: Sequence[TeamRules]) -> list[Millis]:
+def quota_change_times(teams: Sequence[TeamRules]) -> list[Millis]:
     """Return every time of day at which the quota of a team changes, midnight first."""
-    turns = {0: None}
+    times = {0: None}
     for team in teams:
         for hours, _ in team.hours:
-            turns |= {hours.from_ms % DAY: None, hours.to_ms % DAY: None}
-    return [Millis(turn) for turn in sorted(turns)]
+            times |= {hours.from_ms % DAY: None, hours.to_ms % DAY: None}
+    return [Millis(turn) for turn in sorted(times)]
 
 
-def names_in(teams: Sequence[TeamRules]) -> list[str]:
+def resources_in(teams: Sequence[TeamRules]) -> list[str]:
     """Return every name that a quota of these teams has, in the order of the file."""
     names: dict[str, None] = {}
     for team in teams:

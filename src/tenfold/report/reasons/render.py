@@ -41,7 +41,7 @@ class Reader(Struct, frozen=True):
     team: str = ""
     sees_all: bool = False
 
-    def knows(self, team: str | None) -> bool:
+    def may_see(self, team: str | None) -> bool:
         """Tell whether a team's names are for this reader; those of no known team are not."""
         return self.sees_all or (team is not None and team == self.team)
 
@@ -54,7 +54,7 @@ def render(reason: Reason, reader: Reader = OPERATOR, about: str | None = None) 
     template = REASONS.get(reason.code)
     if reason.sentence and (reader.sees_all or not reason.fields):
         return reason.sentence if reader.sees_all else plain(reason.code)
-    said = None if template is None else _said(template, reason, reader, about)
+    said = None if template is None else _sentence(template, reason, reader, about)
     return said or plain(reason.code)
 
 
@@ -74,7 +74,7 @@ def plain(code: str) -> str:
     return (template.plain if template is not None else "") or code.replace("-", " ")
 
 
-def span(ms: float) -> str:
+def duration_text(ms: float) -> str:
     """Return a length of time in the unit that people would say it in."""
     for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
         if ms >= 2 * size:
@@ -92,7 +92,7 @@ def amount_of(amount: int, unit: str) -> str:
     return f"{gpus} {unit}"
 
 
-def counted(number: float, noun: str) -> str:
+def plural(number: float, noun: str) -> str:
     """Return a number with its noun, in the plural where it is not one."""
     return f"{number:,g} {noun}" if number == 1 else f"{number:,g} {noun}s"
 
@@ -121,10 +121,10 @@ def with_sentences(value: Any, reader: Reader = OPERATOR, about: str | None = No
     return value
 
 
-def _said(template: Template, reason: Reason, reader: Reader, about: str | None) -> str | None:
+def _sentence(template: Template, reason: Reason, reader: Reader, about: str | None) -> str | None:
     def shown(place: Field) -> str | None:
         value = reason.fields.get(place.name)
-        if value is None or not (value or place.says_zero):
+        if value is None or not (value or place.shows_zero):
             return None
         words = template.words.get(place.name, {})
         said = words.get(value) if isinstance(value, str) else None
@@ -134,82 +134,82 @@ def _said(template: Template, reason: Reason, reader: Reader, about: str | None)
     also = reason.fields.get("also")
     if said is None or not isinstance(also, Causes):
         return said
-    return f"{said}; and {_causes(also, reader, about)}"
+    return f"{said}; and {_causes_text(also, reader, about)}"
 
 
 def _text(value: Value, kind: str, reader: Reader, about: str | None) -> str | None:
     """Return a value for a reader; None where it is not for them."""
     match value:
         case tuple():
-            return _listed(value, kind, reader)
+            return _list_text(value, kind, reader)
         case str():
-            return _word(value, kind)
+            return _word_text(value, kind)
         case int() | float():
-            return _number(value, kind)
+            return _number_text(value, kind)
         case Amount():
             return amount_of(value.value, value.unit)
         case Causes():
-            return _causes(value, reader, about) or None
+            return _causes_text(value, reader, about) or None
         case Text():
-            return value.text if reader.knows(about) else None
+            return value.text if reader.may_see(about) else None
         case _:
-            return _named(value, reader)
+            return _name_text(value, reader)
 
 
-def _named(value: JobRef | TeamRef | UserRef | NodeRef, reader: Reader) -> str | None:
+def _name_text(value: JobRef | TeamRef | UserRef | NodeRef, reader: Reader) -> str | None:
     match value:
         case JobRef():
-            if reader.knows(value.team):
+            if reader.may_see(value.team):
                 return f"job `{value.id}`"
             return "another job" if value.team is None else "a job of another team"
         case TeamRef():
-            return f"team `{value.id}`" if reader.knows(value.id) else "another team"
+            return f"team `{value.id}`" if reader.may_see(value.id) else "another team"
         case UserRef():
-            return value.name if reader.knows(value.team) else None
+            return value.name if reader.may_see(value.team) else None
         case NodeRef():
             return f"node `{value.id}`"
 
 
-def _causes(value: Causes, reader: Reader, about: str | None) -> str:
+def _causes_text(value: Causes, reader: Reader, about: str | None) -> str:
     return "; ".join(render(one, reader, about) for one in value.reasons)
 
 
-def _word(value: str, kind: str) -> str:
+def _word_text(value: str, kind: str) -> str:
     if kind == "level":
         return LEVELS.get(value, value)
     return f"`{value}`" if kind == "name" else value
 
 
-def _number(value: float, kind: str) -> str:
+def _number_text(value: float, kind: str) -> str:
     if kind == "ms":
-        return span(value)
+        return duration_text(value)
     if kind == "GiB":
         return f"{value / (1 << 30):,.0f} GiB"
     if kind.startswith("#"):
-        return counted(value, kind[1:])
+        return plural(value, kind[1:])
     if kind == ",":
         return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
     return format(value, kind)
 
 
-def _listed(values: Sequence[Value], kind: str, reader: Reader) -> str | None:
+def _list_text(values: Sequence[Value], kind: str, reader: Reader) -> str | None:
     if kind == "names":
         return " or ".join(f"`{value}`" for value in values) or None
     if kind == "words":
         return ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
-    named = [_quoted(one) for one in values if isinstance(one, NodeRef) or _knows(one, reader)]
+    named = [_quoted(one) for one in values if isinstance(one, NodeRef) or _may_see(one, reader)]
     hidden = len(values) - len(named)
     said = ", ".join(named[:NAMED_MOST])
     if len(named) > NAMED_MOST:
         said += f" and {len(named) - NAMED_MOST:,} more"
     if hidden:
-        others = f"{counted(hidden, 'job')} of other teams"
+        others = f"{plural(hidden, 'job')} of other teams"
         return f"{said} and {others}" if said else others
     return said or None
 
 
-def _knows(value: object, reader: Reader) -> bool:
-    return isinstance(value, JobRef) and reader.knows(value.team)
+def _may_see(value: object, reader: Reader) -> bool:
+    return isinstance(value, JobRef) and reader.may_see(value.team)
 
 
 def _quoted(value: object) -> str:
@@ -222,11 +222,11 @@ def _redacted(value: Value, reader: Reader, about: str | None) -> Value | None:
         return tuple(cast("str", one) for one in kept if one is not None)
     match value:
         case JobRef() | UserRef():
-            return value if reader.knows(value.team) else None
+            return value if reader.may_see(value.team) else None
         case TeamRef():
-            return value if reader.knows(value.id) else None
+            return value if reader.may_see(value.id) else None
         case Text():
-            return value if reader.knows(about) else None
+            return value if reader.may_see(about) else None
         case Causes():
             return replace(
                 value, reasons=tuple(redacted(one, reader, about) for one in value.reasons)

@@ -30,17 +30,17 @@ _TOKEN = re.compile(r"\{(\w+)(\??)(?::([^}]*))?\}|[\[\]|]|[^\[\]{}|]+")
 class Field:
     """A place for a field."""
 
-    def __init__(self, name: str, kind: str, *, says_zero: bool) -> None:
+    def __init__(self, name: str, kind: str, *, shows_zero: bool) -> None:
         self.name = name
         self.kind = kind
-        self.says_zero = says_zero
+        self.shows_zero = shows_zero
 
 
 class Choice:
     """The first of some ways to say something for which all fields are there, or nothing."""
 
-    def __init__(self, ways: "list[list[str | Field | Choice]]") -> None:
-        self.ways = ways
+    def __init__(self, alternatives: "list[list[str | Field | Choice]]") -> None:
+        self.alternatives = alternatives
 
 
 class Template:
@@ -56,8 +56,8 @@ class Template:
     @cached_property
     def parts(self) -> "list[str | Field | Choice]":
         """The sentence, taken apart."""
-        (way,) = _ways(_TOKEN.finditer(self._text), is_whole=True)
-        return way
+        (alternative,) = _alternatives(_TOKEN.finditer(self._text), is_whole=True)
+        return alternative
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -69,23 +69,23 @@ class Template:
         return _filled(self.parts, shown)
 
 
-def _ways(
+def _alternatives(
     tokens: Iterator[re.Match[str]], *, is_whole: bool = False
 ) -> "list[list[str | Field | Choice]]":
-    ways: list[list[str | Field | Choice]] = [[]]
+    alternatives: list[list[str | Field | Choice]] = [[]]
     for token in tokens:
         text = token[0]
         if text == "]":
             break
         if text == "[":
-            ways[-1].append(Choice(_ways(tokens)))
+            alternatives[-1].append(Choice(_alternatives(tokens)))
         elif text == "|" and not is_whole:
-            ways.append([])
+            alternatives.append([])
         elif token[1]:
-            ways[-1].append(Field(token[1], token[3] or ",", says_zero=not token[2]))
+            alternatives[-1].append(Field(token[1], token[3] or ",", shows_zero=not token[2]))
         else:
-            ways[-1].append(text)
-    return ways
+            alternatives[-1].append(text)
+    return alternatives
 
 
 def _fields(parts: "list[str | Field | Choice]") -> Iterator[Field]:
@@ -93,23 +93,23 @@ def _fields(parts: "list[str | Field | Choice]") -> Iterator[Field]:
         if isinstance(part, Field):
             yield part
         elif isinstance(part, Choice):
-            for way in part.ways:
-                yield from _fields(way)
+            for alternative in part.alternatives:
+                yield from _fields(alternative)
 
 
 def _filled(
     parts: "list[str | Field | Choice]", shown: Callable[[Field], str | None]
 ) -> str | None:
-    said: list[str] = []
+    texts: list[str] = []
     for part in parts:
         if isinstance(part, str):
-            said.append(part)
+            texts.append(part)
         elif isinstance(part, Field):
             text = shown(part)
             if text is None:
                 return None
-            said.append(text)
+            texts.append(text)
         else:
-            ways = (_filled(way, shown) for way in part.ways)
-            said.append(next((way for way in ways if way is not None), ""))
-    return "".join(said)
+            alternatives = (_filled(alternative, shown) for alternative in part.alternatives)
+            texts.append(next((alternative for alternative in alternatives if alternative is not None), ""))
+    return "".join(texts)

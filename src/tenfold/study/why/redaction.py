@@ -30,7 +30,7 @@ def redacted_why(found: Why, fleet: Fleet, reader: Reader) -> Why:
     """Return an answer with its sentences, and without names that are not for the reader."""
 
     def is_own(job_id: JobId) -> bool:
-        return job_id == found.job_id or reader.knows(job_ref(fleet, job_id).team)
+        return job_id == found.job_id or reader.may_see(job_ref(fleet, job_id).team)
 
     remedies = tuple(_remedy(each, reader, found, is_own) for each in found.remedies)
     return replace(
@@ -45,9 +45,9 @@ def redacted_why(found: Why, fleet: Fleet, reader: Reader) -> Why:
 def _holders(holders: Holders, reader: Reader) -> Holders:
     if reader.sees_all:
         return holders
-    own = tuple(each for each in holders.teams if reader.knows(each.team))
+    own = tuple(each for each in holders.teams if reader.may_see(each.team))
     held = sum(each.gpus_milli for each in holders.teams) - sum(each.gpus_milli for each in own)
-    jobs = tuple(each for each in holders.jobs if reader.knows(each.team))
+    jobs = tuple(each for each in holders.jobs if reader.may_see(each.team))
     return Holders(teams=own, jobs=jobs, others_gpus_milli=held)
 
 
