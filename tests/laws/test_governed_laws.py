@@ -175,8 +175,8 @@ def kept_promises(seed: int) -> int:
     govern = replace(
         drawn_rules,
         teams=tuple(replace(team, hours=()) for team in drawn_rules.teams),
-        promises=4,
-        promise_after_ms=Millis(0),
+        reservations=4,
+        reserve_after_ms=Millis(0),
         off_peak=(),
         windows=(),
     )
@@ -273,7 +273,7 @@ def lender_world(seed: int) -> tuple[SmallWorld, int]:
         teams=(TeamRules(id=TeamId("owners"), quota={ANY: wanted * size * WHOLE}),),
         min_run_ms=Millis(least_ms),
         delay_ms=Millis(delay_ms),
-        promises=0,
+        reservations=0,
     )
     world = SmallWorld(
         nodes=tuple(nodes(count, gpus=gpus)),

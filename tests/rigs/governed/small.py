@@ -104,7 +104,7 @@ def _rules(dice: Random, total: int) -> GovernanceRules:
         )
         for name, quota in (("a", first), ("b", total - first))
     ]
-    return GovernanceRules(teams=tuple(teams), promises=0)
+    return GovernanceRules(teams=tuple(teams), reservations=0)
 
 
 def _run(fleet: Fleet, job: Job, slots: tuple[Slot, ...], at_ms: int) -> None:

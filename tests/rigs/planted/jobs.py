@@ -92,7 +92,7 @@ def policy_of(work: Work | None) -> Policy:
     held = {ACCELERATOR: work.quota_nodes * NODE_GPUS * WHOLE}
     first = TeamRules(id=_team(0), quota=held, borrow={ACCELERATOR: 0})
     others = [TeamRules(id=_team(number)) for number in range(1, work.teams)]
-    govern = GovernanceRules(teams=(first, *others), preempts=False, promises=0)
+    govern = GovernanceRules(teams=(first, *others), preempts=False, reservations=0)
     return Policy(name="governed", govern=govern)
 
 

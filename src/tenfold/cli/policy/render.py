@@ -7,9 +7,9 @@ from msgspec import Struct
 from rich.text import Text
 
 from tenfold.cli.output import show, table
-from tenfold.files.policy.amounts import clock, file_key, amounts_text, file_units
+from tenfold.files.policy.amounts import amounts_text, clock, file_key, file_units
 from tenfold.files.policy.fit import capacity
-from tenfold.files.policy.tree import TeamTree, resources_in, quota_change_times
+from tenfold.files.policy.tree import TeamTree, quota_change_times, resources_in
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.job.terms import Hours, Window
@@ -60,7 +60,7 @@ def policy_json(policy: Policy, spec: FleetSpec | None) -> dict[str, object]:
         "policy": policy.name,
         "placement": policy.placement,
         "fleet": None if spec is None else spec.name,
-        "rules": rules_of(govern),
+        "rules": {**rules_of(govern), **_old_rule_keys(govern)},
         "teams": [_team_json(depth, team) for depth, team in _walk(govern)],
         "windows": [_window_json(window) for window in govern.windows],
         "usd_per_gpu_hour": {
@@ -79,8 +79,8 @@ def rules_of(govern: GovernanceRules) -> dict[str, object]:
     return {
         "fair_share": govern.fair_share,
         "half_life_h": govern.half_life_ms / HOUR,
-        "promises": govern.promises,
-        "promise_after_min": govern.promise_after_ms / MINUTE,
+        "reservations": govern.reservations,
+        "reserve_after_min": govern.reserve_after_ms / MINUTE,
         "backfill": govern.backfill,
         "preempts": govern.preempts,
         "min_run_min": govern.min_run_ms / MINUTE,
@@ -92,6 +92,14 @@ def rules_of(govern: GovernanceRules) -> dict[str, object]:
         "idle_min": None if govern.idle_ms is None else govern.idle_ms / MINUTE,
         "off_peak": [_span(hours) for hours in govern.off_peak],
         "clock_offset_h": govern.timezone_ms / HOUR,
+    }
+
+
+def _old_rule_keys(govern: GovernanceRules) -> dict[str, object]:
+    """Return rules under their names of the last version, kept for one more."""
+    return {
+        "promises": govern.reservations,
+        "promise_after_min": govern.reserve_after_ms / MINUTE,
     }
 
 
@@ -152,7 +160,9 @@ def _team_rows(depth: int, team: TeamRules, bound: bool) -> list[list[str]]:
     ]
     blank = [""] * (2 + len(residency))
     for hours, quota in team.hours:
-        rows.append([f"{INDENT * (depth + 1)}{_span(hours)}", "", amounts_text(quota) or "none", *blank])
+        rows.append(
+            [f"{INDENT * (depth + 1)}{_span(hours)}", "", amounts_text(quota) or "none", *blank]
+        )
     return rows
 
 

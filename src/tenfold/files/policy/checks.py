@@ -5,9 +5,15 @@ from itertools import combinations
 from typing import cast
 
 from tenfold.files.core.document import Table
-from tenfold.files.policy.amounts import clock, amount_text
+from tenfold.files.policy.amounts import amount_text, clock
 from tenfold.files.policy.govern import GovernanceTables
-from tenfold.files.policy.tree import TeamTree, resources_in, day_parts, quota_at, quota_change_times
+from tenfold.files.policy.tree import (
+    TeamTree,
+    day_parts,
+    quota_at,
+    quota_change_times,
+    resources_in,
+)
 from tenfold.files.policy.values import fault, warning
 from tenfold.files.policy.windows import window_conflicts
 from tenfold.model.fleet.finding import Finding, Path
@@ -95,7 +101,8 @@ def _lend_limits(team: TeamRules, path: Path) -> Iterator[Finding]:
         if lent > most:
             yield fault(
                 "lend-over-quota",
-                f"team `{team.id}` lends {amount_text(name, lent)} and is sure of {amount_text(name, most)}",
+                f"team `{team.id}` lends {amount_text(name, lent)}, more than its quota of "
+                f"{amount_text(name, most)}",
                 "lend at most the quota; a type that `lend` does not name is lent whole",
                 (*path, name),
             )

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tenfold.files.policy.amounts import clock, amount_text
+from tenfold.files.policy.amounts import amount_text, clock
 from tenfold.files.policy.checks import unknown_team
-from tenfold.files.policy.tree import TeamTree, resources_in, quota_change_times
+from tenfold.files.policy.tree import TeamTree, quota_change_times, resources_in
 from tenfold.files.policy.values import warning
 from tenfold.files.policy.windows import window_conflicts
 from tenfold.model.fleet import hostlist

@@ -14,6 +14,7 @@ from tenfold.files.policy.values import (
     numbers_of,
     span_of,
     warning,
+    with_new_keys,
 )
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.finding import Finding, Path
@@ -41,9 +42,8 @@ class _Clock(Struct, frozen=True, kw_only=True):
 
 def read_governance(values: Table, findings: list[Finding]) -> GovernanceTables:
     """Return the rules that a file states, and add what is wrong with single values."""
-    row = (
-        read_row(GovernanceRow, values.get("govern", {}), ("govern",), findings) or GovernanceRow()
-    )
+    stated = with_new_keys(values.get("govern", {}), ("govern",), findings)
+    row = read_row(GovernanceRow, stated, ("govern",), findings) or GovernanceRow()
     prices = read_row(PricesRow, values.get("prices", {}), ("prices",), findings) or PricesRow()
     offset_ms = millis(row.utc_offset_h, HOUR)
     zero_ms = None
@@ -60,8 +60,8 @@ def read_governance(values: Table, findings: list[Finding]) -> GovernanceTables:
         teams=tuple(teams.values()),
         fair_share=row.fair_share,
         half_life_ms=millis(row.half_life_h, HOUR),
-        promises=row.promises,
-        promise_after_ms=millis(row.promise_after_min, MINUTE),
+        reservations=row.reservations,
+        reserve_after_ms=millis(row.reserve_after_min, MINUTE),
         backfill=row.backfill,
         preempts=row.preempts,
         min_run_ms=millis(row.min_run_min, MINUTE),

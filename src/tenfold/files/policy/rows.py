@@ -17,6 +17,8 @@ MOST_GPUS = 100_000_000
 MOST_USD_PER_HOUR = 1e9
 Minutes = Annotated[float, Meta(ge=0, le=10_000_000)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
+RENAMED = {"promises": "reservations", "promise_after_min": "reserve_after_min"}
+"""Old keys of `[govern]`, which are read for one more version with a warning."""
 
 
 class GovernanceRow(Row, frozen=True, kw_only=True):
@@ -24,8 +26,8 @@ class GovernanceRow(Row, frozen=True, kw_only=True):
 
     fair_share: FairShare = USUAL.fair_share
     half_life_h: Annotated[float, Meta(gt=0, le=100_000)] = USUAL.half_life_ms / HOUR
-    promises: Count = USUAL.promises
-    promise_after_min: Minutes = USUAL.promise_after_ms / MINUTE
+    reservations: Count = USUAL.reservations
+    reserve_after_min: Minutes = USUAL.reserve_after_ms / MINUTE
     backfill: bool = USUAL.backfill
     preempts: bool = USUAL.preempts
     min_run_min: Minutes = USUAL.min_run_ms / MINUTE

@@ -8,7 +8,7 @@ from typing import cast
 
 from tenfold.files.core.expectations import describe_value
 from tenfold.files.core.rows import wrong_value
-from tenfold.files.policy.rows import MOST_GPUS, MOST_USD_PER_HOUR
+from tenfold.files.policy.rows import MOST_GPUS, MOST_USD_PER_HOUR, RENAMED
 from tenfold.model.fleet.finding import Finding, Path
 from tenfold.model.job.job import WHOLE
 from tenfold.model.job.terms import Hours
@@ -29,6 +29,24 @@ def fault(code: str, message: str, hint: str, path: Path) -> Finding:
 def warning(code: str, message: str, hint: str, path: Path) -> Finding:
     """Return something that one may live with."""
     return Finding(code=code, message=message, hint=hint, path=path, severity="warning")
+
+
+def with_new_keys(value: object, path: Path, findings: list[Finding]) -> object:
+    """Return a table with old keys renamed, and add a warning for each of them."""
+    if not isinstance(value, dict):
+        return value
+    table = cast("dict[str, object]", value)
+    renamed = {old: new for old, new in RENAMED.items() if old in table and new not in table}
+    for old, new in renamed.items():
+        findings.append(
+            warning(
+                "renamed-key",
+                f"`{old}` is now `{new}`",
+                f"rename it: `{old}` will not be read in the next version",
+                (*path, old),
+            )
+        )
+    return {renamed.get(key, key): item for key, item in table.items()}
 
 
 def amounts_of(value: object, path: Path, findings: list[Finding]) -> Amounts:

@@ -7,7 +7,7 @@ within the limits that the lender and the borrower declare.
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tenfold.model.ids import TeamId
 from tenfold.model.job.terms import Hours, Window
@@ -51,9 +51,9 @@ class GovernanceRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     fair_share: FairShare = "held"
     half_life_ms: Millis = Millis(24 * HOUR)
     """After so long, use counts half as much under `decayed`."""
-    promises: int = 4
+    reservations: int = field(default=4, name="promises")
     """Blocked gangs that are promised a start at a time; 0 turns promises off."""
-    promise_after_ms: Millis = Millis(30 * MINUTE)
+    reserve_after_ms: Millis = field(default=Millis(30 * MINUTE), name="promise_after_ms")
     """A gang waits so long before it is promised anything."""
     backfill: bool = True
     """Whether jobs that end in time may use nodes that are kept for a promise."""

@@ -111,5 +111,7 @@ def _filled(
             texts.append(text)
         else:
             alternatives = (_filled(alternative, shown) for alternative in part.alternatives)
-            texts.append(next((alternative for alternative in alternatives if alternative is not None), ""))
+            texts.append(
+                next((alternative for alternative in alternatives if alternative is not None), "")
+            )
     return "".join(texts)

@@ -85,7 +85,7 @@ def governance_of(filler_gpus: int, owner_gpus: int) -> GovernanceRules:
     """Return the rules for two teams with these quotas, who lend and borrow as they like."""
     quotas = {FILLER: filler_gpus, OWNER: owner_gpus}
     teams = (TeamRules(id=team, quota={GPU: gpus * WHOLE}) for team, gpus in quotas.items())
-    return GovernanceRules(teams=tuple(teams), min_run_ms=Millis(0), promises=0)
+    return GovernanceRules(teams=tuple(teams), min_run_ms=Millis(0), reservations=0)
 
 
 def _job(name: str, shape: Shape, team: TeamId, at_ms: Millis, seq: int) -> Job:

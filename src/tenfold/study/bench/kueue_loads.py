@@ -222,7 +222,7 @@ def governance_of(load: KueueLoad) -> GovernanceRules:
             for queue in range(load.queues)
         ]
     return GovernanceRules(
-        teams=tuple(teams), promises=0, min_run_ms=Millis(0), restart_cost_ms=Millis(1)
+        teams=tuple(teams), reservations=0, min_run_ms=Millis(0), restart_cost_ms=Millis(1)
     )
 
 

@@ -39,16 +39,31 @@ def test_a_file_that_says_nothing_has_the_usual_rules(tmp_path: Path):
 def test_human_units_become_milliseconds(tmp_path: Path):
     govern = governed(
         tmp_path,
-        '[govern]\nfair_share = "decayed"\nhalf_life_h = 12\npromise_after_min = 10\n'
+        '[govern]\nfair_share = "decayed"\nhalf_life_h = 12\nreserve_after_min = 10\n'
         "min_run_min = 2.5\ndelay_min = 1\nrestart_cost_min = 3\nidle_min = 45\n"
         'off_peak = ["22:00-06:00"]\nutc_offset_h = -3.5\n',
     )
     assert (govern.fair_share, govern.half_life_ms) == ("decayed", 12 * HOUR)
-    assert (govern.promise_after_ms, govern.min_run_ms) == (10 * MINUTE, 150_000)
+    assert (govern.reserve_after_ms, govern.min_run_ms) == (10 * MINUTE, 150_000)
     assert (govern.delay_ms, govern.restart_cost_ms) == (MINUTE, 3 * MINUTE)
     assert govern.idle_ms == 45 * MINUTE
     assert govern.off_peak == (Hours(22 * HOUR, 30 * HOUR),)
     assert govern.timezone_ms == -3.5 * HOUR
+
+
+def test_old_keys_are_read_with_a_warning(tmp_path: Path):
+    path = tmp_path / "policy.toml"
+    path.write_text('name = "governed"\n[govern]\npromises = 2\npromise_after_min = 10\n')
+    reading = read_policy_file(path)
+    assert reading.policy is not None
+    assert reading.policy.govern is not None
+    assert reading.policy.govern.reservations == 2
+    assert reading.policy.govern.reserve_after_ms == 10 * MINUTE
+    assert [(one.code, one.line) for one in reading.findings] == [
+        ("renamed-key", 3),
+        ("renamed-key", 4),
+    ]
+    assert reading.findings[0].message == "`promises` is now `reservations`"
 
 
 def test_quotas_become_thousandths_and_micro_dollars(tmp_path: Path):
@@ -97,7 +112,7 @@ def test_prices_are_by_type(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "code", "line"),
     [
-        ("[govern]\npromises = -1\n", "wrong-value", 3),
+        ("[govern]\nreservations = -1\n", "wrong-value", 3),
         ("[govern]\ncolour = 1\n", "unknown-key", 3),
         ('[govern]\noff_peak = ["late"]\n', "bad-hours", 3),
         ('[govern]\noff_peak = ["22:00-26:00"]\n', "bad-hours", 3),
@@ -136,7 +151,7 @@ def test_each_fault_is_named_with_its_line(tmp_path: Path, text: str, code: str,
 
 def test_all_faults_come_at_once_and_in_order(tmp_path: Path):
     text = (
-        '[govern]\npromises = -1\noff_peak = ["late"]\n'
+        '[govern]\nreservations = -1\noff_peak = ["late"]\n'
         '[[teams]]\nid = "a"\nparent = "b"\nquota = { H100 = -1 }\n'
         '[[teams]]\nid = "b"\nparent = "a"\nlend = { H100 = 1 }\n'
     )

@@ -28,7 +28,7 @@ from tenfold.study.why.why import Why, why
 from tenfold.testing.builders import in_domains, nodes
 
 NOW = Millis(HOUR)
-PLAIN = GovernanceRules(promises=0)
+PLAIN = GovernanceRules(reservations=0)
 
 
 def asked(

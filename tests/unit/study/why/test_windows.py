@@ -17,7 +17,7 @@ from tenfold.study.why.why import Explainer, Why, eta_for, why
 from tenfold.testing.builders import nodes
 
 NOW = Millis(HOUR)
-PLAIN = GovernanceRules(promises=0)
+PLAIN = GovernanceRules(reservations=0)
 STAYS = Terms(preemptible=False)
 
 

@@ -80,12 +80,12 @@ class ReservationPass:
     def reserve(self) -> None:
         """Reserve nodes for the first gangs that found no room."""
         books, govern, now_ms = self._books, self._books.govern, self._now_ms
-        if len(books.promised) >= govern.promises:
+        if len(books.promised) >= govern.reservations:
             return
         ready: list[Class] = []
         for cls in books.lines.parked():
             if cls.is_gang and self._owed_types(cls):
-                from_ms = cls.line[0][0] + govern.promise_after_ms
+                from_ms = cls.line[0][0] + govern.reserve_after_ms
                 if from_ms <= now_ms:
                     ready.append(cls)
                 else:
@@ -95,7 +95,7 @@ class ReservationPass:
         leaving = Leaving(books.holdings.held.values(), now_ms)
         busy = self._being_started()
         for cls in sorted(ready, key=self._turn):
-            if len(books.promised) >= govern.promises:
+            if len(books.promised) >= govern.reservations:
                 return
             coming = dict.fromkeys(books.windows.coming_for(cls.line[0][2], now_ms))
             types = self._owed_types(cls)

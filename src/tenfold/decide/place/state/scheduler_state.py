@@ -59,7 +59,7 @@ class Books:
         self.windows = Windows(govern, view.nodes, now_ms)
         self.windows.close(self.capacity)
         self._nodes = view.nodes
-        self._is_timely = bool(govern.windows or (govern.promises and govern.backfill))
+        self._is_timely = bool(govern.windows or (govern.reservations and govern.backfill))
         self._is_timed = bool(govern.delay_ms or govern.stops_per_hour)
         self._options: dict[str, tuple[Option, ...]] = {}
         self._traits: dict[str, tuple[int, bool]] = {}

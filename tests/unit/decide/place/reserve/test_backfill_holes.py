@@ -12,7 +12,7 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.testing.builders import fleet, job, nodes
 
-GOVERN = GovernanceRules(promise_after_ms=Millis(0), preempts=False)
+GOVERN = GovernanceRules(reserve_after_ms=Millis(0), preempts=False)
 NOW = Millis(MINUTE)
 
 

@@ -18,7 +18,7 @@ from tenfold.testing.builders import fleet, job, nodes
 
 RULES = GovernanceRules(
     defragment=True,
-    promise_after_ms=Millis(0),
+    reserve_after_ms=Millis(0),
     restart_cost_ms=Millis(MINUTE),
     min_run_ms=Millis(0),
 )
