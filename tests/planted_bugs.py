@@ -7,12 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.decide.place import misfit
-from tenfold.decide.place.ranked.orders import Plain
-from tenfold.decide.place.ranked.queue import Waiting
-from tenfold.decide.place.ranked.ranking import Holder
+from tenfold.decide.place.ranked.orders import BaseOrder
+from tenfold.decide.place.ranked.queue import RankedQueue
+from tenfold.decide.place.ranked.ranking import RankedAllocation
 from tenfold.decide.place.ranked.repack import RepackPlacer
 from tenfold.decide.place.slurm import select as slurm_select
-from tenfold.fleet.capacity import Bank, Capacity
+from tenfold.fleet.capacity import Capacity, FreeNodeIndex
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import JobStopped
 from tenfold.model.policy.policy import PolicyName
@@ -45,7 +45,7 @@ def cpus_are_not_taken(patch: pytest.MonkeyPatch) -> None:
 
 
 def parked_shapes_are_never_woken(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Waiting, "offer", lambda *_: None)
+    patch.setattr(RankedQueue, "offer", lambda *_: None)
 
 
 def an_old_end_counts_for_a_new_run(patch: pytest.MonkeyPatch) -> None:
@@ -63,17 +63,17 @@ def an_old_end_counts_for_a_new_run(patch: pytest.MonkeyPatch) -> None:
 
 def stops_are_ordered_twice(patch: pytest.MonkeyPatch) -> None:
     never = property(lambda _: False, lambda *_: None)
-    patch.setattr(Holder, "stopping", never)
+    patch.setattr(RankedAllocation, "stopping", never)
 
 
 def terms_forbid_no_stop(patch: pytest.MonkeyPatch) -> None:
-    begin = Holder.__init__
+    begin = RankedAllocation.__init__
 
     def wrong(self: Any, *held: Any) -> None:
         begin(self, *held)
-        self.may_go = True
+        self.preemptible = True
 
-    patch.setattr(Holder, "__init__", wrong)
+    patch.setattr(RankedAllocation, "__init__", wrong)
 
 
 def terms_forbid_no_move(patch: pytest.MonkeyPatch) -> None:
@@ -81,19 +81,19 @@ def terms_forbid_no_move(patch: pytest.MonkeyPatch) -> None:
 
 
 def lost_nodes_stay_open(patch: pytest.MonkeyPatch) -> None:
-    add = Bank.add
+    add = FreeNodeIndex.add
 
     def wrong(self: Any, node: Any, **amounts: Any) -> int:
         return add(self, node, **{**amounts, "is_open": True})
 
-    patch.setattr(Bank, "add", wrong)
+    patch.setattr(FreeNodeIndex, "add", wrong)
 
 
 def a_gang_loses_a_member(patch: pytest.MonkeyPatch) -> None:
     claim = Capacity._claim_many
 
-    def wrong(self: Any, seat: Any, shape: Any) -> Any:
-        slots = claim(self, seat, shape)
+    def wrong(self: Any, split: Any, shape: Any) -> Any:
+        slots = claim(self, split, shape)
         return slots and slots[:-1]
 
     patch.setattr(Capacity, "_claim_many", wrong)
@@ -132,7 +132,7 @@ def a_failed_start_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def ties_go_to_the_last(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Plain, "key", lambda self, job, past: -job.seq)
+    patch.setattr(BaseOrder, "key", lambda self, job, past: -job.seq)
 
 
 def what_does_not_fit_now_is_refused(patch: pytest.MonkeyPatch) -> None:

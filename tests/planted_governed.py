@@ -13,14 +13,14 @@ from tenfold.decide.place.preempt import reclaim
 from tenfold.decide.place.preempt.reclaim import Reclaim
 from tenfold.decide.place.queue import admission
 from tenfold.decide.place.queue.admission import Admission
-from tenfold.decide.place.quota.allocations import Holding, Holdings
+from tenfold.decide.place.quota.allocations import Allocation, Allocations
 from tenfold.decide.place.quota.team_tree import Tree
 from tenfold.decide.place.reserve import reservation_pass as reservations
 from tenfold.decide.place.scheduling_pass import SchedulingPass
 from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.topology import topology
-from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.topology.node_index import TopologyNodeIndex
 from tenfold.model.actions import ResizeJob
 from tenfold.model.job.job import Slot
 from tenfold.model.reason import Reason
@@ -46,27 +46,27 @@ def borrowing_is_not_limited(patch: pytest.MonkeyPatch) -> None:
 
 
 def anybody_may_be_stopped(patch: pytest.MonkeyPatch) -> None:
-    is_free = Reclaim._is_free
+    is_free = Reclaim._is_preemptible
 
-    def wrong(self: Any, holding: Holding) -> bool:
-        terms = holding.job.terms
+    def wrong(self: Any, allocation: Allocation) -> bool:
+        terms = allocation.job.terms
         if terms is None or terms.preemptible:
-            return is_free(self, holding)
-        ripe = self._now_ms >= self._holdings.ripe_ms(holding)
-        return ripe and not holding.stopping and holding.job.id in self._view.running
+            return is_free(self, allocation)
+        ripe = self._now_ms >= self._allocations.preemptible_from_ms(allocation)
+        return ripe and not allocation.stopping and allocation.job.id in self._view.running
 
-    patch.setattr(Reclaim, "_is_free", wrong)
+    patch.setattr(Reclaim, "_is_preemptible", wrong)
 
 
 def one_too_many_is_stopped(patch: pytest.MonkeyPatch) -> None:
-    fewest = reclaim.Trial.fewest
+    minimal = reclaim.Trial.minimal
 
-    def wrong(self: Any, givers: Any) -> Any:
-        found = fewest(self, givers)
-        more = [each for _, each in givers.priced if found and each not in found]
+    def wrong(self: Any, victim_index: Any) -> Any:
+        found = minimal(self, victim_index)
+        more = [each for _, each in victim_index.priced if found and each not in found]
         return found and [*found, *(each for each in more[:1] if not each.stopping)]
 
-    patch.setattr(reclaim.Trial, "fewest", wrong)
+    patch.setattr(reclaim.Trial, "minimal", wrong)
 
 
 def holes_are_open_to_all(patch: pytest.MonkeyPatch) -> None:
@@ -78,14 +78,14 @@ def broken_gangs_queue(patch: pytest.MonkeyPatch) -> None:
 
 
 def quota_is_not_given_back(patch: pytest.MonkeyPatch) -> None:
-    remove = Holdings.remove
+    remove = Allocations.remove
 
-    def wrong(self: Any, job_id: Any) -> Holding:
-        holding = remove(self, job_id)
-        self._tree.add(holding.team, holding.amounts, 1)
-        return holding
+    def wrong(self: Any, job_id: Any) -> Allocation:
+        allocation = remove(self, job_id)
+        self._tree.add(allocation.team, allocation.amounts, 1)
+        return allocation
 
-    patch.setattr(Holdings, "remove", wrong)
+    patch.setattr(Allocations, "remove", wrong)
 
 
 def gangs_stand_anywhere(patch: pytest.MonkeyPatch) -> None:
@@ -115,18 +115,18 @@ def it_is_always_off_peak(patch: pytest.MonkeyPatch) -> None:
 
 
 def runs_are_ripe_at_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Holdings, "ripe_ms", lambda _, holding: holding.started_ms)
+    patch.setattr(Allocations, "preemptible_from_ms", lambda _, allocation: allocation.started_ms)
 
 
 def racks_feed_anything(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TopologyBank, "show_fed", lambda *_: None)
+    patch.setattr(TopologyNodeIndex, "show_fed", lambda *_: None)
 
 
 def nobody_is_at_home(patch: pytest.MonkeyPatch) -> None:
-    def wrong(self: Any, team: Any) -> Iterator[Holding]:
+    def wrong(self: Any, team: Any) -> Iterator[Allocation]:
         yield from sorted(self.of(team), key=lambda one: (one.started_ms, one.job.seq))
 
-    patch.setattr(Holdings, "borrowed", wrong)
+    patch.setattr(Allocations, "borrowed", wrong)
 
 
 def arrays_have_no_most(patch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def arrays_have_no_most(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_gives_way(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SchedulingPass, "_displace", lambda *_: None)
+    patch.setattr(SchedulingPass, "_preempt", lambda *_: None)
 
 
 def a_rollback_forgets_evictions(patch: pytest.MonkeyPatch) -> None:
@@ -148,8 +148,8 @@ def cpus_given_back_are_rounded_up(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, slots: Any, shape: Any, sign: int) -> None:
         hold(self, slots, shape, sign)
         for slot in slots if sign > 0 else ():
-            bank, number = self.place[slot.node]
-            bank.cpus[number] += int(bank.counts_cpus)
+            node_index, number = self.place[slot.node]
+            node_index.cpus[number] += int(node_index.counts_cpus)
 
     patch.setattr(Capacity, "_hold", wrong)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.actions import Action, PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import Action, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.ids import NodeId
@@ -39,9 +39,9 @@ class Restless:
             size = self._size(job)
             if (slots := self._seats(job, size, {})) is not None:
                 actions.append(StartJob(job.id, slots))
-            elif self._die(job, "promise") == 0 and job.id not in view.promises and view.nodes:
+            elif self._die(job, "promise") == 0 and job.id not in view.reservations and view.nodes:
                 promised = (Slot(next(iter(view.nodes)), job.shape.gpus),)
-                actions.append(PromiseStart(job.id, promised, now_ms, now_ms))
+                actions.append(ReserveStart(job.id, promised, now_ms, now_ms))
         waits = len(view.pending) > sum(isinstance(one, StartJob) for one in actions)
         return Decision(actions, Millis(now_ms + 7 * MINUTE) if waits or view.running else None)
 

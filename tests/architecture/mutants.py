@@ -48,7 +48,7 @@ class Mutant:
 
 _HOLES = "unit/decide/place/reserve/test_backfill_holes.py::"
 _ELSEWHERE = "unit/decide/place/test_avoid_failed_nodes.py::"
-_GUARD = "if job.team == promised.job.team and job.priority > promised.job.priority:"
+_GUARD = "if job.team == reserved.job.team and job.priority > reserved.job.priority:"
 _ALIKE = 'return policy.name != "slurm" and not has_windows'
 
 MUTANTS: dict[str, Mutant] = {
@@ -73,7 +73,7 @@ MUTANTS: dict[str, Mutant] = {
     "priorities of other teams count against backfill": Mutant(
         "decide/place/reserve/reservation_pass.py",
         _GUARD,
-        "if job.priority > promised.job.priority:",
+        "if job.priority > reserved.job.priority:",
         _HOLES + "test_a_priority_counts_within_its_team_alone",
     ),
     "slurm jobs leave their partition after a failure": Mutant(

@@ -11,7 +11,7 @@ from tenfold.decide.place.quota.request import Resources
 from tenfold.decide.place.quota.team_tree import Tree
 from tenfold.engine.loop import Decider, run
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import PromiseStart, StartJob
+from tenfold.model.actions import ReserveStart, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import (
     ActionOrdered,
@@ -123,9 +123,9 @@ class Promised:
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
         for action in decision.actions:
             job_id = action.job_id
-            if isinstance(action, PromiseStart) and not action.slots:
+            if isinstance(action, ReserveStart) and not action.slots:
                 self._passed_on(fleet, job_id, decision)
-            elif isinstance(action, PromiseStart) and job_id in fleet.pending:
+            elif isinstance(action, ReserveStart) and job_id in fleet.pending:
                 self.made += 1
                 if job_id not in self._told:
                     self._told[job_id] = action.start_ms
@@ -141,7 +141,7 @@ class Promised:
         others = [
             one
             for one in decision.actions
-            if isinstance(one, PromiseStart) and one.slots and one.job_id != job_id
+            if isinstance(one, ReserveStart) and one.slots and one.job_id != job_id
         ]
         jobs = {
             **{one: order.job for one, order in fleet.orders.items()},

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tenfold.decide.place.queue.pending_queues import Class, Lines, Option
-from tenfold.decide.place.queue.preemption_eligibility import Owing
-from tenfold.decide.place.quota.allocations import Holding, Holdings
+from tenfold.decide.place.queue.pending_queues import JobClass, Option, PendingQueues
+from tenfold.decide.place.queue.preemption_eligibility import PreemptionEligibility
+from tenfold.decide.place.quota.allocations import Allocation, Allocations
 from tenfold.decide.place.quota.request import Resources
 from tenfold.decide.place.quota.team_tree import Team, Tree
 from tenfold.model.ids import TeamId
@@ -45,51 +45,51 @@ class Desk:
 
     def __init__(self, govern: GovernanceRules, *, preempts: bool) -> None:
         self.tree = Tree(govern, Resources(govern, FLEET), Millis(0))
-        self.holdings = Holdings(govern, self.tree)
-        self.owing = Owing(self.tree, self.holdings, preempts=preempts)
-        self.lines = Lines(self.tree, self.owing)
+        self.allocations = Allocations(govern, self.tree)
+        self.eligibility = PreemptionEligibility(self.tree, self.allocations, preempts=preempts)
+        self.queues = PendingQueues(self.tree, self.eligibility)
 
     def submit(self, one: Job) -> None:
         team = self.tree.team(one.team)
-        cls = self.lines.get(team, one.priority, one.shape)
-        if cls is None:
+        job_class = self.queues.get(team, one.priority, one.shape)
+        if job_class is None:
             asked = self.tree.resources.ask(one.shape.gpus * WHOLE, "")
-            cls = Class(team, one.shape, one.priority, (Option("", asked),))
-            self.lines.enter(cls)
-        self.lines.add(cls, one)
+            job_class = JobClass(team, one.shape, one.priority, (Option("", asked),))
+            self.queues.enter(job_class)
+        self.queues.add(job_class, one)
 
     def end(self, place: int) -> None:
-        held = list(self.holdings.held)
+        held = list(self.allocations.held)
         if held:
-            holding = self.holdings.remove(held[place % len(held)])
-            self.lines.gave_back(holding.team)
+            allocation = self.allocations.remove(held[place % len(held)])
+            self.queues.usage_dropped(allocation.team)
 
     def serve(self) -> None:
         """Let all start who may, in order of turn."""
-        while (cls := self.lines.best()) is not None:
-            met = self.tree.obstacle(cls.team, cls.amounts)
+        while (job_class := self.queues.best()) is not None:
+            met = self.tree.obstacle(job_class.team, job_class.amounts)
             if met is None:
-                assert cls is self.first(self.tree.root)
-                one = self.lines.leave(cls)
+                assert job_class is self.first(self.tree.root)
+                one = self.queues.leave(job_class)
                 slots = (Slot(NODE, one.shape.gpus),)
-                self.holdings.add(Holding(one, slots, 0, cls.team, cls.amounts))
-                self.lines.touch(cls.team)
+                self.allocations.add(Allocation(one, slots, 0, job_class.team, job_class.amounts))
+                self.queues.usage_changed(job_class.team)
             else:
-                if self.owing.is_on and self.owing.is_owed(cls):
-                    self.lines.wanting[cls] = None
+                if self.eligibility.is_on and self.eligibility.is_eligible(job_class):
+                    self.queues.blocked_preemptors[job_class] = None
                 else:
-                    self.lines.wanting.pop(cls)
-                self.lines.set_aside(cls, [met], no_room=False)
+                    self.queues.blocked_preemptors.pop(job_class)
+                self.queues.set_aside(job_class, [met], no_capacity=False)
 
-    def passing(self, node: Team) -> list[Class]:
+    def passing(self, node: Team) -> list[JobClass]:
         """Return all below a team whom no limit stops, by looking at everybody."""
-        found = [cls for child in node.children for cls in self.passing(child)]
-        own: list[Class] = list(node.classes.values())
+        found = [job_class for child in node.children for job_class in self.passing(child)]
+        own: list[JobClass] = list(node.classes.values())
         return found + [c for c in own if self.tree.obstacle(c.team, c.amounts) is None]
 
-    def head(self, node: Team) -> Class | None:
+    def head(self, node: Team) -> JobClass | None:
         if not node.children:
-            own: list[Class] = list(node.classes.values())
+            own: list[JobClass] = list(node.classes.values())
             return min(own, key=_order, default=None)
         below = [child for child in node.children if self.head(child) is not None]
         return self.head(min(below, key=self.place)) if below else None
@@ -97,17 +97,17 @@ class Desk:
     def place(self, node: Team) -> tuple[object, ...]:
         head = self.head(node)
         assert head is not None
-        return *self.tree.turn_of(node, head.amounts), *_order(head)
+        return *self.tree.fair_share_key(node, head.amounts), *_order(head)
 
-    def first(self, node: Team) -> Class:
+    def first(self, node: Team) -> JobClass:
         """Return whose turn it is, by looking at everybody."""
         if not node.children:
             return min(self.passing(node), key=_order)
         return self.first(min(filter(self.passing, node.children), key=self.place))
 
 
-def _order(cls: Class) -> tuple[int, int, int]:
-    return -cls.priority, *cls.line[0][:2]
+def _order(job_class: JobClass) -> tuple[int, int, int]:
+    return -job_class.priority, *job_class.queue[0][:2]
 
 
 def _run(desk: Desk, dice: Random) -> None:
@@ -120,8 +120,12 @@ def _run(desk: Desk, dice: Random) -> None:
         if dice.random() < 0.4:
             desk.serve()
             assert not desk.passing(desk.tree.root)
-            owed = [cls for cls in desk.lines if desk.owing.is_on and desk.owing.is_owed(cls)]
-            assert sorted(map(_order, desk.lines.wanting)) == sorted(map(_order, owed))
+            owed = [
+                job_class
+                for job_class in desk.queues
+                if desk.eligibility.is_on and desk.eligibility.is_eligible(job_class)
+            ]
+            assert sorted(map(_order, desk.queues.blocked_preemptors)) == sorted(map(_order, owed))
     desk.serve()
 
 

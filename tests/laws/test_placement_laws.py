@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placement_builders import fleet, jobs, node
-from tenfold.decide.place.ranked.fifo import LinePlacer
+from tenfold.decide.place.ranked.fifo import StrictOrderPlacer
 from tenfold.decide.place.ranked.orders import EarliestDeadline
 from tenfold.decide.place.ranked.ranked import RankedPlacer
-from tenfold.decide.place.score.node_arrays import Ask, Rows, ask_of
+from tenfold.decide.place.score.node_arrays import NodeArrays, NodeRequest, node_request
 from tenfold.decide.place.score.scored import ScoredCapacity, make_capacity
-from tenfold.decide.place.score.usable import Usable
+from tenfold.decide.place.score.usable import UsableCapacity
 from tenfold.engine.loop import Decider, run
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet, FleetView
@@ -136,37 +136,41 @@ def test_spoilt_worth_is_what_the_usual_asks_could_use_no_more(
     capacity = ScoredCapacity.of(fleet(*given_nodes), "best-fit")
     for shape in held:
         capacity.claim(shape)
-    rows = Rows(capacity.banks, capacity.place)
-    asks = [ask_of(shape, rows.width) for shape in mix]
-    usable = Usable(rows, [(ask, 1.0) for ask in asks])
-    for ask, row in product(asks, range(len(given_nodes))):
+    rows = NodeArrays(capacity.node_indexes, capacity.place)
+    requests = [node_request(shape, rows.width) for shape in mix]
+    usable = UsableCapacity(rows, [(request, 1.0) for request in requests])
+    for request, row in product(requests, range(len(given_nodes))):
         at = np.array([row])
-        fits = rows.fits(ask, at)
+        fits = rows.fits(request, at)
         left, cpus = rows.left[row].tolist(), int(rows.cpus[row])
-        if not fits[0] or not rows.allowed(ask)[rows.kind[row]]:
+        if not fits[0] or not rows.allowed(request)[rows.kind[row]]:
             continue
-        before = worth(rows, row, asks, left, cpus)
-        cpus -= ask.cpus_milli
-        if 0 < ask.milli < WHOLE:
-            spoilt, _ = usable.spoilt_by_device(ask, at, fits)
+        before = worth(rows, row, requests, left, cpus)
+        cpus -= request.cpus_milli
+        if 0 < request.milli < WHOLE:
+            lost, _ = usable.lost_by_device(request, at, fits)
             for device, free in enumerate(left):
-                if free >= ask.milli:
-                    after = [*left[:device], free - ask.milli, *left[device + 1 :]]
-                    expected = before - worth(rows, row, asks, after, cpus) - ask.asked_milli
-                    assert abs(spoilt[0, device] - expected) < 1e-6
+                if free >= request.milli:
+                    after = [*left[:device], free - request.milli, *left[device + 1 :]]
+                    expected = before - worth(rows, row, requests, after, cpus) - request.gpus_milli
+                    assert abs(lost[0, device] - expected) < 1e-6
         else:
-            full = [place for place, free in enumerate(left) if free == WHOLE][: ask.gpus]
+            full = [place for place, free in enumerate(left) if free == WHOLE][: request.gpus]
             after = [0 if place in full else free for place, free in enumerate(left)]
-            expected = before - worth(rows, row, asks, after, cpus) - ask.asked_milli
-            assert abs(usable.spoilt(ask, at, fits)[0] - expected) < 1e-6
+            expected = before - worth(rows, row, requests, after, cpus) - request.gpus_milli
+            assert abs(usable.lost(request, at, fits)[0] - expected) < 1e-6
 
 
-def worth(rows: Rows, row: int, asks: Sequence[Ask], left: list[int], cpus: int) -> int:
+def worth(
+    rows: NodeArrays, row: int, requests: Sequence[NodeRequest], left: list[int], cpus: int
+) -> int:
     total = 0
-    for ask in asks:
-        suits = rows.allowed(ask)[rows.kind[row]] and cpus >= ask.cpus_milli and ask.gpus
-        able = [free for free in left if free >= ask.milli]
-        if suits and len(able) >= ask.gpus:
+    for request in requests:
+        suits = (
+            rows.allowed(request)[rows.kind[row]] and cpus >= request.cpus_milli and request.gpus
+        )
+        able = [free for free in left if free >= request.milli]
+        if suits and len(able) >= request.gpus:
             total += sum(able)
     return total
 
@@ -191,7 +195,7 @@ class Fresh:
 def _decider(kind: str, placement: Placement) -> Decider:
     capacity_of = partial(make_capacity, placement=placement)
     if kind == "fifo":
-        return LinePlacer("fifo", lambda job: 0, capacity_of=capacity_of)
+        return StrictOrderPlacer("fifo", lambda job: 0, capacity_of=capacity_of)
     return RankedPlacer(kind, EarliestDeadline(), capacity_of=capacity_of)
 
 

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.decide.place.scheduling_pass import SchedulingPass
-from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.decide.place.state.scheduler_state import SchedulerState
 from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.engine.loop import Decider, run
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.topology.bank import TopologyBank
 from tenfold.fleet.topology.domains import Tally
+from tenfold.fleet.topology.node_index import TopologyNodeIndex
 from tenfold.model.decision import Decision
 from tenfold.model.ids import NodeId
 from tenfold.model.policy.governance import GovernanceRules
@@ -58,40 +58,40 @@ def moments(seed: int) -> tuple[GovernanceRules, list[tuple[Fleet, Millis]]]:
     return govern, witness.kept
 
 
-def state_of(seed: int, number: int) -> Books | None:
+def state_of(seed: int, number: int) -> SchedulerState | None:
     """Return the state that a cycle of a world leaves; None where nothing ever ran."""
     govern, kept = moments(seed)
     if not kept:
         return None
     view, now_ms = kept[number % len(kept)]
-    books = Books(govern, view, now_ms)
-    this = SchedulingPass(books, view, now_ms)
+    state = SchedulerState(govern, view, now_ms)
+    this = SchedulingPass(state, view, now_ms)
     this.admit(sorted(view.pending.values(), key=lambda job: (job.submitted_ms, job.seq)))
     this.run()
-    return books
+    return state
 
 
-def snapshot(books: Books) -> dict[str, Any]:
+def snapshot(state: SchedulerState) -> dict[str, Any]:
     """Return a deep copy of all that tentative work changes."""
-    capacity = books.capacity
+    capacity = state.capacity
     found: dict[str, Any] = {
         "away": capacity._away,
         "kept": capacity._kept,
         "racks": [rack.left for rack in capacity._racks.values()],
-        "reserved": {job_id: id(each) for job_id, each in books.promised.items()},
+        "reserved": {job_id: id(each) for job_id, each in state.reserved.items()},
         "teams": {
             (team.id, len(team.path)): (team.held, team.usage, team.taken)
-            for leaf in books.tree.teams.values()
+            for leaf in state.tree.teams.values()
             for team in leaf.path
         },
     }
-    for kind, bank in capacity.banks.items():
-        assert isinstance(bank, TopologyBank)
+    for kind, node_index in capacity.node_indexes.items():
+        assert isinstance(node_index, TopologyNodeIndex)
         for what in ("free", "is_open", "exact", "summary", "counts", "cpus", "memory", "given"):
-            found[f"{what} of {kind}"] = getattr(bank, what)
-        found[f"shown of {kind}"] = bank.shown
-        for (level, gpus), tally in bank.tallies.items():
-            built = Tally(bank.groups(level), bank.each(gpus))
+            found[f"{what} of {kind}"] = getattr(node_index, what)
+        found[f"shown of {kind}"] = node_index.shown
+        for (level, gpus), tally in node_index.tallies.items():
+            built = Tally(node_index.groups(level), node_index.each(gpus))
             for what in ("counts", "buckets", "filled"):
                 assert getattr(tally, what) == getattr(built, what), (what, level, gpus)
     return deepcopy(found)
@@ -100,17 +100,17 @@ def snapshot(books: Books) -> dict[str, Any]:
 class Trier:
     """Tentative operations on one state, each checked when it is rolled back."""
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
-        self._scratch = books.scratch
+    def __init__(self, state: SchedulerState) -> None:
+        self._state = state
+        self._scratch = state.scratch
         self._out: dict[str, int] = {}
         """Jobs whose room is released, with the change."""
         self._hidden: list[NodeId] = []
         self._marks: list[tuple[int, Any, dict[str, Any]]] = []
         self._checkpoint(0)
-        self._nodes = list(books.capacity.place)
-        shapes = [cls.shape for cls in books.lines] or [
-            each.job.shape for each in books.holdings.held.values()
+        self._nodes = list(state.capacity.place)
+        shapes = [job_class.shape for job_class in state.queues] or [
+            each.job.shape for each in state.allocations.held.values()
         ]
         self._shapes = list({shape.key: shape for shape in shapes}.values())
         self._operations: Sequence[Callable[[int], None]] = (
@@ -138,7 +138,7 @@ class Trier:
 
     def _held(self, what: int) -> Any:
         held = [
-            each for job_id, each in self._books.holdings.held.items() if job_id not in self._out
+            each for job_id, each in self._state.allocations.held.items() if job_id not in self._out
         ]
         return held[what % len(held)] if held else None
 
@@ -153,14 +153,14 @@ class Trier:
     def _claim(self, what: int) -> None:
         if self._shapes:
             shape = self._shapes[what % len(self._shapes)]
-            accelerators = self._books.capacity.accelerators_for(shape)
+            accelerators = self._state.capacity.accelerators_for(shape)
             self._scratch.claim_in(shape, accelerators[what % len(accelerators)])
 
     def _allocate(self, what: int) -> None:
-        held = list(self._books.holdings.held.values())
+        held = list(self._state.allocations.held.values())
         if held:
             each = held[what % len(held)]
-            if self._books.capacity.has_free(each.slots, each.job.shape):
+            if self._state.capacity.has_free(each.slots, each.job.shape):
                 self._scratch.allocate(each.slots, each.job.shape)
 
     def _hide(self, what: int) -> None:
@@ -180,38 +180,38 @@ class Trier:
             self._scratch.count(each.team, each.amounts, 1 if what % 2 else -1)
 
     def _suspend(self, what: int) -> None:
-        promised = list(self._books.promised.values())
-        if promised:
-            self._books.suspend(promised[what % len(promised)])
+        reserved = list(self._state.reserved.values())
+        if reserved:
+            self._state.suspend(reserved[what % len(reserved)])
 
     def _undo(self, what: int) -> None:
         """Undo a release out of order, where its room is still free; only since the last mark."""
         newest = self._marks[-1][0]
-        held = self._books.holdings.held
+        held = self._state.allocations.held
         for job_id, change in list(self._out.items()):
             each = held[job_id]
-            if change >= newest and self._books.capacity.has_free(each.slots, each.job.shape):
+            if change >= newest and self._state.capacity.has_free(each.slots, each.job.shape):
                 self._scratch.undo(change)
                 del self._out[job_id]
                 return
 
     def _checkpoint(self, what: int) -> None:
         kept = (self._out.copy(), self._hidden.copy())
-        self._marks.append((self._scratch.checkpoint(), kept, snapshot(self._books)))
+        self._marks.append((self._scratch.checkpoint(), kept, snapshot(self._state)))
 
     def _rollback(self, what: int) -> None:
         mark, (out, hidden), before = self._marks.pop()
         self._scratch.rollback(mark)
         self._out, self._hidden = out, hidden
-        assert snapshot(self._books) == before
+        assert snapshot(self._state) == before
         if not self._marks:
             self._checkpoint(0)
 
 
 def try_out(seed: int, number: int, taken: Sequence[Step]) -> None:
-    books = state_of(seed, number)
-    if books is not None:
-        Trier(books).take(taken)
+    state = state_of(seed, number)
+    if state is not None:
+        Trier(state).take(taken)
 
 
 @settings(max_examples=150, deadline=None)
@@ -229,7 +229,7 @@ FORGOTTEN = (
     (QuotaScratch, "unhide"),
     (QuotaScratch, "open"),
     (QuotaScratch, "count"),
-    (Books, "suspend"),
+    (SchedulerState, "suspend"),
 )
 
 
@@ -241,19 +241,19 @@ def test_a_rollback_that_forgets_one_kind_of_operation_is_found(
 
     def forgotten(self: Any, *given: Any) -> int:
         number = operation(self, *given)
-        scratch = self.scratch if isinstance(self, Books) else self
+        scratch = self.scratch if isinstance(self, SchedulerState) else self
         scratch._log[number] = (len, ((),))
         return number
 
     states = [state_of(seed, 2) for seed in range(24)]
     monkeypatch.setattr(owner, kind, forgotten)
     found = 0
-    for seed, books in enumerate(states):
+    for seed, state in enumerate(states):
         random = Random(seed)
         drawn = [(random.randrange(9), random.randrange(64)) for _ in range(40)]
-        if books is not None:
+        if state is not None:
             try:
-                Trier(books).take(drawn)
+                Trier(state).take(drawn)
             except (AssertionError, IndexError, KeyError):
                 found += 1
     assert found

@@ -157,6 +157,6 @@ def test_backfill_never_delays_the_head_of_the_line(jobs: list[Job]):
         limit_ms=Millis(MINUTE),
         duration_ms=Millis(MINUTE),
     )
-    line = [first, head, *without_overruns(jobs)]
+    job_queue = [first, head, *without_overruns(jobs)]
     alone = start_of_widest([first, head], policy())
-    assert start_of_widest(line, policy()) <= alone + 2 * SECOND
+    assert start_of_widest(job_queue, policy()) <= alone + 2 * SECOND

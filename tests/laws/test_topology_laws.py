@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.topology.node_index import TopologyNodeIndex
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
@@ -92,10 +92,10 @@ def drawn(made: Fleet) -> Counter[str]:
 
 
 def same(kept: TopologyCapacity, built: TopologyCapacity) -> None:
-    assert list(kept.banks) == list(built.banks)
-    for mine, theirs in zip(kept.banks.values(), built.banks.values(), strict=True):
-        assert isinstance(mine, TopologyBank)
-        assert isinstance(theirs, TopologyBank)
+    assert list(kept.node_indexes) == list(built.node_indexes)
+    for mine, theirs in zip(kept.node_indexes.values(), built.node_indexes.values(), strict=True):
+        assert isinstance(mine, TopologyNodeIndex)
+        assert isinstance(theirs, TopologyNodeIndex)
         for what in ("free", "is_open", "exact", "summary", "counts", "given", "cpus", "shown"):
             assert getattr(mine, what) == getattr(theirs, what), what
         for (level, gpus), tally in mine.tallies.items():

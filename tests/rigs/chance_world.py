@@ -12,7 +12,7 @@ from random import Random
 from msgspec.structs import replace
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import Action, PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import Action, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
@@ -89,7 +89,7 @@ class ChanceWorld:
                 self._resizes[action.job_id] = action
                 if at_once:
                     outcomes.append(self._resized(action.job_id, now_ms))
-            elif not isinstance(action, PromiseStart):
+            elif not isinstance(action, ReserveStart):
                 outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
         self._mirror.apply_all(outcomes)
         return outcomes

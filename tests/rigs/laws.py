@@ -11,11 +11,11 @@ from typing import Literal
 from tenfold.decide.place.indexed import IndexedDecider
 from tenfold.decide.place.misfit import CODES
 from tenfold.engine.loop import Decider
-from tenfold.fleet.capacity import Bank, Capacity
+from tenfold.fleet.capacity import Capacity, FreeNodeIndex
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet, FleetView
-from tenfold.fleet.topology.bank import TopologyBank
-from tenfold.model.actions import PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
+from tenfold.fleet.topology.node_index import TopologyNodeIndex
+from tenfold.model.actions import RefuseJob, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.job.job import Job, Slot
@@ -116,11 +116,11 @@ class Watched:
         if kept is None:
             return
         built = self._build(after, now_ms)
-        wrong = [] if list(kept.banks) == list(built.banks) else ["kinds differ"]
-        for kind, bank in built.banks.items() if not wrong else ():
-            mine, theirs = _amounts(kept.banks[kind]), _amounts(bank)
-            mine |= _tallies(kept.banks[kind], kept.banks[kind])
-            theirs |= _tallies(bank, kept.banks[kind])
+        wrong = [] if list(kept.node_indexes) == list(built.node_indexes) else ["kinds differ"]
+        for kind, node_index in built.node_indexes.items() if not wrong else ():
+            mine, theirs = _amounts(kept.node_indexes[kind]), _amounts(node_index)
+            mine |= _tallies(kept.node_indexes[kind], kept.node_indexes[kind])
+            theirs |= _tallies(node_index, kept.node_indexes[kind])
             wrong += [
                 f"{what} of {kind}: kept {mine[what]}, built {amount}"
                 for what, amount in theirs.items()
@@ -190,7 +190,7 @@ def _lawful(view: FleetView, action: object) -> None:
         hold("who-may-not-be-stopped-is-not", may, f"its terms forbid: {action}")
     elif isinstance(action, ResizeJob):
         _lawful_resize(view, action)
-    elif isinstance(action, PromiseStart):
+    elif isinstance(action, ReserveStart):
         waits = action.job_id in view.pending
         hold("only-who-waits-is-promised", waits, f"`{action.job_id}` does not wait: {action}")
     elif isinstance(action, RefuseJob):
@@ -291,29 +291,29 @@ def _in_order(view: FleetView, decision: Decision) -> None:
         first[alike] = job
 
 
-def _amounts(bank: Bank) -> dict[str, object]:
+def _amounts(node_index: FreeNodeIndex) -> dict[str, object]:
     return {
-        "free GPUs": bank.free,
-        "open nodes": bank.is_open,
-        "words": bank.exact,
-        "summaries": bank.summary,
-        "counts": bank.counts,
-        "CPUs": bank.cpus,
-        "memory": bank.memory,
-        "shares": bank.given,
+        "free GPUs": node_index.free,
+        "open nodes": node_index.is_open,
+        "words": node_index.exact,
+        "summaries": node_index.summary,
+        "counts": node_index.counts,
+        "CPUs": node_index.cpus,
+        "memory": node_index.memory,
+        "shares": node_index.given,
     }
 
 
-def _tallies(bank: Bank, load_of: Bank) -> dict[str, object]:
+def _tallies(node_index: FreeNodeIndex, asked_of: FreeNodeIndex) -> dict[str, object]:
     """Return what is counted by domain and shown by rack, where the kept bank was asked."""
-    if not isinstance(bank, TopologyBank) or not isinstance(load_of, TopologyBank):
+    if not isinstance(node_index, TopologyNodeIndex) or not isinstance(asked_of, TopologyNodeIndex):
         return {}
     tallies = {
         f"{level} with {gpus} free": (tally.counts, tally.buckets, tally.filled)
-        for level, gpus in load_of.tallies
-        if (tally := bank.tally(level, gpus))
+        for level, gpus in asked_of.tallies
+        if (tally := node_index.tally(level, gpus))
     }
-    return {"fed GPUs": bank.shown, **tallies}
+    return {"fed GPUs": node_index.shown, **tallies}
 
 
 def _refused(decision: Decision, job: Job) -> bool:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from msgspec.json import Encoder
 
-from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
@@ -136,7 +136,7 @@ class Ledger:
             self._stop_action(action, event)
         elif isinstance(action, ResizeJob):
             self._resize_action(action, event)
-        elif isinstance(action, PromiseStart):
+        elif isinstance(action, ReserveStart):
             if is_order:
                 self._expect(action.job_id, "waiting", event)
         elif is_order:

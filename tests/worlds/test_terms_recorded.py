@@ -14,7 +14,7 @@ from tenfold.engine.recording import Line, Recording, events_of
 from tenfold.engine.replay import rebuild, replay, say
 from tenfold.files.records.replay_bundle import BundleHeader, open_new_bundle, read_bundle
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     JobEnded,
@@ -102,7 +102,7 @@ def test_a_story_tells_of_promises_and_resizes():
         ONE, (Slot(N0, 4),), Reason("shrunk", sentence="job `two` is within its quota")
     )
     told = story(
-        ActionOrdered(Millis(0), PromiseStart(ONE, both, Millis(3 * HOUR), Millis(0))),
+        ActionOrdered(Millis(0), ReserveStart(ONE, both, Millis(3 * HOUR), Millis(0))),
         ActionOrdered(Millis(HOUR), StartJob(ONE, both)),
         JobStarted(Millis(HOUR), ONE),
         ActionOrdered(Millis(2 * HOUR), resize),
@@ -175,5 +175,5 @@ def test_room_is_told_to_come_from_a_job_that_shrank():
 def test_new_orders_are_said_in_words():
     resize = ResizeJob(ONE, (Slot(N0, 4),), Reason("shrunk", sentence="for `two`"))
     assert say(resize) == "resize `one` to `n0` (shrunk)"
-    promise = PromiseStart(ONE, (Slot(N0, 4), Slot(N1, 4)), Millis(5_000), Millis(0))
-    assert say(promise) == "promise `one` a start at 5,000 ms on `n0`, `n1`"
+    reservation = ReserveStart(ONE, (Slot(N0, 4), Slot(N1, 4)), Millis(5_000), Millis(0))
+    assert say(reservation) == "promise `one` a start at 5,000 ms on `n0`, `n1`"

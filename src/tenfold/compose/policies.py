@@ -15,7 +15,7 @@ from tenfold.model.policy.policy import Placement, Policy
 from tenfold.model.units import MINUTE
 
 LAS_REVIEW_MS = MINUTE
-Room = Callable[[FleetView], Capacity]
+CapacityFactory = Callable[[FleetView], Capacity]
 
 
 def placing_decider(
@@ -35,14 +35,14 @@ def placing_decider(
     if not with_after:
         return placer
     if _nodes_are_alike(policy):
-        from tenfold.decide.place.avoid_failed_nodes import Elsewhere  # noqa: PLC0415
+        from tenfold.decide.place.avoid_failed_nodes import AvoidFailedNodes  # noqa: PLC0415
 
-        placer = Elsewhere(placer)
+        placer = AvoidFailedNodes(placer)
     if policy.name == "governed":
         return placer
-    from tenfold.decide.place.dependency_gate import AfterOthers  # noqa: PLC0415
+    from tenfold.decide.place.dependency_gate import DependencyGate  # noqa: PLC0415
 
-    return AfterOthers(placer)
+    return DependencyGate(placer)
 
 
 def _nodes_are_alike(policy: Policy) -> bool:
@@ -54,22 +54,22 @@ def _nodes_are_alike(policy: Policy) -> bool:
 def _placing(
     policy: Policy, restart_cost_ms: int, shapes: Iterable[Shape] | None
 ) -> IndexedDecider:
-    room = capacity_of(policy.placement, shapes)
+    capacity_factory = capacity_of(policy.placement, shapes)
     match policy.name:
         case "fifo" | "sjf":
-            return _line(policy, room)
+            return _queue(policy, capacity_factory)
         case "srtf" | "srsf":
-            return _repack(policy, restart_cost_ms, room)
+            return _repack(policy, restart_cost_ms, capacity_factory)
         case "slurm":
             return _slurm(policy)
         case "governed":
             return _governed(policy)
         case "las" | "edf" | "fair" | "tenfold":
-            return _ranked(policy, room)
+            return _ranked(policy, capacity_factory)
 
 
-def capacity_of(placement: Placement, shapes: Iterable[Shape] | None) -> Room:
-    """Return how a decider is to build its index of free room."""
+def capacity_of(placement: Placement, shapes: Iterable[Shape] | None) -> CapacityFactory:
+    """Return how a decider is to build its index of free capacity."""
     if placement != "fgd" and shapes is not None and all(_is_plain(shape) for shape in shapes):
         return Capacity.of
     from tenfold.decide.place.score.scored import make_capacity  # noqa: PLC0415
@@ -77,20 +77,22 @@ def capacity_of(placement: Placement, shapes: Iterable[Shape] | None) -> Room:
     return partial(make_capacity, placement=placement)
 
 
-def _line(policy: Policy, room: Room) -> IndexedDecider:
-    from tenfold.decide.place.ranked.fifo import LinePlacer  # noqa: PLC0415
+def _queue(policy: Policy, capacity_factory: CapacityFactory) -> IndexedDecider:
+    from tenfold.decide.place.ranked.fifo import StrictOrderPlacer  # noqa: PLC0415
 
     key = _duration if policy.name == "sjf" else _arrival
-    return LinePlacer(policy.name, key, capacity_of=room)
+    return StrictOrderPlacer(policy.name, key, capacity_of=capacity_factory)
 
 
-def _repack(policy: Policy, restart_cost_ms: int, room: Room) -> IndexedDecider:
+def _repack(
+    policy: Policy, restart_cost_ms: int, capacity_factory: CapacityFactory
+) -> IndexedDecider:
     from tenfold.decide.place.ranked.orders import ShortestRemaining  # noqa: PLC0415
     from tenfold.decide.place.ranked.repack import RepackPlacer  # noqa: PLC0415
 
     by_gpus = policy.name == "srsf"
     order = ShortestRemaining(by_gpus=by_gpus, restart_cost_ms=restart_cost_ms)
-    return RepackPlacer(policy.name, order, capacity_of=room)
+    return RepackPlacer(policy.name, order, capacity_of=capacity_factory)
 
 
 def _slurm(policy: Policy) -> IndexedDecider:
@@ -107,7 +109,7 @@ def _governed(policy: Policy) -> IndexedDecider:
     return GovernedPlacer(policy.govern or GovernanceRules())
 
 
-def _ranked(policy: Policy, room: Room) -> IndexedDecider:
+def _ranked(policy: Policy, capacity_factory: CapacityFactory) -> IndexedDecider:
     from tenfold.decide.place.ranked.learned import Learned  # noqa: PLC0415
     from tenfold.decide.place.ranked.orders import (  # noqa: PLC0415
         EarliestDeadline,
@@ -119,12 +121,12 @@ def _ranked(policy: Policy, room: Room) -> IndexedDecider:
     name = policy.name
     if name == "tenfold":
         keep = policy.keep_factor
-        return RankedPlacer(name, Learned(), keep_factor=keep, capacity_of=room)
+        return RankedPlacer(name, Learned(), keep_factor=keep, capacity_of=capacity_factory)
     if name == "las":
         order, review_ms = LeastAttained(policy.las_limits_gpu_s), LAS_REVIEW_MS
     else:
         order, review_ms = EarliestDeadline() if name == "edf" else FairShare(), REVIEW_MS
-    return RankedPlacer(name, order, review_ms=review_ms, capacity_of=room)
+    return RankedPlacer(name, order, review_ms=review_ms, capacity_of=capacity_factory)
 
 
 def _is_plain(shape: Shape) -> bool:

@@ -16,7 +16,7 @@ from tenfold.model.fleet.node import Node
 def fleet_digest(fleet: Fleet) -> str:
     """Return the digest of everything a fleet holds, the order of its records included."""
     seldom = {
-        "promises": fleet.promises,
+        "promises": fleet.reservations,
         "idle": fleet.idle,
         "evictions": list(fleet.evictions),
         "fates": fleet.fates,

@@ -16,7 +16,7 @@ from tenfold.engine.obstacle import Obstacle, obstacle_of
 from tenfold.engine.recording import Line
 from tenfold.fleet.fleet import NEVER_RAN, Fleet, more_than
 from tenfold.fleet.view import job_ref
-from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
@@ -236,7 +236,7 @@ class _Teller:
             self._add(at_ms, "stop-ordered", action.reason)
         elif isinstance(action, ResizeJob):
             self._why_resized = action.reason
-        elif isinstance(action, PromiseStart):
+        elif isinstance(action, ReserveStart):
             fields = {"in_ms": action.start_ms - at_ms, "on": _on(action.slots)}
             self._add(at_ms, "promised", Reason("promised", fields), action.slots)
 

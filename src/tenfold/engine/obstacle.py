@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle_line import Alone, alone, jobs_ahead
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.obstacle import Room, fits, obstacle_to, room_of
+from tenfold.fleet.obstacle import FreeCapacity, fits, free_capacity, obstacle_to
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason, joined
@@ -23,7 +23,7 @@ class Obstacle(Struct, frozen=True, kw_only=True):
     """What stands between a waiting job and its start."""
 
     reason: Reason
-    room: Room | None = None
+    room: FreeCapacity | None = None
     """None where it can never start."""
     ahead: int | None = None
     """Jobs that would start before it if all nodes were free; None where nobody could say."""
@@ -39,7 +39,7 @@ def obstacle_of(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None 
     refused = () if asked is None else asked.refused
     if not types or refused or (asked is None and not capacity.could_hold(job.shape)):
         return Obstacle(reason=_never(job, refused), never=True)
-    room = room_of(capacity, job.shape, types)
+    room = free_capacity(capacity, job.shape, types)
     reason = _turn(room, asked)
     if not (asked is not None and asked.starts) and not fits(capacity, job.shape, types):
         reason = obstacle_to(capacity, job.shape, types, room)
@@ -54,7 +54,7 @@ def _never(job: Job, refused: Sequence[Reason]) -> Reason:
     return joined(refused) if refused else Reason("never-fits", {"shape": job.shape.key})
 
 
-def _turn(room: Room, asked: Alone | None) -> Reason:
+def _turn(room: FreeCapacity, asked: Alone | None) -> Reason:
     """Return that there is room: others go first, or the policy would not start it at all."""
     fields = {
         "with_room": room.nodes_with_room,

@@ -32,7 +32,7 @@ def alone(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> Alone:
     """Return what a decider would do with a job beside what runs, if only it waited."""
     left = fleet.fork()
     left.pending = {job.id: job}
-    left.promises.pop(job.id, None)
+    left.reservations.pop(job.id, None)
     held = left.running.keys() | left.orders.keys() | {job.id}
     left.past = {job_id: past for job_id, past in left.past.items() if job_id in held}
     left.version += 1
@@ -62,7 +62,7 @@ def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) ->
             ahead += isinstance(action, StartJob)
             del left.pending[action.job_id]
             left.past.pop(action.job_id, None)
-            left.promises.pop(action.job_id, None)
+            left.reservations.pop(action.job_id, None)
         news = _come_and_gone(decision.actions, now_ms)
         # A promise brings nobody nearer to a start than waiting does.
         if not gone:

@@ -18,8 +18,8 @@ from tenfold.engine.stretches import InTurn
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import (
     Action,
-    PromiseStart,
     RefuseJob,
+    ReserveStart,
     ResizeJob,
     StartJob,
     decision_key,
@@ -237,7 +237,7 @@ def say(action: Action) -> str:
         return f"refuse `{action.job_id}`"
     if isinstance(action, ResizeJob):
         return f"resize `{action.job_id}` to {_nodes(action.slots)} ({action.reason.code})"
-    if isinstance(action, PromiseStart):
+    if isinstance(action, ReserveStart):
         when = f"{_when(action.start_ms)} on {_nodes(action.slots)}"
         return f"promise `{action.job_id}` a start {when}"
     return f"stop `{action.job_id}` ({action.reason.code})"

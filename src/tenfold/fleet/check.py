@@ -29,7 +29,7 @@ def _one_place(fleet: Fleet) -> None:
         for job_id in jobs:
             assert job_id not in seen, f"job `{job_id}` is both {seen[job_id]} and {name}"
             seen[job_id] = name
-    for job_id in fleet.promises:
+    for job_id in fleet.reservations:
         assert job_id in fleet.pending, f"job `{job_id}` is promised a start but does not wait"
     for job_id in fleet.idle:
         assert job_id in fleet.running, f"job `{job_id}` idles but does not run"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tenfold.fleet.dependents import Dependents
 from tenfold.fleet.trouble import Trouble
 from tenfold.fleet.view import FleetView
-from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
@@ -38,12 +38,12 @@ from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import (
     WHOLE,
+    BackfillReservation,
     EndedJob,
     Job,
     JobStatus,
     Order,
     PriorRuns,
-    Promise,
     Run,
     Shape,
     Slot,
@@ -78,7 +78,7 @@ class Fleet:
         self.orders: dict[JobId, Order] = {}
         self.running: dict[JobId, Run] = {}
         self.past: dict[JobId, PriorRuns] = {}
-        self.promises: dict[JobId, Promise] = {}
+        self.reservations: dict[JobId, BackfillReservation] = {}
         self.idle: dict[JobId, Millis] = {}
         self.evictions: deque[Millis] = deque(maxlen=EVICTIONS)
         self.trouble = Trouble()
@@ -133,7 +133,7 @@ class Fleet:
         copy.shares, copy.past = self.shares.copy(), self.past.copy()
         copy.pending, copy.orders = self.pending.copy(), self.orders.copy()
         copy.running, copy.history = self.running.copy(), self.history.copy()
-        copy.promises, copy.idle = self.promises.copy(), self.idle.copy()
+        copy.reservations, copy.idle = self.reservations.copy(), self.idle.copy()
         copy.evictions = self.evictions.copy()
         copy.trouble = self.trouble.copy()
         copy._dependents = self._dependents.copy()
@@ -152,8 +152,8 @@ class Fleet:
             job = self.pending.pop(action.job_id)
             self._take(action.slots, job.shape)
             self.orders[action.job_id] = Order(job, action.slots, event.at_ms)
-            if self.promises:
-                self.promises.pop(action.job_id, None)
+            if self.reservations:
+                self.reservations.pop(action.job_id, None)
         elif type(action) is StopJob:
             run = self.running[action.job_id]
             reclaimed = True if action.cause == "idle" else UNSET
@@ -164,11 +164,11 @@ class Fleet:
             run = self.running[action.job_id]
             self._take(more_than(action.slots, run.slots), run.job.shape)
             self.running[action.job_id] = replace(run, becoming=action.slots)
-        elif type(action) is PromiseStart:
-            self.promises.pop(action.job_id, None)
+        elif type(action) is ReserveStart:
+            self.reservations.pop(action.job_id, None)
             if action.slots:
-                promise = Promise(action.slots, action.start_ms, action.since_ms)
-                self.promises[action.job_id] = promise
+                reservation = BackfillReservation(action.slots, action.start_ms, action.since_ms)
+                self.reservations[action.job_id] = reservation
 
     def _job_started(self, event: JobStarted) -> None:
         order = self.orders.pop(event.job_id)
@@ -218,7 +218,7 @@ class Fleet:
     def _job_gone(self, event: JobRefused | JobCancelled) -> None:
         job = self.pending.pop(event.job_id)
         self.past.pop(event.job_id, None)
-        self.promises.pop(event.job_id, None)
+        self.reservations.pop(event.job_id, None)
         self.trouble.over(event.job_id)
         if self._dependents.awaited:
             self._dependents.over(job, "cancelled")

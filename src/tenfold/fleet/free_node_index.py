@@ -17,7 +17,7 @@ BLOCK = 64
 Slots = tuple[Slot, ...]
 
 
-class Bank:
+class FreeNodeIndex:
     """Nodes with the same hardware and tags that can hold one gang together."""
 
     def __init__(self, size: int, tags: tuple[str, ...] = ()) -> None:

@@ -7,14 +7,22 @@ deciders may see it.
 
 from collections.abc import Iterator
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tenfold.fleet.dependents import Dependents
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.failures import Crashes, NodeFailure
-from tenfold.model.job.job import EndedJob, Job, JobStatus, Order, PriorRuns, Promise, Run
+from tenfold.model.job.job import (
+    BackfillReservation,
+    EndedJob,
+    Job,
+    JobStatus,
+    Order,
+    PriorRuns,
+    Run,
+)
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
@@ -35,7 +43,7 @@ class FleetImage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, 
     running: tuple[Run, ...] = ()
     past: dict[JobId, PriorRuns] = {}
     history: tuple[EndedJob, ...] = ()
-    promises: dict[JobId, Promise] = {}
+    reservations: dict[JobId, BackfillReservation] = field(default_factory=dict, name="promises")
     idle: dict[JobId, Millis] = {}
     evictions: tuple[Millis, ...] = ()
     fates: dict[JobId, JobStatus] = {}
@@ -61,7 +69,7 @@ def image_of(fleet: Fleet) -> FleetImage:
         running=tuple(fleet.running.values()),
         past=fleet.past.copy(),
         history=tuple(fleet.history),
-        promises=fleet.promises.copy(),
+        reservations=fleet.reservations.copy(),
         idle=fleet.idle.copy(),
         evictions=tuple(fleet.evictions),
         fates=dict(fleet.fates),
@@ -85,7 +93,7 @@ def fleet_from(image: FleetImage) -> Fleet:
     fleet.pending = {job.id: job for job in image.pending}
     fleet.orders = {order.job.id: order for order in image.orders}
     fleet.running = {run.job.id: run for run in image.running}
-    fleet.promises, fleet.idle = image.promises.copy(), image.idle.copy()
+    fleet.reservations, fleet.idle = image.reservations.copy(), image.idle.copy()
     fleet.evictions.extend(image.evictions)
     fleet.history.extend(image.history)
     trouble = fleet.trouble

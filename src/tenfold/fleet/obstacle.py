@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from tenfold.fleet.capacity import Seat
-from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.capacity import GangSplit
+from tenfold.fleet.topology.node_index import TopologyNodeIndex
 from tenfold.fleet.topology.topology import TopologyCapacity, TopologyScratch
 from tenfold.fleet.wishes import anywhere
 from tenfold.model.ids import NodeId
@@ -18,7 +18,7 @@ from tenfold.model.job.job import WHOLE, Shape, per_member
 from tenfold.model.reason import Reason, Value
 
 
-class Room(Struct, frozen=True, kw_only=True):
+class FreeCapacity(Struct, frozen=True, kw_only=True):
     """What a shape needs, and what there is of it on the nodes nearest to holding it."""
 
     nodes_needed: int
@@ -40,36 +40,36 @@ class Room(Struct, frozen=True, kw_only=True):
     domain_nodes_with_room: int = 0
 
 
-def room_of(
+def free_capacity(
     capacity: TopologyCapacity,
     shape: Shape,
     accelerators: Sequence[str],
     kept: Iterable[NodeId] = (),
     in_window: Iterable[NodeId] = (),
-) -> Room:
+) -> FreeCapacity:
     """Return the counts for the kind of node, among these types, that comes nearest."""
-    seats = [seat for name in accelerators for seat in capacity.seats_in(shape, name)]
-    assert seats, f"shape `{shape.key}` was refused by now"
-    seat = max(seats, key=lambda each: _with_room(each, shape) / members_of(each))
-    bank, place = seat.bank, capacity.place
-    promised = dict.fromkeys(node for node in kept if place[node][0] is bank)
+    splits = [split for name in accelerators for split in capacity.splits_in(shape, name)]
+    assert splits, f"shape `{shape.key}` was refused by now"
+    split = max(splits, key=lambda each: _with_room(each, shape) / members_of(each))
+    node_index, place = split.node_index, capacity.place
+    promised = dict.fromkeys(node for node in kept if place[node][0] is node_index)
     closed = 0
     for node in in_window:
         home, number = place[node]
-        closed += home is bank and node not in promised and not bank.is_open[number]
+        closed += home is node_index and node not in promised and not node_index.is_open[number]
     where = shape.where
     is_one = where is not None and where.how == "required" and where.within
     nearest = capacity.best_domain(shape) if is_one else None
-    return Room(
-        nodes_needed=members_of(seat),
-        gpus_per_node=shape.milli / WHOLE if shape.milli else seat.gpus,
-        nodes_with_room=_with_room(seat, shape),
-        nodes_alike=len(bank.names),
-        nodes_away=bank.is_open.count(False) - len(promised) - closed,
+    return FreeCapacity(
+        nodes_needed=members_of(split),
+        gpus_per_node=shape.milli / WHOLE if shape.milli else split.gpus,
+        nodes_with_room=_with_room(split, shape),
+        nodes_alike=len(node_index.names),
+        nodes_away=node_index.is_open.count(False) - len(promised) - closed,
         nodes_kept=len(promised),
         nodes_in_window=closed,
         gpus_needed=shape.milli / WHOLE or shape.gpus,
-        gpus_free=sum(free * count for free, count in enumerate(bank.counts)),
+        gpus_free=sum(free * count for free, count in enumerate(node_index.counts)),
         domain=nearest.domain if nearest else "",
         domain_nodes=nearest.nodes if nearest else 0,
         domain_nodes_with_room=nearest.with_room if nearest else 0,
@@ -83,14 +83,14 @@ def fits(capacity: TopologyCapacity, shape: Shape, accelerators: Sequence[str]) 
 
 
 def obstacle_to(
-    capacity: TopologyCapacity, shape: Shape, accelerators: Sequence[str], room: Room
+    capacity: TopologyCapacity, shape: Shape, accelerators: Sequence[str], room: FreeCapacity
 ) -> Reason:
     """Return the first thing in the way of a shape that does not fit."""
-    seats = [
-        (seat.bank, seat)
+    splits = [
+        (split.node_index, split)
         for name in accelerators
-        for seat in capacity.seats_in(shape, name)
-        if isinstance(seat.bank, TopologyBank)
+        for split in capacity.splits_in(shape, name)
+        if isinstance(split.node_index, TopologyNodeIndex)
     ]
     where, fields = shape.where, needs(room)
     fields["with_room"], fields["alike"] = room.nodes_with_room, room.nodes_alike
@@ -99,59 +99,66 @@ def obstacle_to(
     if where is not None and where.within and where.how != "preferred":
         fields["how"], fields["within"] = where.how, where.within
     if room.nodes_with_room < room.nodes_needed:
-        return Reason(_too_few(shape, seats, room), fields)
+        return Reason(_too_few(shape, splits, room), fields)
     if where is not None and where.within and fits(capacity, anywhere(shape), accelerators):
         if where.how == "required":
             fields["domain"], fields["domain_nodes"] = room.domain, room.domain_nodes
             fields["domain_with_room"] = room.domain_nodes_with_room
         return Reason("wrong-domain", fields)
-    power = any(bank.racks for bank, _ in seats)
+    power = any(node_index.racks for node_index, _ in splits)
     return Reason("rack-power" if power else "cpus-or-memory-short", fields)
 
 
-def needs(room: Room) -> dict[str, Value]:
+def needs(room: FreeCapacity) -> dict[str, Value]:
     """Return what a shape needs, as the fields of a reason."""
     return {"gpus": room.gpus_needed, "nodes": room.nodes_needed, "per_node": room.gpus_per_node}
 
 
-def members_of(seat: Seat) -> int:
+def members_of(split: GangSplit) -> int:
     """Return how many nodes a gang takes in a bank."""
-    return seat.members + (seat.rest > 0)
+    return split.members + (split.rest > 0)
 
 
-def _too_few(shape: Shape, seats: Sequence[tuple[TopologyBank, Seat]], room: Room) -> str:
+def _too_few(
+    shape: Shape, splits: Sequence[tuple[TopologyNodeIndex, GangSplit]], room: FreeCapacity
+) -> str:
     """Return the code of why too few nodes have room."""
-    if any(bank.racks for bank, _ in seats) and any(_is_unfed(bank, seat) for bank, seat in seats):
+    if any(node_index.racks for node_index, _ in splits) and any(
+        _is_unfed(node_index, split) for node_index, split in splits
+    ):
         return "rack-power"
     if (shape.cpus_milli or shape.memory_mib) and any(
-        bank.with_room(max(1 if shape.milli else 0, seat.gpus)) >= members_of(seat)
-        for bank, seat in seats
+        node_index.with_room(max(1 if shape.milli else 0, split.gpus)) >= members_of(split)
+        for node_index, split in splits
     ):
         return "cpus-or-memory-short"
     return "room-scattered" if room.gpus_free >= room.gpus_needed > 0 else "too-few-free"
 
 
-def _is_unfed(bank: TopologyBank, seat: Seat) -> bool:
+def _is_unfed(node_index: TopologyNodeIndex, split: GangSplit) -> bool:
     """Return whether enough nodes would have room if their racks could feed them."""
-    least = seat.gpus or 1
+    least = split.gpus or 1
     with_gpus = sum(
-        is_open and free >= least for is_open, free in zip(bank.is_open, bank.free, strict=True)
+        is_open and free >= least
+        for is_open, free in zip(node_index.is_open, node_index.free, strict=True)
     )
-    return with_gpus >= members_of(seat)
+    return with_gpus >= members_of(split)
 
 
-def _with_room(seat: Seat, shape: Shape) -> int:
+def _with_room(split: GangSplit, shape: Shape) -> int:
     """Count open nodes of a bank that could take one member now."""
-    bank = seat.bank
+    node_index = split.node_index
     if not (shape.milli or shape.cpus_milli or shape.memory_mib):
-        return bank.with_room(seat.gpus)
-    cpus, memory = per_member(shape, members_of(seat))
-    numbers = dict.fromkeys(bank.each(1 if shape.milli else seat.gpus))
-    for number, given in bank.given.items() if shape.milli else ():
-        if bank.is_open[number] and any(held + shape.milli <= WHOLE for held in given.values()):
+        return node_index.with_room(split.gpus)
+    cpus, memory = per_member(shape, members_of(split))
+    numbers = dict.fromkeys(node_index.each(1 if shape.milli else split.gpus))
+    for number, given in node_index.given.items() if shape.milli else ():
+        if node_index.is_open[number] and any(
+            held + shape.milli <= WHOLE for held in given.values()
+        ):
             numbers[number] = None
     return sum(
-        (not bank.counts_cpus or bank.cpus[number] >= cpus)
-        and (not bank.counts_memory or bank.memory[number] >= memory)
+        (not node_index.counts_cpus or node_index.cpus[number] >= cpus)
+        and (not node_index.counts_memory or node_index.memory[number] >= memory)
         for number in numbers
     )

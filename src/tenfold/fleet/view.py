@@ -6,7 +6,15 @@ from typing import Protocol
 from tenfold.fleet.trouble import Trouble
 from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.job import EndedJob, Job, JobStatus, Order, PriorRuns, Promise, Run
+from tenfold.model.job.job import (
+    BackfillReservation,
+    EndedJob,
+    Job,
+    JobStatus,
+    Order,
+    PriorRuns,
+    Run,
+)
 from tenfold.model.reason import JobRef
 from tenfold.model.units import Millis
 
@@ -77,7 +85,7 @@ class FleetView(Protocol):
         ...
 
     @property
-    def promises(self) -> Mapping[JobId, Promise]:
+    def reservations(self) -> Mapping[JobId, BackfillReservation]:
         """Waiting gangs for which nodes are kept, the oldest promise first."""
         ...
 

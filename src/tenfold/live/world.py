@@ -40,7 +40,7 @@ from tenfold.live.inbox import (
     Together,
 )
 from tenfold.live.job_registry import Book, back_off_ms
-from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import Action, RefuseJob, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,
     Event,
@@ -155,7 +155,7 @@ class LiveWorld:
                 self._stop(action, now_ms, outcomes)
             elif type(action) is ResizeJob:
                 self._resize(action, now_ms, outcomes)
-            elif type(action) is not PromiseStart:
+            elif type(action) is not ReserveStart:
                 assert type(action) is RefuseJob
                 self._book.close(action.job_id)
                 outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))

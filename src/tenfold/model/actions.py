@@ -40,7 +40,7 @@ class ResizeJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="
     reason: Reason
 
 
-class PromiseStart(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="PromiseStart"):
+class ReserveStart(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="PromiseStart"):
     """Keep these slots for a waiting gang: it is to start there at `start_ms` at the latest.
 
     A new promise takes the place of an older one; without slots it is withdrawn.
@@ -53,7 +53,7 @@ class PromiseStart(Struct, frozen=True, forbid_unknown_fields=True, gc=False, ta
     """Since when the slots are kept; who came there later only fills the time until then."""
 
 
-Action = StartJob | StopJob | RefuseJob | ResizeJob | PromiseStart
+Action = StartJob | StopJob | RefuseJob | ResizeJob | ReserveStart
 
 
 def decision_key(action: Action) -> tuple[object, ...]:
@@ -71,7 +71,7 @@ def decision_key(action: Action) -> tuple[object, ...]:
             return kind, action.job_id, (), tuple(reason.code for reason in action.reasons)
         case ResizeJob():
             return kind, action.job_id, action.slots, action.reason.code
-        case PromiseStart():
+        case ReserveStart():
             return kind, action.job_id, action.slots, action.start_ms, action.since_ms
 
 

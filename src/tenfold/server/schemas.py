@@ -166,7 +166,7 @@ def _attempt(row: AttemptRow) -> jobs.Attempt:
 
 def _promised(row: JobRow, moment: Moment | None) -> jobs.Eta | None:
     """Return the start that a waiting job was promised, which costs nothing to say."""
-    promise = moment.fleet.promises.get(row.id) if moment is not None else None
+    promise = moment.fleet.reservations.get(row.id) if moment is not None else None
     if promise is None or row.state != "pending":
         return None
     at = _iso(promise.start_ms)

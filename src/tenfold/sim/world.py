@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop
 from typing import TYPE_CHECKING
 
-from tenfold.model.actions import Action, PromiseStart, RefuseJob, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import Action, RefuseJob, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,
     Event,
@@ -131,7 +131,7 @@ class SimWorld(Runs):
                 self._stop(action, now_ms, outcomes)
             elif type(action) is ResizeJob:
                 self._resize(action, now_ms, outcomes)
-            elif type(action) is not PromiseStart:
+            elif type(action) is not ReserveStart:
                 assert type(action) is RefuseJob
                 self._unfinished -= 1
                 self.meters.turned_away.append(self._by_id[action.job_id])

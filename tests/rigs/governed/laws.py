@@ -11,12 +11,12 @@ from typing import Protocol
 
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.fleet.topology.topology import TopologyCapacity
-from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.job import Job, Promise, Run
+from tenfold.model.job.job import BackfillReservation, Job, Run
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import DAY, Millis
 from tests.rigs.broken import hold
@@ -99,8 +99,8 @@ def index_of(govern: GovernanceRules, view: FleetView, now_ms: Millis) -> Topolo
     index = TopologyCapacity.of(view)
     for node in closed_now(govern, view, now_ms):
         index.set_open(node, False)
-    for promise in view.promises.values():
-        for node in index.around(promise.slots):
+    for reservation in view.reservations.values():
+        for node in index.around(reservation.slots):
             index.keep(node)
     return index
 
@@ -151,7 +151,7 @@ def _gone_in_time(
     view: FleetView, after: FleetView, starts: Sequence[StartJob], now_ms: Millis
 ) -> None:
     """Who starts on a node that is kept for another ends before that, or can be stopped."""
-    kept = _kept(view.promises, after.promises)
+    kept = _kept(view.reservations, after.reservations)
     for start in starts if kept else ():
         job = view.pending[start.job_id]
         for slot in start.slots:
@@ -194,7 +194,7 @@ def _wanted(after: FleetView, node_id: NodeId, until_ms: int) -> int:
         and (run.job.limit_ms is None or run.started_ms + run.job.limit_ms > until_ms)
         and not _must_go(after, run)
     ]
-    here = [*stay, *after.orders.values(), *after.promises.values()]
+    here = [*stay, *after.orders.values(), *after.reservations.values()]
     slots = [slot for one in here for slot in one.slots if slot.node == node_id]
     shared = {slot.device for slot in slots if slot.milli}
     return sum(slot.gpus for slot in slots) + len(shared)
@@ -205,8 +205,8 @@ def _must_go(after: FleetView, run: Run) -> bool:
     held = {slot.node: slot.gpus for slot in run.slots}
     return any(
         after.nodes[slot.node].gpus - held.get(slot.node, 0) < slot.gpus
-        for promise in after.promises.values()
-        for slot in promise.slots
+        for reservation in after.reservations.values()
+        for slot in reservation.slots
     )
 
 
@@ -226,13 +226,15 @@ def _out_of_windows(
         hold("windows-are-kept", not inside, f"`{job.id}` starts on {inside} at {now_ms} ms")
 
 
-def _kept(before: Mapping[JobId, Promise], after: Mapping[JobId, Promise]) -> dict[str, int]:
+def _kept(
+    before: Mapping[JobId, BackfillReservation], after: Mapping[JobId, BackfillReservation]
+) -> dict[str, int]:
     """Return the nodes that were and are kept for somebody, and until when."""
     return {
-        slot.node: max(promise.start_ms, after[job_id].start_ms)
-        for job_id, promise in before.items()
-        if job_id in after and after[job_id].slots == promise.slots
-        for slot in promise.slots
+        slot.node: max(reservation.start_ms, after[job_id].start_ms)
+        for job_id, reservation in before.items()
+        if job_id in after and after[job_id].slots == reservation.slots
+        for slot in reservation.slots
     }
 
 
@@ -275,7 +277,7 @@ def _broken_first(govern: GovernanceRules, view: Fleet, decision: Decision, now_
         # It may have been given what others leave.
         return
     first = min(broken, key=lambda job: (job.submitted_ms, job.seq))
-    acted = {one.job_id for one in decision.actions if not isinstance(one, PromiseStart)}
+    acted = {one.job_id for one in decision.actions if not isinstance(one, ReserveStart)}
     if first.id not in acted and not is_held_back(govern, view, first, now_ms):
         hold(
             "broken-gangs-go-first",

@@ -149,8 +149,8 @@ def held_by_teams(govern: GovernanceRules, view: FleetView, *, promised: bool = 
         if isinstance(one, Run) and one.becoming is not None:
             slots = (*slots, *more_than(one.becoming, slots))
         add_to(held, one.job.team, amounts_of(govern, view.nodes, slots))
-    for job_id, promise in view.promises.items() if promised else ():
-        amounts = amounts_of(govern, view.nodes, promise.slots)
+    for job_id, reservation in view.reservations.items() if promised else ():
+        amounts = amounts_of(govern, view.nodes, reservation.slots)
         add_to(held, view.pending[job_id].team, amounts)
     return held
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tenfold.fleet.fleet import NEVER_RAN, Fleet
 from tenfold.fleet.topology.topology import TopologyCapacity
-from tenfold.model.actions import Action, PromiseStart, StartJob
+from tenfold.model.actions import Action, ReserveStart, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, JobEnded
 from tenfold.model.ids import JobId, TeamId
@@ -42,7 +42,7 @@ class Standing:
         for one in decision.actions:
             if one is action:
                 break
-            if isinstance(one, StartJob | PromiseStart):
+            if isinstance(one, StartJob | ReserveStart):
                 fork.apply(ActionOrdered(self.now_ms, one))
         return Standing(self.govern, fork, self.now_ms)
 
@@ -183,11 +183,11 @@ class Standing:
             after.apply(JobEnded(self.now_ms, job_id))
         held = held_by_teams(self.govern, after, promised=True)
         capacity = TopologyCapacity.of(after)
-        if job.id in after.promises:
-            promise = after.promises[job.id]
-            add_to(held, job.team, amounts_of(self.govern, after.nodes, promise.slots), -1)
-        for other, promise in after.promises.items():
-            for node_id in capacity.around(promise.slots) if other != job.id else ():
+        if job.id in after.reservations:
+            reservation = after.reservations[job.id]
+            add_to(held, job.team, amounts_of(self.govern, after.nodes, reservation.slots), -1)
+        for other, reservation in after.reservations.items():
+            for node_id in capacity.around(reservation.slots) if other != job.id else ():
                 capacity.keep(node_id)
         barred = barred_now if until_windows else barred_soon
         for node_id in barred(self.govern, after, job, self.now_ms):
@@ -210,7 +210,7 @@ class Standing:
         after = self.fleet.fork()
         for job_id in without:
             after.apply(JobEnded(self.now_ms, job_id))
-        return TopologyCapacity.of(after).has(after.promises[job.id].slots, job.shape)
+        return TopologyCapacity.of(after).has(after.reservations[job.id].slots, job.shape)
 
     def _amounts(self, kind: str, milli: int) -> Amounts:
         price = self.govern.usd_micros_per_gpu_hour.get(kind, 0)

@@ -116,10 +116,10 @@ class StopLaws:
             for kind, amounts in standing.asks(job):
                 going = [one.job.id for one in ripe if standing.may_displace(job, amounts, one)]
                 is_home = standing.is_home(job, amounts, without=going)
-                is_owed = going and is_home and standing.fits(job, without=going, of=kind)
+                is_eligible = going and is_home and standing.fits(job, without=going, of=kind)
                 hold(
                     "who-is-owed-room-gets-it",
-                    not is_owed,
+                    not is_eligible,
                     f"`{job.id}` waits at {now_ms} ms, {going} could give way",
                 )
 
@@ -206,7 +206,7 @@ def _heads(fleet: Fleet) -> list[Job]:
     found: dict[object, Job] = {}
     for job in sorted(fleet.pending.values(), key=lambda one: (one.submitted_ms, one.seq)):
         terms = job.terms or PLAIN
-        if job.id in fleet.promises or terms.after or terms.array_most or terms.off_peak:
+        if job.id in fleet.reservations or terms.after or terms.array_most or terms.off_peak:
             continue
         if not job.shape.gpus or job.shape.cpus_milli or job.shape.memory_mib:
             continue

@@ -6,7 +6,7 @@ import pytest
 
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import PromiseStart, StartJob, StopJob
+from tenfold.model.actions import ReserveStart, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     JobEnded,
@@ -41,7 +41,7 @@ def a_fleet() -> Fleet:
 
 
 def promised(start_ms: int) -> Change:
-    order = PromiseStart(JobId("waits"), ON, Millis(start_ms), AT)
+    order = ReserveStart(JobId("waits"), ON, Millis(start_ms), AT)
     return lambda fleet: fleet.apply(ActionOrdered(AT, order))
 
 

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tenfold.fleet.capacity import Capacity, Slots
-from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.fleet.topology.node_index import TopologyNodeIndex
 from tenfold.fleet.topology.topology import Nearest, TopologyCapacity
 from tenfold.model.fleet.constraints import Level, PlacementConstraints, TopologyMode
 from tenfold.model.fleet.node import Node
@@ -255,10 +255,14 @@ def test_the_nearest_domain_is_the_one_with_most_room():
 
 def test_a_node_that_is_hidden_counts_for_no_member_not_even_one_without_gpus():
     capacity = room(racks_of(4))
-    [bank] = capacity.banks.values()
-    assert isinstance(bank, TopologyBank)
-    before = {gpus: list(bank.tally("rack", gpus).counts) for gpus in (0, 1, 8)}
+    [node_index] = capacity.node_indexes.values()
+    assert isinstance(node_index, TopologyNodeIndex)
+    before = {gpus: list(node_index.tally("rack", gpus).counts) for gpus in (0, 1, 8)}
     capacity.set_open(NodeId("n1"), False)
-    assert {gpus: bank.tally("rack", gpus).counts for gpus in before} == {0: [3], 1: [3], 8: [3]}
+    assert {gpus: node_index.tally("rack", gpus).counts for gpus in before} == {
+        0: [3],
+        1: [3],
+        8: [3],
+    }
     capacity.set_open(NodeId("n1"), True)
-    assert {gpus: bank.tally("rack", gpus).counts for gpus in before} == before
+    assert {gpus: node_index.tally("rack", gpus).counts for gpus in before} == before

@@ -2,7 +2,7 @@
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.rows import JobRow
-from tenfold.model.actions import PromiseStart
+from tenfold.model.actions import ReserveStart
 from tenfold.model.events import ActionOrdered, JobSubmitted, NodeJoined
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import JobState, Slot
@@ -40,8 +40,8 @@ def test_a_listing_tells_the_start_that_a_waiting_job_was_promised():
     fleet.apply(NodeJoined(at, node))
     for number in (1, 2):
         fleet.apply(JobSubmitted(at, job(number, 1, team="red")))
-    promise = PromiseStart(JobId("job-1"), (Slot(node.id, 1),), Millis(HOUR), at)
-    fleet.apply(ActionOrdered(at, promise))
+    reservation = ReserveStart(JobId("job-1"), (Slot(node.id, 1),), Millis(HOUR), at)
+    fleet.apply(ActionOrdered(at, reservation))
     moment = Moment(fleet, at, Policy())
     promised = job_told(row(1), (), TOKEN, moment).eta
     assert promised is not None

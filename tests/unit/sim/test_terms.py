@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from contention_builders import layers
-from tenfold.model.actions import Action, PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import Action, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,
     Event,
@@ -227,7 +227,7 @@ def test_an_elastic_session_idles_later_once_it_is_smaller():
 
 def test_a_promise_is_no_work():
     world = world_of(with_terms(ELASTIC))
-    assert do(world, PromiseStart(JOB, slots(8), at(60), at(0)), 0) == []
+    assert do(world, ReserveStart(JOB, slots(8), at(60), at(0)), 0) == []
 
 
 def test_a_job_ends_as_its_trace_says():

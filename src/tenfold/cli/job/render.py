@@ -7,7 +7,7 @@ from msgspec import Struct
 from tenfold.cli.output import show, table
 from tenfold.cli.replay.render import show_story
 from tenfold.cli.sim.render import hours
-from tenfold.decide.place.explain.holders import Holders, Standing
+from tenfold.decide.place.explain.holders import Holders, QuotaUsage
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
@@ -134,7 +134,7 @@ def _show_holders(holders: Holders) -> None:
     show(f"held by: {teams}{rest} GPUs; the largest: {jobs}")
 
 
-def _standing(each: Standing) -> str:
+def _standing(each: QuotaUsage) -> str:
     whose = f"team `{each.team}`" if each.team else "all teams"
     unit = each.resource
     said = f"{whose} holds {amount_of(each.held, unit)} of {amount_of(each.quota, unit)}"

@@ -25,7 +25,7 @@ Taken = tuple[int, int, int]
 """GPUs, CPU thousandths and MiB."""
 
 
-class Elsewhere:
+class AvoidFailedNodes:
     """Moves starts of another decider away from nodes on which their jobs failed."""
 
     def __init__(self, inner: IndexedDecider) -> None:
@@ -93,7 +93,7 @@ class _Room:
         self._view = view
         self._taken: dict[NodeId, Taken] = {}
         self._kept = {
-            slot.node: job_id for job_id, one in view.promises.items() for slot in one.slots
+            slot.node: job_id for job_id, one in view.reservations.items() for slot in one.slots
         }
         for action in actions:
             if isinstance(action, StartJob):

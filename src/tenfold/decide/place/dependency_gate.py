@@ -22,7 +22,7 @@ from tenfold.model.units import Millis
 _ENDS = (JobEnded, JobCancelled, JobRefused)
 
 
-class AfterOthers:
+class DependencyGate:
     """Shows jobs to another decider once those that they come after have completed."""
 
     def __init__(self, inner: IndexedDecider) -> None:

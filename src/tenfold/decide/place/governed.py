@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tenfold.decide.place.quota.team_tree import next_hours_ms
 from tenfold.decide.place.ranked.learned import epoch
 from tenfold.decide.place.scheduling_pass import SchedulingPass
-from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.decide.place.state.scheduler_state import SchedulerState
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob
@@ -43,7 +43,7 @@ class GovernedPlacer:
         self._version = -1
         self._hours_ms: int | None = None
         """When quotas, off-peak hours or windows change next."""
-        self._books: Books | None = None
+        self._state: SchedulerState | None = None
         self._is_decayed = govern.fair_share == "decayed"
         self._epoch = 0
         """The count of finished jobs at which the use of late was taken."""
@@ -51,31 +51,31 @@ class GovernedPlacer:
     @property
     def index(self) -> Capacity | None:
         """Free room as it is kept, less nodes of windows and promises; None during a resize."""
-        books = self._books
-        return None if books is None or books.resizing else books.capacity
+        state = self._state
+        return None if state is None or state.resizing else state.capacity
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return starts, stops, promises and resizes, and when to be asked again."""
-        books = self._books
+        state = self._state
         fresh: list[Job] = []
         if (
-            books is None
+            state is None
             or news is None
             or self._version + len(news) != view.version
             or (self._hours_ms is not None and now_ms >= self._hours_ms)
-            or books.resizing
+            or state.resizing
             or (self._is_decayed and self._epoch != epoch(view.ended))
-            or not _hear(books, news, fresh)
+            or not _apply_events(state, news, fresh)
         ):
-            books = self._books = Books(self._govern, view, now_ms)
+            state = self._state = SchedulerState(self._govern, view, now_ms)
             self._epoch = epoch(view.ended)
-            edges = (next_hours_ms(self._govern, now_ms), books.windows.next_ms)
+            edges = (next_hours_ms(self._govern, now_ms), state.windows.next_ms)
             self._hours_ms = min((at_ms for at_ms in edges if at_ms is not None), default=None)
             fresh = list(view.pending.values())
         if len(fresh) > 1:
             fresh.sort(key=_arrival)
         self._version = view.version
-        this = SchedulingPass(books, view, now_ms)
+        this = SchedulingPass(state, view, now_ms)
         decision = this.alone(fresh[0]) if len(fresh) == 1 else None
         if decision is None:
             this.admit(fresh)
@@ -88,47 +88,47 @@ class GovernedPlacer:
         return replace(decision, wake_at_ms=Millis(hours_ms))
 
 
-def _hear(books: Books, news: Sequence[Event], fresh: list[Job]) -> bool:
+def _apply_events(state: SchedulerState, news: Sequence[Event], fresh: list[Job]) -> bool:
     """Bring the books up to date; False where only a rebuild can."""
     for event in news:
         if isinstance(event, JobStarted):
-            holding = books.holdings.held[event.job_id]
-            if holding.started_ms != event.at_ms:
-                books.holdings.began(holding, event.at_ms)
-                books.stirred = True
+            allocation = state.allocations.held[event.job_id]
+            if allocation.started_ms != event.at_ms:
+                state.allocations.run_started(allocation, event.at_ms)
+                state.dirty = True
             # An elastic job can shrink from now on.
-            books.stirred |= holding.job.terms is not None
+            state.dirty |= allocation.job.terms is not None
         elif isinstance(event, JobSubmitted):
             fresh.append(event.job)
         elif isinstance(event, JobEnded):
-            holding = books.release(event.job_id)
-            again = books.admission.ended(holding.job)
+            allocation = state.release(event.job_id)
+            again = state.admission.ended(allocation.job)
             if any(job.terms is not None and job.terms.array_most for job in again):
                 return False
             fresh += again
         elif isinstance(event, ActionOrdered):
-            if not _is_known(event.action, books, fresh):
+            if not _is_known(event.action, state, fresh):
                 return False
-        elif not _is_small(event, books, fresh):
+        elif not _apply_rare_event(event, state, fresh):
             return False
     return True
 
 
-def _is_small(event: Event, books: Books, fresh: list[Job]) -> bool:
+def _apply_rare_event(event: Event, state: SchedulerState, fresh: list[Job]) -> bool:
     """Take note of a rarer fact; False where it changes too much to be noted."""
     if isinstance(event, JobStopped) and event.cause == "preempted":
-        holding = books.release(event.job_id)
-        fresh.append(holding.job)
-        return books.admission.is_plain(holding.job)
+        allocation = state.release(event.job_id)
+        fresh.append(allocation.job)
+        return state.admission.is_plain(allocation.job)
     return isinstance(event, JobIdled | JobBusy)
 
 
-def _is_known(action: Action, books: Books, fresh: list[Job]) -> bool:
+def _is_known(action: Action, state: SchedulerState, fresh: list[Job]) -> bool:
     """Return whether the books already tell of an order; it was their own."""
     if isinstance(action, StartJob):
-        return action.job_id in books.holdings.held
+        return action.job_id in state.allocations.held
     if isinstance(action, RefuseJob):
-        fresh += books.admission.refused(action.job_id)
+        fresh += state.admission.refused(action.job_id)
     return not isinstance(action, ResizeJob)
 
 

@@ -8,11 +8,11 @@ is does its size say no.
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from tenfold.fleet.capacity import Capacity, Seat
+from tenfold.fleet.capacity import Capacity, GangSplit
 from tenfold.fleet.obstacle import members_of
 from tenfold.fleet.topology import plans
-from tenfold.fleet.topology.bank import Rack, TopologyBank
 from tenfold.fleet.topology.domains import Tally
+from tenfold.fleet.topology.node_index import Rack, TopologyNodeIndex
 from tenfold.fleet.wishes import anywhere, is_bound, untagged
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.job import Shape
@@ -44,7 +44,7 @@ CODES = (
 
 def never_fits(capacity: Capacity, shape: Shape) -> tuple[Reason, ...]:
     """Return what holds even for an empty, whole fleet; several where only together they do."""
-    kinds = capacity.banks
+    kinds = capacity.node_indexes
     if shape.accelerators and not any(kind[1] in shape.accelerators for kind in kinds):
         return (Reason("no-such-accelerator", {"accelerators": shape.accelerators}),)
     for causes in CAUSES:
@@ -58,7 +58,7 @@ def _fits_without(capacity: Capacity, shape: Shape, causes: Sequence[Cause]) -> 
     asked = _without(shape, causes)
     if "power" not in causes:
         return asked is not shape and capacity.could_hold(asked)
-    return any(_stands(seat, asked.where) for seat in capacity.seats(asked))
+    return any(_stands(split, asked.where) for split in capacity.splits(asked))
 
 
 def _without(shape: Shape, causes: Sequence[Cause]) -> Shape:
@@ -69,19 +69,24 @@ def _without(shape: Shape, causes: Sequence[Cause]) -> Shape:
     return anywhere(shape) if "place" in causes and is_bound(shape.where) else shape
 
 
-def _stands(seat: Seat, where: PlacementConstraints | None) -> bool:
+def _stands(split: GangSplit, where: PlacementConstraints | None) -> bool:
     """Return whether the nodes of a bank, all idle and fed, could take a gang as it asks."""
-    members, bank = members_of(seat), seat.bank
-    if members > len(bank.names):
+    members, node_index = members_of(split), split.node_index
+    if members > len(node_index.names):
         return False
-    if members == 1 or where is None or not is_bound(where) or not isinstance(bank, TopologyBank):
+    if (
+        members == 1
+        or where is None
+        or not is_bound(where)
+        or not isinstance(node_index, TopologyNodeIndex)
+    ):
         return True
-    groups = bank.groups(where.within)
+    groups = node_index.groups(where.within)
     if where.how == "required" or groups.largest >= members:
         return groups.largest >= members
-    for plan in plans.balanced(Tally(groups, range(len(bank.names))), seat.members):
+    for plan in plans.balanced(Tally(groups, range(len(node_index.names))), split.members):
         smallest = min(count for _, count in plan)
-        if not seat.rest or any(
+        if not split.rest or any(
             groups.sizes[domain] > count for domain, count in plan if count == smallest
         ):
             return True
@@ -100,15 +105,15 @@ def _reason(capacity: Capacity, shape: Shape, causes: Sequence[Cause], cause: Ca
 
 def _tags_reason(capacity: Capacity, shape: Shape) -> Reason:
     assert shape.where is not None, "tags are in the way of shapes that ask for some"
-    seats, fields = capacity.seats(shape), dict[str, Value]()
+    splits, fields = capacity.splits(shape), dict[str, Value]()
     if shape.where.needs:
         fields["tags"] = shape.where.needs
     if shape.where.avoids:
         fields["avoided"] = shape.where.avoids
-    fields["of"] = _nodes_in(capacity.seats(untagged(shape)))
-    if not seats:
+    fields["of"] = _nodes_in(capacity.splits(untagged(shape)))
+    if not splits:
         return Reason("no-node-with-tags", fields)
-    (fields["nodes"], alike), bear = _nearest(seats), _nodes_in(seats)
+    (fields["nodes"], alike), bear = _nearest(splits), _nodes_in(splits)
     fields["tagged"] = bear
     if bear > alike:
         fields["alike"] = alike
@@ -117,11 +122,13 @@ def _tags_reason(capacity: Capacity, shape: Shape) -> Reason:
 
 def _place_reason(capacity: Capacity, shape: Shape) -> Reason:
     assert shape.where is not None, "places are in the way of shapes that ask for some"
-    level, seats = shape.where.within, capacity.seats(shape)
+    level, splits = shape.where.within, capacity.splits(shape)
     largest = max(
-        seat.bank.groups(level).largest for seat in seats if isinstance(seat.bank, TopologyBank)
+        split.node_index.groups(level).largest
+        for split in splits
+        if isinstance(split.node_index, TopologyNodeIndex)
     )
-    needed = min(map(members_of, seats))
+    needed = min(map(members_of, splits))
     fields = {"nodes": needed, "how": shape.where.how, "within": level, "largest": largest}
     return Reason("larger-than-a-domain", fields)
 
@@ -129,35 +136,35 @@ def _place_reason(capacity: Capacity, shape: Shape) -> Reason:
 def _power_reason(capacity: Capacity, shape: Shape) -> Reason:
     where = shape.where
     level = where.within if where is not None and where.how == "required" else ""
-    best: tuple[float, int, int, Seat] | None = None
-    for seat in capacity.seats(shape):
-        if isinstance(seat.bank, TopologyBank) and _stands(seat, where):
-            fed = _fed(capacity, seat.bank, seat.gpus or 1)
-            of = seat.bank.groups(level).of if level else [0] * len(seat.bank.names)
+    best: tuple[float, int, int, GangSplit] | None = None
+    for split in capacity.splits(shape):
+        if isinstance(split.node_index, TopologyNodeIndex) and _stands(split, where):
+            fed = _fed(capacity, split.node_index, split.gpus or 1)
+            of = split.node_index.groups(level).of if level else [0] * len(split.node_index.names)
             counts = [0] * (max(of) + 1)
             for number in fed:
                 counts[of[number]] += 1
             most = max(counts)
             size = of.count(counts.index(most))
-            found = (most / members_of(seat), most, size, seat)
+            found = (most / members_of(split), most, size, split)
             best = found if best is None or found[:2] > best[:2] else best
     assert best is not None, "power is in the way of shapes that would stand"
-    _, most, size, seat = best
-    fields: dict[str, Value] = {"nodes": members_of(seat), "per_node": max(seat.gpus, 1)}
+    _, most, size, split = best
+    fields: dict[str, Value] = {"nodes": members_of(split), "per_node": max(split.gpus, 1)}
     fields["fed"], fields["of"], fields["within"] = most, size, level
     return Reason("more-than-racks-feed", fields)
 
 
-def _fed(capacity: Capacity, bank: TopologyBank, gpus: int) -> Iterator[int]:
+def _fed(capacity: Capacity, node_index: TopologyNodeIndex, gpus: int) -> Iterator[int]:
     """Yield as many nodes of a bank as racks could feed with so many GPUs each, were all idle."""
     left: dict[int, int] = {}
     for other, number in capacity.place.values():
         rack = _rack(other, number)
-        if rack is not None and isinstance(other, TopologyBank):
+        if rack is not None and isinstance(other, TopologyNodeIndex):
             node = other.nodes[number]
             left[id(rack)] = left.get(id(rack), node.rack_watts) - node.watts_idle
-    for number, node in enumerate(bank.nodes):
-        rack, watts = _rack(bank, number), gpus * node.watts_per_gpu
+    for number, node in enumerate(node_index.nodes):
+        rack, watts = _rack(node_index, number), gpus * node.watts_per_gpu
         if rack is not None and watts:
             if left[id(rack)] < watts:
                 continue
@@ -165,17 +172,19 @@ def _fed(capacity: Capacity, bank: TopologyBank, gpus: int) -> Iterator[int]:
         yield number
 
 
-def _rack(bank: object, number: int) -> Rack | None:
-    return bank.racks.get(number) if isinstance(bank, TopologyBank) else None
+def _rack(node_index: object, number: int) -> Rack | None:
+    return node_index.racks.get(number) if isinstance(node_index, TopologyNodeIndex) else None
 
 
 def _too_large(capacity: Capacity, shape: Shape) -> Reason:
-    seats = capacity.seats(shape)
-    if seats:
-        needed, alike = _nearest(seats)
+    splits = capacity.splits(shape)
+    if splits:
+        needed, alike = _nearest(splits)
         return Reason("larger-than-the-fleet", {"nodes": needed, "alike": alike})
     kinds = [
-        kind for kind in capacity.banks if not shape.accelerators or kind[1] in shape.accelerators
+        kind
+        for kind in capacity.node_indexes
+        if not shape.accelerators or kind[1] in shape.accelerators
     ]
     each, most = shape.gpus_per_node or 0, max((kind[2] for kind in kinds), default=0)
     each = min(each, shape.gpus) or int(shape.gpus + shape.milli > 0)
@@ -184,11 +193,11 @@ def _too_large(capacity: Capacity, shape: Shape) -> Reason:
     return Reason("larger-than-a-node", {"shape": shape.key})
 
 
-def _nearest(seats: Sequence[Seat]) -> tuple[int, int]:
+def _nearest(splits: Sequence[GangSplit]) -> tuple[int, int]:
     """Return (nodes needed, nodes alike) for the kind of node that comes nearest."""
-    seat = max(seats, key=lambda each: len(each.bank.names) / members_of(each))
-    return members_of(seat), len(seat.bank.names)
+    split = max(splits, key=lambda each: len(each.node_index.names) / members_of(each))
+    return members_of(split), len(split.node_index.names)
 
 
-def _nodes_in(seats: Sequence[Seat]) -> int:
-    return sum(len(seat.bank.names) for seat in seats)
+def _nodes_in(splits: Sequence[GangSplit]) -> int:
+    return sum(len(split.node_index.names) for split in splits)

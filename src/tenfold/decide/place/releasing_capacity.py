@@ -12,7 +12,7 @@ from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Job, Shape, per_member
 
 
-class Leaving(Protocol):
+class ExpectedEnds(Protocol):
     """A job that holds room and is to give it up."""
 
     @property
@@ -35,12 +35,12 @@ class ReleasingCapacity:
         self._owed: dict[NodeId, tuple[int, int, int]] = {}
         """GPUs, CPU thousandths and MiB that a node is still to get back."""
 
-    def release(self, leaving: Leaving) -> None:
+    def release(self, expected_ends: ExpectedEnds) -> None:
         """Count what one more job holds as free."""
-        shape = leaving.job.shape
-        self._scratch.release(leaving.slots, shape)
-        cpus, memory = per_member(shape, len(leaving.slots))
-        for slot in leaving.slots:
+        shape = expected_ends.job.shape
+        self._scratch.release(expected_ends.slots, shape)
+        cpus, memory = per_member(shape, len(expected_ends.slots))
+        for slot in expected_ends.slots:
             owed = self._owed.get(slot.node, (0, 0, 0))
             self._owed[slot.node] = (
                 owed[0] + (slot.gpus or int(slot.milli > 0)),
@@ -68,10 +68,10 @@ class ReleasingCapacity:
 
     def _short(self, node_id: NodeId) -> bool:
         """Return whether a node has less left than it is owed: a start needs what is to come."""
-        bank, number = self._scratch.capacity.place[node_id]
+        node_index, number = self._scratch.capacity.place[node_id]
         gpus, cpus, memory = self._owed[node_id]
         return (
-            gpus > bank.free[number]
-            or (bank.counts_cpus and cpus > bank.cpus[number])
-            or (bank.counts_memory and memory > bank.memory[number])
+            gpus > node_index.free[number]
+            or (node_index.counts_cpus and cpus > node_index.cpus[number])
+            or (node_index.counts_memory and memory > node_index.memory[number])
         )

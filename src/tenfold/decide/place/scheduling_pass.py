@@ -7,149 +7,151 @@ from tenfold.decide.place.allocate.pipelined_starts import offer_rest
 from tenfold.decide.place.allocate.session import Session
 from tenfold.decide.place.allocate.upkeep import clear_windows, end_idle, never_between
 from tenfold.decide.place.misfit import never_fits
-from tenfold.decide.place.queue.pending_queues import Class, Option
-from tenfold.decide.place.quota.allocations import Holding
+from tenfold.decide.place.queue.pending_queues import JobClass, Option
+from tenfold.decide.place.quota.allocations import Allocation
 from tenfold.decide.place.quota.request import Amounts
 from tenfold.decide.place.quota.team_tree import Obstacle
 from tenfold.decide.place.reserve.backfill_reservation import SHORTEST_GUESS_MS
 from tenfold.decide.place.reserve.reservation_pass import ReservationPass, is_repair
-from tenfold.decide.place.state.scheduler_state import Books, Promised
+from tenfold.decide.place.state.scheduler_state import ReservedGang, SchedulerState
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.actions import PromiseStart, RefuseJob, StartJob
+from tenfold.model.actions import RefuseJob, ReserveStart, StartJob
 from tenfold.model.decision import Decision
-from tenfold.model.job.job import Job, Promise, Shape
+from tenfold.model.job.job import BackfillReservation, Job, Shape
 from tenfold.model.reason import JobRef, Reason, TeamRef
 from tenfold.model.units import Millis
 
-Seated = tuple[Slots, Amounts, Promised | None]
+PlacedSlots = tuple[Slots, Amounts, ReservedGang | None]
 """Room, what it takes from quotas, and the promise of it where it is still to come."""
 
 
 class SchedulingPass:
     """One cycle: jobs that wait are offered room in order of turn."""
 
-    __slots__ = ("_met", "_no_room", "_session", "books", "now_ms", "view")
+    __slots__ = ("_met", "_no_capacity", "_session", "now_ms", "state", "view")
 
-    def __init__(self, books: Books, view: FleetView, now_ms: Millis) -> None:
-        self.books = books
+    def __init__(self, state: SchedulerState, view: FleetView, now_ms: Millis) -> None:
+        self.state = state
         self.view = view
         self.now_ms = now_ms
-        self._session = Session(books, view, now_ms)
+        self._session = Session(state, view, now_ms)
         self._met: list[Obstacle] = []
         """Limits that the class which is being tried has met."""
-        self._no_room = False
+        self._no_capacity = False
         """Whether it found no room in a size that quotas would let in."""
 
     def alone(self, job: Job) -> Decision | None:
         """Start the only job that could start now, without comparing it to anybody."""
-        books, view = self.books, self.view
-        if job.terms is not None or books.holdings.on_terms or books.govern.windows:
+        state, view = self.state, self.view
+        if job.terms is not None or state.allocations.with_terms or state.govern.windows:
             return None
-        if not books.is_still(self.now_ms) or (view.past and job.id in view.past):
+        if not state.is_unchanged(self.now_ms) or (view.past and job.id in view.past):
             return None
-        lines, shape = books.lines, job.shape
-        team, options = books.tree.team(job.team), books.options(shape)
+        queues, shape = state.queues, job.shape
+        team, options = state.tree.team(job.team), state.options(shape)
         if len(options) > 1:
             return None
-        if lines.count and lines.get(team, job.priority, shape, books.trait(job)) is not None:
+        if queues.count and queues.get(team, job.priority, shape, state.trait(job)) is not None:
             return None
         accelerator, amounts = next(iter(options))
-        if books.tree.obstacle(team, amounts) is not None:
+        if state.tree.obstacle(team, amounts) is not None:
             return None
-        slots = books.capacity.claim(shape)
+        slots = state.capacity.claim(shape)
         if slots is None:
             return None
         if len(slots) > 1:
-            amounts = books.amounts(slots, accelerator)
-        books.holdings.add(Holding(job, slots, self.now_ms, team, amounts))
-        if lines.count:
-            lines.touch(team)
-            books.reconsider(team)
+            amounts = state.amounts(slots, accelerator)
+        state.allocations.add(Allocation(job, slots, self.now_ms, team, amounts))
+        if queues.count:
+            queues.usage_changed(team)
+            state.reconsider(team)
         self._session.actions.append(StartJob(job.id, slots))
-        if lines.count:
+        if queues.count:
             ReservationPass(self._session).reserve()
         return self._session.decision()
 
     def admit(self, fresh: Iterable[Job]) -> None:
         """Let jobs into the lines, as far as their terms allow."""
-        books, past, promises = self.books, self.view.past, self.view.promises
+        state, past, reservations = self.state, self.view.past, self.view.reservations
         for job in fresh:
-            if not books.capacity.could_hold(job.shape):
+            if not state.capacity.could_hold(job.shape):
                 self._refuse(job)
                 continue
-            if (never := books.never(job) or never_between(books, job)) is not None:
+            if (never := state.never(job) or never_between(state, job)) is not None:
                 self._session.actions.append(RefuseJob(job.id, (never,)))
                 continue
             if job.terms is not None:
-                answer = books.admission.ask(self.view, job, job.terms, self.now_ms)
+                answer = state.admission.ask(self.view, job, job.terms, self.now_ms)
                 if isinstance(answer, Reason):
                     self._session.actions.append(RefuseJob(job.id, (answer,)))
-                elif answer is not True and job.id in promises:
+                elif answer is not True and job.id in reservations:
                     # Its hours are over: what was kept for it is free again.
-                    self._session.withdraw(job, promises[job.id])
+                    self._session.withdraw(job, reservations[job.id])
                 if answer is not True:
                     continue
-            if promises and job.id in promises:
-                promise = promises[job.id]
-                node = self.view.nodes[promise.slots[0].node]
-                books.promise(job, promise, node.accelerator)
+            if reservations and job.id in reservations:
+                reservation = reservations[job.id]
+                node = self.view.nodes[reservation.slots[0].node]
+                state.reserve(job, reservation, node.accelerator)
             elif past and is_repair(self.view, job):
-                cls = books.class_of(job)
-                cls.line.append((job.submitted_ms, job.seq, job))
-                books.repairs.append(cls)
+                job_class = state.class_of(job)
+                job_class.queue.append((job.submitted_ms, job.seq, job))
+                state.repairs.append(job_class)
             else:
-                books.enter(job)
+                state.enter(job)
 
     def run(self) -> Decision:
         """Return the decision."""
-        books, session = self.books, self._session
+        state, session = self.state, self._session
         end_idle(session)
         clear_windows(session)
-        if books.lines.count or books.repairs or books.promised:
+        if state.queues.count or state.repairs or state.reserved:
             self._requeue()
-            for holding in books.holdings.stopping.values():
-                session.release(holding)
-            if books.repairs:
+            for allocation in state.allocations.stopping.values():
+                session.release(allocation)
+            if state.repairs:
                 self._repair()
             reservations = ReservationPass(session)
-            if books.promised:
+            if state.reserved:
                 reservations.start_reserved()
-                if books.repairs:
+                if state.repairs:
                     # Nodes may be open to them that were kept for others.
                     self._repair()
-            self._take_turns()
+            self._allocate()
             self._settle(reservations)
             reservations.reserve()
         else:
             # Nothing waited for what was given back.
-            books.stirred = False
+            state.dirty = False
             grow(session)
         return session.decision()
 
     def _requeue(self) -> None:
         """Let those try again for whom something may have changed."""
-        books = self.books
-        lines = books.lines
-        if books.wanting or books.promised:
-            self._session.ripened = books.holdings.ripened(self.now_ms)
-        if books.holdings.stopping:
+        state = self.state
+        queues = state.queues
+        if state.blocked_preemptors or state.reserved:
+            self._session.newly_preemptible = state.allocations.newly_preemptible(self.now_ms)
+        if state.allocations.stopping:
             # Room to come may be shared out another way than when it was made.
-            lines.rouse_all()
-        elif books.wanting and (books.stirred or self._time_passed()):
-            for cls in books.wanting:
-                lines.rouse(cls)
-            books.wanting.clear()
-        books.stirred = False
+            queues.requeue_all()
+        elif state.blocked_preemptors and (state.dirty or self._time_passed()):
+            for job_class in state.blocked_preemptors:
+                queues.requeue(job_class)
+            state.blocked_preemptors.clear()
+        state.dirty = False
 
     def _time_passed(self) -> bool:
         """Return whether the clock alone may let somebody be displaced who could not be."""
-        govern, now_ms = self.books.govern, self.now_ms
-        if self._session.ripened or govern.stops_per_hour:
+        govern, now_ms = self.state.govern, self.now_ms
+        if self._session.newly_preemptible or govern.stops_per_hour:
             return True
         return (
             any(
-                now_ms - cls.line[0][0] >= govern.delay_ms for cls in self.books.wanting if cls.line
+                now_ms - job_class.queue[0][0] >= govern.delay_ms
+                for job_class in self.state.blocked_preemptors
+                if job_class.queue
             )
             if govern.delay_ms
             else False
@@ -157,145 +159,145 @@ class SchedulingPass:
 
     def _repair(self) -> None:
         """Put broken gangs together again before anybody else is served."""
-        books = self.books
-        left: list[Class] = []
-        for cls in sorted(books.repairs, key=_head):
-            job = cls.line[0][2]
-            found = self._seat(cls, job)
+        state = self.state
+        left: list[JobClass] = []
+        for job_class in sorted(state.repairs, key=_head):
+            job = job_class.queue[0][2]
+            found = self._place(job_class, job)
             if found is not None:
-                self._session.start(cls, job, *found)
-            elif books.capacity.could_hold(cls.shape):
-                left.append(cls)
+                self._session.start(job_class, job, *found)
+            elif state.capacity.could_hold(job_class.shape):
+                left.append(job_class)
             else:
                 self._refuse(job)
-        books.repairs = left
+        state.repairs = left
 
-    def _take_turns(self) -> None:
+    def _allocate(self) -> None:
         """Offer room in order of turn until nobody can use any."""
-        books = self.books
-        lines = books.lines
-        while (cls := lines.best()) is not None:
-            job = cls.line[0][2]
-            found = self._seat(cls, job)
+        state = self.state
+        queues = state.queues
+        while (job_class := queues.best()) is not None:
+            job = job_class.queue[0][2]
+            found = self._place(job_class, job)
             if found is not None:
-                lines.leave(cls)
-                self._session.start(cls, job, *found)
-            elif self._met or books.capacity.could_hold(cls.shape):
-                lines.set_aside(cls, self._met, no_room=self._no_room)
+                queues.leave(job_class)
+                self._session.start(job_class, job, *found)
+            elif self._met or state.capacity.could_hold(job_class.shape):
+                queues.set_aside(job_class, self._met, no_capacity=self._no_capacity)
             else:
-                lines.leave(cls)
+                queues.leave(job_class)
                 self._refuse(job)
-                lines.touch(cls.team)
+                queues.usage_changed(job_class.team)
 
-    def _seat(self, cls: Class, job: Job) -> Seated | None:
+    def _place(self, job_class: JobClass, job: Job) -> PlacedSlots | None:
         """Return room for a job, taken, and what it takes from quotas."""
-        books, met = self.books, self._met
+        state, met = self.state, self._met
         met.clear()
-        self._no_room = False
-        found = self._seat_as(cls, job, cls.shape, cls.options)
+        self._no_capacity = False
+        found = self._place_as(job_class, job, job_class.shape, job_class.options)
         if found is None and job.terms is not None and job.terms.least_gpus:
-            for smaller in sizes(cls.shape, job.terms):
-                found = found or self._seat_as(cls, job, smaller, books.options(smaller))
+            for smaller in sizes(job_class.shape, job.terms):
+                found = found or self._place_as(job_class, job, smaller, state.options(smaller))
         if found is not None:
             return found
-        return self._displace(cls, job) if books.govern.preempts else None
+        return self._preempt(job_class, job) if state.govern.preempts else None
 
-    def _seat_as(
-        self, cls: Class, job: Job, shape: Shape, options: tuple[Option, ...]
-    ) -> Seated | None:
+    def _place_as(
+        self, job_class: JobClass, job: Job, shape: Shape, options: tuple[Option, ...]
+    ) -> PlacedSlots | None:
         """Return free room for a job in one size of it."""
-        books = self.books
+        state = self.state
         for option in options:
-            obstacle = books.tree.obstacle(cls.team, option.amounts)
+            obstacle = state.tree.obstacle(job_class.team, option.amounts)
             if obstacle is not None:
                 self._met.append(obstacle)
                 continue
             slots = self._session.claim(shape, job, option)
-            if slots is None and books.promised and books.govern.backfill:
+            if slots is None and state.reserved and state.govern.backfill:
                 slots = ReservationPass(self._session).backfill(job, option.accelerator)
             if slots is not None:
-                return slots, books.amounts(slots, option.accelerator), None
-            self._no_room = True
+                return slots, state.amounts(slots, option.accelerator), None
+            self._no_capacity = True
         return None
 
-    def _displace(self, cls: Class, job: Job) -> Seated | None:
+    def _preempt(self, job_class: JobClass, job: Job) -> PlacedSlots | None:
         """Order the stops that make room for a job, and promise it the room to come."""
-        books, session = self.books, self._session
-        if books.resizing or not books.is_owed(cls):
-            books.wanting.pop(cls, None)
+        state, session = self.state, self._session
+        if state.resizing or not state.is_eligible(job_class):
+            state.blocked_preemptors.pop(job_class, None)
             return None
-        books.wanting[cls] = None
+        state.blocked_preemptors[job_class] = None
         if not session.may_stop_more():
             return None
-        if not books.govern.windows:
-            return self._shrink(cls, job) or self._make_room(cls, job)
-        coming = books.windows.coming_for(job, self.now_ms)
-        with session.own_windows(job), books.scratch.hiding(coming):
-            return self._shrink(cls, job) or self._make_room(cls, job)
+        if not state.govern.windows:
+            return self._shrink(job_class, job) or self._evict_cheapest(job_class, job)
+        coming = state.windows.coming_for(job, self.now_ms)
+        with session.own_windows(job), state.scratch.hiding(coming):
+            return self._shrink(job_class, job) or self._evict_cheapest(job_class, job)
 
-    def _make_room(self, cls: Class, job: Job) -> Seated | None:
+    def _evict_cheapest(self, job_class: JobClass, job: Job) -> PlacedSlots | None:
         """Order the cheapest stops that make room for a job."""
-        books, reclaim = self.books, self._session.reclaim
-        best: tuple[int, int, Option, list[Holding]] | None = None
-        for option in cls.options:
-            victims = reclaim.victims(job, cls.team, option)
+        state, reclaim = self.state, self._session.reclaim
+        best: tuple[int, int, Option, list[Allocation]] | None = None
+        for option in job_class.options:
+            victims = reclaim.victims(job, job_class.team, option)
             if victims:
                 found = (sum(map(reclaim.price, victims)), len(victims), option, victims)
                 best = found if best is None or found[:2] < best[:2] else best
         if best is None:
             return None
         _, _, option, victims = best
-        before = books.capacity.room_on(victims)
-        for holding in victims:
-            self._session.preempt(holding, _why(job, holding))
-        slots = books.capacity.claim_in(cls.shape, option.accelerator)
-        books.wanting.pop(cls, None)
+        before = state.capacity.free_on(victims)
+        for allocation in victims:
+            self._session.preempt(allocation, _why(job, allocation))
+        slots = state.capacity.claim_in(job_class.shape, option.accelerator)
+        state.blocked_preemptors.pop(job_class, None)
         assert slots is not None, f"stops for job `{job.id}` made no room"
-        offer_rest(books, before, books.capacity.room_on(victims))
-        return self._promised(job, slots, option)
+        offer_rest(state, before, state.capacity.free_on(victims))
+        return self._reserve_releasing(job, slots, option)
 
-    def _shrink(self, cls: Class, job: Job) -> Seated | None:
+    def _shrink(self, job_class: JobClass, job: Job) -> PlacedSlots | None:
         """Order elastic jobs to shrink where that is enough, and promise what they give."""
-        for option in cls.options:
-            if self.books.tree.obstacle(cls.team, option.amounts) is None:
-                slots = shrink(self._session, cls.shape, option)
+        for option in job_class.options:
+            if self.state.tree.obstacle(job_class.team, option.amounts) is None:
+                slots = shrink(self._session, job_class.shape, option)
                 if slots is not None:
-                    self.books.resizing = True
+                    self.state.resizing = True
                     self._session.stops += 1
-                    _, amounts, promised = self._promised(job, slots, option)
-                    return (), amounts, promised
+                    _, amounts, reserved = self._reserve_releasing(job, slots, option)
+                    return (), amounts, reserved
         return None
 
-    def _promised(self, job: Job, slots: Slots, option: Option) -> Seated:
+    def _reserve_releasing(self, job: Job, slots: Slots, option: Option) -> PlacedSlots:
         """Promise room that is still to come to the job that it is made for."""
         due_ms = Millis(self.now_ms + SHORTEST_GUESS_MS)
-        promise = Promise(slots, due_ms, self.now_ms)
-        self._session.actions.append(PromiseStart(job.id, slots, due_ms, self.now_ms))
-        amounts = self.books.amounts(slots, option.accelerator)
-        return slots, amounts, Promised(job, self.books.class_of(job), promise, amounts)
+        reservation = BackfillReservation(slots, due_ms, self.now_ms)
+        self._session.actions.append(ReserveStart(job.id, slots, due_ms, self.now_ms))
+        amounts = self.state.amounts(slots, option.accelerator)
+        return slots, amounts, ReservedGang(job, self.state.class_of(job), reservation, amounts)
 
     def _refuse(self, job: Job) -> None:
-        why = never_fits(self.books.capacity, job.shape)
+        why = never_fits(self.state.capacity, job.shape)
         self._session.actions.append(RefuseJob(job.id, why))
 
     def _settle(self, reservations: ReservationPass) -> None:
         """Stop counting what is not free yet; those who need it come back to the lines."""
-        books = self.books
-        for cls, job, slots, _, promised in self._session.settle():
-            if promised is not None:
-                reservations.carry_over(promised, slots)
+        state = self.state
+        for job_class, job, slots, _, reserved in self._session.settle():
+            if reserved is not None:
+                reservations.carry_over(reserved, slots)
             elif is_repair(self.view, job):
-                books.repairs.append(cls)
+                state.repairs.append(job_class)
             else:
-                books.enter(job)
+                state.enter(job)
 
 
-def _head(cls: Class) -> tuple[int, int]:
-    return cls.line[0][:2]
+def _head(job_class: JobClass) -> tuple[int, int]:
+    return job_class.queue[0][:2]
 
 
-def _why(job: Job, holding: Holding) -> Reason:
-    if job.team == holding.job.team:
+def _why(job: Job, allocation: Allocation) -> Reason:
+    if job.team == allocation.job.team:
         return Reason("outranked", {"job": JobRef(job.id, job.team)})
-    fields = {"borrower": TeamRef(holding.job.team), "job": JobRef(job.id, job.team)}
+    fields = {"borrower": TeamRef(allocation.job.team), "job": JobRef(job.id, job.team)}
     return Reason("reclaimed", {**fields, "team": TeamRef(job.team)})

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain, islice
 
-from tenfold.fleet.capacity import Seat, Slots
+from tenfold.fleet.capacity import GangSplit, Slots
 from tenfold.fleet.topology import plans
-from tenfold.fleet.topology.bank import Rack, TopologyBank
 from tenfold.fleet.topology.domains import Tally
+from tenfold.fleet.topology.node_index import Rack, TopologyNodeIndex
 from tenfold.model.fleet.constraints import LEVELS, Level, PlacementConstraints, TopologyMode
 from tenfold.model.job.job import Shape, per_member
 
@@ -23,16 +23,16 @@ USUAL: Level = "leaf"
 class Gang:
     """One gang that looks for its nodes in one bank. Nothing is taken yet."""
 
-    def __init__(self, bank: TopologyBank, seat: Seat, shape: Shape) -> None:
-        cpus, memory = per_member(shape, seat.members + (seat.rest > 0))
-        self.bank = bank
-        self.members = seat.members
-        self.gpus = seat.gpus
-        self.rest = seat.rest
+    def __init__(self, node_index: TopologyNodeIndex, split: GangSplit, shape: Shape) -> None:
+        cpus, memory = per_member(shape, split.members + (split.rest > 0))
+        self.node_index = node_index
+        self.members = split.members
+        self.gpus = split.gpus
+        self.rest = split.rest
         self.chosen: list[int] = []
-        self._cpus = cpus if bank.counts_cpus else 0
-        self._memory = memory if bank.counts_memory else 0
-        self._checks = bool(self._cpus or self._memory or bank.racks)
+        self._cpus = cpus if node_index.counts_cpus else 0
+        self._memory = memory if node_index.counts_memory else 0
+        self._checks = bool(self._cpus or self._memory or node_index.racks)
         self._drawn: dict[Rack, int] = {}
         """Watts that the nodes chosen so far would draw."""
 
@@ -44,9 +44,9 @@ class Gang:
     def tally(self, level: Level) -> Tally:
         """Return how many nodes of each domain could take a member."""
         if not self._checks:
-            return self.bank.tally(level, self.gpus)
-        fitting = (n for n in self.bank.each(self.gpus) if self._fits(n, self.gpus))
-        return Tally(self.bank.groups(level), fitting)
+            return self.node_index.tally(level, self.gpus)
+        fitting = (n for n in self.node_index.each(self.gpus) if self._fits(n, self.gpus))
+        return Tally(self.node_index.groups(level), fitting)
 
     def gather(self, numbers: Iterable[int], wanted: int) -> bool:
         """Choose so many of these nodes, the first that fit; False where too few do."""
@@ -79,7 +79,7 @@ class Gang:
 
     def slots(self) -> Slots:
         """Return what the chosen nodes are to give."""
-        slots, gpus = self.bank.slots, self.gpus
+        slots, gpus = self.node_index.slots, self.gpus
         chosen = [slots(number, gpus)[0] for number in self.chosen[: self.members]]
         if self.rest:
             chosen.append(slots(self.chosen[-1], self.rest)[0])
@@ -87,16 +87,16 @@ class Gang:
 
     def _choose(self, number: int, gpus: int) -> None:
         self.chosen.append(number)
-        if rack := self.bank.racks.get(number):
-            watts = gpus * self.bank.nodes[number].watts_per_gpu
+        if rack := self.node_index.racks.get(number):
+            watts = gpus * self.node_index.nodes[number].watts_per_gpu
             self._drawn[rack] = self._drawn.get(rack, 0) + watts
 
     def _fits(self, number: int, gpus: int) -> bool:
-        bank = self.bank
-        if self._cpus > bank.cpus[number] or self._memory > bank.memory[number]:
+        node_index = self.node_index
+        if self._cpus > node_index.cpus[number] or self._memory > node_index.memory[number]:
             return False
-        if rack := bank.racks.get(number):
-            watts = gpus * bank.nodes[number].watts_per_gpu
+        if rack := node_index.racks.get(number):
+            watts = gpus * node_index.nodes[number].watts_per_gpu
             return self._drawn.get(rack, 0) + watts <= rack.left
         return True
 
@@ -113,16 +113,16 @@ def ways(where: PlacementConstraints | None) -> tuple[Way, ...]:
 
 def together(gang: Gang, level: Level) -> bool:
     """All in one domain: the one with the fewest nodes with room that holds them."""
-    bank, groups = gang.bank, gang.bank.groups(level)
+    node_index, groups = gang.node_index, gang.node_index.groups(level)
     if groups.largest < gang.members + (gang.rest > 0):
         return False
     words = groups.words
-    for domain in bank.tally(level, gang.gpus).from_tightest(gang.members):
-        if gang.rest and bank.tally(level, gang.rest).counts[domain] <= gang.members:
+    for domain in node_index.tally(level, gang.gpus).from_tightest(gang.members):
+        if gang.rest and node_index.tally(level, gang.rest).counts[domain] <= gang.members:
             continue
         gang.clear()
-        if gang.gather(bank.each_in(words[domain], gang.gpus), gang.members) and (
-            not gang.rest or gang.complete((), bank.each_in(words[domain], gang.rest))
+        if gang.gather(node_index.each_in(words[domain], gang.gpus), gang.members) and (
+            not gang.rest or gang.complete((), node_index.each_in(words[domain], gang.rest))
         ):
             return True
     return False
@@ -130,48 +130,48 @@ def together(gang: Gang, level: Level) -> bool:
 
 def together_in(gang: Gang, level: Level, wider: Level) -> bool:
     """All in one wider domain, and there in as few domains as will do."""
-    bank = gang.bank
-    around, inner = bank.groups(wider), bank.groups(level)
+    node_index = gang.node_index
+    around, inner = node_index.groups(wider), node_index.groups(level)
     if not around.divides:
         return False
     if not inner.divides:
         return together(gang, wider)
-    for domain in bank.tally(wider, gang.gpus).from_tightest(gang.members):
+    for domain in node_index.tally(wider, gang.gpus).from_tightest(gang.members):
         gang.clear()
         words = around.words[domain]
-        numbers = list(bank.each_in(words, gang.gpus))
+        numbers = list(node_index.each_in(words, gang.gpus))
         plan = plans.packed(Tally(inner, numbers), gang.members) or []
         for part, count in plan:
             gang.gather((n for n in numbers if inner.of[n] == part), count)
-        if gang.complete(numbers, bank.each_in(words, gang.rest)):
+        if gang.complete(numbers, node_index.each_in(words, gang.rest)):
             return True
     return False
 
 
 def packed(gang: Gang, level: Level) -> bool:
     """In as few domains as will do, those with the most room first."""
-    bank, groups = gang.bank, gang.bank.groups(level)
+    node_index, groups = gang.node_index, gang.node_index.groups(level)
     gang.clear()
     if not groups.divides:
-        return gang.complete(bank.each(gang.gpus), bank.each(gang.rest))
+        return gang.complete(node_index.each(gang.gpus), node_index.each(gang.rest))
     plan = plans.packed(gang.tally(level), gang.members)
     if plan is None:
         return False
     for domain, count in plan:
-        gang.gather(bank.each_in(groups.words[domain], gang.gpus), count)
-    near = [bank.each_in(groups.words[domain], gang.rest) for domain, _ in reversed(plan)]
-    return gang.complete(bank.each(gang.gpus), chain(*near, bank.each(gang.rest)))
+        gang.gather(node_index.each_in(groups.words[domain], gang.gpus), count)
+    near = [node_index.each_in(groups.words[domain], gang.rest) for domain, _ in reversed(plan)]
+    return gang.complete(node_index.each(gang.gpus), chain(*near, node_index.each(gang.rest)))
 
 
 def in_equal_parts(gang: Gang, level: Level) -> bool:
     """In parts that differ by at most one member, on as few domains as will do."""
-    bank, words = gang.bank, gang.bank.groups(level).words
+    node_index, words = gang.node_index, gang.node_index.groups(level).words
     for plan in plans.balanced(gang.tally(level), gang.members):
         gang.clear()
         for domain, count in plan:
-            gang.gather(bank.each_in(words[domain], gang.gpus), count)
+            gang.gather(node_index.each_in(words[domain], gang.gpus), count)
         smallest = min(count for _, count in plan)
-        room = [bank.each_in(words[d], gang.rest) for d, count in plan if count == smallest]
+        room = [node_index.each_in(words[d], gang.rest) for d, count in plan if count == smallest]
         if gang.complete((), chain(*room)):
             return True
     return False
@@ -179,16 +179,16 @@ def in_equal_parts(gang: Gang, level: Level) -> bool:
 
 def spread(gang: Gang, level: Level) -> bool:
     """Over as many domains as there are, one by one in turn."""
-    bank, groups = gang.bank, gang.bank.groups(level)
+    node_index, groups = gang.node_index, gang.node_index.groups(level)
     gang.clear()
     plan = plans.spread(gang.tally(level), gang.members)
     if plan is None:
         return False
     for domain, count in plan:
-        gang.gather(bank.each_in(groups.words[domain], gang.gpus), count)
+        gang.gather(node_index.each_in(groups.words[domain], gang.gpus), count)
     taken = dict(plan)
-    fresh = (n for n in bank.each(gang.rest) if groups.of[n] not in taken)
-    return gang.complete(bank.each(gang.gpus), chain(fresh, bank.each(gang.rest)))
+    fresh = (n for n in node_index.each(gang.rest) if groups.of[n] not in taken)
+    return gang.complete(node_index.each(gang.gpus), chain(fresh, node_index.each(gang.rest)))
 
 
 def _ways(how: TopologyMode, level: Level) -> tuple[Way, ...]:

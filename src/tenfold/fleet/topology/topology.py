@@ -10,11 +10,11 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
-from tenfold.fleet.capacity import Bank, Capacity, Seat, Slots
+from tenfold.fleet.capacity import Capacity, FreeNodeIndex, GangSplit, Slots
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.fleet.scratch import Scratch
-from tenfold.fleet.topology.bank import Rack, TopologyBank
 from tenfold.fleet.topology.gang import USUAL, Gang, Way, ways
+from tenfold.fleet.topology.node_index import Rack, TopologyNodeIndex
 from tenfold.model.events import NodeJoined
 from tenfold.model.fleet.constraints import Level
 from tenfold.model.fleet.node import Node
@@ -34,7 +34,7 @@ class Nearest(NamedTuple):
     """Nodes alike in it, with room or without."""
 
 
-class Holds(Protocol):
+class HoldsSlots(Protocol):
     """Somebody who holds room."""
 
     @property
@@ -43,7 +43,7 @@ class Holds(Protocol):
         ...
 
 
-Room = tuple[int, int, int, int]
+FreeOnNode = tuple[int, int, int, int]
 """Free on a node: GPUs, thousandths of shared ones (none is most), CPU thousandths and MiB."""
 
 
@@ -58,14 +58,14 @@ class TopologyCapacity(Capacity):
         """Nodes that the news have closed."""
         self._kept: dict[NodeId, int] = {}
         """Nodes that are hidden for other reasons, and for how many."""
-        self._seats_of: dict[tuple[str, str], tuple[Seat, ...]] = {}
+        self._splits_of: dict[tuple[str, str], tuple[GangSplit, ...]] = {}
         self._could: dict[tuple[str, ...], bool] = {}
         self._domains: dict[Level, dict[str, tuple[NodeId, ...]]] = {}
         self._whole: TopologyCapacity | None = None
 
-    def bank_for(self, node: Node) -> Bank:
+    def node_index_for(self, node: Node) -> FreeNodeIndex:
         """Return an empty bank for nodes like this one."""
-        return TopologyBank(node.gpus, node.tags)
+        return TopologyNodeIndex(node.gpus, node.tags)
 
     def add(self, node: Node, view: FleetView) -> None:
         """Add one node as the view has it."""
@@ -73,13 +73,13 @@ class TopologyCapacity(Capacity):
         if view.states[node.id] != "up":
             self._away.add(node.id)
         if node.rack_watts:
-            bank, number = self._home(node.id)
+            node_index, number = self._home(node.id)
             key = (str(node.site), node.rack or node.id)
             rack = self._racks.get(key)
             if rack is None:
                 rack = self._racks[key] = Rack(node.rack_watts)
-            rack.join(bank, number, node)
-        self._seats_of.clear()
+            rack.join(node_index, number, node)
+        self._splits_of.clear()
         self._could.clear()
         self._domains.clear()
         self._whole = None
@@ -137,35 +137,37 @@ class TopologyCapacity(Capacity):
 
     def claim_in(self, shape: Shape, accelerator: str) -> Slots | None:
         """Take room as `claim` does, but only on nodes with one type of accelerator."""
-        seats = self.seats_in(shape, accelerator)
-        if seats and shape.key in self._plain:
+        splits = self.splits_in(shape, accelerator)
+        if splits and shape.key in self._plain:
             return self.claim(shape)
-        return self.claim_from(seats, shape)
+        return self.claim_from(splits, shape)
 
-    def seats_in(self, shape: Shape, accelerator: str) -> tuple[Seat, ...]:
+    def splits_in(self, shape: Shape, accelerator: str) -> tuple[GangSplit, ...]:
         """Return the banks of one type of accelerator that could ever hold a shape."""
         key = (shape.key, accelerator)
-        seats = self._seats_of.get(key)
-        if seats is None:
-            seats = self._seats_of[key] = tuple(
-                seat for seat in self.seats(shape) if _bank(seat).accelerator == accelerator
+        splits = self._splits_of.get(key)
+        if splits is None:
+            splits = self._splits_of[key] = tuple(
+                split
+                for split in self.splits(shape)
+                if _node_index(split).accelerator == accelerator
             )
-        return seats
+        return splits
 
     def accelerators_for(self, shape: Shape) -> tuple[str, ...]:
         """Return the types of accelerator that could ever hold a shape, in order."""
-        return tuple(dict.fromkeys(_bank(seat).accelerator for seat in self.seats(shape)))
+        return tuple(dict.fromkeys(_node_index(split).accelerator for split in self.splits(shape)))
 
-    def claim_from(self, seats: Sequence[Seat], shape: Shape) -> Slots | None:
+    def claim_from(self, splits: Sequence[GangSplit], shape: Shape) -> Slots | None:
         """Take the best room in these banks; a better way goes before an earlier bank."""
-        if not any(seat.members > 1 or seat.rest for seat in seats):
-            return super().claim_from(seats, shape)
+        if not any(split.members > 1 or split.rest for split in splits):
+            return super().claim_from(splits, shape)
         for way in ways(shape.where):
-            for seat in seats:
-                if seat.members > 1 or seat.rest:
-                    slots = self._claim_gang(way, seat, shape)
+            for split in splits:
+                if split.members > 1 or split.rest:
+                    slots = self._claim_gang(way, split, shape)
                 else:
-                    slots = super().claim_from((seat,), shape)
+                    slots = super().claim_from((split,), shape)
                 if slots is not None:
                     return slots
         return None
@@ -176,11 +178,11 @@ class TopologyCapacity(Capacity):
             return False
         drawn: dict[Rack, int] = {}
         for slot in slots if self._racks else ():
-            bank, number = self._home(slot.node)
-            if rack := bank.racks.get(number):
-                shared = slot.milli and slot.device in bank.given.get(number, {})
+            node_index, number = self._home(slot.node)
+            if rack := node_index.racks.get(number):
+                shared = slot.milli and slot.device in node_index.given.get(number, {})
                 gpus = 0 if shared else slot.gpus or int(slot.milli > 0)
-                watts = drawn.get(rack, 0) + gpus * bank.nodes[number].watts_per_gpu
+                watts = drawn.get(rack, 0) + gpus * node_index.nodes[number].watts_per_gpu
                 drawn[rack] = watts
                 if gpus and watts > rack.left:
                     return False
@@ -191,14 +193,21 @@ class TopologyCapacity(Capacity):
         """Whether the limit of any rack binds."""
         return bool(self._racks)
 
-    def room_on(self, holders: Iterable[Holds]) -> list[Room]:
+    def free_on(self, holders: Iterable[HoldsSlots]) -> list[FreeOnNode]:
         """Return what is free on the nodes of some holders, in their order."""
         nodes = dict.fromkeys(slot.node for each in holders for slot in each.slots)
-        found: list[Room] = []
+        found: list[FreeOnNode] = []
         for node_id in nodes:
-            bank, number = self.place[node_id]
-            shares = bank.given.get(number, {}).values()
-            found.append((bank.free[number], -sum(shares), bank.cpus[number], bank.memory[number]))
+            node_index, number = self.place[node_id]
+            shares = node_index.given.get(number, {}).values()
+            found.append(
+                (
+                    node_index.free[number],
+                    -sum(shares),
+                    node_index.cpus[number],
+                    node_index.memory[number],
+                )
+            )
         return found
 
     def share_power(self, slots: Slots, others: Slots) -> bool:
@@ -209,16 +218,16 @@ class TopologyCapacity(Capacity):
         return any((rack := self._rack_of(slot)) and rack in racks for slot in slots)
 
     def _rack_of(self, slot: Slot) -> Rack | None:
-        bank, number = self._home(slot.node)
-        return bank.racks.get(number)
+        node_index, number = self._home(slot.node)
+        return node_index.racks.get(number)
 
-    def offered_by(self, slot: Slot) -> int:
+    def most_free_after(self, slot: Slot) -> int:
         """Return the most GPUs that any node may have free because a slot was given back.
 
         Where a rack can feed more again, that may be another node than its own.
         """
-        bank, number = self._home(slot.node)
-        return bank.size if number in bank.racks else bank.free[number]
+        node_index, number = self._home(slot.node)
+        return node_index.size if number in node_index.racks else node_index.free[number]
 
     def domains(self, level: Level) -> Mapping[str, tuple[NodeId, ...]]:
         """Return the nodes of every domain of a level, in the order in which nodes came.
@@ -236,35 +245,35 @@ class TopologyCapacity(Capacity):
 
     def domain_of(self, node_id: NodeId, level: Level) -> str:
         """Return the name of the domain of a level that a node stands in."""
-        bank, number = self._home(node_id)
-        groups = bank.groups(level)
+        node_index, number = self._home(node_id)
+        groups = node_index.groups(level)
         return groups.names[groups.of[number]]
 
     def best_domain(self, shape: Shape) -> Nearest | None:
         """Return the domain nearest to holding a shape of whole GPUs; None if none ever could."""
         level = (shape.where and shape.where.within) or USUAL
         best: Nearest | None = None
-        for seat in self.seats(shape):
-            bank, needed = _bank(seat), seat.members + (seat.rest > 0)
-            if not seat.gpus:
+        for split in self.splits(shape):
+            node_index, needed = _node_index(split), split.members + (split.rest > 0)
+            if not split.gpus:
                 continue
-            tally = bank.tally(level, seat.gpus)
+            tally = node_index.tally(level, split.gpus)
             sizes, names = tally.groups.sizes, tally.groups.names
             for domain, with_room in enumerate(tally.counts):
                 if sizes[domain] >= needed and (best is None or with_room > best.with_room):
                     best = Nearest(names[domain], with_room, needed, sizes[domain])
         return best
 
-    def _home(self, node_id: NodeId) -> tuple[TopologyBank, int]:
-        bank, number = self.place[node_id]
-        assert isinstance(bank, TopologyBank)
-        return bank, number
+    def _home(self, node_id: NodeId) -> tuple[TopologyNodeIndex, int]:
+        node_index, number = self.place[node_id]
+        assert isinstance(node_index, TopologyNodeIndex)
+        return node_index, number
 
-    def _claim_gang(self, way: Way, seat: Seat, shape: Shape) -> Slots | None:
-        bank = _bank(seat)
-        if bank.with_room(seat.gpus) < seat.members:
+    def _claim_gang(self, way: Way, split: GangSplit, shape: Shape) -> Slots | None:
+        node_index = _node_index(split)
+        if node_index.with_room(split.gpus) < split.members:
             return None
-        gang = Gang(bank, seat, shape)
+        gang = Gang(node_index, split, shape)
         if not way(gang):
             return None
         slots = gang.slots()
@@ -275,9 +284,9 @@ class TopologyCapacity(Capacity):
         """Return whether a fleet of the same nodes, with nothing on them, takes the shape."""
         if self._whole is None:
             empty = Fleet()
-            for bank, number in self.place.values():
-                assert isinstance(bank, TopologyBank)
-                empty.apply(NodeJoined(Millis(0), bank.nodes[number]))
+            for node_index, number in self.place.values():
+                assert isinstance(node_index, TopologyNodeIndex)
+                empty.apply(NodeJoined(Millis(0), node_index.nodes[number]))
             self._whole = TopologyCapacity.of(empty)
         scratch = TopologyScratch(self._whole)
         with scratch.trial():
@@ -358,6 +367,6 @@ def _is_choosy(shape: Shape) -> bool:
     return where is not None and bool(where.within) and where.how in ("required", "balanced")
 
 
-def _bank(seat: Seat) -> TopologyBank:
-    assert isinstance(seat.bank, TopologyBank)
-    return seat.bank
+def _node_index(split: GangSplit) -> TopologyNodeIndex:
+    assert isinstance(split.node_index, TopologyNodeIndex)
+    return split.node_index

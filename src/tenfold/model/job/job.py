@@ -99,7 +99,7 @@ class Run(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Set where it is being stopped because it is idle: it then ends and is not queued again."""
 
 
-class Promise(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+class BackfillReservation(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Slots reserved for a pending gang, and when it starts there."""
 
     slots: tuple[Slot, ...]

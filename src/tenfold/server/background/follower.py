@@ -119,7 +119,7 @@ class Moment:
             state="never" if found.never else "waits",
             reason=_comes_after(fleet, job) or found.reason,
             holders=holders_in(fleet, job.shape),
-            promise=fleet.promises.get(job.id),
+            promise=fleet.reservations.get(job.id),
         )
 
     def _asked(self, job: Job) -> Reason:

@@ -76,8 +76,8 @@ def _tried(
 
 
 def _could_hold(moment: Moment, shape: Shape) -> CouldHold:
-    seats = TopologyCapacity.of(moment.fleet).seats(shape)
-    names = [name for seat in seats for name in seat.bank.names]
+    splits = TopologyCapacity.of(moment.fleet).splits(shape)
+    names = [name for split in splits for name in split.node_index.names]
     return CouldHold(count=len(names), nodes=tuple(names[:NODES_SHOWN_MOST]))
 
 

@@ -103,13 +103,13 @@ def eta_of(
 
 def _capped_by_reservation(view: FleetView, job_id: JobId, now_ms: Millis, found: Eta) -> Eta:
     """Return an answer that is no later than what the job was promised."""
-    promise = view.promises.get(job_id)
-    if promise is None or not now_ms <= promise.start_ms < found.p90_ms:
+    reservation = view.reservations.get(job_id)
+    if reservation is None or not now_ms <= reservation.start_ms < found.p90_ms:
         return found
     return replace(
         found,
-        p50_ms=min(found.p50_ms, promise.start_ms),
-        p90_ms=promise.start_ms,
+        p50_ms=min(found.p50_ms, reservation.start_ms),
+        p90_ms=reservation.start_ms,
         basis=f"promised by then; before that, {found.basis}",
     )
 

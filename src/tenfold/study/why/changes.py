@@ -129,7 +129,7 @@ def _apply_step(
             pass
         case RequestChange():
             fork.pending[job_id] = with_request(fork.pending[job_id], change)
-            fork.promises.pop(job_id, None)
+            fork.reservations.pop(job_id, None)
             fork.version += 1
         case RaiseLimits():
             return with_raises(govern, change.raises)

@@ -2,7 +2,7 @@
 
 from heapq import nlargest
 
-from tenfold.decide.place.explain.holders import SHOWN, Holders, JobHolds, TeamHolds
+from tenfold.decide.place.explain.holders import SHOWN, Holders, JobUsage, TeamUsage
 from tenfold.decide.place.quota.allocations import PLAIN
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import TeamId
@@ -21,9 +21,9 @@ def holders_in(view: FleetView, shape: Shape) -> Holders:
             sized.append((gpus, -run.started_ms, -run.job.seq, run))
     teams = sorted(by_team.items(), key=lambda item: (-item[1], item[0]))
     return Holders(
-        teams=tuple(TeamHolds(team=team, gpus_milli=gpus) for team, gpus in teams),
+        teams=tuple(TeamUsage(team=team, gpus_milli=gpus) for team, gpus in teams),
         jobs=tuple(
-            JobHolds(
+            JobUsage(
                 job_id=run.job.id,
                 team=run.job.team,
                 gpus_milli=gpus,

@@ -2,38 +2,38 @@
 
 from collections.abc import Iterator
 
-from tenfold.decide.place.explain.quota import missing
+from tenfold.decide.place.explain.quota import shortfall
 from tenfold.decide.place.explain.settled import Settled
-from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.queue.pending_queues import JobClass
 from tenfold.decide.place.quota.team_tree import UNLIMITED, Team
 from tenfold.model.job.job import Job
 from tenfold.study.why.changes import LimitRaise, RaiseLimits
 
 
-def limit_raises(settled: Settled, job: Job, cls: Class) -> Iterator[RaiseLimits]:
+def limit_raises(settled: Settled, job: Job, job_class: JobClass) -> Iterator[RaiseLimits]:
     """Yield quotas and limits that would let a job in, type by type."""
-    named = settled.books.tree.named
+    named = settled.state.tree.named
     if job.team not in named:
         return
-    for option in range(len(cls.options)):
-        limits = _limits_raised(settled, cls, option)
+    for option in range(len(job_class.options)):
+        limits = _limits_raised(settled, job_class, option)
         if limits:
             yield RaiseLimits(tuple(limits))
-        quota = _quota_raised(settled, cls, option)
+        quota = _quota_raised(settled, job_class, option)
         if quota:
             yield RaiseLimits(tuple(quota))
         if limits and quota:
             yield RaiseLimits((*limits, *quota))
 
 
-def _limits_raised(settled: Settled, cls: Class, option: int) -> list[LimitRaise]:
+def _limits_raised(settled: Settled, job_class: JobClass, option: int) -> list[LimitRaise]:
     """Return how far limits must move before no limit is in the way."""
-    tree = settled.books.tree
-    amounts = cls.options[option].amounts
+    tree = settled.state.tree
+    amounts = job_class.options[option].amounts
     moved: list[tuple[Team, int, int]] = []
     raises: list[LimitRaise] = []
-    while (met := tree.obstacle(cls.team, amounts)) is not None:
-        lacks = missing(settled.books, met)
+    while (met := tree.obstacle(job_class.team, amounts)) is not None:
+        lacks = shortfall(settled.state, met)
         node, number = lacks.team, lacks.number
         name = tree.resources.names[number]
         if node.parent is None:
@@ -60,12 +60,12 @@ def _lent(root: Team, number: int, name: str, by: int) -> list[LimitRaise]:
     return found if by <= 0 else []
 
 
-def _quota_raised(settled: Settled, cls: Class, option: int) -> list[LimitRaise]:
+def _quota_raised(settled: Settled, job_class: JobClass, option: int) -> list[LimitRaise]:
     """Return the quota with which a job, and all that its team holds, would be at home."""
-    tree, team = settled.books.tree, cls.team
+    tree, team = settled.state.tree, job_class.team
     return [
         LimitRaise(team.id, "quota", tree.resources.names[number], short)
-        for number, amount in cls.options[option].amounts
+        for number, amount in job_class.options[option].amounts
         if tree.resources.governed[number]
         and (short := team.held[number] + amount - team.effective[number]) > 0
     ]

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from tenfold.decide.place.explain.why import Blocked
-from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.queue.pending_queues import JobClass
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason
@@ -64,20 +64,20 @@ class Remedy(Struct, frozen=True, kw_only=True):
 
 
 def remedies(
-    trials: Trials, job: Job, cls: Class, blocked: Blocked, *, every: bool = False
+    trials: Trials, job: Job, job_class: JobClass, blocked: Blocked, *, every: bool = False
 ) -> tuple[Remedy, ...]:
     """Return what would let a job start, cheapest first; nothing that was not seen to work."""
-    settled, evaluator = trials.settled, _Evaluator(trials, job, cls)
+    settled, evaluator = trials.settled, _Evaluator(trials, job, job_class)
     free = evaluator.evaluate("free", NoChange())
     if free is not None and (not every or not free.stopped):
         return (free,)
     search = _Search(evaluator, [] if free is None else [free], every=every)
-    search.try_in_order(free_changes(settled, job, cls))
-    search.try_by_cost(costly_changes(settled, job, cls, blocked))
+    search.try_in_order(free_changes(settled, job, job_class))
+    search.try_by_cost(costly_changes(settled, job, job_class, blocked))
     if every or not search.found:
         search.try_in_order(reduced_requests(settled, job))
     if not search.found:
-        search.try_in_order(combined_changes(settled, job, cls))
+        search.try_in_order(combined_changes(settled, job, job_class))
     return _in_order(search.found)
 
 
@@ -123,12 +123,12 @@ class _Search:
 class _Evaluator:
     """Tries changes for one job, and prices those that work."""
 
-    def __init__(self, trials: Trials, job: Job, cls: Class) -> None:
+    def __init__(self, trials: Trials, job: Job, job_class: JobClass) -> None:
         self._trials = trials
         self._fleet = trials.fleet
         self._settled = trials.settled
         self._job = job
-        self._cls = cls
+        self._job_class = job_class
 
     def evaluate(self, kind: RemedyKind, change: Change) -> Remedy | None:
         """Return the remedy that a change is, if the decider then starts the job."""
@@ -137,7 +137,7 @@ class _Evaluator:
 
     def least_gpu_ms(self, change: Change) -> int:
         """Return what a change costs by itself, whoever the decider then stops."""
-        held = self._settled.books.holdings.held
+        held = self._settled.state.allocations.held
         lost = lost_gpu_ms(self._settled, (held[each] for each in _affected_jobs(change)))
         return lost + self._rented_gpu_ms(change)
 
@@ -152,7 +152,7 @@ class _Evaluator:
 
     def _priced(self, candidate: Candidate, started: Started) -> Remedy:
         kind, change = candidate
-        settled, held = self._settled, self._settled.books.holdings.held
+        settled, held = self._settled, self._settled.state.allocations.held
         disturbed = list(started.stopped)
         disturbed += _affected_jobs(change)
         lost = lost_gpu_ms(
@@ -179,7 +179,7 @@ class _Evaluator:
 
     def _usd(self, slots: Slots, gpu_ms: int) -> UsdMicros | None:
         node = self._fleet.nodes.get(slots[0].node)
-        accelerator = self._cls.options[0].accelerator if node is None else node.accelerator
+        accelerator = self._job_class.options[0].accelerator if node is None else node.accelerator
         price = self._settled.govern.usd_micros_per_gpu_hour.get(accelerator)
         return None if price is None else UsdMicros(gpu_ms * price // HOUR)
 

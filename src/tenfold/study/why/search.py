@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from tenfold.decide.place.explain.settled import Settled
-from tenfold.decide.place.preempt.reclaim import Level, Own, Reclaim, priced
-from tenfold.decide.place.preempt.victim_index import Givers
-from tenfold.decide.place.queue.pending_queues import Class, Option
-from tenfold.decide.place.quota.allocations import PLAIN, Holding, lost_ms
+from tenfold.decide.place.preempt.reclaim import Level, OwnTeamVictims, Reclaim, priced
+from tenfold.decide.place.preempt.victim_index import VictimIndex
+from tenfold.decide.place.queue.pending_queues import JobClass, Option
+from tenfold.decide.place.quota.allocations import PLAIN, Allocation, lost_ms
 from tenfold.decide.place.quota.request import Amounts
 from tenfold.decide.place.quota.team_tree import Team
-from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.decide.place.state.scheduler_state import SchedulerState
 from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import Millis
 from tenfold.study.why.changes import MoveJobs, NewSlots, StopJobs
@@ -30,26 +30,26 @@ class UnrestrictedReclaim(Reclaim):
     """The search for those who must give way, whatever the rules say about whose turn it is."""
 
     def __init__(self, settled: Settled) -> None:
-        books = settled.books
+        state = settled.state
         at_once = replace(settled.govern, delay_ms=Millis(0))
         super().__init__(
-            at_once, books.tree, books.holdings, books.scratch, settled.view, settled.now_ms
+            at_once, state.tree, state.allocations, state.scratch, settled.view, settled.now_ms
         )
 
-    def movable_jobs(self, job: Job, option: Option) -> list[Holding] | None:
+    def movable_jobs(self, job: Job, option: Option) -> list[Allocation] | None:
         """Return small jobs without whom there would be room, cheapest first."""
         found = [each for each in self._preemptible() if len(each.slots) == 1]
-        givers = Givers(self._scratch.capacity, priced(self, found))
-        return givers.for_room(job.shape, option.accelerator)
+        victim_index = VictimIndex(self._scratch.capacity, priced(self, found))
+        return victim_index.victims_for(job.shape, option.accelerator)
 
-    def _may_go(self, own: Own, levels: Iterable[Level]) -> Iterator[Holding]:
+    def _candidates(self, own: OwnTeamVictims, levels: Iterable[Level]) -> Iterator[Allocation]:
         return self._preemptible()
 
-    def _own(self, job: Job, team: Team, amounts: Amounts) -> Own:
-        return Own([], (), ())
+    def _own(self, job: Job, team: Team, amounts: Amounts) -> OwnTeamVictims:
+        return OwnTeamVictims([], (), ())
 
-    def _preemptible(self) -> Iterator[Holding]:
-        for each in self._holdings.held.values():
+    def _preemptible(self) -> Iterator[Allocation]:
+        for each in self._allocations.held.values():
             run = self._view.running.get(each.job.id)
             if run is None or run.becoming is not None or each.stopping:
                 continue
@@ -57,52 +57,52 @@ class UnrestrictedReclaim(Reclaim):
                 yield each
 
 
-def lost_gpu_ms(settled: Settled, holdings: Iterable[Holding]) -> int:
+def lost_gpu_ms(settled: Settled, allocations: Iterable[Allocation]) -> int:
     """Return the GPU time that stops now would cost: work since the last save, and a restart."""
     cost_ms = settled.govern.restart_cost_ms
     return sum(
-        each.gpus_milli * (lost_ms(each, settled.now_ms) + cost_ms) // WHOLE for each in holdings
+        each.gpus_milli * (lost_ms(each, settled.now_ms) + cost_ms) // WHOLE for each in allocations
     )
 
 
-def find_stops(settled: Settled, job: Job, cls: Class) -> StopJobs | None:
+def find_stops(settled: Settled, job: Job, job_class: JobClass) -> StopJobs | None:
     """Return the cheapest jobs whose stops would make room and let quotas pass."""
     search = UnrestrictedReclaim(settled)
-    for option in _small(settled, cls):
-        found = search.victims(job, cls.team, option)
+    for option in _small(settled, job_class):
+        found = search.victims(job, job_class.team, option)
         if found:
             return StopJobs(tuple(each.job.id for each in found))
     return None
 
 
-def find_moves(settled: Settled, job: Job, cls: Class) -> MoveJobs | None:
+def find_moves(settled: Settled, job: Job, job_class: JobClass) -> MoveJobs | None:
     """Return small jobs that could go on elsewhere and would leave room behind."""
-    search, books = UnrestrictedReclaim(settled), settled.books
-    for option in _small(settled, cls):
-        if books.tree.obstacle(cls.team, option.amounts) is not None:
+    search, state = UnrestrictedReclaim(settled), settled.state
+    for option in _small(settled, job_class):
+        if state.tree.obstacle(job_class.team, option.amounts) is not None:
             continue
         found = search.movable_jobs(job, option)
         if found and len(found) <= MAX_MOVED_JOBS:
-            moves = _relocated(books, job, option, found)
+            moves = _relocated(state, job, option, found)
             if moves:
                 return MoveJobs(moves)
     return None
 
 
-def _small(settled: Settled, cls: Class) -> Iterator[Option]:
+def _small(settled: Settled, job_class: JobClass) -> Iterator[Option]:
     """Yield the types of which a class needs few enough nodes to look for somebody who goes."""
-    capacity = settled.books.capacity
-    for option in cls.options:
-        seats = capacity.seats_in(cls.shape, option.accelerator)
-        if seats and all(seat.members <= MAX_GANG_NODES for seat in seats):
+    capacity = settled.state.capacity
+    for option in job_class.options:
+        splits = capacity.splits_in(job_class.shape, option.accelerator)
+        if splits and all(split.members <= MAX_GANG_NODES for split in splits):
             yield option
 
 
 def _relocated(
-    books: Books, job: Job, option: Option, moved: Sequence[Holding]
+    state: SchedulerState, job: Job, option: Option, moved: Sequence[Allocation]
 ) -> tuple[NewSlots, ...] | None:
     """Return new places for movers once a job has the room that they leave; None if too few."""
-    scratch = books.scratch
+    scratch = state.scratch
     placements: list[NewSlots] = []
     with scratch.trial():
         for each in moved:
@@ -111,21 +111,21 @@ def _relocated(
             return None
         for each in sorted(moved, key=_largest_first):
             # A type that costs its team more than it holds now would pass a quota.
-            placement = scratch.claim_in(each.job.shape, type_of(books, each))
+            placement = scratch.claim_in(each.job.shape, type_of(state, each))
             if placement is None:
                 return None
             placements.append(NewSlots(each.job.id, placement))
-    held = books.holdings.held
+    held = state.allocations.held
     return tuple(
         placement for placement in placements if placement.slots != held[placement.job_id].slots
     )
 
 
-def type_of(books: Books, holding: Holding) -> str:
+def type_of(state: SchedulerState, allocation: Allocation) -> str:
     """Return the accelerator type that a job holds."""
-    bank, _ = books.capacity.place[holding.slots[0].node]
-    return next(kind[1] for kind, each in books.capacity.banks.items() if each is bank)
+    node_index, _ = state.capacity.place[allocation.slots[0].node]
+    return next(kind[1] for kind, each in state.capacity.node_indexes.items() if each is node_index)
 
 
-def _largest_first(holding: Holding) -> tuple[int, int]:
-    return -holding.gpus_milli, holding.job.seq
+def _largest_first(allocation: Allocation) -> tuple[int, int]:
+    return -allocation.gpus_milli, allocation.job.seq

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.place.explain.holders import Holders, Standing
+from tenfold.decide.place.explain.holders import Holders, QuotaUsage
 from tenfold.decide.place.explain.settled import Settled
 from tenfold.decide.place.explain.why import Blocked, Reasons
 from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import obstacle_of
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.obstacle import Room
+from tenfold.fleet.obstacle import FreeCapacity
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import Outcome
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job.job import Job, Promise, Slot
+from tenfold.model.job.job import BackfillReservation, Job, Slot
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
@@ -43,10 +43,10 @@ class Why(Struct, frozen=True, kw_only=True):
     ahead: int | None = None
     """Jobs that go before it: those alike in its team, or, under other policies, all of them."""
     is_repair: bool = False
-    room: Room | None = None
+    room: FreeCapacity | None = None
     holders: Holders = Holders()
-    standing: tuple[Standing, ...] = ()
-    promise: Promise | None = None
+    standing: tuple[QuotaUsage, ...] = ()
+    promise: BackfillReservation | None = None
     slots: tuple[Slot, ...] = ()
     """Where it starts, if it does."""
     remedies: tuple[Remedy, ...] = ()
@@ -71,8 +71,8 @@ class Explainer:
         blocked = self._reasons.blocked(job)
         found: tuple[Remedy, ...] = ()
         if seek != "none" and not blocked.slots:
-            cls, every = self._settled.class_of(job), seek == "every"
-            found = remedies(self._trials, job, cls, blocked, every=every)
+            job_class, every = self._settled.class_of(job), seek == "every"
+            found = remedies(self._trials, job, job_class, blocked, every=every)
         return self._answer(job, blocked, found)
 
     def _answer(self, job: Job, blocked: Blocked, found: tuple[Remedy, ...]) -> Why:

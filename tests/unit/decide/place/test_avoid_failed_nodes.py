@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from tenfold.compose.policies import placing_decider
-from tenfold.decide.place.avoid_failed_nodes import Elsewhere
+from tenfold.decide.place.avoid_failed_nodes import AvoidFailedNodes
 from tenfold.fleet.fleet import Fleet, FleetView
-from tenfold.model.actions import PromiseStart, StartJob
+from tenfold.model.actions import ReserveStart, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import (
     ActionOrdered,
@@ -67,8 +67,8 @@ def crash(fleet: Fleet, name: str, *nodes: NodeId, gpus: int = 8) -> JobId:
     return job_id
 
 
-def nodes_chosen(fleet: Fleet, decider: Elsewhere | None = None) -> list[NodeId]:
-    decision = (decider or Elsewhere(Always())).decide(fleet, NOW, None)
+def nodes_chosen(fleet: Fleet, decider: AvoidFailedNodes | None = None) -> list[NodeId]:
+    decision = (decider or AvoidFailedNodes(Always())).decide(fleet, NOW, None)
     return [
         slot.node
         for action in decision.actions
@@ -115,7 +115,7 @@ def test_two_jobs_are_not_moved_to_the_same_room():
             jobs = zip(view.pending, (N1, N2), strict=False)
             return Decision(tuple(StartJob(job, (Slot(node, 8),)) for job, node in jobs), None)
 
-    assert nodes_chosen(fleet, Elsewhere(Both())) == [N1, N2]
+    assert nodes_chosen(fleet, AvoidFailedNodes(Both())) == [N1, N2]
 
 
 def test_room_that_is_promised_to_another_job_is_not_taken():
@@ -123,8 +123,8 @@ def test_room_that_is_promised_to_another_job_is_not_taken():
     crash(fleet, "job", N1)
     big = JobId("big")
     fleet.apply(JobSubmitted(NOW, Job(id=big, shape=shape_of(8), submitted_ms=NOW)))
-    promise = PromiseStart(big, (Slot(N2, 8),), Millis(500), NOW)
-    fleet.apply(ActionOrdered(NOW, promise))
+    reservation = ReserveStart(big, (Slot(N2, 8),), Millis(500), NOW)
+    fleet.apply(ActionOrdered(NOW, reservation))
     [first, *_] = nodes_chosen(fleet)
     assert first == N1
 
@@ -132,7 +132,7 @@ def test_room_that_is_promised_to_another_job_is_not_taken():
 def test_a_decider_whose_start_was_moved_looks_at_the_view_again():
     fleet, inner = fleet_of("p", "p"), Always()
     job = crash(fleet, "job", N1)
-    decider = Elsewhere(inner)
+    decider = AvoidFailedNodes(inner)
     assert nodes_chosen(fleet, decider) == [N2]
     order = ActionOrdered(NOW, StartJob(job, (Slot(N2, 8),)))
     fleet.apply(order)

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.compose.policies import placing_decider
-from tenfold.decide.place.dependency_gate import AfterOthers
+from tenfold.decide.place.dependency_gate import DependencyGate
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import RefuseJob, StartJob
@@ -28,7 +28,7 @@ from tenfold.testing.builders import job, nodes
 NAMES: tuple[PolicyName, ...] = ("fifo", "las", "tenfold", "fair", "slurm", "srtf")
 
 
-class Turns:
+class FairShareOrder:
     """A fleet and a warm decider, turned by hand; every decision is compared with a fresh one's."""
 
     def __init__(self, name: PolicyName) -> None:
@@ -77,11 +77,11 @@ def one(number: int, *after: int) -> Job:
 
 
 @pytest.fixture(params=NAMES)
-def turns(request: pytest.FixtureRequest) -> Turns:
-    return Turns(request.param)
+def turns(request: pytest.FixtureRequest) -> FairShareOrder:
+    return FairShareOrder(request.param)
 
 
-def test_a_job_starts_when_the_last_of_those_before_it_has_completed(turns: Turns):
+def test_a_job_starts_when_the_last_of_those_before_it_has_completed(turns: FairShareOrder):
     turns.submit(one(1), one(2), one(3, 1, 2), one(4))
     assert sorted(turns.turn()) == ["start job-1", "start job-2", "start job-4"]
     turns.end(1)
@@ -92,7 +92,7 @@ def test_a_job_starts_when_the_last_of_those_before_it_has_completed(turns: Turn
     assert turns.turn() == ["start job-5"]
 
 
-def test_a_job_after_one_that_failed_is_refused_and_so_is_the_next(turns: Turns):
+def test_a_job_after_one_that_failed_is_refused_and_so_is_the_next(turns: FairShareOrder):
     turns.submit(one(1), one(2, 1), one(3, 2))
     turns.turn()
     turns.end(1, "failed")
@@ -101,7 +101,7 @@ def test_a_job_after_one_that_failed_is_refused_and_so_is_the_next(turns: Turns)
     assert turns.turn() == []
 
 
-def test_a_job_that_is_kept_back_can_be_taken_back(turns: Turns):
+def test_a_job_that_is_kept_back_can_be_taken_back(turns: FairShareOrder):
     turns.submit(one(1), one(2, 1))
     turns.turn()
     turns.tell(JobCancelled(Millis(2), JobId("job-2")))
@@ -111,11 +111,11 @@ def test_a_job_that_is_kept_back_can_be_taken_back(turns: Turns):
     assert turns.turn() == ["start job-3"]
 
 
-def test_one_that_was_over_before_is_not_waited_for(turns: Turns):
+def test_one_that_was_over_before_is_not_waited_for(turns: FairShareOrder):
     turns.submit(one(2, 1))
     assert turns.turn() == ["start job-2"]
 
 
 def test_governed_teams_have_it_among_their_own_rules():
-    assert not isinstance(placing_decider(Policy(name="governed")), AfterOthers)
-    assert not isinstance(placing_decider(Policy(), with_after=False), AfterOthers)
+    assert not isinstance(placing_decider(Policy(name="governed")), DependencyGate)
+    assert not isinstance(placing_decider(Policy(), with_after=False), DependencyGate)

@@ -34,7 +34,7 @@ def test_a_late_start_is_decided_on_as_by_a_fresh_decider(monkeypatch: pytest.Mo
         made.apply(started)
         fresh = GovernedPlacer(GOVERN).decide(made, at_ms, None)
         with monkeypatch.context() as patched:
-            patched.setattr(placers, "Books", _rebuilt)
+            patched.setattr(placers, "SchedulerState", _rebuilt)
             found = warm.decide(made, at_ms, [started])
         assert (list(found.actions), found.wake_at_ms) == (list(fresh.actions), fresh.wake_at_ms)
         assert len(made.running) == number

@@ -3,8 +3,8 @@
 import pytest
 
 from placement_builders import fleet, node, room
-from tenfold.decide.place.score.node_arrays import Ask, Rows, ask_of
-from tenfold.decide.place.score.popularity import WINDOW, Popularity, epoch_of
+from tenfold.decide.place.score.node_arrays import NodeArrays, NodeRequest, node_request
+from tenfold.decide.place.score.shape_mix import WINDOW, ShapeMix, epoch_of
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeCordoned
@@ -129,19 +129,21 @@ def test_a_row_lays_out_shared_devices_then_taken_ones_then_free_ones():
     capacity = room("tenfold", node("n", 4))
     capacity.take((Slot(NodeId("n"), 0, 300, 1),), shape_of(0.3))
     capacity.take((Slot(NodeId("n"), 2),), shape_of(2))
-    rows = Rows(capacity.banks, capacity.place)
+    rows = NodeArrays(capacity.node_indexes, capacity.place)
     assert rows.left.tolist() == [[0, 700, 0, 1000]]
 
 
 def test_a_member_of_a_gang_asks_for_its_part():
-    assert ask_of(shape_of(12, gpus_per_node=4, cpus=30), 8) == Ask(10_000, 0, 4, 1_000, ())
-    assert ask_of(shape_of(16, cpus=30), 8) == Ask(15_000, 0, 8, 1_000, ())
-    assert ask_of(shape_of(0.4), 8) == Ask(0, 0, 1, 400, ())
-    assert ask_of(shape_of(0, cpus=2), 8) == Ask(2_000, 0, 0, 0, ())
+    assert node_request(shape_of(12, gpus_per_node=4, cpus=30), 8) == NodeRequest(
+        10_000, 0, 4, 1_000, ()
+    )
+    assert node_request(shape_of(16, cpus=30), 8) == NodeRequest(15_000, 0, 8, 1_000, ())
+    assert node_request(shape_of(0.4), 8) == NodeRequest(0, 0, 1, 400, ())
+    assert node_request(shape_of(0, cpus=2), 8) == NodeRequest(2_000, 0, 0, 0, ())
 
 
 def test_the_mix_of_finished_jobs_is_that_of_the_last_epoch():
-    made, warm = Fleet(), Popularity()
+    made, warm = Fleet(), ShapeMix()
     for seq in range(WINDOW * 2 + 700):
         shape = shape_of(1 + seq % 3)
         one = Job(id=JobId(f"job-{seq}"), shape=shape, submitted_ms=Millis(0), seq=seq)
@@ -149,7 +151,7 @@ def test_the_mix_of_finished_jobs_is_that_of_the_last_epoch():
         made.ended += 1
         if seq % 97 == 0 or seq > WINDOW * 2:
             warm.from_history(made)
-            fresh = Popularity()
+            fresh = ShapeMix()
             fresh.from_history(made)
             assert fresh.mix == warm.mix
             counted = min(WINDOW, epoch_of(made.ended))

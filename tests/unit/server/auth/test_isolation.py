@@ -12,7 +12,7 @@ from litestar.testing import TestClient
 
 from tenfold.journal.append import open_journal
 from tenfold.journal.store import Store, open_store
-from tenfold.model.actions import PromiseStart, ResizeJob, StartJob, StopJob
+from tenfold.model.actions import ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     ActionRefused,
@@ -72,7 +72,7 @@ def about(job_id: JobId, other: Reason) -> list[Event]:
         ActionOrdered(T, StartJob(job_id, SLOTS)),
         ActionOrdered(T, stop),
         ActionOrdered(T, ResizeJob(job_id, SLOTS, other)),
-        ActionOrdered(T, PromiseStart(job_id, SLOTS, T, T)),
+        ActionOrdered(T, ReserveStart(job_id, SLOTS, T, T)),
         ActionRefused(T, stop, other),
     ]
 

@@ -10,7 +10,7 @@ from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import PromiseStart, StartJob
+from tenfold.model.actions import ReserveStart, StartJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import (
     ActionOrdered,
@@ -188,7 +188,7 @@ def test_a_promise_bounds_the_answer():
     job = Job(id=JobId("a"), shape=shape_of(1), submitted_ms=Millis(0))
     fleet.apply(JobSubmitted(Millis(0), job))
     promised, slots = Millis(2 * MINUTE), (Slot(next(iter(fleet.nodes)), 1),)
-    fleet.apply(ActionOrdered(Millis(0), PromiseStart(job.id, slots, promised, Millis(0))))
+    fleet.apply(ActionOrdered(Millis(0), ReserveStart(job.id, slots, promised, Millis(0))))
     answer = eta(fleet, job, Millis(MINUTE), wait_log)
     assert answer.p90_ms == promised
     assert answer.basis.startswith("promised")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import PromiseStart, StartJob
+from tenfold.model.actions import ReserveStart, StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted, NodeJoined
 from tenfold.model.fleet.constraints import Level, PlacementConstraints, TopologyMode
 from tenfold.model.fleet.node import Node
@@ -248,7 +248,7 @@ def test_a_promised_gang_is_told_when_and_where_and_others_of_the_hole_before_it
     gang = asked("gang", 8)
     fleet.apply(JobSubmitted(Millis(0), gang))
     slots = (Slot(NodeId("n0"), 8),)
-    fleet.apply(ActionOrdered(NOW, PromiseStart(gang.id, slots, Millis(3 * HOUR), NOW)))
+    fleet.apply(ActionOrdered(NOW, ReserveStart(gang.id, slots, Millis(3 * HOUR), NOW)))
     own = why(fleet, GovernanceRules(), gang, NOW)
     assert own.reason.code == "promised"
     assert own.promise is not None

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from tenfold.decide.place.allocate.session import Session
 from tenfold.decide.place.queue.pending_queues import Option
-from tenfold.decide.place.quota.allocations import Holding
-from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.decide.place.quota.allocations import Allocation
+from tenfold.decide.place.state.scheduler_state import SchedulerState
 from tenfold.fleet.capacity import Slots
 from tenfold.model.actions import ResizeJob
 from tenfold.model.fleet.constraints import Level
@@ -42,19 +42,19 @@ def gpus_of(slots: Slots) -> int:
 
 def grow(session: Session) -> None:
     """Let elastic jobs take what nobody waits for."""
-    books, now_ms = session.books, session.now_ms
-    if not books.holdings.elastic or books.resizing:
+    state, now_ms = session.state, session.now_ms
+    if not state.allocations.elastic or state.resizing:
         return
     running = session.view.running
-    runs = [running[job_id] for job_id in books.holdings.elastic if job_id in running]
-    small = [run for run in runs if _may_grow(run, books)]
+    runs = [running[job_id] for job_id in state.allocations.elastic if job_id in running]
+    small = [run for run in runs if _may_grow(run, state)]
     if not small:
         return
     if now_ms % GROW_MS:
         session.wakes.append(now_ms - now_ms % GROW_MS + GROW_MS)
         return
     for run in sorted(small, key=_started):
-        slots = _grown(books, run)
+        slots = _grown(state, run)
         if slots is not None:
             session.actions.append(ResizeJob(run.job.id, slots, GROWN))
     session.wakes.append(now_ms + GROW_MS)
@@ -62,7 +62,7 @@ def grow(session: Session) -> None:
 
 def shrink(session: Session, shape: Shape, option: Option) -> Slots | None:
     """Shrink elastic jobs just until a shape finds room, and return that; None if none does."""
-    scratch = session.books.scratch
+    scratch = session.state.scratch
     shrunk: dict[Run, Slots] = {}
     found: Slots | None = None
     with scratch.trial():
@@ -83,8 +83,8 @@ def shrink(session: Session, shape: Shape, option: Option) -> Slots | None:
 
 def _steps(session: Session) -> Iterator[tuple[Run, Slots]]:
     """Yield elastic runs a step smaller each time, down to their least, the newest first."""
-    for holding in _shrinkable(session):
-        run = session.view.running[holding.job.id]
+    for allocation in _shrinkable(session):
+        run = session.view.running[allocation.job.id]
         least = _least(run)
         if len(run.slots) == 1:
             for gpus in range(run.slots[0].gpus - 1, least[0].gpus - 1, -1):
@@ -94,14 +94,14 @@ def _steps(session: Session) -> Iterator[tuple[Run, Slots]]:
                 yield run, run.slots[:members]
 
 
-def _shrinkable(session: Session) -> list[Holding]:
+def _shrinkable(session: Session) -> list[Allocation]:
     """Return elastic holdings above their least, the newest first."""
     running = session.view.running
     found = [
-        holding
-        for holding in session.books.elastic()
-        if not holding.stopping
-        and (run := running.get(holding.job.id)) is not None
+        allocation
+        for allocation in session.state.elastic()
+        if not allocation.stopping
+        and (run := running.get(allocation.job.id)) is not None
         and run.becoming is None
         and gpus_of(_least(run)) < gpus_of(run.slots)
     ]
@@ -130,50 +130,50 @@ def _difference(slots: Slots, fewer: Slots) -> Slots:
     )
 
 
-def _may_grow(run: Run, books: Books) -> bool:
+def _may_grow(run: Run, state: SchedulerState) -> bool:
     terms = run.job.terms
     return (
         terms is not None
         and gpus_of(run.slots) < terms.most_gpus
         and not run.stopping
         and run.becoming is None
-        and run.job.id in books.holdings.held
+        and run.job.id in state.allocations.held
     )
 
 
-def _grown(books: Books, run: Run) -> Slots | None:
+def _grown(state: SchedulerState, run: Run) -> Slots | None:
     """Return the slots of a run at its next size, taken; None where it cannot grow."""
-    held = books.holdings.held[run.job.id]
-    added = _added(books, run)
-    if added is None or not books.capacity.has((added,), run.job.shape):
+    held = state.allocations.held[run.job.id]
+    added = _added(state, run)
+    if added is None or not state.capacity.has((added,), run.job.shape):
         return None
-    amounts = books.amounts((added,), books.accelerator(added.node))
-    if books.tree.obstacle(held.team, amounts) is not None:
+    amounts = state.amounts((added,), state.accelerator(added.node))
+    if state.tree.obstacle(held.team, amounts) is not None:
         return None
-    books.capacity.take((added,), run.job.shape)
-    books.tree.add(held.team, amounts, 1)
+    state.capacity.take((added,), run.job.shape)
+    state.tree.add(held.team, amounts, 1)
     if run.slots[0].node == added.node:
         return (Slot(added.node, run.slots[0].gpus + added.gpus),)
     return (*run.slots, added)
 
 
-def _added(books: Books, run: Run) -> Slot | None:
+def _added(state: SchedulerState, run: Run) -> Slot | None:
     """Return what a run takes next: more of its only node, or one more member beside the others."""
     terms, shape, first = run.job.terms, run.job.shape, run.slots[0]
     assert terms is not None
     room = terms.most_gpus - gpus_of(run.slots)
-    bank, number = books.capacity.place[first.node]
+    node_index, number = state.capacity.place[first.node]
     if shape.gpus_per_node is None:
-        more = min(room, bank.free[number]) if len(run.slots) == 1 else 0
-        return Slot(first.node, more) if more and bank.is_open[number] else None
+        more = min(room, node_index.free[number]) if len(run.slots) == 1 else 0
+        return Slot(first.node, more) if more and node_index.is_open[number] else None
     per = max(slot.gpus for slot in run.slots)
     where = shape.where
     level: Level = where.within if where is not None and where.how == "required" else ""
-    domain_of = books.capacity.domain_of
+    domain_of = state.capacity.domain_of
     domain = domain_of(first.node, level) if level else ""
     mine = {slot.node for slot in run.slots}
-    for other in bank.each(per) if per <= room else ():
-        name = bank.names[other]
+    for other in node_index.each(per) if per <= room else ():
+        name = node_index.names[other]
         if name not in mine and (not level or domain_of(name, level) == domain):
             return Slot(name, per)
     return None
@@ -183,5 +183,5 @@ def _started(run: Run) -> tuple[int, int, int]:
     return run.started_ms, run.job.submitted_ms, run.job.seq
 
 
-def _newest(holding: Holding) -> tuple[int, int, int]:
-    return -holding.started_ms, -holding.job.submitted_ms, -holding.job.seq
+def _newest(allocation: Allocation) -> tuple[int, int, int]:
+    return -allocation.started_ms, -allocation.job.submitted_ms, -allocation.job.seq

@@ -6,62 +6,62 @@ it until the stops are facts, and nothing else is stopped for that job meanwhile
 
 from collections.abc import Sequence
 
-from tenfold.decide.place.queue.pending_queues import Class
-from tenfold.decide.place.quota.allocations import Holding
+from tenfold.decide.place.queue.pending_queues import JobClass
+from tenfold.decide.place.quota.allocations import Allocation
 from tenfold.decide.place.quota.request import Amounts
 from tenfold.decide.place.quota.team_tree import Team
 from tenfold.decide.place.releasing_capacity import ReleasingCapacity
-from tenfold.decide.place.state.scheduler_state import Books, Promised
+from tenfold.decide.place.state.scheduler_state import ReservedGang, SchedulerState
 from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.fleet.capacity import Slots
-from tenfold.fleet.topology.topology import Room
+from tenfold.fleet.topology.topology import FreeOnNode
 from tenfold.model.job.job import Job
 
-Pipelined = tuple[Class, Job, Slots, Amounts, Promised | None]
+Pipelined = tuple[JobClass, Job, Slots, Amounts, ReservedGang | None]
 """A job to start once its room is free, what it takes from quotas, and its reservation."""
 
 
 class PipelinedStarts:
     """What is being given up during one pass, and the starts that need it."""
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
-        self._released: list[Holding] = []
-        self._releases = QuotaScratch(books.capacity, books.tree)
+    def __init__(self, state: SchedulerState) -> None:
+        self._state = state
+        self._released: list[Allocation] = []
+        self._releases = QuotaScratch(state.capacity, state.tree)
         self._releasing = ReleasingCapacity(self._releases)
         self._starts: list[Pipelined] = []
-        self._allocations = QuotaScratch(books.capacity, books.tree)
+        self._allocations = QuotaScratch(state.capacity, state.tree)
 
-    def release(self, holding: Holding) -> None:
+    def release(self, allocation: Allocation) -> None:
         """Count what a job that is being stopped holds as free, until the pass is over."""
-        self._releasing.release(holding)
-        self._releases.count(holding.team, holding.amounts, -1)
-        self._released.append(holding)
-        self._books.holds_less(holding.team)
+        self._releasing.release(allocation)
+        self._releases.count(allocation.team, allocation.amounts, -1)
+        self._released.append(allocation)
+        self._state.usage_dropped(allocation.team)
 
     def add(self, start: Pipelined) -> None:
         """Hold room that was claimed for a job until it is really free."""
-        cls, job, slots, amounts, _ = start
+        job_class, job, slots, amounts, _ = start
         self._allocations.pipeline(slots, job.shape)
-        self._allocations.count(cls.team, amounts, 1)
+        self._allocations.count(job_class.team, amounts, 1)
         self._starts.append(start)
-        self._books.holds_more(cls.team)
+        self._state.usage_grew(job_class.team)
 
     def settle(self) -> list[Pipelined]:
         """Stop counting what is not free yet, and return the starts that have to wait for it."""
-        books = self._books
+        state = self._state
         # Starts give their room back first: before that, it is not there to be taken back.
         self._allocations.rollback()
-        for cls, *_ in self._starts:
-            books.holds_less(cls.team)
+        for job_class, *_ in self._starts:
+            state.usage_dropped(job_class.team)
         self._releases.rollback()
-        for holding in self._released:
-            books.holds_more(holding.team)
+        for allocation in self._released:
+            state.usage_grew(allocation.team)
         return self._starts
 
     def is_needed_by(self, team: Team, slots: Slots, job: Job, amounts: Amounts) -> bool:
         """Return whether a start needs room or quota that is still being given up."""
-        capacity = self._books.capacity
+        capacity = self._state.capacity
         if job.shape.milli or (
             capacity.limits_power
             and any(capacity.share_power(slots, each.slots) for each in self._released)
@@ -72,21 +72,23 @@ class PipelinedStarts:
                 return True
         elif self._releasing.needed_by(slots, job.shape):
             return True
-        return self._books.tree.is_beyond(team, amounts)
+        return self._state.tree.is_beyond(team, amounts)
 
     def _fits_beside(self, slots: Slots, job: Job) -> bool:
         """Return whether slots, just claimed, are free even while nothing has stopped yet."""
-        scratch = self._books.scratch
+        scratch = self._state.scratch
         with scratch.trial():
             scratch.release(slots, job.shape)
             for _, other, held, _, _ in self._starts:
                 scratch.release(held, other.shape)
-            for holding in self._released:
-                scratch.allocate(holding.slots, holding.job.shape)
+            for allocation in self._released:
+                scratch.allocate(allocation.slots, allocation.job.shape)
             return scratch.capacity.has_kept(slots, job.shape)
 
 
-def offer_rest(books: Books, before: Sequence[Room], after: Sequence[Room]) -> None:
+def offer_rest(
+    state: SchedulerState, before: Sequence[FreeOnNode], after: Sequence[FreeOnNode]
+) -> None:
     """Let others try for what stops leave beyond what they were for."""
     more = [
         now[0]
@@ -94,6 +96,6 @@ def offer_rest(books: Books, before: Sequence[Room], after: Sequence[Room]) -> N
         if any(mine > theirs for mine, theirs in zip(now, was, strict=True))
     ]
     if more:
-        books.lines.offer(max(more))
-        for cls in books.wanting:
-            books.lines.rouse(cls)
+        state.queues.offer(max(more))
+        for job_class in state.blocked_preemptors:
+            state.queues.requeue(job_class)

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 
 from tenfold.decide.place.allocate.pipelined_starts import Pipelined, PipelinedStarts
 from tenfold.decide.place.preempt.reclaim import Reclaim
-from tenfold.decide.place.queue.pending_queues import Class, Option
-from tenfold.decide.place.quota.allocations import Holding
+from tenfold.decide.place.queue.pending_queues import JobClass, Option
+from tenfold.decide.place.quota.allocations import Allocation
 from tenfold.decide.place.quota.request import Amounts
-from tenfold.decide.place.state.scheduler_state import Books, Promised
+from tenfold.decide.place.state.scheduler_state import ReservedGang, SchedulerState
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
-from tenfold.model.actions import Action, PromiseStart, RefuseJob, StartJob, StopJob
+from tenfold.model.actions import Action, RefuseJob, ReserveStart, StartJob, StopJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.ids import NodeId
-from tenfold.model.job.job import Job, Promise, Shape, StopCause
+from tenfold.model.job.job import BackfillReservation, Job, Shape, StopCause
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, Millis
 
@@ -30,25 +30,25 @@ class Session:
         "_pipelined",
         "_reclaim",
         "actions",
-        "books",
+        "dirty",
+        "newly_preemptible",
         "now_ms",
-        "ripened",
-        "stirred",
+        "state",
         "stops",
         "view",
         "wakes",
     )
 
-    def __init__(self, books: Books, view: FleetView, now_ms: Millis) -> None:
-        self.books = books
+    def __init__(self, state: SchedulerState, view: FleetView, now_ms: Millis) -> None:
+        self.state = state
         self.view = view
         self.now_ms = now_ms
         self.actions: list[Action] = []
         self.stops = 0
         """Orders whose outcome gives room back: they call for another look at once."""
-        self.stirred = books.stirred
+        self.dirty = state.dirty
         """Whether room was given back since the last cycle."""
-        self.ripened = False
+        self.newly_preemptible = False
         """Whether a job may be displaced that could not be at the last cycle."""
         self.wakes: list[int] = []
         """Moments at which time alone may change something."""
@@ -59,20 +59,20 @@ class Session:
     def reclaim(self) -> Reclaim:
         """The search for jobs to stop, begun when it is first needed."""
         if self._reclaim is None:
-            books = self.books
+            state = self.state
             self._reclaim = Reclaim(
-                books.govern, books.tree, books.holdings, books.scratch, self.view, self.now_ms
+                state.govern, state.tree, state.allocations, state.scratch, self.view, self.now_ms
             )
         return self._reclaim
 
-    def may_displace(self) -> bool:
+    def may_preempt(self) -> bool:
         """Return whether any job may be stopped for another now."""
-        books = self.books
-        return books.govern.preempts and not books.resizing and self.may_stop_more()
+        state = self.state
+        return state.govern.preempts and not state.resizing and self.may_stop_more()
 
     def may_stop_more(self) -> bool:
         """Return whether the policy allows one more stop in this hour."""
-        most = self.books.govern.stops_per_hour
+        most = self.state.govern.stops_per_hour
         if not most:
             return True
         since = self.now_ms - HOUR
@@ -81,15 +81,15 @@ class Session:
 
     def claim(self, shape: Shape, job: Job, option: Option) -> Slots | None:
         """Take room for a shape on nodes that no window keeps from the job."""
-        books, scratch = self.books, self.books.scratch
-        if not books.govern.windows:
+        state, scratch = self.state, self.state.scratch
+        if not state.govern.windows:
             return scratch.capacity.claim_in(shape, option.accelerator)
         with self.own_windows(job):
             mark = scratch.checkpoint()
             slots = scratch.claim_in(shape, option.accelerator)
-            if slots is not None and books.windows.clashes(slots, job, self.now_ms):
+            if slots is not None and state.windows.clashes(slots, job, self.now_ms):
                 scratch.rollback(mark)
-                with scratch.hiding(books.windows.coming_for(job, self.now_ms)):
+                with scratch.hiding(state.windows.coming_for(job, self.now_ms)):
                     slots = scratch.capacity.claim_in(shape, option.accelerator)
             scratch.commit(mark)
         return slots
@@ -100,92 +100,96 @@ class Session:
         states = self.view.states
         own: list[NodeId] = [
             node_id
-            for node_id, team in self.books.windows.open.items()
+            for node_id, team in self.state.windows.open.items()
             if team and team == job.team and states[node_id] == "up"
         ]
-        with self.books.scratch.opening(own):
+        with self.state.scratch.opening(own):
             yield
 
     def start(
         self,
-        cls: Class,
+        job_class: JobClass,
         job: Job,
         slots: Slots,
         amounts: Amounts,
-        promised: Promised | None = None,
+        reserved: ReservedGang | None = None,
     ) -> None:
         """Start a job on room that was taken for it, or keep that until it is really free."""
-        books, pipelined = self.books, self._pipelined
-        if promised is not None and not slots:
-            kept = promised.promise.slots
-            books.promise(job, promised.promise, books.accelerator(kept[0].node))
+        state, pipelined = self.state, self._pipelined
+        if reserved is not None and not slots:
+            kept = reserved.reservation.slots
+            state.reserve(job, reserved.reservation, state.accelerator(kept[0].node))
             return
-        if pipelined is not None and pipelined.is_needed_by(cls.team, slots, job, amounts):
-            pipelined.add((cls, job, slots, amounts, promised))
+        if pipelined is not None and pipelined.is_needed_by(job_class.team, slots, job, amounts):
+            pipelined.add((job_class, job, slots, amounts, reserved))
             return
-        books.wanting.pop(cls, None)
-        books.holdings.add(Holding(job, slots, self.now_ms, cls.team, amounts))
+        state.blocked_preemptors.pop(job_class, None)
+        state.allocations.add(Allocation(job, slots, self.now_ms, job_class.team, amounts))
         self.actions.append(StartJob(job.id, slots))
-        if books.lines.count:
-            books.lines.touch(cls.team)
-            books.reconsider(cls.team)
+        if state.queues.count:
+            state.queues.usage_changed(job_class.team)
+            state.reconsider(job_class.team)
 
-    def order_stop(self, holding: Holding, cause: StopCause, reason: Reason) -> None:
+    def order_stop(self, allocation: Allocation, cause: StopCause, reason: Reason) -> None:
         """Order a stop; what the job holds is not counted as free yet."""
-        self.books.holdings.stop(holding)
-        self.actions.append(StopJob(holding.job.id, cause, reason))
+        self.state.allocations.stop(allocation)
+        self.actions.append(StopJob(allocation.job.id, cause, reason))
         self.stops += 1
 
-    def preempt(self, holding: Holding, reason: Reason) -> None:
+    def preempt(self, allocation: Allocation, reason: Reason) -> None:
         """Order a stop, and count what the job holds as free for the rest of the cycle."""
-        self.order_stop(holding, "preempted", reason)
-        self.release(holding)
+        self.order_stop(allocation, "preempted", reason)
+        self.release(allocation)
         if self._reclaim is not None:
-            self._reclaim.gone(holding)
+            self._reclaim.gone(allocation)
 
-    def release(self, holding: Holding) -> None:
+    def release(self, allocation: Allocation) -> None:
         """Count what a job that is being stopped holds as free for the rest of the cycle."""
         if self._pipelined is None:
-            self._pipelined = PipelinedStarts(self.books)
-        self._pipelined.release(holding)
+            self._pipelined = PipelinedStarts(self.state)
+        self._pipelined.release(allocation)
 
     def settle(self) -> list[Pipelined]:
         """Stop counting what is not free yet, and return the starts that have to wait for it."""
         return [] if self._pipelined is None else self._pipelined.settle()
 
-    def reserve(self, job: Job, promise: Promise) -> None:
+    def reserve(self, job: Job, reservation: BackfillReservation) -> None:
         """Order a reservation, and keep its nodes."""
-        accelerator = self.view.nodes[promise.slots[0].node].accelerator
-        self.books.promise(job, promise, accelerator)
-        order = PromiseStart(job.id, promise.slots, promise.start_ms, promise.since_ms)
+        accelerator = self.view.nodes[reservation.slots[0].node].accelerator
+        self.state.reserve(job, reservation, accelerator)
+        order = ReserveStart(job.id, reservation.slots, reservation.start_ms, reservation.since_ms)
         self.actions.append(order)
 
-    def withdraw(self, job: Job, promise: Promise) -> None:
+    def withdraw(self, job: Job, reservation: BackfillReservation) -> None:
         """Order that a reservation is given up."""
-        self.actions.append(PromiseStart(job.id, (), self.now_ms, promise.since_ms))
+        self.actions.append(ReserveStart(job.id, (), self.now_ms, reservation.since_ms))
 
     def decision(self) -> Decision:
         """Return what was ordered, and when time alone may change it."""
-        assert not self.books.scratch.checkpoint(), "nothing tentative is left after a cycle"
+        assert not self.state.scratch.checkpoint(), "nothing tentative is left after a cycle"
         wake_ms = self._wake_ms()
         return Decision(self.actions, wake_ms) if self.actions or wake_ms else NOTHING
 
     def _wake_ms(self) -> Millis | None:
-        books, now_ms = self.books, self.now_ms
+        state, now_ms = self.state, self.now_ms
         if self.stops or any(
-            isinstance(one, RefuseJob) and books.admission.is_waited_for(one.job_id)
+            isinstance(one, RefuseJob) and state.admission.is_waited_for(one.job_id)
             for one in self.actions
         ):
             return now_ms
-        if not (books.wanting or books.promised or self.wakes):
+        if not (state.blocked_preemptors or state.reserved or self.wakes):
             return None
         times = self.wakes
-        wanting = [cls for cls in books.wanting if cls.line]
-        if (wanting or books.promised) and (ripe_ms := books.holdings.next_ripe_ms(now_ms)):
-            times.append(ripe_ms)
-        if delay_ms := books.govern.delay_ms:
-            times += [cls.line[0][0] + delay_ms for cls in wanting]
-        times += [each.promise.start_ms for each in books.promised.values()]
-        if wanting and (most := books.govern.stops_per_hour):
+        blocked_preemptors = [
+            job_class for job_class in state.blocked_preemptors if job_class.queue
+        ]
+        if (blocked_preemptors or state.reserved) and (
+            preemptible_from_ms := state.allocations.next_preemptible_ms(now_ms)
+        ):
+            times.append(preemptible_from_ms)
+        if delay_ms := state.govern.delay_ms:
+            times += [job_class.queue[0][0] + delay_ms for job_class in blocked_preemptors]
+        times += [each.reservation.start_ms for each in state.reserved.values()]
+        if blocked_preemptors and (most := state.govern.stops_per_hour):
             times += [at_ms + HOUR for at_ms in list(self.view.evictions)[-most:]]
         return Millis(min((at_ms for at_ms in times if at_ms > now_ms), default=0)) or None

@@ -3,8 +3,8 @@
 from msgspec import UNSET
 
 from tenfold.decide.place.allocate.session import Session
-from tenfold.decide.place.quota.allocations import PLAIN, Holding
-from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.decide.place.quota.allocations import PLAIN, Allocation
+from tenfold.decide.place.state.scheduler_state import SchedulerState
 from tenfold.model.job.job import Job
 from tenfold.model.reason import NodeRef, Reason
 from tenfold.model.units import Millis
@@ -13,14 +13,14 @@ from tenfold.model.units import Millis
 def end_idle(session: Session) -> None:
     """End interactive jobs that have idled for too long; of others it is only recorded."""
     for job_id, since_ms in session.view.idle.items():
-        holding = session.books.holdings.held.get(job_id)
-        if holding is None or holding.stopping:
+        allocation = session.state.allocations.held.get(job_id)
+        if allocation is None or allocation.stopping:
             continue
-        idle_ms = _idle_ms_most(holding.job, session.books.govern.idle_ms)
+        idle_ms = _idle_ms_most(allocation.job, session.state.govern.idle_ms)
         if idle_ms is None:
             continue
         if session.now_ms >= since_ms + idle_ms:
-            session.order_stop(holding, "idle", Reason("idle", {"idle_ms": idle_ms}))
+            session.order_stop(allocation, "idle", Reason("idle", {"idle_ms": idle_ms}))
         else:
             session.wakes.append(since_ms + idle_ms)
 
@@ -37,28 +37,28 @@ def _idle_ms_most(job: Job, allowed_ms: Millis | None) -> Millis | None:
 
 def clear_windows(session: Session) -> None:
     """Stop what runs where a window has opened for others, if it may be stopped."""
-    books = session.books
-    for node_id in books.windows.open:
-        for holding in list(books.holdings.on(node_id)):
-            if books.windows.bars(node_id, holding.job) and _may_stop(session, holding):
+    state = session.state
+    for node_id in state.windows.open:
+        for allocation in list(state.allocations.on(node_id)):
+            if state.windows.bars(node_id, allocation.job) and _may_stop(session, allocation):
                 why = Reason("window-open", {"node": NodeRef(node_id)})
-                session.order_stop(holding, "preempted", why)
+                session.order_stop(allocation, "preempted", why)
 
 
-def never_between(books: Books, job: Job) -> Reason | None:
+def never_between(state: SchedulerState, job: Job) -> Reason | None:
     """Return why windows never leave a job the time that it asks for, if they do not."""
-    closed = books.windows.never_for(job) if books.govern.windows else ()
-    if not closed or books.capacity.could_hold(job.shape, closed):
+    closed = state.windows.never_for(job) if state.govern.windows else ()
+    if not closed or state.capacity.could_hold(job.shape, closed):
         return None
     assert job.limit_ms is not None
     return Reason("never-between-windows", {"limit_ms": job.limit_ms, "closed": len(closed)})
 
 
-def _may_stop(session: Session, holding: Holding) -> bool:
-    run = session.view.running.get(holding.job.id)
+def _may_stop(session: Session, allocation: Allocation) -> bool:
+    run = session.view.running.get(allocation.job.id)
     return (
-        (holding.job.terms or PLAIN).preemptible
-        and not holding.stopping
+        (allocation.job.terms or PLAIN).preemptible
+        and not allocation.stopping
         and run is not None
         and run.becoming is None
     )

@@ -2,34 +2,38 @@
 
 from collections.abc import Sequence
 
-from tenfold.decide.place.state.scheduler_state import Books
-from tenfold.fleet.obstacle import Room, fits, needs, obstacle_to, room_of
+from tenfold.decide.place.state.scheduler_state import SchedulerState
+from tenfold.fleet.obstacle import FreeCapacity, fits, free_capacity, needs, obstacle_to
 from tenfold.model.job.job import Shape
 from tenfold.model.reason import JobRef, Reason
 
 
-def governed_room(books: Books, shape: Shape, accelerators: Sequence[str]) -> Room:
+def governed_free_capacity(
+    state: SchedulerState, shape: Shape, accelerators: Sequence[str]
+) -> FreeCapacity:
     """Return the counts for the kind of node, among these types, that comes nearest."""
-    kept = (slot.node for each in books.promised.values() for slot in each.promise.slots)
-    return room_of(books.capacity, shape, accelerators, kept, books.windows.open)
+    kept = (slot.node for each in state.reserved.values() for slot in each.reservation.slots)
+    return free_capacity(state.capacity, shape, accelerators, kept, state.windows.open)
 
 
-def room_reason(books: Books, shape: Shape, accelerators: Sequence[str], room: Room) -> Reason:
+def capacity_reason(
+    state: SchedulerState, shape: Shape, accelerators: Sequence[str], room: FreeCapacity
+) -> Reason:
     """Return the first thing in the way of a shape that its team may hold."""
-    if fits(books.capacity, shape, accelerators):
+    if fits(state.capacity, shape, accelerators):
         return Reason("others-first")
-    if books.promised and _fits_unkept(books, shape, accelerators):
-        first = min(books.promised.values(), key=lambda each: each.promise.start_ms)
+    if state.reserved and _fits_unkept(state, shape, accelerators):
+        first = min(state.reserved.values(), key=lambda each: each.reservation.start_ms)
         fields = needs(room)
         fields["kept"], fields["job"] = room.nodes_kept, JobRef(first.job.id, first.job.team)
-        fields["more"] = len(books.promised) - 1
+        fields["more"] = len(state.reserved) - 1
         return Reason("kept-for-a-promise", fields)
-    return obstacle_to(books.capacity, shape, accelerators, room)
+    return obstacle_to(state.capacity, shape, accelerators, room)
 
 
-def _fits_unkept(books: Books, shape: Shape, accelerators: Sequence[str]) -> bool:
+def _fits_unkept(state: SchedulerState, shape: Shape, accelerators: Sequence[str]) -> bool:
     """Return whether there would be room if nothing were kept for others."""
-    with books.scratch.trial():
-        for each in books.promised.values():
-            books.scratch.unhide(books.capacity.around(each.promise.slots))
-        return fits(books.capacity, shape, accelerators)
+    with state.scratch.trial():
+        for each in state.reserved.values():
+            state.scratch.unhide(state.capacity.around(each.reservation.slots))
+        return fits(state.capacity, shape, accelerators)

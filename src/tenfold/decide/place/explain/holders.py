@@ -5,21 +5,21 @@ from heapq import nlargest
 
 from msgspec import Struct
 
-from tenfold.decide.place.queue.pending_queues import Class
-from tenfold.decide.place.quota.allocations import Holding
+from tenfold.decide.place.queue.pending_queues import JobClass
+from tenfold.decide.place.quota.allocations import Allocation
 from tenfold.decide.place.quota.team_tree import UNLIMITED, Team
-from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.decide.place.state.scheduler_state import SchedulerState
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.policy.governance import ANY
 from tenfold.model.units import Millis
 
 SHOWN = 5
 """Largest jobs that are named."""
-Sized = tuple[int, int, int, Holding]
+Sized = tuple[int, int, int, Allocation]
 """(GPUs in thousandths, start and number so that the older goes first, who)."""
 
 
-class JobHolds(Struct, frozen=True, kw_only=True):
+class JobUsage(Struct, frozen=True, kw_only=True):
     """One of the largest jobs in the way."""
 
     job_id: JobId
@@ -30,7 +30,7 @@ class JobHolds(Struct, frozen=True, kw_only=True):
     stopping: bool
 
 
-class TeamHolds(Struct, frozen=True, kw_only=True):
+class TeamUsage(Struct, frozen=True, kw_only=True):
     """What one team holds of what is in question."""
 
     team: TeamId
@@ -40,13 +40,13 @@ class TeamHolds(Struct, frozen=True, kw_only=True):
 class Holders(Struct, frozen=True, kw_only=True):
     """Who holds the capacity, the most first."""
 
-    teams: tuple[TeamHolds, ...] = ()
-    jobs: tuple[JobHolds, ...] = ()
+    teams: tuple[TeamUsage, ...] = ()
+    jobs: tuple[JobUsage, ...] = ()
     others_gpus_milli: int = 0
     """What teams hold that are not named, as their names are not for the reader."""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class QuotaUsage(Struct, frozen=True, kw_only=True):
     """A team, or one above it, against its quota of one resource.
 
     Amounts are thousandths of a GPU, or micro-USD an hour for `usd`.
@@ -63,16 +63,16 @@ class Standing(Struct, frozen=True, kw_only=True):
     """The most it may hold; None means that it may borrow without limit."""
 
 
-class Census:
+class UsageIndex:
     """Who holds how much, counted once for all questions about one moment."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, state: SchedulerState) -> None:
         self._parts: dict[tuple[Team, str], tuple[int, list[Sized]]] = {}
         """By team and type: GPUs in all, and the largest jobs."""
-        resources = books.tree.resources
+        resources = state.tree.resources
         every, names = resources.number[ANY], resources.names
         found: dict[tuple[Team, int], list[Sized]] = {}
-        for each in books.holdings.held.values():
+        for each in state.allocations.held.values():
             for number, milli in each.amounts:
                 if number == every:
                     kind = each.amounts[0][0]
@@ -101,28 +101,28 @@ class Census:
         return _holders(totals, largest)
 
 
-def holders_on(books: Books, nodes: Iterable[NodeId]) -> Holders:
+def holders_on(state: SchedulerState, nodes: Iterable[NodeId]) -> Holders:
     """Return who holds room on these nodes."""
-    found: dict[JobId, Holding] = {}
+    found: dict[JobId, Allocation] = {}
     for node in nodes:
-        found.update((each.job.id, each) for each in books.holdings.on(node))
+        found.update((each.job.id, each) for each in state.allocations.on(node))
     return _held(found.values())
 
 
-def standings(books: Books, cls: Class) -> tuple[Standing, ...]:
+def quota_usage(state: SchedulerState, job_class: JobClass) -> tuple[QuotaUsage, ...]:
     """Return where a team and all above it stand, for each resource that quotas name."""
-    resources = books.tree.resources
+    resources = state.tree.resources
     return tuple(
-        _standing(node, resources.names[number], number, amount)
-        for number, amount in cls.amounts
+        _quota_usage(node, resources.names[number], number, amount)
+        for number, amount in job_class.amounts
         if resources.governed[number]
-        for node in cls.team.path
+        for node in job_class.team.path
     )
 
 
-def _standing(node: Team, resource: str, number: int, asked: int) -> Standing:
+def _quota_usage(node: Team, resource: str, number: int, asked: int) -> QuotaUsage:
     held, quota, borrow = node.held[number], node.effective[number], node.borrow[number]
-    return Standing(
+    return QuotaUsage(
         team=node.id,
         resource=resource,
         asked=asked,
@@ -133,10 +133,10 @@ def _standing(node: Team, resource: str, number: int, asked: int) -> Standing:
     )
 
 
-def _held(holdings: Iterable[Holding]) -> Holders:
+def _held(allocations: Iterable[Allocation]) -> Holders:
     totals: dict[TeamId, int] = {}
     sized: list[Sized] = []
-    for each in holdings:
+    for each in allocations:
         gpus = each.gpus_milli
         totals[each.job.team] = totals.get(each.job.team, 0) + gpus
         sized.append((gpus, -each.started_ms, -each.job.seq, each))
@@ -146,9 +146,9 @@ def _held(holdings: Iterable[Holding]) -> Holders:
 def _holders(totals: Mapping[TeamId, int], sized: Iterable[Sized]) -> Holders:
     teams = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
     return Holders(
-        teams=tuple(TeamHolds(team=team, gpus_milli=gpus) for team, gpus in teams if gpus),
+        teams=tuple(TeamUsage(team=team, gpus_milli=gpus) for team, gpus in teams if gpus),
         jobs=tuple(
-            JobHolds(
+            JobUsage(
                 job_id=each.job.id,
                 team=each.job.team,
                 gpus_milli=gpus,

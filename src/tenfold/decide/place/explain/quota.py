@@ -2,13 +2,13 @@
 
 from msgspec import Struct
 
-from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.queue.pending_queues import JobClass
 from tenfold.decide.place.quota.team_tree import UNLIMITED, Obstacle, Team
-from tenfold.decide.place.state.scheduler_state import Books
+from tenfold.decide.place.state.scheduler_state import SchedulerState
 from tenfold.model.reason import Amount, Reason, TeamRef, Value
 
 
-class Missing(Struct, frozen=True, kw_only=True):
+class LimitShortfall(Struct, frozen=True, kw_only=True):
     """What a limit lacks before a job may pass it."""
 
     team: Team
@@ -17,34 +17,38 @@ class Missing(Struct, frozen=True, kw_only=True):
     by: int
 
 
-def obstacles(books: Books, cls: Class) -> list[Obstacle]:
+def obstacles(state: SchedulerState, job_class: JobClass) -> list[Obstacle]:
     """Return the limit that each type which would do meets, if all of them meet one."""
-    met = [books.tree.obstacle(cls.team, amounts) for _, amounts in cls.options]
+    met = [state.tree.obstacle(job_class.team, amounts) for _, amounts in job_class.options]
     return [] if None in met else [each for each in met if each is not None]
 
 
-def open_types(books: Books, cls: Class) -> list[str]:
+def open_types(state: SchedulerState, job_class: JobClass) -> list[str]:
     """Return the types that quotas let a class have now."""
-    return [name for name, amounts in cls.options if books.tree.obstacle(cls.team, amounts) is None]
+    return [
+        name
+        for name, amounts in job_class.options
+        if state.tree.obstacle(job_class.team, amounts) is None
+    ]
 
 
-def is_all_taken(books: Books, met: Obstacle) -> bool:
+def is_fleet_full(state: SchedulerState, met: Obstacle) -> bool:
     """Return whether a limit is only that there is no more: nobody keeps any of it idle."""
     node, number, _ = met
     return node.parent is None and not _kept_idle(node, number)
 
 
-def missing(books: Books, met: Obstacle) -> Missing:
+def shortfall(state: SchedulerState, met: Obstacle) -> LimitShortfall:
     """Return by how much a limit is passed."""
     node, number, flow = met
-    return Missing(team=node, number=number, by=flow - books.tree.room(node, number))
+    return LimitShortfall(team=node, number=number, by=flow - state.tree.room(node, number))
 
 
-def quota_reason(books: Books, cls: Class, met: Obstacle) -> Reason:
+def quota_reason(state: SchedulerState, job_class: JobClass, met: Obstacle) -> Reason:
     """Return what a limit says, with its counts."""
     node, number, _ = met
-    unit = books.tree.resources.names[number]
-    asked = next((amount for each, amount in cls.amounts if each == number), 0)
+    unit = state.tree.resources.names[number]
+    asked = next((amount for each, amount in job_class.amounts if each == number), 0)
     fields: dict[str, Value] = {
         "asked": Amount(asked, unit),
         "held": Amount(node.held[number], unit),

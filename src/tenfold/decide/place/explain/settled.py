@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.queue.pending_queues import JobClass
 from tenfold.decide.place.scheduling_pass import SchedulingPass
-from tenfold.decide.place.state.scheduler_state import Books, Promised
+from tenfold.decide.place.state.scheduler_state import ReservedGang, SchedulerState
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import RefuseJob, StartJob, StopJob
@@ -28,7 +28,7 @@ class Starts(Struct, frozen=True):
     slots: Slots
 
 
-class Never(Struct, frozen=True):
+class Refused(Struct, frozen=True):
     """The decider refuses it: it can never start."""
 
     reasons: tuple[Reason, ...]
@@ -40,20 +40,20 @@ class HeldBack(Struct, frozen=True):
     reason: Reason
 
 
-class Kept(Struct, frozen=True):
+class Reserved(Struct, frozen=True):
     """Nodes are kept for it."""
 
-    promised: Promised
+    reserved: ReservedGang
 
 
-class InLine(Struct, frozen=True):
+class Queued(Struct, frozen=True):
     """It waits in a class, or alone where it is to be repaired."""
 
-    cls: Class
+    job_class: JobClass
     is_repair: bool = False
 
 
-Fate = Starts | Never | HeldBack | Kept | InLine
+JobOutcome = Starts | Refused | HeldBack | Reserved | Queued
 
 
 class Settled:
@@ -63,8 +63,8 @@ class Settled:
         self.view = view
         self.govern = govern
         self.now_ms = now_ms
-        self.books = Books(govern, view, now_ms)
-        this = SchedulingPass(self.books, view, now_ms)
+        self.state = SchedulerState(govern, view, now_ms)
+        this = SchedulingPass(self.state, view, now_ms)
         this.admit(sorted(view.pending.values(), key=_arrival))
         self.decision: Decision = this.run()
         self._starts: dict[JobId, Slots] = {}
@@ -78,41 +78,45 @@ class Settled:
                 self._refused[action.job_id] = action.reasons
             elif isinstance(action, StopJob):
                 self.stops.append(action)
-        self.held_back: Mapping[JobId, Reason] = self.books.admission.held_back(view)
+        self.held_back: Mapping[JobId, Reason] = self.state.admission.held_back(view)
         """Jobs that their own terms keep out of the lines, and by what."""
-        self._repairs = {cls.line[0][2].id: cls for cls in self.books.repairs if cls.line}
+        self._repairs = {
+            job_class.queue[0][2].id: job_class
+            for job_class in self.state.repairs
+            if job_class.queue
+        }
 
-    def fate(self, job: Job) -> Fate:
+    def outcome(self, job: Job) -> JobOutcome:
         """Return what the cycle made of a waiting job."""
         assert job.id in self.view.pending, f"job `{job.id}` does not wait"
         job_id = job.id
         if (slots := self._starts.get(job_id)) is not None:
             return Starts(slots)
         if (reasons := self._refused.get(job_id)) is not None:
-            return Never(reasons)
+            return Refused(reasons)
         if (reason := self.held_back.get(job_id)) is not None:
             return HeldBack(reason)
-        if (promised := self.books.promised.get(job_id)) is not None:
-            return Kept(promised)
+        if (reserved := self.state.reserved.get(job_id)) is not None:
+            return Reserved(reserved)
         if (repair := self._repairs.get(job_id)) is not None:
-            return InLine(repair, is_repair=True)
-        return InLine(self.class_of(job))
+            return Queued(repair, is_repair=True)
+        return Queued(self.class_of(job))
 
     def is_refused(self, job: Job) -> bool:
         """Return whether the cycle turns a job away."""
         return job.id in self._refused
 
-    def class_of(self, job: Job) -> Class:
+    def class_of(self, job: Job) -> JobClass:
         """Return the class that a job waits in, or would."""
-        books = self.books
-        team = books.tree.team(job.team)
-        cls = books.lines.get(team, job.priority, job.shape, books.trait(job))
-        return cls or books.class_of(job)
+        state = self.state
+        team = state.tree.team(job.team)
+        job_class = state.queues.get(team, job.priority, job.shape, state.trait(job))
+        return job_class or state.class_of(job)
 
     def ahead(self, job: Job) -> int:
         """Return how many jobs of its own class go before a job."""
         mine = (job.submitted_ms, job.seq)
-        return sum(place[:2] < mine for place in self.class_of(job).line)
+        return sum(place[:2] < mine for place in self.class_of(job).queue)
 
 
 def _arrival(job: Job) -> tuple[int, int]:

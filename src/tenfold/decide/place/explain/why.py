@@ -8,33 +8,33 @@ kept by team, priority and shape, so that a thousand jobs alike cost one.
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.place.explain.capacity import governed_room, room_reason
+from tenfold.decide.place.explain.capacity import capacity_reason, governed_free_capacity
 from tenfold.decide.place.explain.holders import (
-    Census,
     Holders,
-    Standing,
+    QuotaUsage,
+    UsageIndex,
     holders_on,
-    standings,
+    quota_usage,
 )
 from tenfold.decide.place.explain.quota import (
-    is_all_taken,
+    is_fleet_full,
     obstacles,
     open_types,
     quota_reason,
 )
-from tenfold.decide.place.explain.settled import HeldBack, Kept, Never, Settled, Starts
+from tenfold.decide.place.explain.settled import HeldBack, Refused, Reserved, Settled, Starts
 from tenfold.decide.place.explain.windows import (
     hours_reason,
     off_peak_from,
     own_windows,
     window_reason,
 )
-from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.queue.pending_queues import JobClass
 from tenfold.decide.place.quota.allocations import PLAIN
-from tenfold.decide.place.state.scheduler_state import Promised
+from tenfold.decide.place.state.scheduler_state import ReservedGang
 from tenfold.fleet.capacity import Slots
-from tenfold.fleet.obstacle import Room
-from tenfold.model.job.job import Job, Promise
+from tenfold.fleet.obstacle import FreeCapacity
+from tenfold.model.job.job import BackfillReservation, Job
 from tenfold.model.reason import Reason, joined
 from tenfold.model.units import Millis
 
@@ -45,10 +45,10 @@ class Blocked(Struct, frozen=True, kw_only=True):
     """What stands between a waiting job and its start."""
 
     reason: Reason
-    room: Room | None = None
+    room: FreeCapacity | None = None
     holders: Holders = Holders()
-    standing: tuple[Standing, ...] = ()
-    promise: Promise | None = None
+    standing: tuple[QuotaUsage, ...] = ()
+    promise: BackfillReservation | None = None
     slots: Slots = ()
     """Where it starts, if it does."""
     ahead: int = 0
@@ -64,30 +64,32 @@ class Reasons:
 
     def __init__(self, settled: Settled) -> None:
         self.settled = settled
-        self._books = settled.books
+        self._state = settled.state
         self._known: dict[tuple[object, ...], Blocked] = {}
-        self._census = Census(settled.books)
+        self._usage_index = UsageIndex(settled.state)
 
     def blocked(self, job: Job) -> Blocked:
         """Return what is in the way of a waiting job."""
         settled = self.settled
-        fate = settled.fate(job)
-        if isinstance(fate, Starts):
-            return Blocked(reason=STARTS, slots=fate.slots, standing=self._standing(job))
-        if isinstance(fate, Never):
-            return Blocked(reason=joined(fate.reasons), standing=self._standing(job))
-        if isinstance(fate, HeldBack):
-            return self._held_back(job, fate.reason)
-        if isinstance(fate, Kept):
-            return self._promised(fate.promised)
+        outcome = settled.outcome(job)
+        if isinstance(outcome, Starts):
+            return Blocked(reason=STARTS, slots=outcome.slots, standing=self._quota_usage(job))
+        if isinstance(outcome, Refused):
+            return Blocked(reason=joined(outcome.reasons), standing=self._quota_usage(job))
+        if isinstance(outcome, HeldBack):
+            return self._held_back(job, outcome.reason)
+        if isinstance(outcome, Reserved):
+            return self._reserved(outcome.reserved)
         key = self._key(job)
         known = self._known.get(key)
         if known is None:
             with own_windows(settled, job):
-                known = self._known[key] = self._in_line(fate.cls, job)
-        if fate.is_repair:
+                known = self._known[key] = self._queued(outcome.job_class, job)
+        if outcome.is_repair:
             return replace(known, is_repair=True)
-        return replace(known, ahead=settled.ahead(job)) if len(fate.cls.line) > 1 else known
+        return (
+            replace(known, ahead=settled.ahead(job)) if len(outcome.job_class.queue) > 1 else known
+        )
 
     def _key(self, job: Job) -> tuple[object, ...]:
         """Return what tells a job's reason from those of others."""
@@ -97,30 +99,35 @@ class Reasons:
         # Before a window it counts how long a job may run, and whether it can be stopped.
         return (*key, job.limit_ms, (job.terms or PLAIN).preemptible)
 
-    def _in_line(self, cls: Class, job: Job) -> Blocked:
-        books = self._books
-        held = standings(books, cls)
-        met = obstacles(books, cls)
-        binding = next((each for each in met if not is_all_taken(books, each)), None)
+    def _queued(self, job_class: JobClass, job: Job) -> Blocked:
+        state = self._state
+        held = quota_usage(state, job_class)
+        met = obstacles(state, job_class)
+        binding = next((each for each in met if not is_fleet_full(state, each)), None)
         if binding is not None:
-            told = quota_reason(books, cls, binding)
-            reason = hours_reason(self.settled, cls, binding, told)
-            return Blocked(reason=reason, holders=self._census.under(binding[0]), standing=held)
-        types = open_types(books, cls) or [name for name, _ in cls.options]
-        room = governed_room(books, cls.shape, types)
+            told = quota_reason(state, job_class, binding)
+            reason = hours_reason(self.settled, job_class, binding, told)
+            return Blocked(
+                reason=reason, holders=self._usage_index.under(binding[0]), standing=held
+            )
+        types = open_types(state, job_class) or [name for name, _ in job_class.options]
+        room = governed_free_capacity(state, job_class.shape, types)
         window = window_reason(self.settled, job, types, room)
         if window is not None:
             return Blocked(
                 reason=window.reason, room=room, standing=held, not_before_ms=window.not_before_ms
             )
-        reason = room_reason(books, cls.shape, types, room)
+        reason = capacity_reason(state, job_class.shape, types, room)
         if reason.code == "others-first" and met:
             # Promises count as held before their gangs hold anything.
             reason = Reason("kept-for-a-promise")
         elif reason.code == "others-first" and self.settled.stops:
             reason = Reason("others-first", {"freeing": "yes"})
         return Blocked(
-            reason=reason, room=room, holders=self._holding(cls, types, room), standing=held
+            reason=reason,
+            room=room,
+            holders=self._holders_of(job_class, types, room),
+            standing=held,
         )
 
     def _held_back(self, job: Job, reason: Reason) -> Blocked:
@@ -130,25 +137,25 @@ class Reasons:
             from_ms = off_peak_from(self.settled.govern, now_ms)
         if from_ms is not None:
             reason = Reason("off-peak", {"in_ms": from_ms - now_ms})
-        return Blocked(reason=reason, standing=self._standing(job), not_before_ms=from_ms)
+        return Blocked(reason=reason, standing=self._quota_usage(job), not_before_ms=from_ms)
 
-    def _holding(self, cls: Class, types: list[str], room: Room) -> Holders:
-        where = cls.shape.where
+    def _holders_of(self, job_class: JobClass, types: list[str], room: FreeCapacity) -> Holders:
+        where = job_class.shape.where
         if room.domain and where is not None:
-            return holders_on(self._books, self._books.capacity.domains(where.within)[room.domain])
-        return self._census.of_types(types)
+            return holders_on(self._state, self._state.capacity.domains(where.within)[room.domain])
+        return self._usage_index.of_types(types)
 
-    def _promised(self, promised: Promised) -> Blocked:
-        books, promise = self._books, promised.promise
-        nodes = list(dict.fromkeys(slot.node for slot in promise.slots))
-        holders = holders_on(books, nodes)
-        busy = sum(1 for node in nodes if any(True for _ in books.holdings.on(node)))
+    def _reserved(self, reserved: ReservedGang) -> Blocked:
+        state, reservation = self._state, reserved.reservation
+        nodes = list(dict.fromkeys(slot.node for slot in reservation.slots))
+        holders = holders_on(state, nodes)
+        busy = sum(1 for node in nodes if any(True for _ in state.allocations.on(node)))
         return Blocked(
             reason=Reason("promised", {"nodes": len(nodes), "busy": busy}),
             holders=holders,
-            standing=standings(books, promised.cls),
-            promise=promise,
+            standing=quota_usage(state, reserved.job_class),
+            promise=reservation,
         )
 
-    def _standing(self, job: Job) -> tuple[Standing, ...]:
-        return standings(self._books, self.settled.class_of(job))
+    def _quota_usage(self, job: Job) -> tuple[QuotaUsage, ...]:
+        return quota_usage(self._state, self.settled.class_of(job))

@@ -12,11 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.decide.place.explain.settled import Settled
-from tenfold.decide.place.queue.pending_queues import Class
+from tenfold.decide.place.queue.pending_queues import JobClass
 from tenfold.decide.place.queue.windows import Windows
 from tenfold.decide.place.quota.team_tree import Obstacle, Tree, is_off_peak, next_hours_ms
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.obstacle import Room, fits, needs
+from tenfold.fleet.obstacle import FreeCapacity, fits, needs
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.events import NodeJoined
 from tenfold.model.ids import NodeId, TeamId
@@ -47,29 +47,31 @@ class _Turn(Struct, frozen=True):
     end_ms: int
 
 
-def window_reason(settled: Settled, job: Job, types: Sequence[str], room: Room) -> Held | None:
+def window_reason(
+    settled: Settled, job: Job, types: Sequence[str], room: FreeCapacity
+) -> Held | None:
     """Return the window without which a job would find room, if there is one."""
-    books, now_ms = settled.books, settled.now_ms
-    if not books.govern.windows:
+    state, now_ms = settled.state, settled.now_ms
+    if not state.govern.windows:
         return None
     turns = list(_turns(settled, job))
     coming = [turn for turn in turns if turn.start_ms > now_ms]
     barred = _nodes(coming)
-    with books.scratch.hiding(barred):
-        if not turns or fits(books.capacity, job.shape, types):
+    with state.scratch.hiding(barred):
+        if not turns or fits(state.capacity, job.shape, types):
             return None
-    if fits(books.capacity, job.shape, types):
+    if fits(state.capacity, job.shape, types):
         return Held(_coming_reason(settled, job, coming, room), _not_before(settled, job, turns))
     there = [turn for turn in turns if turn.start_ms <= now_ms]
     with _opened(settled, _nodes(there)):
-        if not there or not fits(books.capacity, job.shape, types):
+        if not there or not fits(state.capacity, job.shape, types):
             return None
     return Held(_open_reason(settled, there, room), _not_before(settled, job, turns))
 
 
 def own_windows(settled: Settled, job: Job) -> AbstractContextManager[None]:
     """Offer the nodes of windows that are open for a job's own team, as the decider does."""
-    own = [node for node, team in settled.books.windows.open.items() if team and team == job.team]
+    own = [node for node, team in settled.state.windows.open.items() if team and team == job.team]
     return _opened(settled, own)
 
 
@@ -92,7 +94,7 @@ def off_peak_from(govern: GovernanceRules, now_ms: Millis) -> Millis | None:
     return None
 
 
-def hours_reason(settled: Settled, cls: Class, met: Obstacle, told: Reason) -> Reason:
+def hours_reason(settled: Settled, job_class: JobClass, met: Obstacle, told: Reason) -> Reason:
     """Return a reason that also says when quotas of the day would let a class in, if they do."""
     govern, now_ms = settled.govern, settled.now_ms
     if not any(team.hours for team in govern.teams):
@@ -103,8 +105,8 @@ def hours_reason(settled: Settled, cls: Class, met: Obstacle, told: Reason) -> R
         if at_ms is None or at_ms > now_ms + DAY:
             break
         tree = _tree_at(settled, Millis(at_ms))
-        team = tree.team(cls.team.id)
-        if any(tree.obstacle(team, option.amounts) is None for option in cls.options):
+        team = tree.team(job_class.team.id)
+        if any(tree.obstacle(team, option.amounts) is None for option in job_class.options):
             fields: dict[str, Value] = {"limit": Causes((told,)), "in_ms": at_ms - now_ms}
             node, number, _ = met
             if node.parent is not None:
@@ -116,9 +118,9 @@ def hours_reason(settled: Settled, cls: Class, met: Obstacle, told: Reason) -> R
 
 def _tree_at(settled: Settled, at_ms: Millis) -> Tree:
     """Return what teams may hold at another time, with what they hold now."""
-    books = settled.books
-    tree = Tree(settled.govern, books.tree.resources, at_ms)
-    for held in (*books.holdings.held.values(), *books.promised.values()):
+    state = settled.state
+    tree = Tree(settled.govern, state.tree.resources, at_ms)
+    for held in (*state.allocations.held.values(), *state.reserved.values()):
         tree.add(tree.team(held.job.team), held.amounts, 1)
     return tree
 
@@ -150,7 +152,7 @@ def _nodes(turns: Sequence[_Turn]) -> list[NodeId]:
 def _opened(settled: Settled, nodes: Sequence[NodeId]) -> AbstractContextManager[None]:
     """Offer nodes that windows have closed while a question is asked."""
     states = settled.view.states
-    return settled.books.scratch.opening([node for node in nodes if states[node] == "up"])
+    return settled.state.scratch.opening([node for node in nodes if states[node] == "up"])
 
 
 def _not_before(settled: Settled, job: Job, turns: Sequence[_Turn]) -> Millis | None:
@@ -165,7 +167,7 @@ def _not_before(settled: Settled, job: Job, turns: Sequence[_Turn]) -> Millis | 
     return Millis(min(turn.end_ms for turn in turns))
 
 
-def _open_reason(settled: Settled, turns: Sequence[_Turn], room: Room) -> Reason:
+def _open_reason(settled: Settled, turns: Sequence[_Turn], room: FreeCapacity) -> Reason:
     turn = max(turns, key=lambda each: (len(each.nodes), -each.end_ms))
     fields = needs(room) | _closed(turn)
     if turn.window.team:
@@ -174,7 +176,9 @@ def _open_reason(settled: Settled, turns: Sequence[_Turn], room: Room) -> Reason
     return Reason("window", fields)
 
 
-def _coming_reason(settled: Settled, job: Job, turns: Sequence[_Turn], room: Room) -> Reason:
+def _coming_reason(
+    settled: Settled, job: Job, turns: Sequence[_Turn], room: FreeCapacity
+) -> Reason:
     turn = min(turns, key=lambda each: (each.start_ms, -len(each.nodes)))
     fields = needs(room) | _closed(turn)
     if job.limit_ms is not None:

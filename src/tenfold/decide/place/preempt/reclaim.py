@@ -13,9 +13,9 @@ it works as well. Nobody is displaced in vain.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tenfold.decide.place.preempt.victim_index import Givers, Priced
+from tenfold.decide.place.preempt.victim_index import Priced, VictimIndex
 from tenfold.decide.place.queue.pending_queues import Option
-from tenfold.decide.place.quota.allocations import PLAIN, Holding, Holdings, lost_ms
+from tenfold.decide.place.quota.allocations import PLAIN, Allocation, Allocations, lost_ms
 from tenfold.decide.place.quota.request import Amounts
 from tenfold.decide.place.quota.team_tree import Team, Tree
 from tenfold.decide.place.state.scratch import QuotaScratch
@@ -28,10 +28,10 @@ Level = tuple[Team, Team]
 """A team that is within its quota, and the parent whose other teams owe it what they borrowed."""
 
 
-class Own(NamedTuple):
+class OwnTeamVictims(NamedTuple):
     """Those of its own team whom a job may displace."""
 
-    holdings: list[Holding]
+    allocations: list[Allocation]
     within: tuple[Team, ...]
     """Teams whose quota it must be within once they are gone."""
     beyond: tuple[Team, ...]
@@ -45,55 +45,55 @@ class Reclaim:
         self,
         govern: GovernanceRules,
         tree: Tree,
-        holdings: Holdings,
+        allocations: Allocations,
         scratch: QuotaScratch,
         view: FleetView,
         now_ms: Millis,
     ) -> None:
         self._govern = govern
         self._tree = tree
-        self._holdings = holdings
+        self._allocations = allocations
         self._scratch = scratch
         self._view = view
         self._now_ms = now_ms
-        self._borrowed: dict[Team, list[Holding]] = {}
+        self._borrowed: dict[Team, list[Allocation]] = {}
         """By team, those who borrowed and may be stopped; nobody joins them within a walk."""
-        self._givers: dict[object, Givers] = {}
+        self._victim_indexes: dict[object, VictimIndex] = {}
 
-    def victims(self, job: Job, team: Team, option: Option) -> list[Holding] | None:
+    def victims(self, job: Job, team: Team, option: Option) -> list[Allocation] | None:
         """Return those whose going lets a job start, cheapest first; None where none do."""
         if self._now_ms - job.submitted_ms < self._govern.delay_ms:
             return None
         own = self._own(job, team, option.amounts)
-        givers = self._who_may_go(job, team, option.amounts, own)
-        if not givers.priced:
+        victim_index = self._victim_index_for(job, team, option.amounts, own)
+        if not victim_index.priced:
             return None
-        within = own.within if own.holdings else ()
+        within = own.within if own.allocations else ()
         trial = Trial(self._tree, self._scratch, job.shape, team, option, within)
-        return trial.fewest(givers)
+        return trial.minimal(victim_index)
 
-    def gone(self, holding: Holding) -> None:
+    def gone(self, allocation: Allocation) -> None:
         """Hear that somebody was told to go."""
-        for givers in self._givers.values():
-            givers.gone(holding)
+        for victim_index in self._victim_indexes.values():
+            victim_index.gone(allocation)
 
-    def price(self, holding: Holding) -> int:
+    def price(self, allocation: Allocation) -> int:
         """Return what a stop costs: GPU time lost and spent again."""
-        lost = lost_ms(holding, self._now_ms)
-        return holding.gpus_milli * (lost + self._govern.restart_cost_ms)
+        lost = lost_ms(allocation, self._now_ms)
+        return allocation.gpus_milli * (lost + self._govern.restart_cost_ms)
 
-    def _own(self, job: Job, team: Team, amounts: Amounts) -> Own:
+    def _own(self, job: Job, team: Team, amounts: Amounts) -> OwnTeamVictims:
         """Return whom of its own team a job may displace, and the quotas it must be within then."""
-        if not self._holdings.has_below(team, job.priority):
-            return Own([], (), ())
+        if not self._allocations.has_lower_priority(team, job.priority):
+            return OwnTeamVictims([], (), ())
         lower = [
             each
-            for each in self._holdings.of(team)
-            if each.job.priority < job.priority and self._is_free(each)
+            for each in self._allocations.of(team)
+            if each.job.priority < job.priority and self._is_preemptible(each)
         ]
         nodes, is_within = team.path[:-1], self._tree.is_within
         if not lower or all(is_within(node, amounts) for node in nodes):
-            return Own(lower, nodes, ())
+            return OwnTeamVictims(lower, nodes, ())
         taken: dict[int, int] = {}
         for each in lower:
             for number, amount in each.amounts:
@@ -101,11 +101,13 @@ class Reclaim:
         within = tuple(node for node in nodes if is_within(node, amounts, taken))
         beyond = tuple(node for node in nodes if node not in within)
         for node in beyond:
-            borrowed = {id(each): None for each in self._holdings.borrowed(node)}
+            borrowed = {id(each): None for each in self._allocations.borrowed(node)}
             lower = [each for each in lower if id(each) in borrowed]
-        return Own(lower, within, beyond)
+        return OwnTeamVictims(lower, within, beyond)
 
-    def _who_may_go(self, job: Job, team: Team, amounts: Amounts, own: Own) -> Givers:
+    def _victim_index_for(
+        self, job: Job, team: Team, amounts: Amounts, own: OwnTeamVictims
+    ) -> VictimIndex:
         """Return those whom a job may displace; the same for all who stand alike."""
         levels = [
             (mine, mine.parent)
@@ -113,55 +115,57 @@ class Reclaim:
             if mine.parent is not None and self._tree.is_within(mine, amounts)
         ]
         key = (
-            (team, job.priority, own.beyond) if own.holdings else None,
-            tuple((above, mine if self._lent_by(mine) else None) for mine, above in levels),
+            (team, job.priority, own.beyond) if own.allocations else None,
+            tuple((above, mine if self._reclaimable(mine) else None) for mine, above in levels),
         )
-        givers = self._givers.get(key)
-        if givers is None:
-            found = self._may_go(own, levels)
-            givers = self._givers[key] = Givers(self._scratch.capacity, priced(self, found))
-        return givers
+        victim_index = self._victim_indexes.get(key)
+        if victim_index is None:
+            found = self._candidates(own, levels)
+            victim_index = self._victim_indexes[key] = VictimIndex(
+                self._scratch.capacity, priced(self, found)
+            )
+        return victim_index
 
-    def _may_go(self, own: Own, levels: Iterable[Level]) -> Iterator[Holding]:
+    def _candidates(self, own: OwnTeamVictims, levels: Iterable[Level]) -> Iterator[Allocation]:
         seen: dict[int, None] = {}
-        for each in own.holdings:
+        for each in own.allocations:
             seen[id(each)] = None
             yield each
         for mine, above in levels:
             for other in above.children:
-                for each in self._lent_by(other) if other is not mine else ():
+                for each in self._reclaimable(other) if other is not mine else ():
                     if id(each) not in seen:
                         seen[id(each)] = None
                         yield each
 
-    def _lent_by(self, team: Team) -> list[Holding]:
+    def _reclaimable(self, team: Team) -> list[Allocation]:
         """Return those of a team who borrowed and may be stopped now."""
         found = self._borrowed.get(team)
         if found is None:
             found = self._borrowed[team] = (
-                [each for each in self._holdings.borrowed(team) if self._is_free(each)]
+                [each for each in self._allocations.borrowed(team) if self._is_preemptible(each)]
                 if self._tree.is_over(team)
                 else []
             )
         return found
 
-    def _is_free(self, holding: Holding) -> bool:
+    def _is_preemptible(self, allocation: Allocation) -> bool:
         """Return whether a holding may be stopped at all, now."""
-        if holding.stopping or not (holding.job.terms or PLAIN).preemptible:
+        if allocation.stopping or not (allocation.job.terms or PLAIN).preemptible:
             return False
-        if self._now_ms < self._holdings.ripe_ms(holding):
+        if self._now_ms < self._allocations.preemptible_from_ms(allocation):
             return False
-        run = self._view.running.get(holding.job.id)
+        run = self._view.running.get(allocation.job.id)
         if run is None or run.becoming is not None:
             return False
         most = self._govern.stops_per_job
-        return not most or self._view.past.get(holding.job.id, NEVER_RAN).runs < most
+        return not most or self._view.past.get(allocation.job.id, NEVER_RAN).runs < most
 
 
-def priced(reclaim: Reclaim, holdings: Iterable[Holding]) -> list[Priced]:
+def priced(reclaim: Reclaim, allocations: Iterable[Allocation]) -> list[Priced]:
     """Return holdings with what their stops cost, cheapest first; of equals the newest."""
     found = sorted(
-        (reclaim.price(each), -each.started_ms, -each.job.seq, each) for each in holdings
+        (reclaim.price(each), -each.started_ms, -each.job.seq, each) for each in allocations
     )
     return [(price, each) for price, _, _, each in found]
 
@@ -184,51 +188,53 @@ class Trial:
         self._shape = shape
         self._team = team
         self._option = option
-        self._away: dict[int, Holding] = {}
+        self._away: dict[int, Allocation] = {}
         self._changes: dict[int, int] = {}
         """Of those who are away, the numbers of the changes to undo."""
-        self._is_tight = False
+        self._is_minimal = False
         """Whether it is known that nobody was sent in vain."""
 
-    def fewest(self, givers: Givers) -> list[Holding] | None:
+    def minimal(self, victim_index: VictimIndex) -> list[Allocation] | None:
         """Return a cheap few whose going lets the job start, none of them in vain."""
         with self._scratch.trial():
-            if not self._send_enough(givers):
+            if not self._evict_enough(victim_index):
                 return None
-            if not self._is_tight:
-                self._let_off(sorted(self._away.values(), key=givers.rank, reverse=True))
-            return sorted(self._away.values(), key=givers.rank)
+            if not self._is_minimal:
+                self._spare_unneeded(
+                    sorted(self._away.values(), key=victim_index.rank, reverse=True)
+                )
+            return sorted(self._away.values(), key=victim_index.rank)
 
-    def _send_enough(self, givers: Givers) -> bool:
+    def _evict_enough(self, victim_index: VictimIndex) -> bool:
         """Send whoever must go for room, and then for quotas; False where that is no help."""
         shape, accelerator = self._shape, self._option.accelerator
-        is_sure = givers.is_sure(shape, accelerator)
-        has_room = self._has_room()
-        for_room = [] if has_room else givers.for_room(shape, accelerator)
-        if for_room is not None:
-            self._send(for_room)
-            if has_room or self._has_room():
-                self._is_tight = is_sure and all(len(each.slots) == 1 for each in for_room)
-                return self._pass_limits(givers.priced)
+        is_sure = victim_index.is_sure(shape, accelerator)
+        has_capacity = self._has_capacity()
+        victims_for = [] if has_capacity else victim_index.victims_for(shape, accelerator)
+        if victims_for is not None:
+            self._evict(victims_for)
+            if has_capacity or self._has_capacity():
+                self._is_minimal = is_sure and all(len(each.slots) == 1 for each in victims_for)
+                return self._pass_limits(victim_index.priced)
         if is_sure:
             return False
-        self._back(list(self._away.values()))
-        return self._send_more(givers.priced) and self._pass_limits(givers.priced)
+        self._restore(list(self._away.values()))
+        return self._evict_more(victim_index.priced) and self._pass_limits(victim_index.priced)
 
-    def _send_more(self, candidates: Sequence[Priced]) -> bool:
+    def _evict_more(self, candidates: Sequence[Priced]) -> bool:
         """Send twice as many each time until there is room."""
         sent = 0
         while sent < len(candidates):
             more = candidates[sent : max(1, 2 * sent)]
-            self._send([each for _, each in more if not each.stopping])
+            self._evict([each for _, each in more if not each.stopping])
             sent += len(more)
-            if self._has_room():
+            if self._has_capacity():
                 return True
         return False
 
     def _pass_limits(self, candidates: Sequence[Priced]) -> bool:
         """Send the cheapest of those whose going brings a limit nearer that is in the way."""
-        below: dict[Team, Iterator[Holding]] = {}
+        below: dict[Team, Iterator[Allocation]] = {}
         while (node := self._limit()) is not None:
             if node not in below:
                 below[node] = (each for _, each in candidates if node in each.team.path)
@@ -238,29 +244,29 @@ class Trial:
             each = next(others, None)
             if each is None:
                 return False
-            self._is_tight = False
-            self._send([each])
+            self._is_minimal = False
+            self._evict([each])
         return True
 
-    def _let_off(self, those: Sequence[Holding]) -> None:
+    def _spare_unneeded(self, allocations: Sequence[Allocation]) -> None:
         """Let off, dearest first, everybody without whom it works as well."""
-        self._back(those)
-        if self._works():
+        self._restore(allocations)
+        if self._fits():
             return
-        self._send(those)
-        if len(those) <= 1:
+        self._evict(allocations)
+        if len(allocations) <= 1:
             return
-        half = len(those) // 2
-        self._let_off(those[:half])
-        self._let_off(those[half:])
+        half = len(allocations) // 2
+        self._spare_unneeded(allocations[:half])
+        self._spare_unneeded(allocations[half:])
 
-    def _send(self, those: Iterable[Holding]) -> None:
-        for each in those:
+    def _evict(self, allocations: Iterable[Allocation]) -> None:
+        for each in allocations:
             self._away[id(each)] = each
             self._changes[id(each)] = self._scratch.evict(each)
 
-    def _back(self, those: Iterable[Holding]) -> None:
-        for each in those:
+    def _restore(self, allocations: Iterable[Allocation]) -> None:
+        for each in allocations:
             del self._away[id(each)]
             self._scratch.undo(self._changes.pop(id(each)))
 
@@ -276,8 +282,8 @@ class Trial:
                     return node
         return None
 
-    def _works(self) -> bool:
-        return self._limit() is None and self._has_room()
+    def _fits(self) -> bool:
+        return self._limit() is None and self._has_capacity()
 
-    def _has_room(self) -> bool:
+    def _has_capacity(self) -> bool:
         return self._scratch.fits_in(self._shape, self._option.accelerator)

@@ -8,51 +8,51 @@ second gang finds its nodes without looking at the whole fleet again.
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
-from tenfold.decide.place.quota.allocations import Holding
-from tenfold.fleet.capacity import Bank, Seat
-from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.decide.place.quota.allocations import Allocation
+from tenfold.fleet.capacity import FreeNodeIndex, GangSplit
+from tenfold.fleet.topology.node_index import TopologyNodeIndex
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.fleet.constraints import Level
 from tenfold.model.job.job import Shape
 
-Priced = tuple[int, Holding]
-Found = tuple[int, list[Holding]]
+Priced = tuple[int, Allocation]
+Found = tuple[int, list[Allocation]]
 """What it costs, and who goes."""
 NEVER = 1 << 62
-_Here = tuple[int, int, Holding]
+_VictimOnNode = tuple[int, int, Allocation]
 """On one node: price, GPUs there, who."""
 
 
-class Givers:
+class VictimIndex:
     """Those who may go for some job, cheapest first."""
 
     def __init__(self, capacity: TopologyCapacity, priced: Sequence[Priced]) -> None:
         self.priced = priced
         self._capacity = capacity
-        self._on: dict[Bank, dict[int, list[_Here]]] = {}
-        self._makers: dict[tuple[Bank, int, Level], dict[str, _Makers]] = {}
+        self._on: dict[FreeNodeIndex, dict[int, list[_VictimOnNode]]] = {}
+        self._node_victims: dict[tuple[FreeNodeIndex, int, Level], dict[str, NodeVictims]] = {}
         self._ranks: dict[int, int] = {}
         self._is_whole = True
         """Whether nobody holds only a share of a device."""
         for price, each in priced:
             for slot in each.slots:
-                bank, number = capacity.place[slot.node]
-                on = self._on.setdefault(bank, {})
+                node_index, number = capacity.place[slot.node]
+                on = self._on.setdefault(node_index, {})
                 on.setdefault(number, []).append((price, slot.gpus, each))
                 self._is_whole &= not slot.milli
 
-    def rank(self, holding: Holding) -> int:
+    def rank(self, allocation: Allocation) -> int:
         """Return how many are cheaper than one of them."""
         if not self._ranks:
             self._ranks = {id(each): rank for rank, (_, each) in enumerate(self.priced)}
-        return self._ranks[id(holding)]
+        return self._ranks[id(allocation)]
 
-    def for_room(self, shape: Shape, accelerator: str) -> list[Holding] | None:
+    def victims_for(self, shape: Shape, accelerator: str) -> list[Allocation] | None:
         """Return those on the cheapest nodes without whom a shape should find room."""
         best: Found | None = None
-        for seat in self._capacity.seats_in(shape, accelerator):
-            for makers, ready in self._domains(seat, shape):
-                found = makers.cheapest(seat.members + (seat.rest > 0) - ready)
+        for split in self._capacity.splits_in(shape, accelerator):
+            for node_victims, ready in self._domains(split, shape):
+                found = node_victims.cheapest(split.members + (split.rest > 0) - ready)
                 if found is not None and (best is None or found[0] < best[0]):
                     best = found
         return None if best is None else best[1]
@@ -66,63 +66,69 @@ class Givers:
             and not (shape.cpus_milli or shape.memory_mib)
             and not (where is not None and where.within and where.how == "balanced")
             and not any(
-                seat.rest or (isinstance(seat.bank, TopologyBank) and seat.bank.racks)
-                for seat in self._capacity.seats_in(shape, accelerator)
+                split.rest
+                or (isinstance(split.node_index, TopologyNodeIndex) and split.node_index.racks)
+                for split in self._capacity.splits_in(shape, accelerator)
             )
         )
 
-    def gone(self, holding: Holding) -> None:
+    def gone(self, allocation: Allocation) -> None:
         """Mend the prices of the nodes of one who was told to go."""
-        for slot in holding.slots:
-            bank, number = self._capacity.place[slot.node]
-            for (of, _, _), domains in self._makers.items():
-                if of is bank:
-                    for makers in domains.values():
-                        makers.renew(number)
+        for slot in allocation.slots:
+            node_index, number = self._capacity.place[slot.node]
+            for (of, _, _), domains in self._node_victims.items():
+                if of is node_index:
+                    for node_victims in domains.values():
+                        node_victims.renew(number)
 
-    def _domains(self, seat: Seat, shape: Shape) -> Iterator[tuple["_Makers", int]]:
+    def _domains(self, split: GangSplit, shape: Shape) -> Iterator[tuple["NodeVictims", int]]:
         """Yield each domain that may do, with the number of its nodes that have room already."""
-        bank, where = seat.bank, shape.where
-        assert isinstance(bank, TopologyBank)
+        node_index, where = split.node_index, shape.where
+        assert isinstance(node_index, TopologyNodeIndex)
         level: Level = where.within if where is not None and where.how == "required" else ""
-        key = (bank, seat.gpus, level)
-        domains = self._makers.get(key)
+        key = (node_index, split.gpus, level)
+        domains = self._node_victims.get(key)
         if domains is None:
-            domains = self._makers[key] = self._made(bank, seat.gpus, level)
+            domains = self._node_victims[key] = self._made(node_index, split.gpus, level)
         if not level:
-            yield domains[""], bank.with_room(seat.gpus)
+            yield domains[""], node_index.with_room(split.gpus)
             return
-        tally = bank.tally(level, seat.gpus)
+        tally = node_index.tally(level, split.gpus)
         ready = dict(zip(tally.groups.names, tally.counts, strict=True))
-        for name, makers in domains.items():
-            yield makers, ready[name]
+        for name, node_victims in domains.items():
+            yield node_victims, ready[name]
 
-    def _made(self, bank: TopologyBank, gpus: int, level: Level) -> dict[str, "_Makers"]:
-        on = self._on.get(bank, {})
+    def _made(
+        self, node_index: TopologyNodeIndex, gpus: int, level: Level
+    ) -> dict[str, "NodeVictims"]:
+        on = self._on.get(node_index, {})
         if not level:
-            return {"": _Makers(self._capacity, bank, gpus, on)}
-        parts: dict[str, dict[int, list[_Here]]] = {}
+            return {"": NodeVictims(self._capacity, node_index, gpus, on)}
+        parts: dict[str, dict[int, list[_VictimOnNode]]] = {}
         for number, here in on.items():
-            domain = self._capacity.domain_of(bank.names[number], level)
+            domain = self._capacity.domain_of(node_index.names[number], level)
             parts.setdefault(domain, {})[number] = here
-        return {name: _Makers(self._capacity, bank, gpus, part) for name, part in parts.items()}
+        return {
+            name: NodeVictims(self._capacity, node_index, gpus, part)
+            for name, part in parts.items()
+        }
 
 
-class _Makers:
+class NodeVictims:
     """Nodes of one domain on which somebody could make room for a member."""
 
     def __init__(
         self,
         capacity: TopologyCapacity,
-        bank: TopologyBank,
+        node_index: TopologyNodeIndex,
         gpus: int,
-        on: dict[int, list[_Here]],
+        on: dict[int, list[_VictimOnNode]],
     ) -> None:
         self._place = capacity.place
-        self._bank = bank
+        self._node_index = node_index
         self._gpus = gpus
         self._on = on
-        self._heap = [(0 if self._has_room(n) else self._cost(n), n) for n in on]
+        self._heap = [(0 if self._has_capacity(n) else self._cost(n), n) for n in on]
         """(No more than its price, number) of all nodes; prices are seen to when one is used."""
         heapify(self._heap)
 
@@ -133,9 +139,9 @@ class _Makers:
 
     def cheapest(self, wanted: int) -> Found | None:
         """Return who must go from the cheapest nodes so that so many have room."""
-        self._clean()
-        heap, is_open = self._heap.copy(), self._bank.is_open
-        going: dict[int, Holding] = {}
+        self._drop_stale()
+        heap, is_open = self._heap.copy(), self._node_index.is_open
+        victims: dict[int, Allocation] = {}
         taken: dict[int, None] = {}
         spent = 0
         while wanted > 0:
@@ -144,7 +150,7 @@ class _Makers:
             price, number = heappop(heap)
             if number in taken or not is_open[number]:
                 continue
-            found = self._price(number, going)
+            found = self._price(number, victims)
             if found is None:
                 continue
             if found[0] > price:
@@ -154,55 +160,58 @@ class _Makers:
             wanted -= 1
             taken[number] = None
             for each in found[1]:
-                going[id(each)] = each
-            self._cheapen(heap, found[1], going)
-        return spent, list(going.values())
+                victims[id(each)] = each
+            self._reprice(heap, found[1], victims)
+        return spent, list(victims.values())
 
-    def _cheapen(
-        self, heap: list[tuple[int, int]], gone: Iterable[Holding], going: dict[int, Holding]
+    def _reprice(
+        self,
+        heap: list[tuple[int, int]],
+        gone: Iterable[Allocation],
+        victims: dict[int, Allocation],
     ) -> None:
         """Price those nodes anew that others who go stand on too."""
         for each in gone:
             for slot in each.slots if len(each.slots) > 1 else ():
-                bank, number = self._place[slot.node]
-                is_here = bank is self._bank and number in self._on
-                if is_here and (found := self._price(number, going)) is not None:
+                node_index, number = self._place[slot.node]
+                is_here = node_index is self._node_index and number in self._on
+                if is_here and (found := self._price(number, victims)) is not None:
                     heappush(heap, (found[0], number))
 
-    def _clean(self) -> None:
+    def _drop_stale(self) -> None:
         """Put prices right that no longer hold, as far as they are in the way."""
         heap = self._heap
         while heap:
             price, number = heap[0]
-            if self._has_room(number) or (cost := self._cost(number)) <= price:
+            if self._has_capacity(number) or (cost := self._cost(number)) <= price:
                 return
             heappop(heap)
             if cost < NEVER:
                 heappush(heap, (cost, number))
 
-    def _has_room(self, number: int) -> bool:
+    def _has_capacity(self, number: int) -> bool:
         """Return whether a node has room for a member as it is."""
-        return self._bank.shown.get(number, self._bank.free[number]) >= self._gpus
+        return self._node_index.shown.get(number, self._node_index.free[number]) >= self._gpus
 
     def _cost(self, number: int) -> int:
         found = self._price(number, {})
         return NEVER if found is None else found[0]
 
-    def _price(self, number: int, going: dict[int, Holding]) -> Found | None:
+    def _price(self, number: int, victims: dict[int, Allocation]) -> Found | None:
         """Return (cost, who) to make room on a node beside those who go; None if it cannot be."""
-        bank = self._bank
-        short = self._gpus - bank.shown.get(number, bank.free[number])
+        node_index = self._node_index
+        short = self._gpus - node_index.shown.get(number, node_index.free[number])
         if short <= 0:
             return None
         here = self._on[number]
-        for _, gpus, each in here if going else ():
-            if id(each) in going:
+        for _, gpus, each in here if victims else ():
+            if id(each) in victims:
                 short -= gpus
-        chosen: list[_Here] = []
+        chosen: list[_VictimOnNode] = []
         for one in here:
             if short <= 0:
                 break
-            if one[1] and not one[2].stopping and id(one[2]) not in going:
+            if one[1] and not one[2].stopping and id(one[2]) not in victims:
                 chosen.append(one)
                 short -= one[1]
         if short > 0:

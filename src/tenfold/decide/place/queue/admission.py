@@ -17,7 +17,7 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 
-Line = list[tuple[int, int, Job]]
+JobQueue = list[tuple[int, int, Job]]
 
 
 class Admission:
@@ -27,8 +27,8 @@ class Admission:
         self._govern = govern
         self._after: dict[JobId, dict[JobId, Job]] = {}
         """Held back jobs by one that they come after."""
-        self._off_peak: Line = []
-        self._arrays: dict[str, Line] = {}
+        self._off_peak: JobQueue = []
+        self._arrays: dict[str, JobQueue] = {}
         self._let_in: dict[str, int] = {}
         """Members of an array that run, are being started, or may be."""
 
@@ -41,10 +41,10 @@ class Admission:
     def ask(self, view: FleetView, job: Job, terms: Terms, now_ms: Millis) -> bool | Reason:
         """Return whether a job may start as soon as there is room, or why it never will."""
         for earlier in terms.after:
-            fate = view.fates.get(earlier)
-            if fate is not None:
-                if fate != "completed":
-                    return Reason("dependency-failed", {"job": JobRef(earlier), "status": fate})
+            outcome = view.fates.get(earlier)
+            if outcome is not None:
+                if outcome != "completed":
+                    return Reason("dependency-failed", {"job": JobRef(earlier), "status": outcome})
             elif earlier in view.pending or earlier in view.orders or earlier in view.running:
                 self._after.setdefault(earlier, {})[job.id] = job
                 return False
@@ -66,9 +66,9 @@ class Admission:
         terms = job.terms
         if terms is not None and terms.array_most:
             self._let_in[terms.array] -= 1
-            line = self._arrays.get(terms.array)
-            if line:
-                again.append(heappop(line)[2])
+            queue = self._arrays.get(terms.array)
+            if queue:
+                again.append(heappop(queue)[2])
         return again
 
     def is_waited_for(self, job_id: JobId) -> bool:
@@ -87,8 +87,8 @@ class Admission:
             found.update(dict.fromkeys(jobs, why))
         for _, _, job in self._off_peak:
             found[job.id] = Reason("off-peak")
-        for name, line in self._arrays.items():
-            for _, _, job in line:
+        for name, queue in self._arrays.items():
+            for _, _, job in queue:
                 most = job.terms.array_most if job.terms else 0
                 array = JobRef(JobId(name), job.team)
                 found[job.id] = Reason("array-full", {"array": array, "most": most})

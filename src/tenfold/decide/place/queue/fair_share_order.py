@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from tenfold.decide.place.queue.job_class import Class
-from tenfold.decide.place.quota.team_tree import Hurdle, Team, Tree
+from tenfold.decide.place.queue.job_class import JobClass
+from tenfold.decide.place.quota.team_tree import BlockingLimit, Team, Tree
 
 Place = tuple[int, float, int, int, int, int, Team]
 """Turn of a team right below another: within its quota, share, its head, stamp, which."""
@@ -20,7 +20,7 @@ STALE_MOST = 64
 """Places kept beyond four for each team, before those that hold no more are cleared away."""
 
 
-class Turns:
+class FairShareOrder:
     """The heaps of all parents, brought up to date when somebody asks."""
 
     def __init__(self, tree: Tree) -> None:
@@ -32,18 +32,18 @@ class Turns:
         """Hear that a team holds or waits another than before."""
         self._stale[team] = None
 
-    def best(self) -> Class | None:
+    def best(self) -> JobClass | None:
         """Return the class whose head has the first turn of all that are worth trying."""
         if self._stale:
             self._refresh_all()
         node = self._tree.root
-        cleared: list[Hurdle | None] = [None]
+        cleared: list[BlockingLimit | None] = [None]
         while node.children:
             if node.gates:
                 cleared += self._cleared_at(node)
             first: Place | None = None
-            for hurdle in cleared:
-                place = _top(node, hurdle)
+            for blocking_limit in cleared:
+                place = _top(node, blocking_limit)
                 if place is not None and (first is None or place < first):
                     first = place
             if first is None:
@@ -69,61 +69,67 @@ class Turns:
         parent = node.parent
         assert parent is not None
         node.stamp += 1
-        head: Class | None = _first_head(node) if node.children else _head(node)
+        head: JobClass | None = _first_head(node) if node.children else _head(node)
         node.head = head
         if head is None:
             return
-        submitted, seq, _ = head.line[0]
-        within, share = self._tree.turn_of(node, head.amounts)
+        submitted, seq, _ = head.queue[0]
+        within, share = self._tree.fair_share_key(node, head.amounts)
         place = (within, share, -head.priority, submitted, seq, node.stamp, node)
         most = STALE_MOST + 4 * len(parent.children)
         if parent.parent is not None:
             _push(parent.heads, place, most)
-        for hurdle in self._before_parent(node) if node.children else _before_leaf(node):
-            places = parent.waits.get(hurdle)
+        for blocking_limit in self._before_parent(node) if node.children else _before_leaf(node):
+            places = parent.waits.get(blocking_limit)
             if places is None:
-                places = parent.waits[hurdle] = []
-                if hurdle is not None and hurdle.node is parent:
-                    gate = parent.gates.setdefault((hurdle.number, hurdle.of_quota), [])
-                    insort(gate, hurdle.amount)
+                places = parent.waits[blocking_limit] = []
+                if blocking_limit is not None and blocking_limit.node is parent:
+                    gate = parent.gates.setdefault(
+                        (blocking_limit.number, blocking_limit.of_quota), []
+                    )
+                    insort(gate, blocking_limit.amount)
             _push(places, place, most)
 
-    def _before_parent(self, node: Team) -> Iterator[Hurdle | None]:
+    def _before_parent(self, node: Team) -> Iterator[BlockingLimit | None]:
         """Yield what keeps those below a parent from being tried, beyond its own hurdles."""
-        cleared: list[Hurdle | None] = [None, *self._cleared_at(node)]
-        if any(_top(node, hurdle) is not None for hurdle in cleared):
+        cleared: list[BlockingLimit | None] = [None, *self._cleared_at(node)]
+        if any(_top(node, blocking_limit) is not None for blocking_limit in cleared):
             yield None
-        for hurdle in list(node.waits):
-            if hurdle is not None and hurdle.node is not node and _top(node, hurdle) is not None:
-                yield hurdle
+        for blocking_limit in list(node.waits):
+            if (
+                blocking_limit is not None
+                and blocking_limit.node is not node
+                and _top(node, blocking_limit) is not None
+            ):
+                yield blocking_limit
 
-    def _cleared_at(self, node: Team) -> list[Hurdle]:
+    def _cleared_at(self, node: Team) -> list[BlockingLimit]:
         """Return the hurdles at a team that are no more in the way."""
-        found: list[Hurdle] = []
+        found: list[BlockingLimit] = []
         for (number, of_quota), amounts in node.gates.items():
             left = self._tree.left(node, number, of_quota)
             for amount in amounts:
                 if amount > left:
                     break
-                found.append(Hurdle(node, number, amount, of_quota))
+                found.append(BlockingLimit(node, number, amount, of_quota))
         return found
 
 
-def _top(node: Team, hurdle: Hurdle | None) -> Place | None:
+def _top(node: Team, blocking_limit: BlockingLimit | None) -> Place | None:
     """Return the first place behind a hurdle, clearing away those that hold no more."""
-    places = node.waits.get(hurdle)
+    places = node.waits.get(blocking_limit)
     if places is None:
         return None
     while places and places[0][5] != places[0][6].stamp:
         heappop(places)
     if places:
         return places[0]
-    del node.waits[hurdle]
-    if hurdle is not None and hurdle.node is node:
-        gate = node.gates[hurdle.number, hurdle.of_quota]
-        gate.remove(hurdle.amount)
+    del node.waits[blocking_limit]
+    if blocking_limit is not None and blocking_limit.node is node:
+        gate = node.gates[blocking_limit.number, blocking_limit.of_quota]
+        gate.remove(blocking_limit.amount)
         if not gate:
-            del node.gates[hurdle.number, hurdle.of_quota]
+            del node.gates[blocking_limit.number, blocking_limit.of_quota]
     return None
 
 
@@ -134,7 +140,7 @@ def _push(places: list[Any], place: Place, most: int) -> None:
         heapify(places)
 
 
-def _first_head(node: Team) -> Class | None:
+def _first_head(node: Team) -> JobClass | None:
     """Return the head of the first team below a parent."""
     heads = node.heads
     while heads and heads[0][5] != heads[0][6].stamp:
@@ -142,32 +148,34 @@ def _first_head(node: Team) -> Class | None:
     return heads[0][6].head if heads else None
 
 
-def _head(team: Team) -> Class | None:
+def _head(team: Team) -> JobClass | None:
     """Return the first class of a team, whether it is worth trying or not."""
-    head: Class | None = None
-    for cls in team.classes.values():
-        if head is None or cls.is_before(head):
-            head = cls
+    head: JobClass | None = None
+    for job_class in team.classes.values():
+        if head is None or job_class.is_before(head):
+            head = job_class
     return head
 
 
-def _before_leaf(team: Team) -> dict[Hurdle | None, None]:
+def _before_leaf(team: Team) -> dict[BlockingLimit | None, None]:
     """Return what keeps the classes of a team from being tried; None stands for nothing."""
-    found: dict[Hurdle | None, None] = {}
-    for cls in team.classes.values():
-        if cls.state == "active":
+    found: dict[BlockingLimit | None, None] = {}
+    for job_class in team.classes.values():
+        if job_class.state == "active":
             found[None] = None
         else:
-            for hurdle in cls.hurdles:
-                found[hurdle] = None
+            for blocking_limit in job_class.blocking_limits:
+                found[blocking_limit] = None
     return found
 
 
-def _first_of(team: Team, cleared: list[Hurdle | None]) -> Class | None:
+def _first_of(team: Team, cleared: list[BlockingLimit | None]) -> JobClass | None:
     """Return the first class of a team that is worth trying."""
-    first: Class | None = None
-    for cls in team.classes.values():
-        is_ready = cls.state == "active" or any(hurdle in cleared for hurdle in cls.hurdles)
-        if is_ready and (first is None or cls.is_before(first)):
-            first = cls
+    first: JobClass | None = None
+    for job_class in team.classes.values():
+        is_ready = job_class.state == "active" or any(
+            blocking_limit in cleared for blocking_limit in job_class.blocking_limits
+        )
+        if is_ready and (first is None or job_class.is_before(first)):
+            first = job_class
     return first

@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 from tenfold.decide.place.quota.request import Amounts
-from tenfold.decide.place.quota.team_tree import Hurdle, Team
+from tenfold.decide.place.quota.team_tree import BlockingLimit, Team
 from tenfold.model.job.job import Job, Shape
 
 State = Literal["active", "parked", "gated"]
@@ -20,19 +20,19 @@ class Option(NamedTuple):
     amounts: Amounts
 
 
-class Class:
+class JobClass:
     """Waiting jobs of one team, priority and shape."""
 
     __slots__ = (
         "amounts",
-        "hurdles",
+        "blocking_limits",
         "is_gang",
         "key",
         "least",
-        "line",
         "lower",
         "options",
         "priority",
+        "queue",
         "shape",
         "state",
         "team",
@@ -53,9 +53,9 @@ class Class:
         self.options = options
         self.amounts = options[0].amounts
         """What its head takes from quotas, of the type that it is offered first."""
-        self.line: list[tuple[int, int, Job]] = []
+        self.queue: list[tuple[int, int, Job]] = []
         self.state: State = "active"
-        self.hurdles: tuple[Hurdle, ...] = ()
+        self.blocking_limits: tuple[BlockingLimit, ...] = ()
         """Any of them that is cleared makes it worth trying again."""
         self.lower: tuple[int, ...] | None = None
         """By hurdle: what its team's lower priorities held, which lowers it; None: nothing does."""
@@ -64,8 +64,8 @@ class Class:
         self.least = 0
         """A node with fewer free GPUs cannot be what a parked class waits for."""
 
-    def is_before(self, other: "Class") -> bool:
+    def is_before(self, other: "JobClass") -> bool:
         """Return whether it goes before another of its team."""
         if self.priority != other.priority:
             return self.priority > other.priority
-        return self.line[0][:2] < other.line[0][:2]
+        return self.queue[0][:2] < other.queue[0][:2]

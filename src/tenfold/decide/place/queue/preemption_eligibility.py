@@ -8,18 +8,18 @@ neither would help is owed nothing, and waits until the limit in its way is furt
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tenfold.decide.place.queue.job_class import Class
-from tenfold.decide.place.quota.allocations import Holdings
+from tenfold.decide.place.queue.job_class import JobClass
+from tenfold.decide.place.quota.allocations import Allocations
 from tenfold.decide.place.quota.request import Amounts
-from tenfold.decide.place.quota.team_tree import Hurdle, Team, Tree
+from tenfold.decide.place.quota.team_tree import BlockingLimit, Team, Tree
 
 
-class Owing:
+class PreemptionEligibility:
     """What those who wait may displace, as the tree and the holdings stand."""
 
-    def __init__(self, tree: Tree, holdings: Holdings, *, preempts: bool) -> None:
+    def __init__(self, tree: Tree, allocations: Allocations, *, preempts: bool) -> None:
         self._tree = tree
-        self._holdings = holdings
+        self._allocations = allocations
         self._preempts = preempts
         self.resizing = False
         """Whether a job is being resized: nobody is displaced until it is done."""
@@ -29,42 +29,45 @@ class Owing:
         """Whether anybody may be displaced at all."""
         return self._preempts and not self.resizing
 
-    def is_owed(self, cls: Class) -> bool:
+    def is_eligible(self, job_class: JobClass) -> bool:
         """Return whether a class may displace anybody at all, if there is somebody to displace."""
-        return self.hurdles(cls) is None
+        return self.blocking_limits(job_class) is None
 
-    def is_firm(self, cls: Class) -> bool:
+    def is_within_quota(self, job_class: JobClass) -> bool:
         """Return whether a class is owed room whatever happens outside its own team."""
         within = self._tree.is_within
-        return any(within(cls.team, option.amounts) for option in cls.options)
+        return any(within(job_class.team, option.amounts) for option in job_class.options)
 
-    def hurdles(self, cls: Class) -> list[Hurdle] | None:
+    def blocking_limits(self, job_class: JobClass) -> list[BlockingLimit] | None:
         """Return what keeps a class from being owed room or let in; None where it is owed some.
 
         What changes with its own team alone is left out.
         """
-        found: list[Hurdle] = []
-        for option in cls.options:
-            blocked = self._blocked(cls, option.amounts)
+        found: list[BlockingLimit] = []
+        for option in job_class.options:
+            blocked = self._blocked(job_class, option.amounts)
             if blocked is True:
                 return None
             if blocked is not False:
-                found += self._ways_past(cls.team, option.amounts, blocked)
+                found += self._ways_past(job_class.team, option.amounts, blocked)
         return found
 
-    def lower(self, cls: Class, hurdles: Sequence[Hurdle]) -> tuple[int, ...]:
+    def lower(
+        self, job_class: JobClass, blocking_limits: Sequence[BlockingLimit]
+    ) -> tuple[int, ...]:
         """Return by hurdle what a class could do itself about it: its team's lower priorities."""
-        below = self._holdings.below
+        below = self._allocations.below
         return tuple(
-            0 if each.of_quota else below(cls.team, cls.priority, each.number) for each in hurdles
+            0 if each.of_quota else below(job_class.team, job_class.priority, each.number)
+            for each in blocking_limits
         )
 
-    def _blocked(self, cls: Class, amounts: Amounts) -> Hurdle | bool:
+    def _blocked(self, job_class: JobClass, amounts: Amounts) -> BlockingLimit | bool:
         """Return the first limit that nobody's going would help against, or whether any is met.
 
         True: those who could go may help. False: no limit is met and nobody could go.
         """
-        governed, team, is_met = self._tree.resources.governed, cls.team, False
+        governed, team, is_met = self._tree.resources.governed, job_class.team, False
         for number, amount in amounts:
             if not governed[number]:
                 continue
@@ -75,14 +78,14 @@ class Owing:
                 if short > 0:
                     is_met = True
                     if below < 0:
-                        below = self._holdings.below(team, cls.priority, number)
+                        below = self._allocations.below(team, job_class.priority, number)
                     if below < short and not self._is_within(team.path[:place], amounts):
-                        return Hurdle(node, number, flow - below)
+                        return BlockingLimit(node, number, flow - below)
                 if kept := node.guaranteed[number]:
                     flow = max(0, before + flow - kept) - max(0, before - kept)
                 if not flow:
                     break
-        if is_met or self._holdings.has_below(team, cls.priority):
+        if is_met or self._allocations.has_lower_priority(team, job_class.priority):
             return True
         return self._is_within(team.path[:-1], amounts)
 
@@ -90,26 +93,28 @@ class Owing:
         within = self._tree.is_within
         return any(within(node, amounts) for node in nodes)
 
-    def _ways_past(self, team: Team, amounts: Amounts, hurdle: Hurdle) -> Iterator[Hurdle]:
+    def _ways_past(
+        self, team: Team, amounts: Amounts, blocking_limit: BlockingLimit
+    ) -> Iterator[BlockingLimit]:
         """Yield what opens the way past a limit: it, or the quota of a parent below it."""
-        if hurdle.node is team:
+        if blocking_limit.node is team:
             return
-        yield hurdle
+        yield blocking_limit
         governed = self._tree.resources.governed
         for node in team.path[1:]:
-            if node is hurdle.node:
+            if node is blocking_limit.node:
                 return
             for number, amount in amounts:
                 if governed[number] and node.held[number] + amount > node.effective[number]:
-                    yield Hurdle(node, number, amount, of_quota=True)
+                    yield BlockingLimit(node, number, amount, of_quota=True)
                     break
 
 
-class Wanting:
+class BlockedPreemptors:
     """Classes that may displace others and found nobody whose going would help."""
 
     def __init__(self, renew: Callable[[], None]) -> None:
-        self.members: dict[Class, None] = {}
+        self.members: dict[JobClass, None] = {}
         """As last looked at."""
         self._renew = renew
 
@@ -117,16 +122,16 @@ class Wanting:
         self._renew()
         return bool(self.members)
 
-    def __iter__(self) -> Iterator[Class]:
+    def __iter__(self) -> Iterator[JobClass]:
         self._renew()
         return iter(list(self.members))
 
-    def __setitem__(self, cls: Class, _: None) -> None:
-        self.members[cls] = None
+    def __setitem__(self, job_class: JobClass, _: None) -> None:
+        self.members[job_class] = None
 
-    def pop(self, cls: Class, _: None = None) -> None:
+    def pop(self, job_class: JobClass, _: None = None) -> None:
         """Forget a class."""
-        self.members.pop(cls, None)
+        self.members.pop(job_class, None)
 
     def clear(self) -> None:
         """Forget all; they are about to be tried."""

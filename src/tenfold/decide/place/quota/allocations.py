@@ -20,7 +20,7 @@ from tenfold.model.units import Millis
 PLAIN = Terms()
 
 
-class Holding:
+class Allocation:
     """One job that holds room."""
 
     __slots__ = ("amounts", "job", "since_ms", "slots", "started_ms", "stopping", "team")
@@ -44,23 +44,23 @@ class Holding:
         return milli_of(self.slots)
 
 
-class Holdings:
+class Allocations:
     """All holdings of a fleet."""
 
     def __init__(self, govern: GovernanceRules, tree: Tree) -> None:
         self._govern = govern
         self._tree = tree
-        self.held: dict[JobId, Holding] = {}
-        self.stopping: dict[JobId, Holding] = {}
-        self.on_terms = 0
+        self.held: dict[JobId, Allocation] = {}
+        self.stopping: dict[JobId, Allocation] = {}
+        self.with_terms = 0
         """Holdings of jobs with terms: they may idle or grow."""
-        self.elastic: dict[JobId, Holding] = {}
+        self.elastic: dict[JobId, Allocation] = {}
         """Those of them that may shrink and grow."""
-        self._by_team: dict[Team, dict[JobId, Holding]] = {}
-        self._on: dict[NodeId, dict[JobId, Holding]] = {}
+        self._by_team: dict[Team, dict[JobId, Allocation]] = {}
+        self._on: dict[NodeId, dict[JobId, Allocation]] = {}
         self._priorities: dict[Team, dict[int, list[int]]] = {}
         """By team and priority: what its holdings take of each resource, and their number."""
-        self._ripening: list[tuple[int, int, Holding]] = []
+        self._not_yet_preemptible: list[tuple[int, int, Allocation]] = []
         """When holdings may be displaced for the first time."""
         self._count_added = 0
         self._unseen = False
@@ -68,116 +68,123 @@ class Holdings:
         self._tallies: dict[Team, _Tally | None] = {}
         """Who is at home and who has borrowed; None where that must be worked out anew."""
 
-    def add(self, holding: Holding) -> None:
+    def add(self, allocation: Allocation) -> None:
         """Count a job that holds room from now on."""
-        job = holding.job
-        self.held[job.id] = holding
-        self._by_team.setdefault(holding.team, {})[job.id] = holding
-        self._tree.take(holding.team, holding.amounts, 1)
-        for slot in holding.slots:
-            self._on.setdefault(slot.node, {})[job.id] = holding
+        job = allocation.job
+        self.held[job.id] = allocation
+        self._by_team.setdefault(allocation.team, {})[job.id] = allocation
+        self._tree.take(allocation.team, allocation.amounts, 1)
+        for slot in allocation.slots:
+            self._on.setdefault(slot.node, {})[job.id] = allocation
         if job.terms is not None:
-            self.on_terms += 1
+            self.with_terms += 1
             if job.terms.least_gpus:
-                self.elastic[job.id] = holding
-        self._count(holding, 1)
-        for node in holding.team.path:
+                self.elastic[job.id] = allocation
+        self._count(allocation, 1)
+        for node in allocation.team.path:
             if node not in self._tallies:
                 self._tallies[node] = _Tally(self._tree.resources.governed, node)
             tally = self._tallies[node]
-            if tally is not None and not tally.add(holding):
+            if tally is not None and not tally.add(allocation):
                 self._tallies[node] = None
         if job.terms is None or job.terms.preemptible:
-            ripe_ms = self.ripe_ms(holding)
-            if ripe_ms > holding.started_ms:
+            preemptible_from_ms = self.preemptible_from_ms(allocation)
+            if preemptible_from_ms > allocation.started_ms:
                 self._count_added += 1
-                heappush(self._ripening, (ripe_ms, self._count_added, holding))
+                heappush(
+                    self._not_yet_preemptible, (preemptible_from_ms, self._count_added, allocation)
+                )
                 # Those who have become so are let go little by little.
-                self._pass(holding.started_ms)
+                self._pass(allocation.started_ms)
             else:
                 self._unseen = True
 
-    def began(self, holding: Holding, at_ms: int) -> None:
+    def run_started(self, allocation: Allocation, at_ms: int) -> None:
         """Count the run of a holding from when it really started, not from its order."""
-        holding.started_ms = at_ms
-        terms = holding.job.terms
+        allocation.started_ms = at_ms
+        terms = allocation.job.terms
         if terms is not None and not terms.preemptible:
             return
-        self._ripening = [each for each in self._ripening if each[2] is not holding]
-        heapify(self._ripening)
-        ripe_ms = self.ripe_ms(holding)
-        if ripe_ms > at_ms:
+        self._not_yet_preemptible = [
+            each for each in self._not_yet_preemptible if each[2] is not allocation
+        ]
+        heapify(self._not_yet_preemptible)
+        preemptible_from_ms = self.preemptible_from_ms(allocation)
+        if preemptible_from_ms > at_ms:
             self._count_added += 1
-            heappush(self._ripening, (ripe_ms, self._count_added, holding))
+            heappush(
+                self._not_yet_preemptible, (preemptible_from_ms, self._count_added, allocation)
+            )
         else:
             self._unseen = True
 
-    def remove(self, job_id: JobId) -> Holding:
+    def remove(self, job_id: JobId) -> Allocation:
         """Let a holding go, and return it."""
-        holding = self.held.pop(job_id)
-        del self._by_team[holding.team][job_id]
+        allocation = self.held.pop(job_id)
+        del self._by_team[allocation.team][job_id]
         self.stopping.pop(job_id, None)
-        self._tree.take(holding.team, holding.amounts, -1)
-        for slot in holding.slots:
+        self._tree.take(allocation.team, allocation.amounts, -1)
+        for slot in allocation.slots:
             del self._on[slot.node][job_id]
-        self.on_terms -= holding.job.terms is not None
+        self.with_terms -= allocation.job.terms is not None
         self.elastic.pop(job_id, None)
-        self._count(holding, -1)
-        for node in holding.team.path:
+        self._count(allocation, -1)
+        for node in allocation.team.path:
             tally = self._tallies[node]
             if tally is not None and tally.borrowed.pop(job_id, None) is None:
                 # One was at home: who borrowed may be at home now.
                 self._tallies[node] = None
-        return holding
+        return allocation
 
-    def _count(self, holding: Holding, sign: int) -> None:
+    def _count(self, allocation: Allocation, sign: int) -> None:
         """Count a holding under its team and priority."""
-        by = self._priorities.setdefault(holding.team, {})
-        priority = holding.job.priority
+        by = self._priorities.setdefault(allocation.team, {})
+        priority = allocation.job.priority
         sums = by.get(priority)
         if sums is None:
             sums = by[priority] = [0] * (len(self._tree.resources.names) + 1)
-        for number, amount in holding.amounts:
+        for number, amount in allocation.amounts:
             sums[number] += amount * sign
         sums[-1] += sign
         if not sums[-1]:
             del by[priority]
 
-    def stop(self, holding: Holding) -> None:
+    def stop(self, allocation: Allocation) -> None:
         """Note that a stop is ordered."""
-        holding.stopping = True
-        self.stopping[holding.job.id] = holding
+        allocation.stopping = True
+        self.stopping[allocation.job.id] = allocation
 
-    def ripe_ms(self, holding: Holding) -> int:
+    def preemptible_from_ms(self, allocation: Allocation) -> int:
         """Return when a holding has run long enough to be displaced."""
-        own = holding.team.terms.min_run_ms
-        return holding.started_ms + (self._govern.min_run_ms if own is None else own)
+        own = allocation.team.terms.min_run_ms
+        return allocation.started_ms + (self._govern.min_run_ms if own is None else own)
 
-    def ripened(self, now_ms: int) -> bool:
+    def newly_preemptible(self, now_ms: int) -> bool:
         """Return whether anybody may be displaced by now who could not be when last asked."""
         self._pass(now_ms)
         unseen, self._unseen = self._unseen, False
         return unseen
 
-    def has_ripened(self, now_ms: int) -> bool:
-        """Return what `ripened` would, which can be asked again."""
+    def has_newly_preemptible(self, now_ms: int) -> bool:
+        """Return what `newly_preemptible` would, which can be asked again."""
         self._pass(now_ms)
         return self._unseen
 
     def _pass(self, now_ms: int) -> None:
         """Take note of those who have run long enough by now."""
-        ripening = self._ripening
-        while ripening and (
-            ripening[0][0] <= now_ms or self.held.get(ripening[0][2].job.id) is not ripening[0][2]
+        not_yet_preemptible = self._not_yet_preemptible
+        while not_yet_preemptible and (
+            not_yet_preemptible[0][0] <= now_ms
+            or self.held.get(not_yet_preemptible[0][2].job.id) is not not_yet_preemptible[0][2]
         ):
-            holding = heappop(ripening)[2]
-            self._unseen |= self.held.get(holding.job.id) is holding
+            allocation = heappop(not_yet_preemptible)[2]
+            self._unseen |= self.held.get(allocation.job.id) is allocation
 
-    def on(self, node_id: NodeId) -> Iterable[Holding]:
+    def on(self, node_id: NodeId) -> Iterable[Allocation]:
         """Return the holdings on a node."""
         return self._on.get(node_id, {}).values()
 
-    def has_below(self, team: Team, priority: int) -> bool:
+    def has_lower_priority(self, team: Team, priority: int) -> bool:
         """Return whether a team has holdings of a lower priority."""
         return any(each < priority for each in self._priorities.get(team, ()))
 
@@ -189,24 +196,24 @@ class Holdings:
                 found += sums[number]
         return found
 
-    def next_ripe_ms(self, now_ms: int) -> int | None:
+    def next_preemptible_ms(self, now_ms: int) -> int | None:
         """Return the next moment after now at which a holding may be displaced."""
         self._pass(now_ms)
-        return self._ripening[0][0] if self._ripening else None
+        return self._not_yet_preemptible[0][0] if self._not_yet_preemptible else None
 
-    def of(self, team: Team) -> Iterator[Holding]:
+    def of(self, team: Team) -> Iterator[Allocation]:
         """Yield the holdings of a team and of all below it."""
         yield from self._by_team.get(team, {}).values()
         for child in team.children:
             yield from self.of(child)
 
-    def borrowed(self, team: Team) -> Iterable[Holding]:
+    def borrowed(self, team: Team) -> Iterable[Allocation]:
         """Return the holdings of a team and those below it that go beyond its quota."""
         tally = self._tallies.get(team)
         if tally is None:
             tally = self._tallies[team] = _Tally(self._tree.resources.governed, team)
-            for holding in sorted(self.of(team), key=_since):
-                tally.add(holding)
+            for allocation in sorted(self.of(team), key=_since):
+                tally.add(allocation)
         return tally.borrowed.values()
 
 
@@ -217,38 +224,38 @@ class _Tally:
         self._governed = governed
         self._left = team.effective.copy()
         self._last = (-1, -1, -1)
-        self.borrowed: dict[JobId, Holding] = {}
+        self.borrowed: dict[JobId, Allocation] = {}
 
-    def add(self, holding: Holding) -> bool:
+    def add(self, allocation: Allocation) -> bool:
         """Count one more who started after all the others; False where it did not."""
-        since = _since(holding)
+        since = _since(allocation)
         if since < self._last:
             return False
         self._last = since
         left, governed = self._left, self._governed
-        if all(not governed[n] or left[n] >= amount for n, amount in holding.amounts):
-            for number, amount in holding.amounts:
+        if all(not governed[n] or left[n] >= amount for n, amount in allocation.amounts):
+            for number, amount in allocation.amounts:
                 left[number] -= amount
         else:
-            self.borrowed[holding.job.id] = holding
+            self.borrowed[allocation.job.id] = allocation
         return True
 
 
-def made_holding(
+def make_allocation(
     tree: Tree, job: Job, slots: Slots, started_ms: int, since_ms: int, accelerator: str
-) -> Holding:
+) -> Allocation:
     """Return the holding of a job on slots of one accelerator type."""
     amounts = tree.resources.ask(milli_of(slots), accelerator)
-    holding = Holding(job, slots, started_ms, tree.team(job.team), amounts)
-    holding.since_ms = since_ms
-    return holding
+    allocation = Allocation(job, slots, started_ms, tree.team(job.team), amounts)
+    allocation.since_ms = since_ms
+    return allocation
 
 
-def _since(holding: Holding) -> tuple[int, int, int]:
-    return holding.since_ms, holding.job.submitted_ms, holding.job.seq
+def _since(allocation: Allocation) -> tuple[int, int, int]:
+    return allocation.since_ms, allocation.job.submitted_ms, allocation.job.seq
 
 
-def lost_ms(holding: Holding, now_ms: Millis) -> int:
+def lost_ms(allocation: Allocation, now_ms: Millis) -> int:
     """Return the run time that a stop now would lose."""
-    every = (holding.job.terms or PLAIN).checkpoint_every_ms
-    return (now_ms - holding.started_ms) % every if every else 0
+    every = (allocation.job.terms or PLAIN).checkpoint_every_ms
+    return (now_ms - allocation.started_ms) % every if every else 0

@@ -17,7 +17,7 @@ Used = dict[tuple[TeamId, str], int]
 """Thousandths of a GPU by team and accelerator type; no type where a job left it open."""
 
 
-def lately(view: FleetView, half_life_ms: Millis) -> Used:
+def decayed_usage(view: FleetView, half_life_ms: Millis) -> Used:
     """Return what each team held on average of late, in jobs that are over."""
     after = view.ended - epoch(view.ended)
     history = view.history
@@ -30,9 +30,9 @@ def lately(view: FleetView, half_life_ms: Millis) -> Used:
     for ended in taken:
         job = ended.job
         age = (now_ms - ended.ended_ms) / half_life_ms
-        began = age + ended.ran_ms / half_life_ms
+        start_age = age + ended.ran_ms / half_life_ms
         # The share of all that counts which lies between its start and its end.
-        part = 2.0**-age - 2.0**-began
+        part = 2.0**-age - 2.0**-start_age
         types = job.shape.accelerators
         key = (job.team, types[0] if len(types) == 1 else "")
         milli = job.shape.milli or job.shape.gpus * WHOLE

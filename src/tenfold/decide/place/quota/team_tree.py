@@ -26,7 +26,7 @@ Obstacle = tuple["Team", int, int]
 """(Whose limit is in the way, number of the resource, how much would flow there)."""
 
 
-class Hurdle(NamedTuple):
+class BlockingLimit(NamedTuple):
     """What must be free at a team before somebody is worth trying."""
 
     node: "Team"
@@ -43,6 +43,7 @@ class Team:
         "borrow",
         "children",
         "classes",
+        "decayed_usage",
         "effective",
         "gates",
         "guaranteed",
@@ -51,7 +52,6 @@ class Team:
         "held",
         "id",
         "idle",
-        "lately",
         "parent",
         "path",
         "pool",
@@ -77,7 +77,7 @@ class Team:
         """What it takes of its pool: what those below hold beyond what they do not lend."""
         self.taken = [0] * size
         """What it takes of its pool by holdings alone, without promises and with all who leave."""
-        self.lately = [0] * size
+        self.decayed_usage = [0] * size
         """What is counted on top of that for the use of late, where shares look at it."""
         self.effective = [0] * size
         """Its quota, and at least those of all below it."""
@@ -87,14 +87,14 @@ class Team:
         """Its quota less what those below it do not lend."""
         self.borrow = [UNLIMITED] * size
         self.classes: dict[Any, Any] = {}
-        """Those who wait in it; kept by `lines`, as are the next."""
+        """Those who wait in it; kept by `queues`, as are the next."""
         self.idle: dict[Any, None] = {}
         """Classes in a whole branch that found no room, or nobody to displace."""
         self.head: Any = None
         """The first class that waits in or below it; kept by `turns`, as are the next four."""
         self.heads: list[Any] = []
         """Teams right below it in which anybody waits, by turn."""
-        self.waits: dict[Hurdle | None, list[Any]] = {}
+        self.waits: dict[BlockingLimit | None, list[Any]] = {}
         """Those of them with somebody behind a hurdle, or (None) with somebody worth trying."""
         self.gates: dict[tuple[int, bool], list[int]] = {}
         """The amounts of the hurdles at this team, in order."""
@@ -227,18 +227,18 @@ class Tree:
     def share(self, team: Team, amounts: Amounts) -> float:
         """Return the dominant share that a team would hold with so much more, by weight."""
         capacity, types, held = self.resources.capacity, self.resources.types, team.held
-        lately, most = team.lately, 0.0
+        decayed_usage, most = team.decayed_usage, 0.0
         for number, amount in amounts:
             if number < types and (total := capacity[number]):
-                share = (held[number] + lately[number] + amount) / total
+                share = (held[number] + decayed_usage[number] + amount) / total
                 most = max(most, share)
         if types > 1:
             for number in range(types):
                 if total := capacity[number]:
-                    most = max(most, (held[number] + lately[number]) / total)
+                    most = max(most, (held[number] + decayed_usage[number]) / total)
         return most / team.weight
 
-    def remember(self, used: Used) -> None:
+    def add_decayed_usage(self, used: Used) -> None:
         """Count on top of what teams hold what they used of late."""
         resources = self.resources
         for (team_id, accelerator), milli in used.items():
@@ -250,15 +250,15 @@ class Tree:
             whole = sum(resources.capacity[number] for number in numbers) or 1
             for node in self.team(team_id).path:
                 for number in numbers:
-                    node.lately[number] += milli * resources.capacity[number] // whole
+                    node.decayed_usage[number] += milli * resources.capacity[number] // whole
 
-    def turn_of(self, team: Team, amounts: Amounts) -> tuple[int, float]:
+    def fair_share_key(self, team: Team, amounts: Amounts) -> tuple[int, float]:
         """Return the turn of a team with so much more: those within their quota go first."""
         return (0 if self.is_within(team, amounts) else 1), self.share(team, amounts)
 
     def turn(self, path: Sequence[Team], amounts: Amounts) -> tuple[tuple[int, float], ...]:
         """Return the turn of a gang, from the widest of its teams down."""
-        return tuple(self.turn_of(node, amounts) for node in reversed(path))
+        return tuple(self.fair_share_key(node, amounts) for node in reversed(path))
 
     def is_over(self, node: Team) -> bool:
         """Return whether a team holds more than its quota of anything."""

@@ -28,7 +28,7 @@ Key = Callable[[Job], int]
 Place = tuple[int, int, int, Job]
 
 
-class LinePlacer:
+class StrictOrderPlacer:
     """Start jobs strictly in order; nobody passes a job that waits for room."""
 
     def __init__(
@@ -44,7 +44,7 @@ class LinePlacer:
         self._version = -1
         self._capacity = Capacity()
         self._held: dict[JobId, tuple[Slots, Shape]] = {}
-        self._line: list[Place] = []
+        self._queue: list[Place] = []
         self._blocked = False
         """Whether the head found no room and none has been freed since."""
         self._holdable: Shape | None = None
@@ -64,20 +64,20 @@ class LinePlacer:
             news is None
             or self._resizes
             or self._version + len(news) != version
-            or not self._hear(news)
+            or not self._apply_events(news)
         ):
             self._rebuild(view)
         self._version = version
         self._capacity.refresh(view)
-        line = self._line
-        if self._blocked or not line:
+        jobs = self._queue
+        if self._blocked or not jobs:
             return NOTHING
         actions: list[Action] = []
         pending, claim, held = view.pending, self._capacity.claim, self._held
-        while line:
-            job = line[0][3]
+        while jobs:
+            job = jobs[0][3]
             if job.id not in pending:
-                heappop(line)
+                heappop(jobs)
                 continue
             shape = job.shape
             slots = claim(shape)
@@ -89,17 +89,17 @@ class LinePlacer:
                 # Few runs refuse anybody, and to say why takes much to load.
                 from tenfold.decide.place.misfit import never_fits  # noqa: PLC0415
 
-                heappop(line)
+                heappop(jobs)
                 actions.append(RefuseJob(job.id, never_fits(self._capacity, shape)))
                 continue
-            heappop(line)
+            heappop(jobs)
             held[job.id] = (slots, shape)
             actions.append(StartJob(job.id, slots))
         return Decision(actions)
 
-    def _hear(self, news: Sequence[Event]) -> bool:
+    def _apply_events(self, news: Sequence[Event]) -> bool:
         """Bring the caches up to date; False where only a rebuild can."""
-        held, line = self._held, self._line
+        held, jobs = self._held, self._queue
         for event in news:
             # Asking for the type itself: a record that is not of a class takes `isinstance` long.
             if type(event) is JobStarted:
@@ -112,9 +112,9 @@ class LinePlacer:
             elif type(event) is JobSubmitted:
                 job = event.job
                 place = (self._key(job), job.submitted_ms, job.seq, job)
-                if self._blocked and line and place < line[0]:
+                if self._blocked and jobs and place < jobs[0]:
                     self._blocked = False
-                heappush(line, place)
+                heappush(jobs, place)
             elif type(event) is JobEnded:
                 slots, shape = held.pop(event.job_id)
                 self._capacity.give(slots, shape)
@@ -131,9 +131,9 @@ class LinePlacer:
             for kept in (view.orders, view.running)
             for job_id, held in kept.items()
         }
-        self._line = [
+        self._queue = [
             (self._key(job), job.submitted_ms, job.seq, job) for job in view.pending.values()
         ]
-        heapify(self._line)
+        heapify(self._queue)
         self._blocked = False
         self._resizes = any(run.becoming is not None for run in view.running.values())

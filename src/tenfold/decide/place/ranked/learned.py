@@ -15,8 +15,8 @@ jobs, so that a decider which starts now from the view sees the very same figure
 from collections import deque
 from collections.abc import Iterable
 
-from tenfold.decide.place.ranked.orders import NO_GPUS_MILLI, Plain
-from tenfold.decide.place.ranked.ranking import Family, Group, Holder
+from tenfold.decide.place.ranked.orders import NO_GPUS_MILLI, BaseOrder
+from tenfold.decide.place.ranked.ranking import Family, Group, RankedAllocation
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.job.job import WHOLE, EndedJob, Job
 from tenfold.model.units import HOUR, SECOND
@@ -62,7 +62,7 @@ def _step(ended: int) -> int:
 class _Batch:
     """What is known of one batch: members by the level they ended in, or have reached."""
 
-    __slots__ = ("counts", "ends", "family", "is_touched", "members", "reached", "turns")
+    __slots__ = ("counts", "ends", "family", "is_touched", "members", "ranks", "reached")
 
     def __init__(self, family: Family, counts: Counts) -> None:
         self.family = family
@@ -74,14 +74,14 @@ class _Batch:
         self.ends: Counts = [0] * LEVELS
         self.reached: Counts = [0] * LEVELS
         """Unfinished members above the first level, by level."""
-        self.turns: dict[int, float] = {}
+        self.ranks: dict[int, float] = {}
 
     def left(self, level: int) -> int:
         """Return how many members have left this level, on or out."""
         return sum(self.ends[level:]) + sum(self.reached[level + 1 :])
 
 
-class Learned(Plain):
+class Learned(BaseOrder):
     """Gittins order from learned hazards; knows no durations."""
 
     preempts = True
@@ -96,7 +96,7 @@ class Learned(Plain):
         self._counts: dict[Kind, Counts] = {}
         """Ends by level of every size and team over the window."""
         self._hazards: dict[Kind, Hazards] = {}
-        self._turns: dict[tuple[int, str, int], float] = {}
+        self._ranks: dict[tuple[int, str, int], float] = {}
         """Turns of jobs whose batch has told nothing yet."""
         self._frozen: dict[Kind, Counts] = {}
         self._epoch = 0
@@ -123,11 +123,11 @@ class Learned(Plain):
             job.seq // BATCH_JOBS,
         )
 
-    def turn(self, group: Group) -> float:
+    def rank(self, group: Group) -> float:
         """Return the turn that all jobs of a batch and level share."""
-        return self.stand_turn(group.family, group.level)
+        return self.bucket_rank(group.family, group.level)
 
-    def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
+    def level_changed(self, job: Job, family: Family, before: int, after: int) -> None:
         """Count the levels that a member survived."""
         batch = self._batches.get(family) or self._add(family)
         reached = batch.reached
@@ -136,17 +136,17 @@ class Learned(Plain):
         else:
             batch.members += 1
         reached[after] += 1
-        if batch.turns:
-            batch.turns.clear()
+        if batch.ranks:
+            batch.ranks.clear()
         if not batch.is_touched:
             self._touch(batch)
 
-    def ended(self, view: FleetView, holder: Holder) -> None:
+    def ended(self, view: FleetView, allocation: RankedAllocation) -> None:
         """Forget what a job's survival had told: the history says it better from now on."""
-        if holder.level:
-            family = holder.family or self.family(holder.job)
+        if allocation.level:
+            family = allocation.family or self.family(allocation.job)
             batch = self._batches.get(family) or self._add(family)
-            batch.reached[holder.level] -= 1
+            batch.reached[allocation.level] -= 1
             self._less(batch)
         if view.ended - self._seen > STEP_MOST:
             self._catch_up(view)
@@ -191,8 +191,8 @@ class Learned(Plain):
         batch.members += 1
         batch.ends[level] += 1
         batch.counts[level] += 1
-        if batch.turns:
-            batch.turns.clear()
+        if batch.ranks:
+            batch.ranks.clear()
         if not batch.is_touched:
             self._touch(batch)
         finals = self._finals
@@ -215,8 +215,8 @@ class Learned(Plain):
     def _less(self, batch: _Batch) -> None:
         """Count one member less; nobody asks for a batch without any."""
         batch.members -= 1
-        if batch.turns:
-            batch.turns.clear()
+        if batch.ranks:
+            batch.ranks.clear()
         if not batch.is_touched:
             self._touch(batch)
         if not batch.members:
@@ -232,29 +232,29 @@ class Learned(Plain):
         self._epoch = at
         self._until = at + _step(at)
         self._frozen = _summed(self._counts)
-        self._hazards, self._turns = {}, {}
+        self._hazards, self._ranks = {}, {}
         for batch in self._batches.values():
-            batch.turns.clear()
+            batch.ranks.clear()
         self._all_changed = True
 
-    def stand_turn(self, family: Family, level: int) -> float:
+    def bucket_rank(self, family: Family, level: int) -> float:
         """Return the turn of jobs at the level they have reached."""
         batch = self._batches.get(family)
-        if batch is not None and (turn := batch.turns.get(level)):
-            return turn
+        if batch is not None and (rank := batch.ranks.get(level)):
+            return rank
         size, team, _, _ = family
         if batch is not None and (left := batch.left(level)):
             wider = self._hazard((size, team))
-            turn = batch.turns[level] = _index(wider, level, left, batch.ends, batch.reached) * size
-            return turn
+            rank = batch.ranks[level] = _index(wider, level, left, batch.ends, batch.reached) * size
+            return rank
         # Nobody of the batch has left this level: it says nothing of what lies ahead.
-        turn = self._turns.get((size, team, level))
-        if turn is None:
-            turn = _index(self._hazard((size, team)), level) * size
-            self._turns[size, team, level] = turn
+        rank = self._ranks.get((size, team, level))
+        if rank is None:
+            rank = _index(self._hazard((size, team)), level) * size
+            self._ranks[size, team, level] = rank
         if batch is not None:
-            batch.turns[level] = turn
-        return turn
+            batch.ranks[level] = rank
+        return rank
 
     def _hazard(self, kind: Kind) -> Hazards:
         """Return the hazards of a kind of job, leaning on the wider kind."""

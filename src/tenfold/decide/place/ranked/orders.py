@@ -6,7 +6,7 @@ measured against, and to reproduce published results.
 
 from collections.abc import Iterable, Sequence
 
-from tenfold.decide.place.ranked.ranking import ALIKE, NEVER, Family, Group, Holder
+from tenfold.decide.place.ranked.ranking import ALIKE, NEVER, Family, Group, RankedAllocation
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.job.job import WHOLE, Job, PriorRuns
 from tenfold.model.units import SECOND, Millis
@@ -18,12 +18,12 @@ LAS_LIMITS_GPU_S = (3_250, 7_200)
 """Tiresias' three queues, in GPU-seconds of attained service."""
 
 
-class Plain:
+class BaseOrder:
     """What most orders leave alone: one family, one level, nothing learned."""
 
     preempts = False
     live = False
-    minds_holders = False
+    tracks_allocations = False
     bounds: Sequence[int] = (0,)
 
     def begin(self, view: FleetView) -> None:
@@ -41,25 +41,25 @@ class Plain:
         """Service is time."""
         return 1
 
-    def turn(self, group: Group) -> float:
+    def rank(self, group: Group) -> float:
         """The head's key."""
-        return group.line[0][0]
+        return group.jobs[0][0]
 
-    def stand_turn(self, family: Family, level: int) -> float:
+    def bucket_rank(self, family: Family, level: int) -> float:
         """Holders are never displaced."""
         return 0.0
 
-    def holder_turn(self, holder: Holder, now_ms: Millis) -> float:
+    def allocation_rank(self, allocation: RankedAllocation, now_ms: Millis) -> float:
         """Nor does time change that."""
         return 0.0
 
-    def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
+    def level_changed(self, job: Job, family: Family, before: int, after: int) -> None:
         """Levels are not learned from."""
 
-    def held(self, holder: Holder, sign: int) -> None:
+    def held(self, allocation: RankedAllocation, sign: int) -> None:
         """Who holds room does not matter."""
 
-    def ended(self, view: FleetView, holder: Holder) -> None:
+    def ended(self, view: FleetView, allocation: RankedAllocation) -> None:
         """Nor does who has ended."""
 
     def changed(self, view: FleetView) -> Iterable[Family] | None:
@@ -67,7 +67,7 @@ class Plain:
         return UNCHANGED
 
 
-class ShortestRemaining(Plain):
+class ShortestRemaining(BaseOrder):
     """Least remaining time first (SRTF), or least remaining GPU time (SRSF)."""
 
     preempts = True
@@ -82,16 +82,16 @@ class ShortestRemaining(Plain):
         left = (job.duration_ms or 0) - past.progress_ms
         return left * weight_milli(job) if self._by_gpus else left
 
-    def holder_turn(self, holder: Holder, now_ms: Millis) -> float:
+    def allocation_rank(self, allocation: RankedAllocation, now_ms: Millis) -> float:
         """Return what is left of a running job now."""
-        job, before = holder.job, holder.before
-        resumed_ms = holder.started_ms + (self._restart_cost_ms if before.runs else 0)
+        job, before = allocation.job, allocation.before
+        resumed_ms = allocation.started_ms + (self._restart_cost_ms if before.runs else 0)
         done = before.progress_ms + max(0, now_ms - resumed_ms)
         left = (job.duration_ms or 0) - done
         return left * weight_milli(job) if self._by_gpus else left
 
 
-class LeastAttained(Plain):
+class LeastAttained(BaseOrder):
     """Least attained service first, in a few queues; running jobs first within each."""
 
     preempts = True
@@ -103,16 +103,16 @@ class LeastAttained(Plain):
         """Service is GPU time."""
         return weight_milli(job)
 
-    def turn(self, group: Group) -> float:
+    def rank(self, group: Group) -> float:
         """Return the queue."""
         return group.level
 
-    def stand_turn(self, family: Family, level: int) -> float:
+    def bucket_rank(self, family: Family, level: int) -> float:
         """Return the queue, ahead of those who wait in it."""
         return level - 0.5
 
 
-class EarliestDeadline(Plain):
+class EarliestDeadline(BaseOrder):
     """Earliest deadline first; jobs without one come last, in order of arrival."""
 
     def key(self, job: Job, past: PriorRuns) -> int:
@@ -120,10 +120,10 @@ class EarliestDeadline(Plain):
         return NEVER if job.deadline_ms is None else job.deadline_ms
 
 
-class FairShare(Plain):
+class FairShare(BaseOrder):
     """The team that holds the fewest GPUs goes first; first come first served inside."""
 
-    minds_holders = True
+    tracks_allocations = True
 
     def __init__(self) -> None:
         self._held: dict[Family, int] = {}
@@ -137,15 +137,15 @@ class FairShare(Plain):
         """Teams are told apart."""
         return (0, job.team, 0, 0)
 
-    def turn(self, group: Group) -> float:
+    def rank(self, group: Group) -> float:
         """Return what the team would hold with its head running."""
         held = self._held.get(group.family, 0)
-        return held + weight_milli(group.line[0][3])
+        return held + weight_milli(group.jobs[0][3])
 
-    def held(self, holder: Holder, sign: int) -> None:
+    def held(self, allocation: RankedAllocation, sign: int) -> None:
         """Count what a team holds."""
-        team = self.family(holder.job)
-        self._held[team] = self._held.get(team, 0) + sign * weight_milli(holder.job)
+        team = self.family(allocation.job)
+        self._held[team] = self._held.get(team, 0) + sign * weight_milli(allocation.job)
         self._touched[team] = None
 
     def changed(self, view: FleetView) -> Iterable[Family] | None:

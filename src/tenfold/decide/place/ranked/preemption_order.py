@@ -9,76 +9,83 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
-from tenfold.decide.place.ranked.ranking import NEVER, Family, Holder, Ranking, Stand, level_at
+from tenfold.decide.place.ranked.ranking import (
+    NEVER,
+    Family,
+    RankBucket,
+    RankedAllocation,
+    Ranking,
+    level_at,
+)
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.units import Millis
 
-LOOSE_MOST = 20_000
+UNRANKED_MOST = 20_000
 """Holders kept without a stand before those that are gone are cleared away."""
 
 
-class Standing:
+class PreemptionOrder:
     """The holders under one ranking. `keep_factor` below 1 lets them stay longer."""
 
     def __init__(self, ranking: Ranking, keep_factor: float, review_ms: int) -> None:
         self._ranking = ranking
         self._keep_factor = keep_factor
         self._review_ms = review_ms
-        self._minds = ranking.minds_holders
+        self._tracks_allocations = ranking.tracks_allocations
         self._bounds = ranking.bounds
         self._levels = len(self._bounds)
         self._compares = ranking.preempts and not ranking.live
-        self.held: dict[JobId, Holder] = {}
-        self.stopping: dict[JobId, Holder] = {}
-        self._at: dict[NodeId, dict[JobId, tuple[Holder, int]]] = {}
+        self.held: dict[JobId, RankedAllocation] = {}
+        self.stopping: dict[JobId, RankedAllocation] = {}
+        self._at: dict[NodeId, dict[JobId, tuple[RankedAllocation, int]]] = {}
         """Those with a stand, and their GPUs, by node."""
         self._settled_ms = -1
-        self._loose: deque[Holder] = deque()
+        self._unranked: deque[RankedAllocation] = deque()
         """Holders without a stand, in order of start."""
-        self._order: list[tuple[float, Family, int, Stand]] = []
-        self._stands: dict[Family, dict[int, Stand]] = {}
-        self._joined: list[Stand] = []
+        self._order: list[tuple[float, Family, int, RankBucket]] = []
+        self._buckets: dict[Family, dict[int, RankBucket]] = {}
+        self._joined: list[RankBucket] = []
         """Stands that anybody has joined since turns were last given."""
-        self._climbers: dict[int, list[Holder]] = {}
+        self._level_changes: dict[int, list[RankedAllocation]] = {}
         """Holders by the review at which they will have reached their next level."""
         self._reviews: list[int] = []
         """A heap of those reviews."""
 
-    def add(self, holder: Holder) -> None:
+    def add(self, allocation: RankedAllocation) -> None:
         """Count a job that holds room from now on."""
-        self.held[holder.job.id] = holder
-        if holder.before.runs:
-            holder.level = level_at(self._ranking, holder.job, holder.before.ran_ms)
+        self.held[allocation.job.id] = allocation
+        if allocation.before.runs:
+            allocation.level = level_at(self._ranking, allocation.job, allocation.before.ran_ms)
         if self._compares:
-            loose = self._loose
-            loose.append(holder)
-            if len(loose) > LOOSE_MOST:
-                kept = (each for each in loose if self.held.get(each.job.id) is each)
-                self._loose = deque(kept)
-        if self._minds:
-            self._ranking.held(holder, 1)
+            unranked = self._unranked
+            unranked.append(allocation)
+            if len(unranked) > UNRANKED_MOST:
+                kept = (each for each in unranked if self.held.get(each.job.id) is each)
+                self._unranked = deque(kept)
+        if self._tracks_allocations:
+            self._ranking.held(allocation, 1)
 
-    def remove(self, job_id: JobId) -> Holder:
+    def remove(self, job_id: JobId) -> RankedAllocation:
         """Let a holder go, and return it."""
-        holder = self.held.pop(job_id)
-        if holder.stopping:
+        allocation = self.held.pop(job_id)
+        if allocation.stopping:
             self.stopping.pop(job_id, None)
-        if holder.stand is not None:
-            self._leave(holder)
-            for slot in holder.slots:
+        if allocation.bucket is not None:
+            self._leave(allocation)
+            for slot in allocation.slots:
                 del self._at[slot.node][job_id]
-        if self._minds:
-            self._ranking.held(holder, -1)
-        return holder
+        if self._tracks_allocations:
+            self._ranking.held(allocation, -1)
+        return allocation
 
-    def stop(self, holder: Holder) -> None:
+    def stop(self, allocation: RankedAllocation) -> None:
         """Note that a holder's stop is ordered: it is not displaced twice."""
-        holder.stopping = True
-        self.stopping[holder.job.id] = holder
-        if holder.may_go:
-            holder.may_go = False
-            if holder.stand is not None:
-                self._less(holder.stand)
+        allocation.stopping = True
+        self.stopping[allocation.job.id] = allocation
+        if allocation.preemptible:
+            allocation.preemptible = False
+            if allocation.bucket is not None:
+                self._less(allocation.bucket)
 
     def settle(self, review_ms: int) -> None:
         """Give holders their stands and levels as of a review.
@@ -90,16 +97,16 @@ class Standing:
         if review_ms == self._settled_ms:
             return
         self._settled_ms = review_ms
-        loose, held = self._loose, self.held
-        while loose and loose[0].started_ms < review_ms:
-            holder = loose.popleft()
-            if held.get(holder.job.id) is holder:
-                self._join(holder, review_ms)
+        unranked, held = self._unranked, self.held
+        while unranked and unranked[0].started_ms < review_ms:
+            allocation = unranked.popleft()
+            if held.get(allocation.job.id) is allocation:
+                self._join(allocation, review_ms)
         reviews = self._reviews
         while reviews and reviews[0] <= review_ms:
-            for holder in self._climbers.pop(heappop(reviews)):
-                if holder.stand is not None:
-                    self._climb(holder, holder.stand, review_ms)
+            for allocation in self._level_changes.pop(heappop(reviews)):
+                if allocation.bucket is not None:
+                    self._change_level(allocation, allocation.bucket, review_ms)
 
     def reorder(self, families: Iterable[Family] | None) -> float:
         """Place stands whose turns changed, and those that were joined; return the greatest turn.
@@ -108,215 +115,217 @@ class Standing:
         """
         if families is None:
             return self._reorder_all()
-        turn_of, stands_by, greatest = self._ranking.stand_turn, self._stands, 0.0
+        rank_of, buckets_by, greatest = self._ranking.bucket_rank, self._buckets, 0.0
         for family in families:
-            stands = stands_by.get(family)
-            if stands is None:
+            buckets = buckets_by.get(family)
+            if buckets is None:
                 continue
-            for level, stand in stands.items():
-                turn = turn_of(family, level)
-                if turn != stand.turn or not stand.placed:
-                    self._place(stand, turn)
-                    greatest = max(greatest, turn)
-        for stand in self._joined:
-            if not stand.placed:
-                turn = turn_of(stand.family, stand.level)
-                self._place(stand, turn)
-                greatest = max(greatest, turn)
+            for level, bucket in buckets.items():
+                rank = rank_of(family, level)
+                if rank != bucket.rank or not bucket.placed:
+                    self._place(bucket, rank)
+                    greatest = max(greatest, rank)
+        for bucket in self._joined:
+            if not bucket.placed:
+                rank = rank_of(bucket.family, bucket.level)
+                self._place(bucket, rank)
+                greatest = max(greatest, rank)
         self._joined.clear()
         return greatest
 
     def _reorder_all(self) -> float:
         """Give every stand its turn and place anew: to sort once is less than to move each."""
-        turn_of, greatest = self._ranking.stand_turn, 0.0
-        order: list[tuple[float, Family, int, Stand]] = []
-        for family, stands in self._stands.items():
-            for level, stand in stands.items():
-                turn = turn_of(family, level)
-                if turn != stand.turn or not stand.placed:
-                    stand.turn, stand.placed = turn, True
-                    greatest = max(greatest, turn)
-                stand.listed = stand.free_to_go > 0
-                if stand.listed:
-                    order.append((turn, family, level, stand))
+        rank_of, greatest = self._ranking.bucket_rank, 0.0
+        order: list[tuple[float, Family, int, RankBucket]] = []
+        for family, buckets in self._buckets.items():
+            for level, bucket in buckets.items():
+                rank = rank_of(family, level)
+                if rank != bucket.rank or not bucket.placed:
+                    bucket.rank, bucket.placed = rank, True
+                    greatest = max(greatest, rank)
+                bucket.listed = bucket.preemptible_count > 0
+                if bucket.listed:
+                    order.append((rank, family, level, bucket))
         order.sort()
         self._order = order
         self._joined.clear()
         return greatest
 
-    def _place(self, stand: Stand, turn: float) -> None:
+    def _place(self, bucket: RankBucket, rank: float) -> None:
         """Give a stand its turn, and its place where anybody in it is free to go."""
-        if stand.listed and turn != stand.turn:
-            self._strike(stand)
-        stand.turn, stand.placed = turn, True
-        if stand.free_to_go and not stand.listed:
-            self._list(stand)
+        if bucket.listed and rank != bucket.rank:
+            self._strike(bucket)
+        bucket.rank, bucket.placed = rank, True
+        if bucket.preemptible_count and not bucket.listed:
+            self._list(bucket)
 
     def next_change_ms(self) -> int:
         """Return when a holder next gets a stand, or the review of its next level, or NEVER."""
-        reviews, climbers = self._reviews, self._climbers
+        reviews, level_changes = self._reviews, self._level_changes
         while reviews:
-            waiting = climbers[reviews[0]]
-            while waiting and waiting[-1].stand is None:
-                waiting.pop()
-            if waiting:
+            queue = level_changes[reviews[0]]
+            while queue and queue[-1].bucket is None:
+                queue.pop()
+            if queue:
                 break
-            del climbers[heappop(reviews)]
+            del level_changes[heappop(reviews)]
         next_ms = reviews[0] if reviews else NEVER
-        loose = self._loose
-        while loose and self.held.get(loose[0].job.id) is not loose[0]:
-            loose.popleft()
-        return min(next_ms, loose[0].started_ms + 1) if loose else next_ms
+        unranked = self._unranked
+        while unranked and self.held.get(unranked[0].job.id) is not unranked[0]:
+            unranked.popleft()
+        return min(next_ms, unranked[0].started_ms + 1) if unranked else next_ms
 
-    def beside(self, node: NodeId) -> list[tuple[float, int]]:
+    def on_node(self, node: NodeId) -> list[tuple[float, int]]:
         """Return for each stander on a node the turn that could displace it, and its GPUs."""
         keep = self._keep_factor
         return [
-            (holder.stand.turn * keep, gpus)
-            for holder, gpus in self._at.get(node, {}).values()
-            if holder.may_go and holder.stand is not None
+            (allocation.bucket.rank * keep, gpus)
+            for allocation, gpus in self._at.get(node, {}).values()
+            if allocation.preemptible and allocation.bucket is not None
         ]
 
     def worst(self) -> float:
         """Return the turn below which a waiting job may displace anybody at all."""
         return self._order[-1][0] * self._keep_factor if self._order else 0.0
 
-    def limit(self, turn: float) -> float:
+    def limit(self, rank: float) -> float:
         """Return the turn below which a waiting job may displace holders of this one."""
-        return turn * self._keep_factor
+        return rank * self._keep_factor
 
-    def candidates(self, turn: float, now_ms: Millis) -> Iterator[Holder]:
+    def candidates(self, rank: float, now_ms: Millis) -> Iterator[RankedAllocation]:
         """Yield those whom a job of this turn may displace, worst first."""
         keep = self._keep_factor
         if self._ranking.live:
-            yield from self._live_candidates(turn, now_ms)
+            yield from self._live_candidates(rank, now_ms)
             return
-        for _, _, _, stand in reversed(self._order):
-            if stand.turn * keep <= turn:
+        for _, _, _, bucket in reversed(self._order):
+            if bucket.rank * keep <= rank:
                 return
-            if len(stand.holders) == 1:
-                yield from stand.holders.values()
+            if len(bucket.allocations) == 1:
+                yield from bucket.allocations.values()
             else:
-                free = [each for each in stand.holders.values() if each.may_go]
+                free = [each for each in bucket.allocations.values() if each.preemptible]
                 yield from sorted(free, key=_arrival, reverse=True)
 
-    def _live_candidates(self, turn: float, now_ms: Millis) -> Iterator[Holder]:
-        turn_of = self._ranking.holder_turn
-        places = [(turn_of(each, now_ms), *_arrival(each), each) for each in self.held.values()]
-        for holder_turn, _, _, holder in sorted(places, key=_place, reverse=True):
-            if holder_turn * self._keep_factor <= turn:
+    def _live_candidates(self, rank: float, now_ms: Millis) -> Iterator[RankedAllocation]:
+        rank_of = self._ranking.allocation_rank
+        places = [(rank_of(each, now_ms), *_arrival(each), each) for each in self.held.values()]
+        for allocation_rank, _, _, allocation in sorted(places, key=_place, reverse=True):
+            if allocation_rank * self._keep_factor <= rank:
                 return
-            yield holder
+            yield allocation
 
-    def _join(self, holder: Holder, review_ms: int) -> None:
-        ranking, job = self._ranking, holder.job
-        family = holder.family
+    def _join(self, allocation: RankedAllocation, review_ms: int) -> None:
+        ranking, job = self._ranking, allocation.job
+        family = allocation.family
         if family is None:
-            family = holder.family = ranking.family(job)
-            holder.weight = ranking.weight(job)
-        served_ms = holder.before.ran_ms + review_ms - holder.started_ms
-        level = bisect_right(self._bounds, served_ms * holder.weight) - 1
-        if level != holder.level:
-            ranking.climbed(job, family, holder.level, level)
-            holder.level = level
-        stands = self._stands.get(family)
-        if stands is None:
-            stands = self._stands[family] = {}
-        stand = stands.get(level)
-        if stand is None:
-            stand = stands[level] = Stand(family, level)
-        self._more(stand, holder)
-        self._time(holder, level)
-        for slot in holder.slots:
-            beside = self._at.get(slot.node)
-            if beside is None:
-                beside = self._at[slot.node] = {}
-            beside[job.id] = (holder, slot.gpus)
+            family = allocation.family = ranking.family(job)
+            allocation.weight = ranking.weight(job)
+        served_ms = allocation.before.ran_ms + review_ms - allocation.started_ms
+        level = bisect_right(self._bounds, served_ms * allocation.weight) - 1
+        if level != allocation.level:
+            ranking.level_changed(job, family, allocation.level, level)
+            allocation.level = level
+        buckets = self._buckets.get(family)
+        if buckets is None:
+            buckets = self._buckets[family] = {}
+        bucket = buckets.get(level)
+        if bucket is None:
+            bucket = buckets[level] = RankBucket(family, level)
+        self._more(bucket, allocation)
+        self._time(allocation, level)
+        for slot in allocation.slots:
+            on_node = self._at.get(slot.node)
+            if on_node is None:
+                on_node = self._at[slot.node] = {}
+            on_node[job.id] = (allocation, slot.gpus)
 
-    def _climb(self, holder: Holder, stand: Stand, review_ms: int) -> None:
+    def _change_level(
+        self, allocation: RankedAllocation, bucket: RankBucket, review_ms: int
+    ) -> None:
         """Move a holder to the level it has reached; one alone takes its stand along."""
-        family = stand.family
-        served_ms = holder.before.ran_ms + review_ms - holder.started_ms
-        level = bisect_right(self._bounds, served_ms * holder.weight) - 1
-        self._ranking.climbed(holder.job, family, holder.level, level)
-        holder.level = level
-        stands = self._stands[family]
-        other = stands.get(level)
-        if len(stand.holders) == 1:
-            if stand.listed:
-                self._strike(stand)
-            del stands[stand.level]
+        family = bucket.family
+        served_ms = allocation.before.ran_ms + review_ms - allocation.started_ms
+        level = bisect_right(self._bounds, served_ms * allocation.weight) - 1
+        self._ranking.level_changed(allocation.job, family, allocation.level, level)
+        allocation.level = level
+        buckets = self._buckets[family]
+        other = buckets.get(level)
+        if len(bucket.allocations) == 1:
+            if bucket.listed:
+                self._strike(bucket)
+            del buckets[bucket.level]
             if other is None:
-                stand.level = level
-                stands[level] = stand
-                if stand.placed:
-                    stand.placed = False
-                    self._joined.append(stand)
+                bucket.level = level
+                buckets[level] = bucket
+                if bucket.placed:
+                    bucket.placed = False
+                    self._joined.append(bucket)
             else:
-                self._more(other, holder)
+                self._more(other, allocation)
         else:
-            del stand.holders[holder.job.id]
-            if holder.may_go:
-                self._less(stand)
+            del bucket.allocations[allocation.job.id]
+            if allocation.preemptible:
+                self._less(bucket)
             if other is None:
-                other = stands[level] = Stand(family, level)
-            self._more(other, holder)
-        self._time(holder, level)
+                other = buckets[level] = RankBucket(family, level)
+            self._more(other, allocation)
+        self._time(allocation, level)
 
-    def _time(self, holder: Holder, level: int) -> None:
+    def _time(self, allocation: RankedAllocation, level: int) -> None:
         """Note the review at which a holder will have reached its next level."""
         level += 1
         if level < self._levels:
             every_ms = self._review_ms
-            left_ms = -(-self._bounds[level] // holder.weight) - holder.before.ran_ms
-            review_ms = -(-(holder.started_ms + left_ms) // every_ms) * every_ms
-            climbers = self._climbers.get(review_ms)
-            if climbers is None:
-                climbers = self._climbers[review_ms] = []
+            left_ms = -(-self._bounds[level] // allocation.weight) - allocation.before.ran_ms
+            review_ms = -(-(allocation.started_ms + left_ms) // every_ms) * every_ms
+            level_changes = self._level_changes.get(review_ms)
+            if level_changes is None:
+                level_changes = self._level_changes[review_ms] = []
                 heappush(self._reviews, review_ms)
-            climbers.append(holder)
+            level_changes.append(allocation)
 
-    def _leave(self, holder: Holder) -> None:
-        stand = holder.stand
-        assert stand is not None
-        holder.stand = None
-        del stand.holders[holder.job.id]
-        if holder.may_go:
-            self._less(stand)
-        if not stand.holders:
-            stands = self._stands[stand.family]
-            del stands[stand.level]
-            if not stands:
-                del self._stands[stand.family]
+    def _leave(self, allocation: RankedAllocation) -> None:
+        bucket = allocation.bucket
+        assert bucket is not None
+        allocation.bucket = None
+        del bucket.allocations[allocation.job.id]
+        if allocation.preemptible:
+            self._less(bucket)
+        if not bucket.allocations:
+            buckets = self._buckets[bucket.family]
+            del buckets[bucket.level]
+            if not buckets:
+                del self._buckets[bucket.family]
 
-    def _more(self, stand: Stand, holder: Holder) -> None:
+    def _more(self, bucket: RankBucket, allocation: RankedAllocation) -> None:
         """Add a holder to a stand, which gets its turn and its place with `reorder`."""
-        stand.holders[holder.job.id] = holder
-        holder.stand = stand
-        if stand.placed:
-            stand.placed = False
-            self._joined.append(stand)
-        if holder.may_go:
-            stand.free_to_go += 1
+        bucket.allocations[allocation.job.id] = allocation
+        allocation.bucket = bucket
+        if bucket.placed:
+            bucket.placed = False
+            self._joined.append(bucket)
+        if allocation.preemptible:
+            bucket.preemptible_count += 1
 
-    def _less(self, stand: Stand) -> None:
+    def _less(self, bucket: RankBucket) -> None:
         """Count one less who is free to go; a stand without any is not looked at."""
-        stand.free_to_go -= 1
-        if not stand.free_to_go and stand.listed:
-            self._strike(stand)
+        bucket.preemptible_count -= 1
+        if not bucket.preemptible_count and bucket.listed:
+            self._strike(bucket)
 
-    def _list(self, stand: Stand) -> None:
-        stand.listed = True
-        insort(self._order, (stand.turn, stand.family, stand.level, stand))
+    def _list(self, bucket: RankBucket) -> None:
+        bucket.listed = True
+        insort(self._order, (bucket.rank, bucket.family, bucket.level, bucket))
 
-    def _strike(self, stand: Stand) -> None:
-        stand.listed = False
-        del self._order[bisect_left(self._order, (stand.turn, stand.family, stand.level))]
-
-
-def _arrival(holder: Holder) -> tuple[int, int]:
-    return holder.job.submitted_ms, holder.job.seq
+    def _strike(self, bucket: RankBucket) -> None:
+        bucket.listed = False
+        del self._order[bisect_left(self._order, (bucket.rank, bucket.family, bucket.level))]
 
 
-def _place(place: tuple[float, int, int, Holder]) -> tuple[float, int, int]:
+def _arrival(allocation: RankedAllocation) -> tuple[int, int]:
+    return allocation.job.submitted_ms, allocation.job.seq
+
+
+def _place(place: tuple[float, int, int, RankedAllocation]) -> tuple[float, int, int]:
     return place[:3]

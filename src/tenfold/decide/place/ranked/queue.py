@@ -34,7 +34,7 @@ Best = tuple[ShapeClass, Group]
 """A shape and the group whose head goes first in it."""
 
 
-class Waiting:
+class RankedQueue:
     """The queue under one ranking."""
 
     def __init__(self, ranking: Ranking) -> None:
@@ -54,12 +54,12 @@ class Waiting:
             group = self._groups[shape.key, family, level] = Group(shape, family, level)
             self._families.setdefault(family, {})[shape.key, level] = group
         if shape.key not in self._classes:
-            least = min((seat.rest or seat.gpus for seat in capacity.seats(shape)), default=0)
+            least = min((split.rest or split.gpus for split in capacity.splits(shape)), default=0)
             self._classes[shape.key] = ShapeClass(shape, least)
         place = (ranking.key(job, past), job.submitted_ms, job.seq, job)
-        heappush(group.line, place)
+        heappush(group.jobs, place)
         self.count += 1
-        if group.line[0] is place:
+        if group.jobs[0] is place:
             self._show(group)
 
     def waits(self, shape: Shape) -> bool:
@@ -88,7 +88,7 @@ class Waiting:
 
     def leave(self, each: ShapeClass, group: Group) -> None:
         """Take a head out of its group, and show the next."""
-        heappop(group.line)
+        heappop(group.jobs)
         heappop(each.heads)
         self.count -= 1
         self._show(group)
@@ -99,7 +99,7 @@ class Waiting:
             if each.least <= gpus:
                 each.parked = False
 
-    def rouse(self, limit: float) -> None:
+    def requeue(self, limit: float) -> None:
         """Let the shapes try again whose heads come before a turn."""
         for each in self._classes.values():
             if each.parked and each.heads and each.heads[0][0] < limit:
@@ -112,30 +112,30 @@ class Waiting:
                 return True
         return False
 
-    def rouse_beside(self, free: int, beside: list[tuple[float, int]]) -> None:
+    def requeue_for_node(self, free: int, on_node: list[tuple[float, int]]) -> None:
         """Let the shapes try again that a node could hold without those of worse turns."""
-        worst = max(beside)[0]
+        worst = max(on_node)[0]
         for each in self._classes.values():
-            if each.parked and each.heads and (turn := each.heads[0][0]) < worst:
+            if each.parked and each.heads and (rank := each.heads[0][0]) < worst:
                 room = free
-                for limit, gpus in beside:
-                    if limit > turn:
+                for limit, gpus in on_node:
+                    if limit > rank:
                         room += gpus
                 if room >= each.least:
                     each.parked = False
 
     def reorder(self, families: Iterable[Family] | None) -> None:
         """Note afresh the heads of groups whose turns changed; forget empty ones."""
-        turn_of = self._ranking.turn
+        rank_of = self._ranking.rank
         for family in list(self._families) if families is None else families:
             groups = self._families.get(family)
             if groups is None:
                 continue
             waits = False
             for group in groups.values():
-                if group.line:
+                if group.jobs:
                     waits = True
-                    if turn_of(group) != group.turn:
+                    if rank_of(group) != group.rank:
                         self._show(group)
             if not waits:
                 del self._families[family]
@@ -146,10 +146,10 @@ class Waiting:
         """Note a group's head and turn; its shape is worth another try."""
         self._shown += 1
         group.stamp = self._shown
-        if not group.line:
+        if not group.jobs:
             return
-        _, submitted, number, _ = group.line[0]
-        group.turn = turn = self._ranking.turn(group)
+        _, submitted, number, _ = group.jobs[0]
+        group.rank = rank = self._ranking.rank(group)
         each = self._classes[group.shape.key]
-        heappush(each.heads, (turn, submitted, number, group.stamp, group))
+        heappush(each.heads, (rank, submitted, number, group.stamp, group))
         each.parked = False

@@ -7,9 +7,9 @@ then the room to come is kept for those it was made for.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tenfold.decide.place.ranked.preemption_order import Standing
-from tenfold.decide.place.ranked.queue import Best, Waiting
-from tenfold.decide.place.ranked.ranking import NEVER, Holder, Ranking, level_at
+from tenfold.decide.place.ranked.preemption_order import PreemptionOrder
+from tenfold.decide.place.ranked.queue import Best, RankedQueue
+from tenfold.decide.place.ranked.ranking import NEVER, RankedAllocation, Ranking, level_at
 from tenfold.decide.place.ranked.victims import choose_victims
 from tenfold.decide.place.releasing_capacity import ReleasingCapacity
 from tenfold.fleet.capacity import Capacity, Slots
@@ -57,8 +57,8 @@ class RankedPlacer:
         self._freed: dict[NodeId, None] = {}
         """Nodes where room was given back since turns were last compared."""
         self._capacity = Capacity()
-        self._standing = Standing(ranking, keep_factor, review_ms)
-        self._waiting = Waiting(ranking)
+        self._preemption_order = PreemptionOrder(ranking, keep_factor, review_ms)
+        self._queue = RankedQueue(ranking)
         self._resizes = False
         """Whether a resize is under way, whose room only the view knows."""
 
@@ -75,39 +75,39 @@ class RankedPlacer:
             news is None
             or self._resizes
             or self._version + len(news) != version
-            or not self._hear(view, news, fresh)
+            or not self._apply_events(view, news, fresh)
         ):
             fresh = self._rebuild(view)
         self._version = version
         self._capacity.refresh(view)
-        if not self._standing.stopping:
-            if not fresh and not self._waiting.count:
+        if not self._preemption_order.stopping:
+            if not fresh and not self._queue.count:
                 return NOTHING
-            if len(fresh) == 1 and (decision := self._start_alone(view, fresh[0], now_ms)):
+            if len(fresh) == 1 and (decision := self._start_single(view, fresh[0], now_ms)):
                 return decision
         past = view.past
         for job in fresh:
-            self._waiting.add(job, past.get(job.id, NEVER_RAN), self._capacity)
-        return self._walk(view, now_ms)
+            self._queue.add(job, past.get(job.id, NEVER_RAN), self._capacity)
+        return self._schedule(view, now_ms)
 
-    def _start_alone(self, view: FleetView, job: Job, now_ms: Millis) -> Decision | None:
+    def _start_single(self, view: FleetView, job: Job, now_ms: Millis) -> Decision | None:
         """Start the only job that could start now, without comparing it to anybody."""
-        waiting = self._waiting
-        if waiting.count and (
-            self._compared_ms != now_ms - now_ms % self._review_ms or waiting.waits(job.shape)
+        queue = self._queue
+        if queue.count and (
+            self._compared_ms != now_ms - now_ms % self._review_ms or queue.waits(job.shape)
         ):
             return None
         slots = self._capacity.claim(job.shape)
         if slots is None:
             return None
         self._hold(view, job, slots, now_ms)
-        wake_ms = self._next_review_ms() if waiting.count else NEVER
+        wake_ms = self._next_review_ms() if queue.count else NEVER
         return Decision((StartJob(job.id, slots),), None if wake_ms == NEVER else Millis(wake_ms))
 
-    def _hear(self, view: FleetView, news: Sequence[Event], fresh: list[Job]) -> bool:
+    def _apply_events(self, view: FleetView, news: Sequence[Event], fresh: list[Job]) -> bool:
         """Bring the caches up to date; False where only a rebuild can."""
-        standing = self._standing
-        held = standing.held
+        preemption_order = self._preemption_order
+        held = preemption_order.held
         for event in news:
             # Asking for the type itself: a record that is not of a class takes `isinstance` long.
             if type(event) is JobStarted:
@@ -117,7 +117,7 @@ class RankedPlacer:
                 fresh.append(event.job)
             elif type(event) is JobEnded:
                 self._compared_ms = -1
-                self._ranking.ended(view, self._release(standing.remove(event.job_id)))
+                self._ranking.ended(view, self._release(preemption_order.remove(event.job_id)))
             elif type(event) is ActionOrdered:
                 action = event.action
                 is_unknown = type(action) is StartJob and action.job_id not in held
@@ -125,72 +125,74 @@ class RankedPlacer:
                     return False
             elif type(event) is JobStopped and event.cause == "preempted":
                 self._compared_ms = -1
-                holder = self._release(standing.remove(event.job_id))
-                self._tell_past(view, holder.job, holder.level)
-                fresh.append(holder.job)
+                allocation = self._release(preemption_order.remove(event.job_id))
+                self._report_past(view, allocation.job, allocation.level)
+                fresh.append(allocation.job)
             else:
                 return False
         return True
 
     def _began(self, event: JobStarted) -> bool:
         """Count service from when a job really started; False where it stood before that."""
-        standing = self._standing
-        holder = standing.held[event.job_id]
-        if holder.stand is not None or holder.stopping:
+        preemption_order = self._preemption_order
+        allocation = preemption_order.held[event.job_id]
+        if allocation.bucket is not None or allocation.stopping:
             return False
         self._compared_ms = -1
-        standing.remove(event.job_id)
-        standing.add(Holder(holder.job, holder.slots, event.at_ms, holder.before))
+        preemption_order.remove(event.job_id)
+        preemption_order.add(
+            RankedAllocation(allocation.job, allocation.slots, event.at_ms, allocation.before)
+        )
         return True
 
     def _rebuild(self, view: FleetView) -> list[Job]:
         """Start again from the view; return what waits."""
         self._capacity = self._capacity_of(view)
         self._ranking.begin(view)
-        self._standing = Standing(self._ranking, self._keep_factor, self._review_ms)
-        self._waiting = Waiting(self._ranking)
+        self._preemption_order = PreemptionOrder(self._ranking, self._keep_factor, self._review_ms)
+        self._queue = RankedQueue(self._ranking)
         self._compared_ms = -1
         self._freed.clear()
         self._resizes = any(run.becoming is not None for run in view.running.values())
         past = view.past
-        holders = [
-            Holder(order.job, order.slots, order.ordered_ms, past.get(job_id, NEVER_RAN))
+        allocations = [
+            RankedAllocation(order.job, order.slots, order.ordered_ms, past.get(job_id, NEVER_RAN))
             for job_id, order in view.orders.items()
         ]
-        holders += [
-            Holder(run.job, run.slots, run.started_ms, past.get(job_id, NEVER_RAN))
+        allocations += [
+            RankedAllocation(run.job, run.slots, run.started_ms, past.get(job_id, NEVER_RAN))
             for job_id, run in view.running.items()
         ]
-        for holder in sorted(holders, key=_started):
-            self._standing.add(holder)
-            run = view.running.get(holder.job.id)
+        for allocation in sorted(allocations, key=_started):
+            self._preemption_order.add(allocation)
+            run = view.running.get(allocation.job.id)
             if run is not None and run.stopping:
-                self._standing.stop(holder)
+                self._preemption_order.stop(allocation)
         for job_id in past:
-            holder = self._standing.held.get(job_id)
-            job = holder.job if holder else view.pending[job_id]
-            self._tell_past(view, job, 0)
+            allocation = self._preemption_order.held.get(job_id)
+            job = allocation.job if allocation else view.pending[job_id]
+            self._report_past(view, job, 0)
         return list(view.pending.values())
 
-    def _tell_past(self, view: FleetView, job: Job, known: int) -> None:
+    def _report_past(self, view: FleetView, job: Job, known: int) -> None:
         """Tell the policy what an unfinished job has behind it, beyond the level it knows."""
         ranking = self._ranking
         level = level_at(ranking, job, view.past[job.id].ran_ms)
         if level > known:
-            ranking.climbed(job, ranking.family(job), known, level)
+            ranking.level_changed(job, ranking.family(job), known, level)
 
     def _hold(self, view: FleetView, job: Job, slots: Slots, now_ms: int) -> None:
         """Count a start that is about to be ordered."""
         before = view.past.get(job.id, NEVER_RAN) if view.past else NEVER_RAN
-        self._standing.add(Holder(job, slots, now_ms, before))
+        self._preemption_order.add(RankedAllocation(job, slots, now_ms, before))
 
-    def _release(self, holder: Holder) -> Holder:
+    def _release(self, allocation: RankedAllocation) -> RankedAllocation:
         """Take back what a job held, and offer it to the shapes that could use it."""
         capacity = self._capacity
-        capacity.give(holder.slots, holder.job.shape)
-        if self._waiting.count:
-            self._offer(holder.slots)
-        return holder
+        capacity.give(allocation.slots, allocation.job.shape)
+        if self._queue.count:
+            self._offer(allocation.slots)
+        return allocation
 
     def _offer(self, slots: Slots) -> None:
         """Let the shapes try again that could use the nodes of these slots."""
@@ -198,45 +200,45 @@ class RankedPlacer:
         most = 0
         for slot in slots:
             self._freed[slot.node] = None
-            bank, number = place[slot.node]
-            most = max(most, bank.free[number])
-        self._waiting.offer(most)
+            node_index, number = place[slot.node]
+            most = max(most, node_index.free[number])
+        self._queue.offer(most)
 
-    def _walk(self, view: FleetView, now_ms: Millis) -> Decision:
+    def _schedule(self, view: FleetView, now_ms: Millis) -> Decision:
         """Offer room to heads in order of turn, and say when turns will change by themselves."""
-        waiting, standing = self._waiting, self._standing
+        queue, preemption_order = self._queue, self._preemption_order
         self._compare(view, now_ms)
-        stopping = len(standing.stopping)
+        stopping = len(preemption_order.stopping)
         actions: list[Action] = []
-        best = waiting.best()
+        best = queue.best()
         if stopping or best is not None:
-            actions = self._share_out(view, now_ms, best)
-            if len(standing.stopping) > stopping:
+            actions = self._allocate(view, now_ms, best)
+            if len(preemption_order.stopping) > stopping:
                 return Decision(actions, now_ms)
-        wake_ms = self._next_review_ms() if waiting.count else NEVER
+        wake_ms = self._next_review_ms() if queue.count else NEVER
         if wake_ms == NEVER:
             return Decision(actions) if actions else NOTHING
         return Decision(actions, Millis(wake_ms))
 
-    def _share_out(self, view: FleetView, now_ms: Millis, best: Best | None) -> list[Action]:
+    def _allocate(self, view: FleetView, now_ms: Millis, best: Best | None) -> list[Action]:
         """Offer room to heads in order of turn, from the best on, until no shape can use any."""
-        waiting, standing, capacity = self._waiting, self._standing, self._capacity
+        queue, preemption_order, capacity = self._queue, self._preemption_order, self._capacity
         actions: list[Action] = []
         pipelined: list[tuple[Job, Slots, int]] = []
         scratch = Scratch(capacity)
         releasing = ReleasingCapacity(scratch)
-        for holder in standing.stopping.values():
-            releasing.release(holder)
-        while (head := best or waiting.best()) is not None:
+        for allocation in preemption_order.stopping.values():
+            releasing.release(allocation)
+        while (head := best or queue.best()) is not None:
             best, (each, group) = None, head
-            job = group.line[0][3]
+            job = group.jobs[0][3]
             if job.id not in view.pending:
-                waiting.leave(each, group)
+                queue.leave(each, group)
                 continue
             slots = capacity.claim(job.shape)
             if slots is None and self._ranking.preempts:
-                candidates = self._candidates(view, group.turn, now_ms)
-                slots = self._displace(job, candidates, releasing, actions)
+                candidates = self._candidates(view, group.rank, now_ms)
+                slots = self._preempt(job, candidates, releasing, actions)
             if slots is None:
                 if each.holdable or capacity.could_hold(job.shape):
                     each.holdable = each.parked = True
@@ -244,10 +246,10 @@ class RankedPlacer:
                     # Few runs refuse anybody, and to say why takes much to load.
                     from tenfold.decide.place.misfit import never_fits  # noqa: PLC0415
 
-                    waiting.leave(each, group)
+                    queue.leave(each, group)
                     actions.append(RefuseJob(job.id, never_fits(capacity, job.shape)))
                 continue
-            waiting.leave(each, group)
+            queue.leave(each, group)
             if releasing.needed_by(slots, job.shape):
                 pipelined.append((job, slots, scratch.pipeline(slots, job.shape)))
             else:
@@ -256,64 +258,66 @@ class RankedPlacer:
         for job, slots, change in pipelined:
             scratch.undo(change)
             self._offer(slots)
-            waiting.add(job, view.past.get(job.id, NEVER_RAN), capacity)
+            queue.add(job, view.past.get(job.id, NEVER_RAN), capacity)
         scratch.rollback()
         return actions
 
     def _next_review_ms(self) -> int:
         """Return the review at which a holder will have reached its next level."""
-        change_ms = self._standing.next_change_ms()
+        change_ms = self._preemption_order.next_change_ms()
         return (
             change_ms if change_ms == NEVER else -(-change_ms // self._review_ms) * self._review_ms
         )
 
     def _compare(self, view: FleetView, now_ms: Millis) -> None:
         """Bring turns up to date: levels reached by now, and what the policy has learned."""
-        standing, waiting = self._standing, self._waiting
+        preemption_order, queue = self._preemption_order, self._queue
         self._compared_ms = review_ms = now_ms - now_ms % self._review_ms
-        standing.settle(review_ms)
+        preemption_order.settle(review_ms)
         families = self._ranking.changed(view)
-        greatest = standing.reorder(families)
-        waiting.reorder(families)
-        if standing.stopping:
+        greatest = preemption_order.reorder(families)
+        queue.reorder(families)
+        if preemption_order.stopping:
             # Room to come may be shared out another way than when it was made.
-            waiting.offer(NEVER)
+            queue.offer(NEVER)
         elif greatest:
-            waiting.rouse(standing.limit(greatest))
+            queue.requeue(preemption_order.limit(greatest))
         # Where room was given back, fewer have to go to make enough of it.
-        if waiting.parked_before(standing.worst()):
+        if queue.parked_before(preemption_order.worst()):
             for node in self._freed:
-                if beside := standing.beside(node):
-                    bank, number = self._capacity.place[node]
-                    waiting.rouse_beside(bank.free[number], beside)
+                if on_node := preemption_order.on_node(node):
+                    node_index, number = self._capacity.place[node]
+                    queue.requeue_for_node(node_index.free[number], on_node)
         self._freed.clear()
 
-    def _candidates(self, view: FleetView, turn: float, now_ms: Millis) -> Iterator[Holder]:
+    def _candidates(
+        self, view: FleetView, rank: float, now_ms: Millis
+    ) -> Iterator[RankedAllocation]:
         """Yield those who may be displaced; a start that is under way cannot be stopped yet."""
         running = view.running
-        for holder in self._standing.candidates(turn, now_ms):
-            if holder.job.id in running:
-                yield holder
+        for allocation in self._preemption_order.candidates(rank, now_ms):
+            if allocation.job.id in running:
+                yield allocation
 
-    def _displace(
+    def _preempt(
         self,
         job: Job,
-        candidates: Iterator[Holder],
+        candidates: Iterator[RankedAllocation],
         releasing: ReleasingCapacity,
         actions: list[Action],
     ) -> Slots | None:
         """Order the stops that make room for a job, and return the room to come."""
-        standing, shape = self._standing, job.shape
+        preemption_order, shape = self._preemption_order, job.shape
         victims = choose_victims(self._capacity, shape, candidates)
         if not victims:
             return None
         why = Reason("gave-way", {"policy": self.name, "job": JobRef(job.id, job.team)})
-        for holder in victims:
-            standing.stop(holder)
-            releasing.release(holder)
-            actions.append(StopJob(holder.job.id, "preempted", why))
+        for allocation in victims:
+            preemption_order.stop(allocation)
+            releasing.release(allocation)
+            actions.append(StopJob(allocation.job.id, "preempted", why))
         return self._capacity.claim(shape)
 
 
-def _started(holder: Holder) -> tuple[int, int, int]:
-    return holder.started_ms, holder.job.submitted_ms, holder.job.seq
+def _started(allocation: RankedAllocation) -> tuple[int, int, int]:
+    return allocation.started_ms, allocation.job.submitted_ms, allocation.job.seq

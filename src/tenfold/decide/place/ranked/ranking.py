@@ -24,18 +24,18 @@ Family = tuple[int, str, int, int]
 ALIKE: Family = (0, "", 0, 0)
 
 
-class Holder:
+class RankedAllocation:
     """A job that holds room: ordered, running, or being stopped."""
 
     __slots__ = (
         "before",
+        "bucket",
         "family",
         "gpus",
         "job",
         "level",
-        "may_go",
+        "preemptible",
         "slots",
-        "stand",
         "started_ms",
         "stopping",
         "weight",
@@ -50,12 +50,12 @@ class Holder:
         """Its earlier runs."""
         self.stopping = False
         terms = job.terms
-        self.may_go = terms is None or terms.preemptible
+        self.preemptible = terms is None or terms.preemptible
         """Whether it may be displaced: its terms allow it, and it is not being stopped already."""
         self.family: Family | None = None
         self.level = 0
         self.weight = 0
-        self.stand: Stand | None = None
+        self.bucket: RankBucket | None = None
         """Where it stands among those that may be displaced, while somebody waits."""
 
     def served_ms(self, now_ms: int) -> int:
@@ -63,17 +63,17 @@ class Holder:
         return self.before.ran_ms + now_ms - self.started_ms
 
 
-class Stand:
+class RankBucket:
     """Holders of one family and level: they share a turn."""
 
-    __slots__ = ("family", "free_to_go", "holders", "level", "listed", "placed", "turn")
+    __slots__ = ("allocations", "family", "level", "listed", "placed", "preemptible_count", "rank")
 
     def __init__(self, family: Family, level: int) -> None:
         self.family = family
         self.level = level
-        self.turn = 0.0
-        self.holders: dict[JobId, Holder] = {}
-        self.free_to_go = 0
+        self.rank = 0.0
+        self.allocations: dict[JobId, RankedAllocation] = {}
+        self.preemptible_count = 0
         """Holders that may be displaced."""
         self.listed = False
         """Whether it stands among those that may be displaced: while anybody is free to go."""
@@ -89,17 +89,17 @@ def level_at(ranking: "Ranking", job: Job, served_ms: int) -> int:
 class Group:
     """Waiting jobs of one shape, family and level."""
 
-    __slots__ = ("family", "level", "line", "shape", "stamp", "turn")
+    __slots__ = ("family", "jobs", "level", "rank", "shape", "stamp")
 
     def __init__(self, shape: Shape, family: Family, level: int) -> None:
         self.shape = shape
         self.family = family
         self.level = level
-        self.line: list[tuple[int, int, int, Job]] = []
+        self.jobs: list[tuple[int, int, int, Job]] = []
         """A heap of (key, submitted, number, job)."""
         self.stamp = 0
         """Renewed at each change of head or turn, so that stale places are known."""
-        self.turn = 0.0
+        self.rank = 0.0
 
 
 class Ranking(Protocol):
@@ -116,7 +116,7 @@ class Ranking(Protocol):
         ...
 
     @property
-    def minds_holders(self) -> bool:
+    def tracks_allocations(self) -> bool:
         """Whether it wants to hear who takes room and who gives it back (`held`)."""
         ...
 
@@ -141,27 +141,27 @@ class Ranking(Protocol):
         """Return what a job's service is multiplied by before it is held to the bounds."""
         ...
 
-    def turn(self, group: Group) -> float:
+    def rank(self, group: Group) -> float:
         """Return the turn of a group's head."""
         ...
 
-    def stand_turn(self, family: Family, level: int) -> float:
+    def bucket_rank(self, family: Family, level: int) -> float:
         """Return the turn of holders; a job with a smaller one may displace them."""
         ...
 
-    def holder_turn(self, holder: Holder, now_ms: Millis) -> float:
+    def allocation_rank(self, allocation: RankedAllocation, now_ms: Millis) -> float:
         """Return the turn of one holder now; asked only where `live`."""
         ...
 
-    def climbed(self, job: Job, family: Family, before: int, after: int) -> None:
+    def level_changed(self, job: Job, family: Family, before: int, after: int) -> None:
         """Hear that an unfinished job has gone from one level to another."""
         ...
 
-    def held(self, holder: Holder, sign: int) -> None:
+    def held(self, allocation: RankedAllocation, sign: int) -> None:
         """Hear that a job took room (1) or gave it back (-1)."""
         ...
 
-    def ended(self, view: FleetView, holder: Holder) -> None:
+    def ended(self, view: FleetView, allocation: RankedAllocation) -> None:
         """Hear that a holder is over; the view's history has it already."""
         ...
 

@@ -11,8 +11,8 @@ from math import inf
 
 from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.ranked.orders import ShortestRemaining
-from tenfold.decide.place.ranked.ranking import Holder
-from tenfold.fleet.capacity import Bank, Capacity
+from tenfold.decide.place.ranked.ranking import RankedAllocation
+from tenfold.fleet.capacity import Capacity, FreeNodeIndex
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
 from tenfold.fleet.scratch import Scratch
 from tenfold.model.actions import Action, RefuseJob, ResizeJob, StartJob, StopJob
@@ -49,8 +49,8 @@ class RepackPlacer:
         self._capacity_of = capacity_of
         self._version = -1
         self._capacity = Capacity()
-        self._held: dict[JobId, Holder] = {}
-        self._lines: dict[str, list[Place]] = {}
+        self._held: dict[JobId, RankedAllocation] = {}
+        self._queues: dict[str, list[Place]] = {}
         self._latest_ms = self._stopped_ms = -1
         """When somebody last came or ended, and when an unfinished job was last stopped."""
         self._resizes = False
@@ -64,26 +64,26 @@ class RepackPlacer:
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return the stops that the chosen jobs need, or else their starts."""
         bridged = news is not None and self._version + len(news) == view.version
-        if self._resizes or not (bridged and news is not None and self._hear(view, news)):
+        if self._resizes or not (bridged and news is not None and self._apply_events(view, news)):
             self._rebuild(view)
         self._version = view.version
         self._capacity.refresh(view)
-        if any(holder.stopping for holder in self._held.values()):
+        if any(allocation.stopping for allocation in self._held.values()):
             return NOTHING
         actions: list[Action] = []
         kept, chosen = self._choose(view, now_ms, actions)
         if not chosen:
             return Decision(actions) if actions else NOTHING
-        stops: list[Holder] = []
+        stops: list[RankedAllocation] = []
         # One round of stops for each arrival or end: no echo of a stop may bring about another.
         if may_stop := self._stopped_ms < self._latest_ms:
-            stops = [holder for job_id, holder in self._held.items() if job_id not in kept]
-            stops.sort(key=lambda holder: (holder.job.submitted_ms, holder.job.seq))
-        if may_stop and not self._have_room(chosen, stops):
+            stops = [allocation for job_id, allocation in self._held.items() if job_id not in kept]
+            stops.sort(key=lambda allocation: (allocation.job.submitted_ms, allocation.job.seq))
+        if may_stop and not self._all_fit(chosen, stops):
             settled = [each for each in kept.values() if not self._is_fixed(view, each)]
             moves = self._in_the_way(settled, chosen, stops)
-            actions += [self._stop(holder, "moved") for holder in moves]
-        actions += [self._stop(holder, "preempted") for holder in stops]
+            actions += [self._stop(allocation, "moved") for allocation in moves]
+        actions += [self._stop(allocation, "preempted") for allocation in stops]
         if any(isinstance(action, StopJob) for action in actions):
             self._wait_on(chosen)
             return Decision(actions, now_ms)
@@ -99,36 +99,36 @@ class RepackPlacer:
                 self._wait_on([job])
         if not self._held:
             # What was chosen by count fits nowhere: whoever does may go, or all would wait.
-            heads = sorted((line[0], line) for line in self._lines.values() if line)
-            for (*_, job), line in heads:
+            heads = sorted((jobs[0], jobs) for jobs in self._queues.values() if jobs)
+            for (*_, job), jobs in heads:
                 if self._start(view, job, now_ms, actions):
-                    heappop(line)
+                    heappop(jobs)
 
     def _start(self, view: FleetView, job: Job, now_ms: Millis, actions: list[Action]) -> bool:
         slots = self._capacity.claim(job.shape)
         if slots is None:
             return False
         before = view.past.get(job.id, NEVER_RAN)
-        self._held[job.id] = Holder(job, slots, now_ms, before)
+        self._held[job.id] = RankedAllocation(job, slots, now_ms, before)
         actions.append(StartJob(job.id, slots))
         return True
 
-    def _hear(self, view: FleetView, news: Sequence[Event]) -> bool:
+    def _apply_events(self, view: FleetView, news: Sequence[Event]) -> bool:
         for event in news:
             if isinstance(event, JobSubmitted):
                 self._enqueue(view, event.job)
                 self._latest_ms = max(self._latest_ms, event.job.submitted_ms)
             elif isinstance(event, JobEnded):
-                holder = self._held.pop(event.job_id)
-                self._capacity.give(holder.slots, holder.job.shape)
+                allocation = self._held.pop(event.job_id)
+                self._capacity.give(allocation.slots, allocation.job.shape)
                 self._latest_ms = max(self._latest_ms, event.at_ms)
-                if holder.before.stopped_ms == self._stopped_ms:
+                if allocation.before.stopped_ms == self._stopped_ms:
                     self._stopped_ms = _last_stop(view)
             elif isinstance(event, JobStopped) and event.cause in STOPS:
-                holder = self._held.pop(event.job_id)
-                self._capacity.give(holder.slots, holder.job.shape)
+                allocation = self._held.pop(event.job_id)
+                self._capacity.give(allocation.slots, allocation.job.shape)
                 self._stopped_ms = event.at_ms
-                self._enqueue(view, holder.job)
+                self._enqueue(view, allocation.job)
             elif isinstance(event, ActionOrdered):
                 action = event.action
                 is_unknown = isinstance(action, StartJob) and action.job_id not in self._held
@@ -141,38 +141,44 @@ class RepackPlacer:
         return True
 
     def _rebuild(self, view: FleetView) -> None:
-        self._capacity, self._held, self._lines = self._capacity_of(view), {}, {}
+        self._capacity, self._held, self._queues = self._capacity_of(view), {}, {}
         self._latest_ms, self._stopped_ms = _latest(view), _last_stop(view)
         self._resizes = any(run.becoming is not None for run in view.running.values())
         for order in view.orders.values():
             before = view.past.get(order.job.id, NEVER_RAN)
-            self._held[order.job.id] = Holder(order.job, order.slots, order.ordered_ms, before)
+            self._held[order.job.id] = RankedAllocation(
+                order.job, order.slots, order.ordered_ms, before
+            )
         for run in view.running.values():
             before = view.past.get(run.job.id, NEVER_RAN)
-            holder = self._held[run.job.id] = Holder(run.job, run.slots, run.started_ms, before)
-            holder.stopping = run.stopping
+            allocation = self._held[run.job.id] = RankedAllocation(
+                run.job, run.slots, run.started_ms, before
+            )
+            allocation.stopping = run.stopping
         for job in view.pending.values():
             self._enqueue(view, job)
 
     def _enqueue(self, view: FleetView, job: Job) -> None:
         key = self._order.key(job, view.past.get(job.id, NEVER_RAN))
-        line = self._lines.setdefault(job.shape.key, [])
-        heappush(line, (key, job.submitted_ms, job.seq, job))
+        jobs = self._queues.setdefault(job.shape.key, [])
+        heappush(jobs, (key, job.submitted_ms, job.seq, job))
 
     def _wait_on(self, jobs: Iterable[Job]) -> None:
         """Put back chosen jobs that do not start yet: their keys have not changed."""
         for job in jobs:
-            heappush(self._lines[job.shape.key], self._chosen_places.pop(job.id))
+            heappush(self._queues[job.shape.key], self._chosen_places.pop(job.id))
 
     def _choose(
         self, view: FleetView, now_ms: Millis, actions: list[Action]
-    ) -> tuple[dict[JobId, Holder], list[Job]]:
+    ) -> tuple[dict[JobId, RankedAllocation], list[Job]]:
         """Take holders and heads in order of key while their GPUs fit by count."""
-        left = {id(bank): _gpus(bank) for bank in self._capacity.banks.values()}
-        turn_of = self._order.holder_turn
-        ranked: list[tuple[float, int, int, int, Holder | list[Place]]] = [
+        left = {
+            id(node_index): _gpus(node_index) for node_index in self._capacity.node_indexes.values()
+        }
+        rank_of = self._order.allocation_rank
+        ranked: list[tuple[float, int, int, int, RankedAllocation | list[Place]]] = [
             (
-                -inf if self._is_fixed(view, each) else turn_of(each, now_ms),
+                -inf if self._is_fixed(view, each) else rank_of(each, now_ms),
                 0,
                 each.job.submitted_ms,
                 each.job.seq,
@@ -180,18 +186,18 @@ class RepackPlacer:
             )
             for each in self._held.values()
         ]
-        for line in self._lines.values():
-            self._show(view, line, ranked, actions)
+        for jobs in self._queues.values():
+            self._show(view, jobs, ranked, actions)
         heapify(ranked)
-        kept: dict[JobId, Holder] = {}
+        kept: dict[JobId, RankedAllocation] = {}
         chosen: list[Job] = []
         self._chosen_places: dict[JobId, Place] = {}
         while ranked:
             *_, what = heappop(ranked)
-            if isinstance(what, Holder):
-                bank = id(self._capacity.place[what.slots[0].node][0])
-                if left[bank] >= what.gpus:
-                    left[bank] -= what.gpus
+            if isinstance(what, RankedAllocation):
+                node_index = id(self._capacity.place[what.slots[0].node][0])
+                if left[node_index] >= what.gpus:
+                    left[node_index] -= what.gpus
                     kept[what.job.id] = what
             elif self._count_in(what[0][3].shape, left):
                 place = heappop(what)
@@ -201,67 +207,72 @@ class RepackPlacer:
         chosen.sort(key=lambda job: -job.shape.gpus)
         return kept, chosen
 
-    def _is_fixed(self, view: FleetView, holder: Holder) -> bool:
+    def _is_fixed(self, view: FleetView, allocation: RankedAllocation) -> bool:
         """Return whether a holder is neither stopped nor moved, and counted before all others.
 
         A start in flight cannot be stopped yet; what runs on a cordoned node may end there; and
         there are those whose terms say that they stay.
         """
-        terms = holder.job.terms
+        terms = allocation.job.terms
         return (
             (terms is not None and not terms.preemptible)
-            or holder.job.id in view.orders
-            or any(view.states[slot.node] != "up" for slot in holder.slots)
+            or allocation.job.id in view.orders
+            or any(view.states[slot.node] != "up" for slot in allocation.slots)
         )
 
     def _show(
         self,
         view: FleetView,
-        line: list[Place],
-        ranked: list[tuple[float, int, int, int, Holder | list[Place]]],
+        jobs: list[Place],
+        ranked: list[tuple[float, int, int, int, RankedAllocation | list[Place]]],
         actions: list[Action],
     ) -> None:
         """Add the head of a line to the race, after turning away what can never fit."""
-        while line:
-            key, submitted, number, job = line[0]
+        while jobs:
+            key, submitted, number, job = jobs[0]
             if job.id not in view.pending:
-                heappop(line)
+                heappop(jobs)
             elif not self._capacity.could_hold(job.shape):
-                heappop(line)
+                heappop(jobs)
                 actions.append(RefuseJob(job.id, never_fits(self._capacity, job.shape)))
             else:
-                heappush(ranked, (key, 1, submitted, number, line))
+                heappush(ranked, (key, 1, submitted, number, jobs))
                 return
 
     def _count_in(self, shape: Shape, left: dict[int, int]) -> bool:
-        for seat in self._capacity.seats(shape):
-            need = seat.members * seat.gpus + seat.rest
-            if left[id(seat.bank)] >= need:
-                left[id(seat.bank)] -= need
+        for split in self._capacity.splits(shape):
+            need = split.members * split.gpus + split.rest
+            if left[id(split.node_index)] >= need:
+                left[id(split.node_index)] -= need
                 return True
         return False
 
-    def _have_room(self, chosen: Sequence[Job], stops: Sequence[Holder]) -> bool:
+    def _all_fit(self, chosen: Sequence[Job], stops: Sequence[RankedAllocation]) -> bool:
         """Return whether the chosen all fit once the others have stopped."""
         scratch = Scratch(self._capacity)
         with scratch.trial():
-            for holder in stops:
-                scratch.release(holder.slots, holder.job.shape)
+            for allocation in stops:
+                scratch.release(allocation.slots, allocation.job.shape)
             return all(scratch.claim(job.shape) is not None for job in chosen)
 
     def _in_the_way(
-        self, kept: Sequence[Holder], chosen: Sequence[Job], stops: Sequence[Holder]
-    ) -> list[Holder]:
+        self,
+        kept: Sequence[RankedAllocation],
+        chosen: Sequence[Job],
+        stops: Sequence[RankedAllocation],
+    ) -> list[RankedAllocation]:
         """Pack everybody again, largest first, and return those who end up elsewhere."""
         scratch = Scratch(self._capacity)
-        moved: list[Holder] = []
-        everyone: list[Holder | Job] = [*kept, *chosen]
-        everyone.sort(key=lambda one: -(one.gpus if isinstance(one, Holder) else one.shape.gpus))
+        moved: list[RankedAllocation] = []
+        everything: list[RankedAllocation | Job] = [*kept, *chosen]
+        everything.sort(
+            key=lambda one: -(one.gpus if isinstance(one, RankedAllocation) else one.shape.gpus)
+        )
         with scratch.trial():
-            for holder in (*stops, *kept):
-                scratch.release(holder.slots, holder.job.shape)
-            for one in everyone:
-                if not isinstance(one, Holder):
+            for allocation in (*stops, *kept):
+                scratch.release(allocation.slots, allocation.job.shape)
+            for one in everything:
+                if not isinstance(one, RankedAllocation):
                     scratch.claim(one.shape)
                 elif self._capacity.has(one.slots, one.job.shape):
                     scratch.allocate(one.slots, one.job.shape)
@@ -270,27 +281,27 @@ class RepackPlacer:
                     moved.append(one)
         return moved
 
-    def _stop(self, holder: Holder, cause: StopCause) -> StopJob:
-        holder.stopping = True
-        return StopJob(holder.job.id, cause, Reason("gave-way", {"policy": self.name}))
+    def _stop(self, allocation: RankedAllocation, cause: StopCause) -> StopJob:
+        allocation.stopping = True
+        return StopJob(allocation.job.id, cause, Reason("gave-way", {"policy": self.name}))
 
 
-def _gpus(bank: Bank) -> int:
+def _gpus(node_index: FreeNodeIndex) -> int:
     """Return the GPUs that may be given out, and those still held on nodes that are closed."""
     return sum(
-        bank.size if is_open else bank.size - free
-        for free, is_open in zip(bank.free, bank.is_open, strict=True)
+        node_index.size if is_open else node_index.size - free
+        for free, is_open in zip(node_index.free, node_index.is_open, strict=True)
     )
 
 
 def _latest(view: FleetView) -> int:
     """Return when somebody last came or ended, as far as it still matters."""
-    live = (view.pending.values(), (held.job for held in _holders(view)))
+    live = (view.pending.values(), (held.job for held in _allocations(view)))
     came = max((job.submitted_ms for jobs in live for job in jobs), default=-1)
     return max(came, view.history[-1].ended_ms) if view.history else came
 
 
-def _holders(view: FleetView) -> Iterable[Order | Run]:
+def _allocations(view: FleetView) -> Iterable[Order | Run]:
     yield from view.orders.values()
     yield from view.running.values()
 

@@ -6,87 +6,93 @@ turns out not to be needed is let off again, best first. Nobody is displaced in 
 
 from collections.abc import Iterable
 
-from tenfold.decide.place.ranked.ranking import Holder
+from tenfold.decide.place.ranked.ranking import RankedAllocation
 from tenfold.decide.place.ranked.victims_counted import CountedSearch
-from tenfold.fleet.capacity import Bank, Capacity, Seat
+from tenfold.fleet.capacity import Capacity, FreeNodeIndex, GangSplit
 from tenfold.fleet.scratch import Scratch
 from tenfold.model.job.job import Shape
 
 
 def choose_victims(
-    capacity: Capacity, shape: Shape, candidates: Iterable[Holder]
-) -> list[Holder] | None:
+    capacity: Capacity, shape: Shape, candidates: Iterable[RankedAllocation]
+) -> list[RankedAllocation] | None:
     """Return holders whose going would let the shape fit, or None if none do."""
-    seats = capacity.seats(shape)
+    splits = capacity.splits(shape)
     # With one kind of node to look at, the worst few are usually enough.
-    worst_first = candidates if len(seats) == 1 else list(candidates)
-    for seat in seats:
+    worst_first = candidates if len(splits) == 1 else list(candidates)
+    for split in splits:
         if shape.cpus_milli or shape.memory_mib:
-            victims = CountedSearch(capacity, seat, shape).victims(worst_first)
+            victims = CountedSearch(capacity, split, shape).victims(worst_first)
         else:
-            victims = _for_seat(capacity, seat, worst_first)
+            victims = _for_split(capacity, split, worst_first)
         if victims is not None and _fits_without(capacity, shape, victims):
             return victims
     return None
 
 
-def _for_seat(capacity: Capacity, seat: Seat, worst_first: Iterable[Holder]) -> list[Holder] | None:
-    bank, gpus = seat.bank, max(1, seat.gpus)
-    wanted = seat.members + (seat.rest > 0) - bank.with_room(gpus)
+def _for_split(
+    capacity: Capacity, split: GangSplit, worst_first: Iterable[RankedAllocation]
+) -> list[RankedAllocation] | None:
+    node_index, gpus = split.node_index, max(1, split.gpus)
+    wanted = split.members + (split.rest > 0) - node_index.with_room(gpus)
     if wanted <= 0:
         return None
     extra: dict[int, int] = {}
     chosen: list[int] = []
-    picked: list[Holder] = []
-    for holder in worst_first:
-        if not holder.may_go:
+    picked: list[RankedAllocation] = []
+    for allocation in worst_first:
+        if not allocation.preemptible:
             continue
         touched = False
-        for slot in holder.slots:
+        for slot in allocation.slots:
             home, number = capacity.place[slot.node]
-            if home is not bank or not bank.is_open[number]:
+            if home is not node_index or not node_index.is_open[number]:
                 continue
             touched = True
-            before = bank.free[number] + extra.get(number, 0)
+            before = node_index.free[number] + extra.get(number, 0)
             extra[number] = extra.get(number, 0) + slot.gpus
             if before < gpus <= before + slot.gpus:
                 chosen.append(number)
         if touched:
-            picked.append(holder)
+            picked.append(allocation)
         if len(chosen) >= wanted:
-            return _needed(capacity, bank, gpus, chosen[:wanted], picked)
+            return _needed(capacity, node_index, gpus, chosen[:wanted], picked)
     return None
 
 
 def _needed(
-    capacity: Capacity, bank: Bank, gpus: int, chosen: list[int], picked: list[Holder]
-) -> list[Holder]:
+    capacity: Capacity,
+    node_index: FreeNodeIndex,
+    gpus: int,
+    chosen: list[int],
+    picked: list[RankedAllocation],
+) -> list[RankedAllocation]:
     """Let off, best first, everyone without whom the chosen nodes still have room."""
-    spare = {number: bank.free[number] - gpus for number in chosen}
-    there: list[tuple[Holder, list[tuple[int, int]]]] = []
-    for holder in picked:
+    spare = {number: node_index.free[number] - gpus for number in chosen}
+    there: list[tuple[RankedAllocation, list[tuple[int, int]]]] = []
+    for allocation in picked:
         parts = [
             (number, slot.gpus)
-            for slot in holder.slots
+            for slot in allocation.slots
             for home, number in (capacity.place[slot.node],)
-            if home is bank and number in spare
+            if home is node_index and number in spare
         ]
         if parts:
-            there.append((holder, parts))
+            there.append((allocation, parts))
             for number, given in parts:
                 spare[number] += given
-    needed: list[Holder] = []
-    for holder, parts in reversed(there):
+    needed: list[RankedAllocation] = []
+    for allocation, parts in reversed(there):
         if all(spare[number] >= given for number, given in parts):
             for number, given in parts:
                 spare[number] -= given
         else:
-            needed.append(holder)
+            needed.append(allocation)
     needed.reverse()
     return needed
 
 
-def _fits_without(capacity: Capacity, shape: Shape, victims: list[Holder]) -> bool:
+def _fits_without(capacity: Capacity, shape: Shape, victims: list[RankedAllocation]) -> bool:
     """Return whether a shape finds room once these are gone."""
     scratch = Scratch(capacity)
     with scratch.trial():

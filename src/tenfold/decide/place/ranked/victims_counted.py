@@ -7,8 +7,8 @@ no reason to displace nobody.
 from collections.abc import Iterable
 from operator import add, ge, sub
 
-from tenfold.decide.place.ranked.ranking import Holder
-from tenfold.fleet.capacity import Bank, Capacity, Seat
+from tenfold.decide.place.ranked.ranking import RankedAllocation
+from tenfold.fleet.capacity import Capacity, FreeNodeIndex, GangSplit
 from tenfold.model.job.job import Shape, Slot, per_member
 
 Amounts = tuple[int, ...]
@@ -18,63 +18,63 @@ Amounts = tuple[int, ...]
 class CountedSearch:
     """One kind of node under search, and what a member of the gang needs there."""
 
-    def __init__(self, capacity: Capacity, seat: Seat, shape: Shape) -> None:
+    def __init__(self, capacity: Capacity, split: GangSplit, shape: Shape) -> None:
         self._capacity = capacity
-        self._bank = bank = seat.bank
-        members = seat.members + (seat.rest > 0)
+        self._node_index = node_index = split.node_index
+        members = split.members + (split.rest > 0)
         cpus, memory = per_member(shape, members)
-        self._cpus = bank.counts_cpus and cpus > 0
-        self._memory = bank.counts_memory and memory > 0
-        gpus = seat.gpus or int(shape.milli > 0)
+        self._cpus = node_index.counts_cpus and cpus > 0
+        self._memory = node_index.counts_memory and memory > 0
+        gpus = split.gpus or int(shape.milli > 0)
         self._need = self._amounts(gpus, cpus, memory)
-        have = [number for number in bank.each(gpus) if self._has(self._free(number))]
+        have = [number for number in node_index.each(gpus) if self._has(self._free(number))]
         self._wanted = members - len(have)
 
-    def victims(self, worst_first: Iterable[Holder]) -> list[Holder] | None:
+    def victims(self, worst_first: Iterable[RankedAllocation]) -> list[RankedAllocation] | None:
         """Return those who must go for enough nodes to have room, or None."""
         if self._wanted <= 0:
             return None
         free: dict[int, Amounts] = {}
         chosen: list[int] = []
-        picked: list[Holder] = []
-        for holder in worst_first:
-            if not holder.may_go:
+        picked: list[RankedAllocation] = []
+        for allocation in worst_first:
+            if not allocation.preemptible:
                 continue
-            parts = self._parts(holder)
+            parts = self._parts(allocation)
             for number, given in parts:
                 before = free.get(number) or self._free(number)
                 free[number] = after = tuple(map(add, before, given))
                 if self._has(after) and not self._has(before):
                     chosen.append(number)
             if parts:
-                picked.append(holder)
+                picked.append(allocation)
             if len(chosen) >= self._wanted:
                 return self._needed(chosen[: self._wanted], picked)
         return None
 
-    def _needed(self, chosen: list[int], picked: list[Holder]) -> list[Holder]:
+    def _needed(self, chosen: list[int], picked: list[RankedAllocation]) -> list[RankedAllocation]:
         """Let off, best first, everyone without whom the chosen nodes still have room."""
         spare = {number: tuple(map(sub, self._free(number), self._need)) for number in chosen}
-        there: list[tuple[Holder, list[tuple[int, Amounts]]]] = []
-        for holder in picked:
-            parts = [part for part in self._parts(holder) if part[0] in spare]
+        there: list[tuple[RankedAllocation, list[tuple[int, Amounts]]]] = []
+        for allocation in picked:
+            parts = [part for part in self._parts(allocation) if part[0] in spare]
             if parts:
-                there.append((holder, parts))
+                there.append((allocation, parts))
                 for number, given in parts:
                     spare[number] = tuple(map(add, spare[number], given))
-        needed: list[Holder] = []
-        for holder, parts in reversed(there):
+        needed: list[RankedAllocation] = []
+        for allocation, parts in reversed(there):
             if all(all(map(ge, spare[number], given)) for number, given in parts):
                 for number, given in parts:
                     spare[number] = tuple(map(sub, spare[number], given))
             else:
-                needed.append(holder)
+                needed.append(allocation)
         needed.reverse()
         return needed
 
-    def _parts(self, holder: Holder) -> list[tuple[int, Amounts]]:
+    def _parts(self, allocation: RankedAllocation) -> list[tuple[int, Amounts]]:
         """Return what a holder would give back on open nodes of this kind."""
-        shape, slots = holder.job.shape, holder.slots
+        shape, slots = allocation.job.shape, allocation.slots
         cpus, memory = per_member(shape, len(slots))
         return [
             (number, self._amounts(slot.gpus, cpus, memory))
@@ -84,11 +84,13 @@ class CountedSearch:
 
     def _number(self, slot: Slot) -> int:
         home, number = self._capacity.place[slot.node]
-        return number if home is self._bank and home.is_open[number] else -1
+        return number if home is self._node_index and home.is_open[number] else -1
 
     def _free(self, number: int) -> Amounts:
-        bank: Bank = self._bank
-        return self._amounts(bank.free[number], bank.cpus[number], bank.memory[number])
+        node_index: FreeNodeIndex = self._node_index
+        return self._amounts(
+            node_index.free[number], node_index.cpus[number], node_index.memory[number]
+        )
 
     def _has(self, free: Amounts) -> bool:
         return all(map(ge, free, self._need))

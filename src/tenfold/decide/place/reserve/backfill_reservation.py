@@ -9,12 +9,12 @@ starts again keeps it, and a gang keeps the place that it was promised.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from tenfold.decide.place.quota.allocations import PLAIN, Holding
-from tenfold.fleet.capacity import Bank, Seat, Slots
-from tenfold.fleet.topology.bank import TopologyBank
+from tenfold.decide.place.quota.allocations import PLAIN, Allocation
+from tenfold.fleet.capacity import FreeNodeIndex, GangSplit, Slots
+from tenfold.fleet.topology.node_index import TopologyNodeIndex
 from tenfold.fleet.topology.topology import TopologyCapacity, TopologyScratch
 from tenfold.model.ids import NodeId
-from tenfold.model.job.job import Job, Promise, Shape
+from tenfold.model.job.job import BackfillReservation, Job, Shape
 from tenfold.model.units import MINUTE, Millis
 
 SHORTEST_GUESS_MS = 5 * MINUTE
@@ -24,20 +24,22 @@ Ends = Mapping[NodeId, list[tuple[int, int]]]
 """By node: (when somebody is expected to end, GPUs that frees)."""
 
 
-class Leaving:
+class ExpectedEnds:
     """Who is expected to leave, and when."""
 
-    def __init__(self, holdings: Iterable[Holding], now_ms: Millis) -> None:
+    def __init__(self, allocations: Iterable[Allocation], now_ms: Millis) -> None:
         self.now_ms = now_ms
-        self.in_order = sorted(((end_ms(each, now_ms), each) for each in holdings), key=_leaves)
+        self.in_order = sorted(
+            ((end_ms(each, now_ms), each) for each in allocations), key=_end_order
+        )
 
     @cached_property
     def by_node(self) -> Ends:
         """When whole GPUs are expected to be given back, node by node."""
         ends: dict[NodeId, list[tuple[int, int]]] = {}
         shared: dict[tuple[NodeId, int], int] = {}
-        for at_ms, holding in self.in_order:
-            for slot in holding.slots:
+        for at_ms, allocation in self.in_order:
+            for slot in allocation.slots:
                 if slot.milli:
                     # A device is free when the last of those who share it is gone.
                     shared[slot.node, slot.device] = at_ms
@@ -47,7 +49,7 @@ class Leaving:
             ends.setdefault(node_id, []).append((at_ms, 1))
         return ends
 
-    def first(self, scratch: TopologyScratch, is_so: Callable[[], bool]) -> Millis | None:
+    def first(self, scratch: TopologyScratch, predicate: Callable[[], bool]) -> Millis | None:
         """Return when something is so that needs room, as one after the other leaves."""
         in_order = self.in_order
         gone, low, high = 0, 0, len(in_order)
@@ -55,11 +57,11 @@ class Leaving:
         nobody_gone = scratch.checkpoint()
         while low <= high:
             middle = (low + high) // 2
-            for _, holding in in_order[gone:middle]:
-                scratch.release(holding.slots, holding.job.shape)
+            for _, allocation in in_order[gone:middle]:
+                scratch.release(allocation.slots, allocation.job.shape)
             scratch.rollback(nobody_gone + middle)
             gone = middle
-            if is_so():
+            if predicate():
                 high = middle - 1
             else:
                 low = middle + 1
@@ -69,37 +71,37 @@ class Leaving:
         return Millis(in_order[low - 1][0]) if low else self.now_ms
 
 
-def _leaves(pair: tuple[int, Holding]) -> tuple[int, int, int]:
-    at_ms, holding = pair
-    return at_ms, holding.job.submitted_ms, holding.job.seq
+def _end_order(pair: tuple[int, Allocation]) -> tuple[int, int, int]:
+    at_ms, allocation = pair
+    return at_ms, allocation.job.submitted_ms, allocation.job.seq
 
 
-def end_ms(holding: Holding, now_ms: Millis) -> int:
+def end_ms(allocation: Allocation, now_ms: Millis) -> int:
     """Return when a job is expected to end: by its limit, or after as long as it has run."""
-    if holding.stopping:
+    if allocation.stopping:
         return now_ms
-    limit = holding.job.limit_ms
+    limit = allocation.job.limit_ms
     if limit is not None:
-        return max(now_ms, holding.started_ms + limit)
-    return now_ms + max(SHORTEST_GUESS_MS, now_ms - holding.started_ms)
+        return max(now_ms, allocation.started_ms + limit)
+    return now_ms + max(SHORTEST_GUESS_MS, now_ms - allocation.started_ms)
 
 
-def plan_promise(
+def plan_reservation(
     scratch: TopologyScratch,
     shape: Shape,
     accelerators: Iterable[str],
-    leaving: Leaving,
+    expected_ends: ExpectedEnds,
     busy: Mapping[NodeId, None],
 ) -> tuple[Slots, Millis] | None:
     """Return the slots that a gang is expected to get first, on nodes not busy, and when."""
     capacity = scratch.capacity
     best: tuple[Slots, Millis] | None = None
     for accelerator in accelerators:
-        seats = capacity.seats_in(shape, accelerator)
-        if _is_plain(shape, seats):
-            plans = [_in_bank(capacity, seat, shape, leaving, busy) for seat in seats]
+        splits = capacity.splits_in(shape, accelerator)
+        if _is_plain(shape, splits):
+            plans = [_in_index(capacity, split, shape, expected_ends, busy) for split in splits]
         else:
-            plans = [_by_trial(scratch, shape, accelerator, leaving, busy)]
+            plans = [_by_trial(scratch, shape, accelerator, expected_ends, busy)]
         for plan in plans:
             if plan is not None and (best is None or plan[1] < best[1]):
                 best = plan
@@ -107,32 +109,35 @@ def plan_promise(
 
 
 def start_ms_of(
-    scratch: TopologyScratch, slots: Slots, shape: Shape, leaving: Leaving
+    scratch: TopologyScratch, slots: Slots, shape: Shape, expected_ends: ExpectedEnds
 ) -> Millis | None:
     """Return when the slots of a promise are expected to be free; None where they never are."""
-    return leaving.first(scratch, lambda: scratch.capacity.has_kept(slots, shape))
+    return expected_ends.first(scratch, lambda: scratch.capacity.has_kept(slots, shape))
 
 
-def ends_in_time(job: Job, promise: Promise, now_ms: Millis, least_ms: int) -> bool:
+def ends_in_time(job: Job, reservation: BackfillReservation, now_ms: Millis, least_ms: int) -> bool:
     """Return whether a job may use a node that is kept: it ends before, or can be stopped.
 
     Only a job that says nothing about its length is let in on the chance of being stopped.
     """
     if job.limit_ms is not None:
-        return now_ms + job.limit_ms <= promise.start_ms
+        return now_ms + job.limit_ms <= reservation.start_ms
     return (
         job.terms or PLAIN
-    ).preemptible and promise.since_ms < now_ms <= promise.start_ms - least_ms
+    ).preemptible and reservation.since_ms < now_ms <= reservation.start_ms - least_ms
 
 
-def _is_plain(shape: Shape, seats: Iterable[Seat]) -> bool:
+def _is_plain(shape: Shape, splits: Iterable[GangSplit]) -> bool:
     """Return whether nodes with enough GPUs are all that a gang needs."""
     where = shape.where
     return (
         bool(shape.gpus)
         and not (shape.cpus_milli or shape.memory_mib)
         and not (where is not None and where.within and where.how == "balanced")
-        and not any(isinstance(seat.bank, TopologyBank) and seat.bank.racks for seat in seats)
+        and not any(
+            isinstance(split.node_index, TopologyNodeIndex) and split.node_index.racks
+            for split in splits
+        )
     )
 
 
@@ -140,7 +145,7 @@ def _by_trial(
     scratch: TopologyScratch,
     shape: Shape,
     accelerator: str,
-    leaving: Leaving,
+    expected_ends: ExpectedEnds,
     busy: Mapping[NodeId, None],
 ) -> tuple[Slots, Millis] | None:
     """Let one after the other leave until the gang finds room."""
@@ -154,42 +159,45 @@ def _by_trial(
         return slots is not None
 
     with scratch.hiding(list(busy)):
-        start_ms = leaving.first(scratch, fits)
+        start_ms = expected_ends.first(scratch, fits)
     # The last time that it fitted is the earliest: halving goes on below each success.
     return None if start_ms is None else (found[-1], start_ms)
 
 
-def _in_bank(
+def _in_index(
     capacity: TopologyCapacity,
-    seat: Seat,
+    split: GangSplit,
     shape: Shape,
-    leaving: Leaving,
+    expected_ends: ExpectedEnds,
     busy: Mapping[NodeId, None],
 ) -> tuple[Slots, Millis] | None:
-    bank, wanted = seat.bank, seat.members + (seat.rest > 0)
-    ends, now_ms = leaving.by_node, leaving.now_ms
+    node_index, wanted = split.node_index, split.members + (split.rest > 0)
+    ends, now_ms = expected_ends.by_node, expected_ends.now_ms
     times: list[tuple[int, int, int]] = []
-    for number, name in enumerate(bank.names):
-        if not bank.is_open[number] or name in busy:
+    for number, name in enumerate(node_index.names):
+        if not node_index.is_open[number] or name in busy:
             continue
-        at_ms = _free_ms(bank.free[number], seat.gpus, ends.get(name, ()), now_ms)
+        at_ms = _free_ms(node_index.free[number], split.gpus, ends.get(name, ()), now_ms)
         if at_ms is not None:
-            times.append((at_ms, -bank.free[number], number))
+            times.append((at_ms, -node_index.free[number], number))
     times.sort()
     best: list[tuple[int, int, int]] | None = None
-    for group in _groups(capacity, bank, shape, times):
+    for group in _groups(capacity, node_index, shape, times):
         if len(group) >= wanted and (best is None or group[wanted - 1] < best[-1]):
             best = group[:wanted]
     if best is None:
         return None
-    slots = [bank.slots(number, seat.gpus)[0] for _, _, number in best]
-    if seat.rest:
-        slots[-1] = bank.slots(best[-1][2], seat.rest)[0]
+    slots = [node_index.slots(number, split.gpus)[0] for _, _, number in best]
+    if split.rest:
+        slots[-1] = node_index.slots(best[-1][2], split.rest)[0]
     return tuple(slots), Millis(best[-1][0])
 
 
 def _groups(
-    capacity: TopologyCapacity, bank: Bank, shape: Shape, times: list[tuple[int, int, int]]
+    capacity: TopologyCapacity,
+    node_index: FreeNodeIndex,
+    shape: Shape,
+    times: list[tuple[int, int, int]],
 ) -> Iterator[list[tuple[int, int, int]]]:
     """Yield the nodes that may be taken together, soonest first."""
     where = shape.where
@@ -198,7 +206,7 @@ def _groups(
         return
     groups: dict[str, list[tuple[int, int, int]]] = {}
     for each in times:
-        domain = capacity.domain_of(bank.names[each[2]], where.within)
+        domain = capacity.domain_of(node_index.names[each[2]], where.within)
         groups.setdefault(domain, []).append(each)
     yield from groups.values()
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from tenfold.decide.place.allocate.session import Session
 from tenfold.decide.place.preempt.reclaim import priced
-from tenfold.decide.place.preempt.victim_index import Givers
-from tenfold.decide.place.queue.pending_queues import Class, Option
-from tenfold.decide.place.quota.allocations import PLAIN, Holding
+from tenfold.decide.place.preempt.victim_index import VictimIndex
+from tenfold.decide.place.queue.pending_queues import JobClass, Option
+from tenfold.decide.place.quota.allocations import PLAIN, Allocation
 from tenfold.fleet.capacity import Slots
 from tenfold.model.job.job import Job
 from tenfold.model.units import Millis
@@ -24,60 +24,60 @@ MOVED_MOST = 64
 class Moves(NamedTuple):
     """Who moves for a gang, and the room that it gets."""
 
-    movers: list[Holding]
+    moved: list[Allocation]
     slots: Slots
 
 
-def moves_for(session: Session, cls: Class, start_ms: Millis) -> Moves | None:
+def moves_for(session: Session, job_class: JobClass, start_ms: Millis) -> Moves | None:
     """Return moves that let a gang start which otherwise starts at a time, where they pay."""
-    books = session.books
-    if not session.may_displace() or books.holdings.stopping:
+    state = session.state
+    if not session.may_preempt() or state.allocations.stopping:
         return None
-    job = cls.line[0][2]
-    small = [each for each in books.holdings.held.values() if _may_move(session, each)]
-    givers = Givers(books.capacity, priced(session.reclaim, small))
-    for option in cls.options:
-        if books.tree.obstacle(cls.team, option.amounts) is not None:
+    job = job_class.queue[0][2]
+    small = [each for each in state.allocations.held.values() if _may_move(session, each)]
+    victim_index = VictimIndex(state.capacity, priced(session.reclaim, small))
+    for option in job_class.options:
+        if state.tree.obstacle(job_class.team, option.amounts) is not None:
             continue
-        movers = givers.for_room(cls.shape, option.accelerator)
-        if not movers or len(movers) > MOVED_MOST:
+        moved = victim_index.victims_for(job_class.shape, option.accelerator)
+        if not moved or len(moved) > MOVED_MOST:
             continue
-        cost = sum(map(session.reclaim.price, movers))
+        cost = sum(map(session.reclaim.price, moved))
         if cost < option.amounts[0][1] * (start_ms - session.now_ms):
-            slots = _tried(session, job, option, movers)
+            slots = _tried(session, job, option, moved)
             if slots is not None:
-                return Moves(movers, slots)
+                return Moves(moved, slots)
     return None
 
 
-def _may_move(session: Session, holding: Holding) -> bool:
+def _may_move(session: Session, allocation: Allocation) -> bool:
     """Return whether a job may be moved: a part of one node, ripe, and not in use by a person."""
-    terms = holding.job.terms or PLAIN
-    if len(holding.slots) != 1 or not terms.preemptible or terms.kind == "interactive":
+    terms = allocation.job.terms or PLAIN
+    if len(allocation.slots) != 1 or not terms.preemptible or terms.kind == "interactive":
         return False
-    slot = holding.slots[0]
-    bank, _ = session.books.capacity.place[slot.node]
-    run = session.view.running.get(holding.job.id)
+    slot = allocation.slots[0]
+    node_index, _ = session.state.capacity.place[slot.node]
+    run = session.view.running.get(allocation.job.id)
     return (
-        0 < slot.gpus < bank.size
+        0 < slot.gpus < node_index.size
         and run is not None
         and run.becoming is None
-        and slot.gpus == holding.job.shape.gpus
-        and session.now_ms >= session.books.holdings.ripe_ms(holding)
+        and slot.gpus == allocation.job.shape.gpus
+        and session.now_ms >= session.state.allocations.preemptible_from_ms(allocation)
     )
 
 
-def _tried(session: Session, job: Job, option: Option, movers: Sequence[Holding]) -> Slots | None:
+def _tried(session: Session, job: Job, option: Option, moved: Sequence[Allocation]) -> Slots | None:
     """Return the room of a gang if all movers find another place once it has it."""
-    books, scratch = session.books, session.books.scratch
+    state, scratch = session.state, session.state.scratch
     with scratch.trial():
-        for each in movers:
+        for each in moved:
             scratch.release(each.slots, each.job.shape)
         slots = scratch.claimed(session.claim(job.shape, job, option), job.shape)
         if slots is None:
             return None
-        for each in sorted(movers, key=_arrival):
-            shape, options = each.job.shape, books.options(each.job.shape)
+        for each in sorted(moved, key=_arrival):
+            shape, options = each.job.shape, state.options(each.job.shape)
             homes = (session.claim(shape, each.job, one) for one in options)
             home = next((one for one in homes if one is not None), None)
             if scratch.claimed(home, shape) is None:
@@ -85,5 +85,5 @@ def _tried(session: Session, job: Job, option: Option, movers: Sequence[Holding]
         return slots
 
 
-def _arrival(holding: Holding) -> tuple[int, int]:
-    return holding.job.submitted_ms, holding.job.seq
+def _arrival(allocation: Allocation) -> tuple[int, int]:
+    return allocation.job.submitted_ms, allocation.job.seq

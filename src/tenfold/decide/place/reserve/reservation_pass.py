@@ -3,22 +3,22 @@
 from collections.abc import Iterable, Iterator
 
 from tenfold.decide.place.allocate.session import Session
-from tenfold.decide.place.queue.pending_queues import Class
-from tenfold.decide.place.quota.allocations import PLAIN, Holding
+from tenfold.decide.place.queue.pending_queues import JobClass
+from tenfold.decide.place.quota.allocations import PLAIN, Allocation
 from tenfold.decide.place.reserve.backfill_reservation import (
     SHORTEST_GUESS_MS,
-    Leaving,
+    ExpectedEnds,
     ends_in_time,
-    plan_promise,
+    plan_reservation,
     start_ms_of,
 )
 from tenfold.decide.place.reserve.defragment import moves_for
-from tenfold.decide.place.state.scheduler_state import Promised
+from tenfold.decide.place.state.scheduler_state import ReservedGang
 from tenfold.fleet.capacity import Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import StartJob
 from tenfold.model.ids import NodeId
-from tenfold.model.job.job import Job, Promise, Slot
+from tenfold.model.job.job import BackfillReservation, Job, Slot
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 
@@ -29,93 +29,99 @@ REPAIRED = ("node-lost", "moved", "start-failed")
 class ReservationPass:
     """The reservations of one cycle."""
 
-    __slots__ = ("_books", "_now_ms", "_session", "_view")
+    __slots__ = ("_now_ms", "_session", "_state", "_view")
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._books = session.books
+        self._state = session.state
         self._view = session.view
         self._now_ms = session.now_ms
 
     def start_reserved(self) -> None:
         """Start gangs whose reserved nodes are free, and change reservations that cannot hold."""
-        books, view = self._books, self._view
-        stirred = self._session.stirred or self._session.ripened or bool(books.holdings.stopping)
-        self._pass_on()
-        for promised in self._in_order():
-            slots = promised.promise.slots
-            if books.promised.get(promised.job.id) is not promised:
+        state, view = self._state, self._view
+        dirty = (
+            self._session.dirty
+            or self._session.newly_preemptible
+            or bool(state.allocations.stopping)
+        )
+        self._reassign_to_earlier()
+        for reserved in self._in_order():
+            slots = reserved.reservation.slots
+            if state.reserved.get(reserved.job.id) is not reserved:
                 continue
-            if books.windows.clashes(slots, promised.job, self._now_ms) or any(
-                view.states[slot.node] != "up" or books.windows.bars(slot.node, promised.job)
+            if state.windows.clashes(slots, reserved.job, self._now_ms) or any(
+                view.states[slot.node] != "up" or state.windows.bars(slot.node, reserved.job)
                 for slot in slots
             ):
-                books.unpromise(promised)
-                books.enter(promised.job)
-                self._session.withdraw(promised.job, promised.promise)
-                books.lines.rouse_all()
+                state.unreserve(reserved)
+                state.enter(reserved.job)
+                self._session.withdraw(reserved.job, reserved.reservation)
+                state.queues.requeue_all()
                 continue
-            is_due = self._now_ms >= promised.promise.start_ms
-            if stirred or is_due:
-                self._try(promised, is_due=is_due)
+            is_due = self._now_ms >= reserved.reservation.start_ms
+            if dirty or is_due:
+                self._try(reserved, is_due=is_due)
 
-    def _pass_on(self) -> None:
+    def _reassign_to_earlier(self) -> None:
         """Let those alike who came before have the promises of those who came later."""
-        books = self._books
-        for promised in self._in_order():
-            job, promise = promised.job, promised.promise
-            team, trait = promised.cls.team, books.trait(job)
-            cls = books.lines.get(team, job.priority, job.shape, trait)
-            if cls is None or cls.line[0][:2] > (job.submitted_ms, job.seq):
+        state = self._state
+        for reserved in self._in_order():
+            job, reservation = reserved.job, reserved.reservation
+            team, trait = reserved.job_class.team, state.trait(job)
+            job_class = state.queues.get(team, job.priority, job.shape, trait)
+            if job_class is None or job_class.queue[0][:2] > (job.submitted_ms, job.seq):
                 continue
             if is_repair(self._view, job):
                 continue
-            if books.windows.clashes(promise.slots, cls.line[0][2], self._now_ms):
+            if state.windows.clashes(reservation.slots, job_class.queue[0][2], self._now_ms):
                 continue
-            books.unpromise(promised)
-            self._session.withdraw(job, promise)
-            self._session.reserve(books.lines.leave(cls), promise)
-            books.enter(job)
+            state.unreserve(reserved)
+            self._session.withdraw(job, reservation)
+            self._session.reserve(state.queues.leave(job_class), reservation)
+            state.enter(job)
 
     def reserve(self) -> None:
         """Reserve nodes for the first gangs that found no room."""
-        books, govern, now_ms = self._books, self._books.govern, self._now_ms
-        if len(books.promised) >= govern.reservations:
+        state, govern, now_ms = self._state, self._state.govern, self._now_ms
+        if len(state.reserved) >= govern.reservations:
             return
-        ready: list[Class] = []
-        for cls in books.lines.parked():
-            if cls.is_gang and self._owed_types(cls):
-                from_ms = cls.line[0][0] + govern.reserve_after_ms
+        ready: list[JobClass] = []
+        for job_class in state.queues.parked():
+            if job_class.is_gang and self._types_within_quota(job_class):
+                from_ms = job_class.queue[0][0] + govern.reserve_after_ms
                 if from_ms <= now_ms:
-                    ready.append(cls)
+                    ready.append(job_class)
                 else:
                     self._session.wakes.append(from_ms)
         if not ready:
             return
-        leaving = Leaving(books.holdings.held.values(), now_ms)
+        expected_ends = ExpectedEnds(state.allocations.held.values(), now_ms)
         busy = self._being_started()
-        for cls in sorted(ready, key=self._turn):
-            if len(books.promised) >= govern.reservations:
+        for job_class in sorted(ready, key=self._turn):
+            if len(state.reserved) >= govern.reservations:
                 return
-            coming = dict.fromkeys(books.windows.coming_for(cls.line[0][2], now_ms))
-            types = self._owed_types(cls)
-            plan = plan_promise(books.scratch, cls.shape, types, leaving, busy | coming)
+            coming = dict.fromkeys(state.windows.coming_for(job_class.queue[0][2], now_ms))
+            types = self._types_within_quota(job_class)
+            plan = plan_reservation(
+                state.scratch, job_class.shape, types, expected_ends, busy | coming
+            )
             if plan is None:
                 continue
             slots, start_ms = plan
-            moves = moves_for(self._session, cls, start_ms) if govern.defragment else None
-            job = books.lines.leave(cls)
+            moves = moves_for(self._session, job_class, start_ms) if govern.defragment else None
+            job = state.queues.leave(job_class)
             if moves is not None:
-                self._move(job, moves.movers)
+                self._move(job, moves.moved)
                 slots, start_ms = moves.slots, Millis(now_ms + SHORTEST_GUESS_MS)
             start_ms = max(start_ms, Millis(now_ms + 1))
-            self._session.reserve(job, Promise(slots, start_ms, now_ms))
+            self._session.reserve(job, BackfillReservation(slots, start_ms, now_ms))
 
-    def _move(self, job: Job, movers: Iterable[Holding]) -> None:
+    def _move(self, job: Job, moved: Iterable[Allocation]) -> None:
         """Stop small jobs that leave whole nodes to a gang and go on elsewhere."""
         why = Reason("defragmented", {"job": JobRef(job.id, job.team)})
-        for holding in movers:
-            self._session.order_stop(holding, "moved", why)
+        for allocation in moved:
+            self._session.order_stop(allocation, "moved", why)
 
     def _being_started(self) -> dict[NodeId, None]:
         """Return nodes of starts under way: who starts later than a promise fills its hole."""
@@ -128,196 +134,202 @@ class ReservationPass:
 
     def backfill(self, job: Job, accelerator: str) -> Slots | None:
         """Return room, taken, on a node that is kept for later, if the job is gone by then."""
-        books, shape = self._books, job.shape
+        state, shape = self._state, job.shape
         if shape.milli or shape.cpus_milli or shape.memory_mib or not shape.gpus:
             return None
-        if job.id in self._view.past or (job.limit_ms is None and not books.govern.preempts):
+        if job.id in self._view.past or (job.limit_ms is None and not state.govern.preempts):
             # Who was stopped once is not let in where it may have to go again.
             return None
         closed: dict[NodeId, None] = {}
-        around = self._books.capacity.around
-        for promised in self._in_order():
-            if not self._may_fill(job, promised):
-                closed.update(dict.fromkeys(around(promised.promise.slots)))
-        for promised in self._in_order():
-            for node_id in around(promised.promise.slots):
+        around = self._state.capacity.around
+        for reserved in self._in_order():
+            if not self._may_fill(job, reserved):
+                closed.update(dict.fromkeys(around(reserved.reservation.slots)))
+        for reserved in self._in_order():
+            for node_id in around(reserved.reservation.slots):
                 if node_id not in closed:
-                    found = self._on_kept(job, node_id, accelerator)
+                    found = self._on_reserved_node(job, node_id, accelerator)
                     if found is not None:
                         return found
         return None
 
-    def _may_fill(self, job: Job, promised: Promised) -> bool:
+    def _may_fill(self, job: Job, reserved: ReservedGang) -> bool:
         """Return whether a job may use the time until a promise."""
-        if job.team == promised.job.team and job.priority > promised.job.priority:
+        if job.team == reserved.job.team and job.priority > reserved.job.priority:
             # It could displace the gang in turn.
             return False
-        least_ms = max(SHORTEST_GUESS_MS, self._books.govern.min_run_ms)
-        return ends_in_time(job, promised.promise, self._now_ms, least_ms)
+        least_ms = max(SHORTEST_GUESS_MS, self._state.govern.min_run_ms)
+        return ends_in_time(job, reserved.reservation, self._now_ms, least_ms)
 
-    def _on_kept(self, job: Job, node_id: NodeId, accelerator: str) -> Slots | None:
+    def _on_reserved_node(self, job: Job, node_id: NodeId, accelerator: str) -> Slots | None:
         """Return room, taken, for a job on one node that is kept."""
-        capacity = self._books.capacity
-        bank, number = capacity.place[node_id]
-        for seat in capacity.seats_in(job.shape, accelerator):
-            alone = seat.members == 1 and not seat.rest
-            if alone and seat.bank is bank and bank.free[number] >= seat.gpus:
-                slots = (Slot(node_id, seat.gpus),)
-                clashes = self._books.windows.clashes(slots, job, self._now_ms)
+        capacity = self._state.capacity
+        node_index, number = capacity.place[node_id]
+        for split in capacity.splits_in(job.shape, accelerator):
+            alone = split.members == 1 and not split.rest
+            if alone and split.node_index is node_index and node_index.free[number] >= split.gpus:
+                slots = (Slot(node_id, split.gpus),)
+                clashes = self._state.windows.clashes(slots, job, self._now_ms)
                 if not clashes and capacity.has_kept(slots, job.shape):
                     capacity.take(slots, job.shape)
                     return slots
         return None
 
-    def _in_order(self) -> list[Promised]:
-        return sorted(self._books.promised.values(), key=_made)
+    def _in_order(self) -> list[ReservedGang]:
+        return sorted(self._state.reserved.values(), key=_made)
 
-    def _try(self, promised: Promised, *, is_due: bool) -> None:
+    def _try(self, reserved: ReservedGang, *, is_due: bool) -> None:
         """Start a gang on its reserved nodes, or wherever there is room."""
-        books, job, slots = self._books, promised.job, promised.promise.slots
-        capacity, first = books.capacity, self._first_alike(promised, slots)
-        suspended = books.suspend(promised)
+        state, job, slots = self._state, reserved.job, reserved.reservation.slots
+        capacity, first = state.capacity, self._first_alike(reserved, slots)
+        suspended = state.suspend(reserved)
         with self._session.own_windows(job):
-            is_free = capacity.has_kept(slots, job.shape) or self._cleared(promised, is_due=is_due)
+            is_free = capacity.has_kept(slots, job.shape) or self._clear_backfill(
+                reserved, is_due=is_due
+            )
             if is_free:
                 capacity.take(slots, job.shape)
-                if first is not promised:
-                    first = self._swap(first, promised)
-                self._session.start(first.cls, first.job, slots, first.amounts, first)
+                if first is not reserved:
+                    first = self._swap(first, reserved)
+                self._session.start(first.job_class, first.job, slots, first.amounts, first)
         if is_free:
-            books.scratch.commit(suspended)
-        elif (found := self._anywhere(promised)) is not None:
-            books.scratch.rollback(suspended)
-            first = self._first_alike(promised, found)
-            books.unpromise(first)
-            amounts = books.amounts(found, books.accelerator(found[0].node))
-            self._session.start(first.cls, first.job, found, amounts, first)
+            state.scratch.commit(suspended)
+        elif (found := self._anywhere(reserved)) is not None:
+            state.scratch.rollback(suspended)
+            first = self._first_alike(reserved, found)
+            state.unreserve(first)
+            amounts = state.amounts(found, state.accelerator(found[0].node))
+            self._session.start(first.job_class, first.job, found, amounts, first)
         elif is_due:
-            books.scratch.commit(suspended)
-            self._renew(promised)
+            state.scratch.commit(suspended)
+            self._renew(reserved)
         else:
-            books.scratch.rollback(suspended)
+            state.scratch.rollback(suspended)
 
-    def _anywhere(self, promised: Promised) -> Slots | None:
+    def _anywhere(self, reserved: ReservedGang) -> Slots | None:
         """Return room, taken, for a promised gang wherever there is some."""
-        tree, cls = self._books.tree, promised.cls
-        for option in cls.options:
-            if tree.obstacle(cls.team, option.amounts) is None:
-                slots = self._session.claim(promised.job.shape, promised.job, option)
+        tree, job_class = self._state.tree, reserved.job_class
+        for option in job_class.options:
+            if tree.obstacle(job_class.team, option.amounts) is None:
+                slots = self._session.claim(reserved.job.shape, reserved.job, option)
                 if slots is not None:
                     return slots
         return None
 
-    def _renew(self, promised: Promised) -> None:
+    def _renew(self, reserved: ReservedGang) -> None:
         """Put a promise off that could not be kept, or take it back if it never can be."""
-        books, job, promise = self._books, promised.job, promised.promise
+        state, job, reservation = self._state, reserved.job, reserved.reservation
         # The room of those who are being stopped counts as free already.
-        holders = (each for each in books.holdings.held.values() if not each.stopping)
-        leaving = Leaving(holders, self._now_ms)
-        start_ms = start_ms_of(books.scratch, promise.slots, job.shape, leaving)
+        holders = (each for each in state.allocations.held.values() if not each.stopping)
+        expected_ends = ExpectedEnds(holders, self._now_ms)
+        start_ms = start_ms_of(state.scratch, reservation.slots, job.shape, expected_ends)
         if start_ms is None:
-            books.enter(job)
-            self._session.withdraw(job, promise)
+            state.enter(job)
+            self._session.withdraw(job, reservation)
         else:
             start_ms = max(start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
-            self._session.reserve(job, Promise(promise.slots, start_ms, promise.since_ms))
+            self._session.reserve(
+                job, BackfillReservation(reservation.slots, start_ms, reservation.since_ms)
+            )
         # The hole before it has grown.
-        books.lines.rouse_all()
+        state.queues.requeue_all()
 
-    def _first_alike(self, promised: Promised, slots: Slots) -> Promised:
+    def _first_alike(self, reserved: ReservedGang, slots: Slots) -> ReservedGang:
         """Return who came first of those with promises who are alike and may take these slots."""
-        windows = self._books.windows
+        windows = self._state.windows
         alike = (
             each
-            for each in self._books.promised.values()
-            if each is promised
-            or (_is_alike(each, promised) and not windows.clashes(slots, each.job, self._now_ms))
+            for each in self._state.reserved.values()
+            if each is reserved
+            or (_is_alike(each, reserved) and not windows.clashes(slots, each.job, self._now_ms))
         )
         return min(alike, key=_arrival)
 
-    def _swap(self, first: Promised, promised: Promised) -> Promised:
+    def _swap(self, first: ReservedGang, reserved: ReservedGang) -> ReservedGang:
         """Let two that are alike exchange what they were promised; the second keeps waiting."""
-        self._books.unpromise(first)
-        self._session.reserve(first.job, promised.promise)
-        self._books.unpromise(self._books.promised[first.job.id])
-        self._session.reserve(promised.job, first.promise)
-        return Promised(first.job, first.cls, promised.promise, promised.amounts)
+        self._state.unreserve(first)
+        self._session.reserve(first.job, reserved.reservation)
+        self._state.unreserve(self._state.reserved[first.job.id])
+        self._session.reserve(reserved.job, first.reservation)
+        return ReservedGang(first.job, first.job_class, reserved.reservation, reserved.amounts)
 
-    def _cleared(self, promised: Promised, *, is_due: bool) -> bool:
+    def _clear_backfill(self, reserved: ReservedGang, *, is_due: bool) -> bool:
         """Stop those who only filled the time until a promise, if nobody else is in the way."""
-        late = self._late(promised, is_due=is_due)
-        if late is None or not self._fits_without(late, promised):
+        backfill_victims = self._backfill_victims(reserved, is_due=is_due)
+        if backfill_victims is None or not self._fits_without(backfill_victims, reserved):
             return False
-        why = Reason("promise-due", {"job": JobRef(promised.job.id, promised.job.team)})
-        for holding in late:
-            self._session.preempt(holding, why)
+        why = Reason("promise-due", {"job": JobRef(reserved.job.id, reserved.job.team)})
+        for allocation in backfill_victims:
+            self._session.preempt(allocation, why)
         return True
 
-    def _fits_without(self, late: list[Holding], promised: Promised) -> bool:
+    def _fits_without(self, backfill_victims: list[Allocation], reserved: ReservedGang) -> bool:
         """Return whether a promised gang would find its room if these were gone."""
-        scratch = self._books.scratch
+        scratch = self._state.scratch
         with scratch.trial():
-            for holding in late:
-                scratch.release(holding.slots, holding.job.shape)
-            return scratch.capacity.has_kept(promised.promise.slots, promised.job.shape)
+            for allocation in backfill_victims:
+                scratch.release(allocation.slots, allocation.job.shape)
+            return scratch.capacity.has_kept(reserved.reservation.slots, reserved.job.shape)
 
-    def carry_over(self, promised: Promised, slots: Slots) -> None:
+    def carry_over(self, reserved: ReservedGang, slots: Slots) -> None:
         """Go on with a reservation, or reserve the room instead that the gang is to get before."""
-        promise = promised.promise
-        if slots == promise.slots:
+        reservation = reserved.reservation
+        if slots == reservation.slots:
             accelerator = self._view.nodes[slots[0].node].accelerator
-            self._books.promise(promised.job, promise, accelerator)
+            self._state.reserve(reserved.job, reservation, accelerator)
         else:
-            due_ms = min(promise.start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
-            self._session.reserve(promised.job, Promise(slots, due_ms, self._now_ms))
+            due_ms = min(reservation.start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
+            self._session.reserve(reserved.job, BackfillReservation(slots, due_ms, self._now_ms))
 
-    def _late(self, promised: Promised, *, is_due: bool) -> list[Holding] | None:
+    def _backfill_victims(self, reserved: ReservedGang, *, is_due: bool) -> list[Allocation] | None:
         """Return those who only fill a hole and must go now; None where others stand there too."""
-        books, promise = self._books, promised.promise
-        if books.resizing or not books.govern.preempts:
+        state, reservation = self._state, reserved.reservation
+        if state.resizing or not state.govern.preempts:
             return None
-        going: dict[int, Holding] = {}
-        for slot in promise.slots:
-            bank, number = books.capacity.place[slot.node]
-            short = slot.gpus - bank.free[number]
-            for holding in self._fillers(slot, promise, is_due=is_due):
+        victims: dict[int, Allocation] = {}
+        for slot in reservation.slots:
+            node_index, number = state.capacity.place[slot.node]
+            short = slot.gpus - node_index.free[number]
+            for allocation in self._backfilled_on(slot, reservation, is_due=is_due):
                 if short <= 0:
                     break
-                going[id(holding)] = holding
-                short -= max(1, holding.slots[0].gpus)
+                victims[id(allocation)] = allocation
+                short -= max(1, allocation.slots[0].gpus)
             if short > 0:
                 return None
-        return list(going.values()) or None
+        return list(victims.values()) or None
 
-    def _fillers(self, slot: Slot, promise: Promise, *, is_due: bool) -> Iterator[Holding]:
+    def _backfilled_on(
+        self, slot: Slot, reservation: BackfillReservation, *, is_due: bool
+    ) -> Iterator[Allocation]:
         """Yield, newest first, those on a kept node who came after it was promised."""
-        holdings, running = self._books.holdings, self._view.running
-        for holding in sorted(holdings.on(slot.node), key=_started, reverse=True):
-            run = running.get(holding.job.id)
+        allocations, running = self._state.allocations, self._view.running
+        for allocation in sorted(allocations.on(slot.node), key=_started, reverse=True):
+            run = running.get(allocation.job.id)
             if (
-                holding.started_ms > promise.since_ms
-                and (holding.job.terms or PLAIN).preemptible
-                and not holding.stopping
+                allocation.started_ms > reservation.since_ms
+                and (allocation.job.terms or PLAIN).preemptible
+                and not allocation.stopping
                 and run is not None
                 and run.becoming is None
-                and (is_due or self._now_ms >= holdings.ripe_ms(holding))
+                and (is_due or self._now_ms >= allocations.preemptible_from_ms(allocation))
             ):
-                yield holding
+                yield allocation
 
-    def _owed_types(self, cls: Class) -> list[str]:
+    def _types_within_quota(self, job_class: JobClass) -> list[str]:
         """Return the accelerator types of which a class would stay within its quota."""
-        tree = self._books.tree
+        tree = self._state.tree
         return [
             accelerator
-            for accelerator, amounts in cls.options
-            if tree.obstacle(cls.team, amounts) is None
-            and all(tree.is_within(node, amounts) for node in cls.team.path[:-1])
+            for accelerator, amounts in job_class.options
+            if tree.obstacle(job_class.team, amounts) is None
+            and all(tree.is_within(node, amounts) for node in job_class.team.path[:-1])
         ]
 
-    def _turn(self, cls: Class) -> tuple[object, ...]:
-        submitted, seq, _ = cls.line[0]
-        turn = self._books.tree.turn(cls.team.path[:-1], cls.amounts)
-        return turn, -cls.priority, submitted, seq
+    def _turn(self, job_class: JobClass) -> tuple[object, ...]:
+        submitted, seq, _ = job_class.queue[0]
+        turn = self._state.tree.turn(job_class.team.path[:-1], job_class.amounts)
+        return turn, -job_class.priority, submitted, seq
 
 
 def is_repair(view: FleetView, job: Job) -> bool:
@@ -326,15 +338,15 @@ def is_repair(view: FleetView, job: Job) -> bool:
     return past is not None and past.cause in REPAIRED
 
 
-def _made(promised: Promised) -> tuple[int, int, int]:
-    return promised.promise.since_ms, promised.job.submitted_ms, promised.job.seq
+def _made(reserved: ReservedGang) -> tuple[int, int, int]:
+    return reserved.reservation.since_ms, reserved.job.submitted_ms, reserved.job.seq
 
 
-def _arrival(promised: Promised) -> tuple[int, int]:
-    return promised.job.submitted_ms, promised.job.seq
+def _arrival(reserved: ReservedGang) -> tuple[int, int]:
+    return reserved.job.submitted_ms, reserved.job.seq
 
 
-def _is_alike(one: Promised, other: Promised) -> bool:
+def _is_alike(one: ReservedGang, other: ReservedGang) -> bool:
     mine, theirs = one.job, other.job
     return (
         mine.shape.key == theirs.shape.key
@@ -343,5 +355,5 @@ def _is_alike(one: Promised, other: Promised) -> bool:
     )
 
 
-def _started(holding: Holding) -> tuple[int, int, int]:
-    return holding.started_ms, holding.job.submitted_ms, holding.job.seq
+def _started(allocation: Allocation) -> tuple[int, int, int]:
+    return allocation.started_ms, allocation.job.submitted_ms, allocation.job.seq

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tenfold.decide.place.score.node_arrays import PLENTY, Ask, Floats, Ints, Rows
-from tenfold.decide.place.score.scorers import Spoiling
+from tenfold.decide.place.score.node_arrays import PLENTY, Floats, Ints, NodeArrays, NodeRequest
+from tenfold.decide.place.score.scorers import FragmentationScorer
 from tenfold.decide.place.score.usable import Weights
 from tenfold.model.job.job import WHOLE
 
@@ -28,48 +28,51 @@ PRIOR_CPUS = 0.75
 """CPUs of a prior ask over those that come with its GPUs."""
 
 
-class Fragmentation(Spoiling):
+class Fragmentation(FragmentationScorer):
     """The rule of placement `tenfold`."""
 
-    def __init__(self, rows: Rows) -> None:
-        self._scarcities: dict[Ask, float] = {}
+    def __init__(self, rows: NodeArrays) -> None:
+        self._scarcities: dict[NodeRequest, float] = {}
         self._prior = _prior(rows)
         super().__init__(rows)
 
-    def weights(self, counts: Mapping[Ask, int]) -> Weights:
+    def weights(self, counts: Mapping[NodeRequest, int]) -> Weights:
         """Weigh asks by count, by how few nodes can hold them, and by size."""
         total = sum(counts.values()) + PRIOR_JOBS
-        weights: list[tuple[Ask, float]] = []
-        for ask, count in counts.items():
-            if ask.gpus:
-                size = (ask.asked_milli / WHOLE) ** SIZE_POWER
-                weights.append((ask, count * self._scarcity(ask) * size / total))
-        weights += [(ask, share * PRIOR_JOBS / total) for ask, share in self._prior]
+        weights: list[tuple[NodeRequest, float]] = []
+        for request, count in counts.items():
+            if request.gpus:
+                size = (request.gpus_milli / WHOLE) ** SIZE_POWER
+                weights.append((request, count * self._scarcity(request) * size / total))
+        weights += [(request, share * PRIOR_JOBS / total) for request, share in self._prior]
         return weights
 
-    def number(self, spoilt: Floats) -> Ints:
+    def number(self, lost: Floats) -> Ints:
         """Compare in even steps."""
-        return np.rint(spoilt / STEP_MILLI).astype(np.int64)
+        return np.rint(lost / STEP_MILLI).astype(np.int64)
 
     def device(self, numbers: Ints, left: Ints) -> Ints:
         """Take the best number; among equals the fullest device, then the first."""
         return (numbers * (WHOLE + 1) + left).argmin(1)
 
-    def _scarcity(self, ask: Ask) -> float:
+    def _scarcity(self, request: NodeRequest) -> float:
         """Return how much more an ask counts because few nodes could hold it."""
-        scarcity = self._scarcities.get(ask)
+        scarcity = self._scarcities.get(request)
         if scarcity is None:
-            able = self._rows.gpus_for(ask)
+            able = self._rows.gpus_for(request)
             scarcity = (self._rows.gpus_total / able) ** SCARCITY_POWER if able else 0.0
-            scarcity = self._scarcities[ask] = min(scarcity, SCARCITY_MOST)
+            scarcity = self._scarcities[request] = min(scarcity, SCARCITY_MOST)
         return scarcity
 
 
-def _prior(rows: Rows) -> list[tuple[Ask, float]]:
+def _prior(rows: NodeArrays) -> list[tuple[NodeRequest, float]]:
     """Return the asks assumed before any came, with the CPUs that this fleet has for them."""
     counted = (rows.gpus_all > 0) & (rows.cpus_all < PLENTY)
     cpus_milli = int(rows.cpus_all[counted].sum()) // max(1, rows.gpus_total)
     return [
-        (Ask(int(cpus_milli * gpus * milli / WHOLE * PRIOR_CPUS), 0, gpus, milli, ()), share)
+        (
+            NodeRequest(int(cpus_milli * gpus * milli / WHOLE * PRIOR_CPUS), 0, gpus, milli, ()),
+            share,
+        )
         for gpus, milli, share in PRIOR
     ]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tenfold.fleet.capacity import Bank
+from tenfold.fleet.capacity import FreeNodeIndex
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Shape, per_member
 
@@ -25,7 +25,7 @@ PLENTY = 1 << 40
 """CPUs or memory of a node where they are not counted."""
 
 
-class Ask(NamedTuple):
+class NodeRequest(NamedTuple):
     """What one member of a gang asks of its node."""
 
     cpus_milli: int
@@ -36,36 +36,38 @@ class Ask(NamedTuple):
     accelerators: tuple[str, ...]
 
     @property
-    def asked_milli(self) -> int:
+    def gpus_milli(self) -> int:
         """Thousandths of a GPU in all."""
         return self.gpus * self.milli
 
 
-def ask_of(shape: Shape, node_gpus_most: int) -> Ask:
+def node_request(shape: Shape, node_gpus_most: int) -> NodeRequest:
     """Return what each member of a gang asks, where the largest node has so many GPUs."""
     if shape.milli:
-        return Ask(shape.cpus_milli, shape.memory_mib, 1, shape.milli, shape.accelerators)
+        return NodeRequest(shape.cpus_milli, shape.memory_mib, 1, shape.milli, shape.accelerators)
     if not shape.gpus:
-        return Ask(shape.cpus_milli, shape.memory_mib, 0, 0, shape.accelerators)
+        return NodeRequest(shape.cpus_milli, shape.memory_mib, 0, 0, shape.accelerators)
     gpus = max(1, min(shape.gpus, shape.gpus_per_node or node_gpus_most))
     cpus, memory = per_member(shape, -(-shape.gpus // gpus))
-    return Ask(cpus, memory, gpus, WHOLE, shape.accelerators)
+    return NodeRequest(cpus, memory, gpus, WHOLE, shape.accelerators)
 
 
-class Rows:
+class NodeArrays:
     """What every node has, and has left."""
 
     def __init__(
-        self, banks: Mapping[Kind, Bank], place: Mapping[NodeId, tuple[Bank, int]]
+        self,
+        node_indexes: Mapping[Kind, FreeNodeIndex],
+        place: Mapping[NodeId, tuple[FreeNodeIndex, int]],
     ) -> None:
         count = len(place)
-        self.homes = list(place.values())
+        self.positions = list(place.values())
         self.index = {node_id: row for row, node_id in enumerate(place)}
-        self.width = max((bank.size for bank in banks.values()), default=0)
+        self.width = max((node_index.size for node_index in node_indexes.values()), default=0)
         self.kinds: dict[str, int] = {}
         """Number of each accelerator type, from 1; 0 is for nodes without GPUs."""
         self.kind = np.zeros(count, np.int64)
-        self.bank = np.zeros(count, np.int64)
+        self.node_index = np.zeros(count, np.int64)
         """Place of the node's bank among all banks."""
         self.gpus_all = np.zeros(count, np.int64)
         self.cpus_all = np.zeros(count, np.int64)
@@ -75,26 +77,29 @@ class Rows:
         self.left = np.zeros((count, self.width), np.int64)
         """Thousandths left of each device."""
         self.is_open = np.zeros(count, np.bool_)
-        self.banks = list(banks.values())
-        number_of = {id(bank): (place, kind) for place, (kind, bank) in enumerate(banks.items())}
-        for row, (bank, number) in enumerate(self.homes):
-            self.bank[row], (_, accelerator, gpus, cpus, memory) = number_of[id(bank)]
+        self.node_indexes = list(node_indexes.values())
+        number_of = {
+            id(node_index): (place, kind)
+            for place, (kind, node_index) in enumerate(node_indexes.items())
+        }
+        for row, (node_index, number) in enumerate(self.positions):
+            self.node_index[row], (_, accelerator, gpus, cpus, memory) = number_of[id(node_index)]
             if gpus:
                 self.kind[row] = self.kinds.setdefault(accelerator, len(self.kinds) + 1)
             self.gpus_all[row] = gpus
             self.cpus_all[row] = cpus or PLENTY
             self.memory_all[row] = memory or PLENTY
-            self.is_open[row] = bank.is_open[number]
+            self.is_open[row] = node_index.is_open[number]
             self.lay_out(row)
         self.gpus_total = int(self.gpus_all.sum())
 
     def lay_out(self, row: int) -> None:
         """Bring one row up to date with its node."""
-        bank, number = self.homes[row]
-        self.cpus[row] = bank.cpus[number] if bank.counts_cpus else PLENTY
-        self.memory[row] = bank.memory[number] if bank.counts_memory else PLENTY
-        free, size = bank.free[number], bank.size
-        given = bank.given.get(number)
+        node_index, number = self.positions[row]
+        self.cpus[row] = node_index.cpus[number] if node_index.counts_cpus else PLENTY
+        self.memory[row] = node_index.memory[number] if node_index.counts_memory else PLENTY
+        free, size = node_index.free[number], node_index.size
+        given = node_index.given.get(number)
         if not given:
             left = self.left[row]
             left[: size - free] = 0
@@ -111,29 +116,29 @@ class Rows:
                 devices[device] = WHOLE
         self.left[row] = devices
 
-    def allowed(self, ask: Ask) -> Flags:
+    def allowed(self, request: NodeRequest) -> Flags:
         """Return for each number of a type whether the ask may go there."""
         flags = np.ones(len(self.kinds) + 1, np.bool_)
-        if ask.accelerators:
-            flags[0] = "" in ask.accelerators
+        if request.accelerators:
+            flags[0] = "" in request.accelerators
             for name, number in self.kinds.items():
-                flags[number] = name in ask.accelerators
-        if ask.gpus:
+                flags[number] = name in request.accelerators
+        if request.gpus:
             flags[0] = False
         return flags
 
-    def gpus_for(self, ask: Ask) -> int:
+    def gpus_for(self, request: NodeRequest) -> int:
         """Return the GPUs of all nodes that could hold the ask if they were empty."""
-        able = self.allowed(ask)[self.kind] & (self.gpus_all >= ask.gpus)
-        able &= (self.cpus_all >= ask.cpus_milli) & (self.memory_all >= ask.memory_mib)
+        able = self.allowed(request)[self.kind] & (self.gpus_all >= request.gpus)
+        able &= (self.cpus_all >= request.cpus_milli) & (self.memory_all >= request.memory_mib)
         return int(self.gpus_all[able].sum())
 
-    def fits(self, ask: Ask, rows: Ints) -> Flags:
+    def fits(self, request: NodeRequest, rows: Ints) -> Flags:
         """Return which of these nodes can hold the ask now; types are the caller's matter."""
-        fits = self.is_open[rows] & (self.cpus[rows] >= ask.cpus_milli)
-        fits &= self.memory[rows] >= ask.memory_mib
-        if ask.gpus == 1:
-            fits &= self.left[rows].max(1, initial=0) >= ask.milli
-        elif ask.gpus:
-            fits &= (self.left[rows] >= ask.milli).sum(1) >= ask.gpus
+        fits = self.is_open[rows] & (self.cpus[rows] >= request.cpus_milli)
+        fits &= self.memory[rows] >= request.memory_mib
+        if request.gpus == 1:
+            fits &= self.left[rows].max(1, initial=0) >= request.milli
+        elif request.gpus:
+            fits &= (self.left[rows] >= request.milli).sum(1) >= request.gpus
         return fits

@@ -14,10 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tenfold.decide.place.score.fragmentation import Fragmentation
-from tenfold.decide.place.score.node_arrays import Ask, Flags, Ints, Rows, ask_of
-from tenfold.decide.place.score.popularity import Popularity
-from tenfold.decide.place.score.scorers import NO_ROOM, BestFit, Gradient, Scorer
-from tenfold.fleet.capacity import Bank, Capacity, Slots
+from tenfold.decide.place.score.node_arrays import (
+    Flags,
+    Ints,
+    NodeArrays,
+    NodeRequest,
+    node_request,
+)
+from tenfold.decide.place.score.scorers import DOES_NOT_FIT, BestFit, Gradient, Scorer
+from tenfold.decide.place.score.shape_mix import ShapeMix
+from tenfold.fleet.capacity import Capacity, FreeNodeIndex, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
@@ -33,13 +39,13 @@ BYTES_A_NODE = 6
 class _Scores:
     """The numbers of all nodes for one shape, as of a place in the log."""
 
-    __slots__ = ("ask", "devices", "numbers", "seen", "suits")
+    __slots__ = ("devices", "numbers", "request", "seen", "suits")
 
-    def __init__(self, ask: Ask, suits: Flags) -> None:
-        self.ask = ask
+    def __init__(self, request: NodeRequest, suits: Flags) -> None:
+        self.request = request
         self.suits = suits
         """Nodes that could hold it alone if they were empty."""
-        self.numbers: NDArray[np.int32] = np.full(len(suits), NO_ROOM, np.int32)
+        self.numbers: NDArray[np.int32] = np.full(len(suits), DOES_NOT_FIT, np.int32)
         self.devices: NDArray[np.int8] = np.full(len(suits), -1, np.int8)
         self.seen = 0
 
@@ -50,10 +56,10 @@ class ScoredCapacity(Capacity):
     def __init__(self, placement: Placement = "tenfold") -> None:
         super().__init__()
         self._placement: Placement = placement
-        self._popularity = Popularity()
+        self._shape_mix = ShapeMix()
         self._learned = 0
         """Number of the mix that the scorer was last told."""
-        self._rows: Rows | None = None
+        self._rows: NodeArrays | None = None
         self._scorer: Scorer | None = None
         self._kept: dict[str, _Scores] = {}
         self._log: list[int] = []
@@ -92,17 +98,17 @@ class ScoredCapacity(Capacity):
 
     def refresh(self, view: FleetView) -> None:
         """Learn the mix of what has finished, where an epoch has begun."""
-        if self._popularity.from_history(view):
+        if self._shape_mix.from_history(view):
             self._note_mix()
 
     def learn(self, shape: Shape) -> None:
         """Learn from one arrival: for runs in which nothing ever finishes."""
-        if self._popularity.from_arrival(shape):
+        if self._shape_mix.from_arrival(shape):
             self._note_mix()
 
     def know(self, shapes: Iterable[Shape]) -> None:
         """Take the mix as known beforehand, as the published gradient does."""
-        self._popularity.from_all(shapes)
+        self._shape_mix.from_all(shapes)
         self._note_mix()
 
     def claim(self, shape: Shape) -> Slots | None:
@@ -138,7 +144,7 @@ class ScoredCapacity(Capacity):
         return fine
 
     def _note_mix(self) -> None:
-        mix = self._popularity.mix.values()
+        mix = self._shape_mix.mix.values()
         self._fine_mix = any(self._is_fine(shape) for shape, _ in mix)
 
     def _touch(self, slots: Slots) -> None:
@@ -155,23 +161,23 @@ class ScoredCapacity(Capacity):
         scores = self._scores(rows, scorer, shape)
         if len(scores.numbers):
             row = int(scores.numbers.argmin())
-            if scores.numbers[row] != NO_ROOM:
-                bank, number = rows.homes[row]
+            if scores.numbers[row] != DOES_NOT_FIT:
+                node_index, number = rows.positions[row]
                 if shape.milli:
                     device = int(scores.devices[row])
-                    slots = (Slot(bank.names[number], 0, shape.milli, device),)
+                    slots = (Slot(node_index.names[number], 0, shape.milli, device),)
                 else:
-                    slots = bank.slots(number, shape.gpus)
+                    slots = node_index.slots(number, shape.gpus)
                 self.take(slots, shape)
                 return slots
-        for seat in self.seats(shape):
-            if seat.members > 1 or seat.rest:
-                slots = self._claim_many(seat, shape)
+        for split in self.splits(shape):
+            if split.members > 1 or split.rest:
+                slots = self._claim_many(split, shape)
                 if slots is not None:
                     return slots
         return None
 
-    def _order(self) -> dict[NodeId, tuple[Bank, int]]:
+    def _order(self) -> dict[NodeId, tuple[FreeNodeIndex, int]]:
         """Return the nodes in the order in which ties between them are settled.
 
         Published rules take the first node. In ours a fixed shuffle of the names does it:
@@ -181,21 +187,21 @@ class ScoredCapacity(Capacity):
             return self.place
         return dict(sorted(self.place.items(), key=lambda home: _shuffled(home[0])))
 
-    def _ready(self) -> tuple[Rows, Scorer]:
+    def _ready(self) -> tuple[NodeArrays, Scorer]:
         """Return rows and rule, made or taught afresh where they are not up to date."""
         rows, scorer = self._rows, self._scorer
         if rows is None or scorer is None:
-            rows = self._rows = Rows(self.banks, self._order())
+            rows = self._rows = NodeArrays(self.node_indexes, self._order())
             scorer = self._scorer = _scorer(self._placement, rows)
             self._kept.clear()
             self._log.clear()
             self._learned = 0
-        if scorer.learns and self._learned != self._popularity.taken:
-            self._learned = self._popularity.taken
-            counts: dict[Ask, int] = {}
-            for shape, count in self._popularity.mix.values():
-                ask = ask_of(shape, rows.width)
-                counts[ask] = counts.get(ask, 0) + count
+        if scorer.learns and self._learned != self._shape_mix.taken:
+            self._learned = self._shape_mix.taken
+            counts: dict[NodeRequest, int] = {}
+            for shape, count in self._shape_mix.mix.values():
+                request = node_request(shape, rows.width)
+                counts[request] = counts.get(request, 0) + count
             scorer.learn(counts)
             self._kept.clear()
         if len(self._log) > LOG_MOST:
@@ -203,12 +209,12 @@ class ScoredCapacity(Capacity):
             self._log.clear()
         return rows, scorer
 
-    def _scores(self, rows: Rows, scorer: Scorer, shape: Shape) -> _Scores:
+    def _scores(self, rows: NodeArrays, scorer: Scorer, shape: Shape) -> _Scores:
         """Return the scores of a shape, up to date with every node."""
         scores, log = self._kept.get(shape.key), self._log
         if scores is None:
-            scores = _Scores(ask_of(shape, rows.width), self._suits(rows, shape))
-            if len(self._kept) >= max(16, BYTES_MOST // (BYTES_A_NODE * len(rows.homes) + 1)):
+            scores = _Scores(node_request(shape, rows.width), self._suits(rows, shape))
+            if len(self._kept) >= max(16, BYTES_MOST // (BYTES_A_NODE * len(rows.positions) + 1)):
                 del self._kept[next(iter(self._kept))]
             self._kept[shape.key] = scores
             at = np.nonzero(scores.suits)[0]
@@ -218,15 +224,21 @@ class ScoredCapacity(Capacity):
             at: Ints = np.fromiter(dict.fromkeys(log[scores.seen :]), np.int64)
             at = at[scores.suits[at]]
         if len(at):
-            scores.numbers[at], scores.devices[at] = scorer.score(scores.ask, at)
+            scores.numbers[at], scores.devices[at] = scorer.score(scores.request, at)
         scores.seen = len(log)
         return scores
 
-    def _suits(self, rows: Rows, shape: Shape) -> Flags:
+    def _suits(self, rows: NodeArrays, shape: Shape) -> Flags:
         """Return which nodes could hold the shape alone if they were empty."""
-        alone = [seat.bank for seat in self.seats(shape) if seat.members == 1 and not seat.rest]
-        banks = np.array([any(bank is one for one in alone) for bank in rows.banks], np.bool_)
-        return banks[rows.bank]
+        alone = [
+            split.node_index
+            for split in self.splits(shape)
+            if split.members == 1 and not split.rest
+        ]
+        node_indexes = np.array(
+            [any(node_index is one for one in alone) for node_index in rows.node_indexes], np.bool_
+        )
+        return node_indexes[rows.node_index]
 
 
 def make_capacity(view: FleetView, placement: Placement = "tenfold") -> ScoredCapacity:
@@ -234,7 +246,7 @@ def make_capacity(view: FleetView, placement: Placement = "tenfold") -> ScoredCa
     return ScoredCapacity.of(view, placement)
 
 
-def _scorer(placement: Placement, rows: Rows) -> Scorer:
+def _scorer(placement: Placement, rows: NodeArrays) -> Scorer:
     if placement == "best-fit":
         return BestFit(rows)
     return Gradient(rows) if placement == "fgd" else Fragmentation(rows)

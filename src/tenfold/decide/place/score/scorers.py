@@ -11,11 +11,11 @@ from typing import Protocol
 
 import numpy as np
 
-from tenfold.decide.place.score.node_arrays import PLENTY, Ask, Floats, Ints, Rows
-from tenfold.decide.place.score.usable import Usable, Weights
+from tenfold.decide.place.score.node_arrays import PLENTY, Floats, Ints, NodeArrays, NodeRequest
+from tenfold.decide.place.score.usable import UsableCapacity, Weights
 from tenfold.model.job.job import WHOLE
 
-NO_ROOM = (1 << 31) - 1
+DOES_NOT_FIT = (1 << 31) - 1
 """The number of a node that cannot hold the ask."""
 
 CPUS_MILLI_FULL, GPUS_MILLI_FULL = 128_000, 8 * WHOLE
@@ -33,11 +33,11 @@ class Scorer(Protocol):
         """Whether the mix of asks matters to it."""
         ...
 
-    def learn(self, counts: Mapping[Ask, int]) -> None:
+    def learn(self, counts: Mapping[NodeRequest, int]) -> None:
         """Hear which asks come how often."""
         ...
 
-    def score(self, ask: Ask, at: Ints) -> tuple[Ints, Ints]:
+    def score(self, request: NodeRequest, at: Ints) -> tuple[Ints, Ints]:
         """Return number and device for each of these nodes, all of an allowed type."""
         ...
 
@@ -47,56 +47,56 @@ class BestFit:
 
     learns = False
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: NodeArrays) -> None:
         self._rows = rows
 
-    def learn(self, counts: Mapping[Ask, int]) -> None:
+    def learn(self, counts: Mapping[NodeRequest, int]) -> None:
         """Learn nothing: only what is left counts."""
 
-    def score(self, ask: Ask, at: Ints) -> tuple[Ints, Ints]:
+    def score(self, request: NodeRequest, at: Ints) -> tuple[Ints, Ints]:
         """Compare by what would be left; a share goes to the device with the most left."""
         rows = self._rows
         left, cpus = rows.left[at], rows.cpus[at]
-        cpus_left = np.where(cpus >= PLENTY, 0, cpus - ask.cpus_milli) / CPUS_MILLI_FULL
-        gpus_left = (left.sum(1) - ask.asked_milli) / GPUS_MILLI_FULL
+        cpus_left = np.where(cpus >= PLENTY, 0, cpus - request.cpus_milli) / CPUS_MILLI_FULL
+        gpus_left = (left.sum(1) - request.gpus_milli) / GPUS_MILLI_FULL
         score = -np.floor((1 - (cpus_left * 0.5 + gpus_left * 0.5)) * 100)
-        numbers = np.where(rows.fits(ask, at), score.astype(np.int64), NO_ROOM)
-        if 0 < ask.milli < WHOLE:
+        numbers = np.where(rows.fits(request, at), score.astype(np.int64), DOES_NOT_FIT)
+        if 0 < request.milli < WHOLE:
             return numbers, left.argmax(1)
         return numbers, np.full(len(at), -1)
 
 
-class Spoiling(ABC):
+class FragmentationScorer(ABC):
     """What rules by spoilt worth have in common; they differ in weights, steps and ties."""
 
     learns = True
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: NodeArrays) -> None:
         self._rows = rows
-        self._usable = Usable(rows, self.weights({}))
+        self._usable = UsableCapacity(rows, self.weights({}))
 
-    def learn(self, counts: Mapping[Ask, int]) -> None:
+    def learn(self, counts: Mapping[NodeRequest, int]) -> None:
         """Make the tables for this mix."""
-        self._usable = Usable(self._rows, self.weights(counts))
+        self._usable = UsableCapacity(self._rows, self.weights(counts))
 
-    def score(self, ask: Ask, at: Ints) -> tuple[Ints, Ints]:
+    def score(self, request: NodeRequest, at: Ints) -> tuple[Ints, Ints]:
         """Compare by what the ask would spoil, here or on the best device here."""
-        fits = self._rows.fits(ask, at)
-        if 0 < ask.milli < WHOLE:
-            spoilt, left = self._usable.spoilt_by_device(ask, at, fits)
-            numbers = np.where(left >= ask.milli, self.number(spoilt), NO_ROOM)
+        fits = self._rows.fits(request, at)
+        if 0 < request.milli < WHOLE:
+            lost, left = self._usable.lost_by_device(request, at, fits)
+            numbers = np.where(left >= request.milli, self.number(lost), DOES_NOT_FIT)
             device = self.device(numbers, left)
-            return np.where(fits, numbers[np.arange(len(at)), device], NO_ROOM), device
-        spoilt = self._usable.spoilt(ask, at, fits)
-        return np.where(fits, self.number(spoilt), NO_ROOM), np.full(len(at), -1)
+            return np.where(fits, numbers[np.arange(len(at)), device], DOES_NOT_FIT), device
+        lost = self._usable.lost(request, at, fits)
+        return np.where(fits, self.number(lost), DOES_NOT_FIT), np.full(len(at), -1)
 
     @abstractmethod
-    def weights(self, counts: Mapping[Ask, int]) -> Weights:
+    def weights(self, counts: Mapping[NodeRequest, int]) -> Weights:
         """Return what each ask of a mix counts for."""
         ...
 
     @abstractmethod
-    def number(self, spoilt: Floats) -> Ints:
+    def number(self, lost: Floats) -> Ints:
         """Return the steps in which spoilt worth is compared."""
         ...
 
@@ -106,27 +106,29 @@ class Spoiling(ABC):
         ...
 
 
-class Gradient(Spoiling):
+class Gradient(FragmentationScorer):
     """Fragmentation gradient descent as published: popular asks by count, a rounded sigmoid."""
 
-    def weights(self, counts: Mapping[Ask, int]) -> Weights:
+    def weights(self, counts: Mapping[NodeRequest, int]) -> Weights:
         """Weigh the most popular asks by their count; memory tells no two apart."""
-        alike: dict[Ask, int] = {}
-        for ask, count in counts.items():
-            key = ask._replace(memory_mib=0, accelerators=ask.accelerators if ask.gpus else ())
+        alike: dict[NodeRequest, int] = {}
+        for request, count in counts.items():
+            key = request._replace(
+                memory_mib=0, accelerators=request.accelerators if request.gpus else ()
+            )
             alike[key] = alike.get(key, 0) + count
         total, covered = sum(alike.values()), 0
-        popular: list[tuple[Ask, int]] = []
-        for ask, count in sorted(alike.items(), key=lambda one: (-one[1], one[0])):
+        popular: list[tuple[NodeRequest, int]] = []
+        for request, count in sorted(alike.items(), key=lambda one: (-one[1], one[0])):
             if covered >= POPULAR_SHARE * total:
                 break
-            popular.append((ask, count))
+            popular.append((request, count))
             covered += count
-        return [(ask, count / covered) for ask, count in popular]
+        return [(request, count / covered) for request, count in popular]
 
-    def number(self, spoilt: Floats) -> Ints:
+    def number(self, lost: Floats) -> Ints:
         """Compare in hundredths of a sigmoid."""
-        return -np.floor(100 / (1 + np.exp(spoilt / WHOLE))).astype(np.int64)
+        return -np.floor(100 / (1 + np.exp(lost / WHOLE))).astype(np.int64)
 
     def device(self, numbers: Ints, left: Ints) -> Ints:
         """Take the first device of the best number."""

@@ -8,7 +8,7 @@ reservation wants before its own limit, so it never delays one that was planned 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tenfold.decide.place.slurm.select import Usable, choose
+from tenfold.decide.place.slurm.select import NodeFilter, choose
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.scratch import Scratch
 from tenfold.model.ids import JobId, NodeId
@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
 
     job: Job
     limit_ms: Millis
-    in_partition: Usable
+    in_partition: NodeFilter
 
 
 class Ending(NamedTuple):
@@ -85,19 +85,19 @@ class BackfillPass:
         usable = self._usable(candidate, self._now_ms)
         return choose(self._capacity, candidate.job.shape, usable) is not None
 
-    def _usable(self, candidate: Candidate, from_ms: int) -> Usable:
-        wanted = self._wanted(from_ms, from_ms + candidate.limit_ms)
+    def _usable(self, candidate: Candidate, from_ms: int) -> NodeFilter:
+        reserved = self._reserved_nodes(from_ms, from_ms + candidate.limit_ms)
         in_partition = candidate.in_partition
-        if not wanted:
+        if not reserved:
             return in_partition
-        return lambda node: in_partition(node) and node not in wanted
+        return lambda node: in_partition(node) and node not in reserved
 
     def _try(
         self, candidate: Candidate, from_ms: int
     ) -> tuple[tuple[int, Slots] | None, int | None]:
         """Return the start found for `from_ms` on, or None and the next moment worth a try."""
         later_ms = min((r.end_ms for r in self.reservations if r.end_ms > from_ms), default=None)
-        found = self._first_room(candidate.job.shape, self._usable(candidate, from_ms))
+        found = self._first_fit(candidate.job.shape, self._usable(candidate, from_ms))
         if found is None:
             return None, later_ms
         begin_ms, slots = max(from_ms, found[0]), found[1]
@@ -107,14 +107,14 @@ class BackfillPass:
             # Nodes that are kept for others until then might do sooner.
             return None, later_ms
         planned = self._reservation(begin_ms, candidate, slots)
-        if not planned.nodes.isdisjoint(self._wanted(planned.begin_ms, planned.end_ms)):
+        if not planned.nodes.isdisjoint(self._reserved_nodes(planned.begin_ms, planned.end_ms)):
             again_ms = begin_ms
             if begin_ms == from_ms:
                 again_ms += max(self._horizon.resolution_ms, SECOND)
             return None, again_ms
         return (begin_ms, slots), None
 
-    def _wanted(self, begin_ms: int, end_ms: int) -> frozenset[NodeId]:
+    def _reserved_nodes(self, begin_ms: int, end_ms: int) -> frozenset[NodeId]:
         """Return the nodes that are reserved at some time between."""
         return frozenset[NodeId]().union(
             *(
@@ -124,7 +124,7 @@ class BackfillPass:
             )
         )
 
-    def _first_room(self, shape: Shape, usable: Usable) -> tuple[int, Slots] | None:
+    def _first_fit(self, shape: Shape, usable: NodeFilter) -> tuple[int, Slots] | None:
         """Return when running jobs will have left room on these nodes, and where."""
         capacity = self._capacity
         slots = choose(capacity, shape, usable)
@@ -140,7 +140,7 @@ class BackfillPass:
                     return group[-1].at_ms, slots
         return None
 
-    def _groups(self, usable: Usable) -> Iterator[list[Ending]]:
+    def _groups(self, usable: NodeFilter) -> Iterator[list[Ending]]:
         """Yield the running jobs on these nodes by end, in steps that double.
 
         The steps begin at the end of the first job, rounded up. A job that is elsewhere does

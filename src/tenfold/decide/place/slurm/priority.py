@@ -96,8 +96,8 @@ class Priorities:
 
         Where CPUs are not counted, GPUs stand for them.
         """
-        seats = self._capacity.seats(shape)
-        members = seats[0].members + (seats[0].rest > 0) if seats else 1
+        splits = self._capacity.splits(shape)
+        members = splits[0].members + (splits[0].rest > 0) if splits else 1
         nodes = min(1.0, members / self._nodes)
         if self._cpus_milli:
             # Slurm gives a member at least one CPU.

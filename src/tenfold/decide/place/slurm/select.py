@@ -8,55 +8,61 @@ Neither the emptiest nor the fullest node is preferred.
 
 from collections.abc import Callable, Iterator
 
-from tenfold.fleet.capacity import Bank, Capacity, Seat, Slots
+from tenfold.fleet.capacity import Capacity, FreeNodeIndex, GangSplit, Slots
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Shape, Slot, per_member
 
-Usable = Callable[[NodeId], bool]
+NodeFilter = Callable[[NodeId], bool]
 """Whether a job may use a node: its partition holds it and no reservation is in the way."""
 
 
-def choose(capacity: Capacity, shape: Shape, usable: Usable) -> Slots | None:
+def choose(capacity: Capacity, shape: Shape, usable: NodeFilter) -> Slots | None:
     """Return where the gang would go now; nothing is taken."""
-    for seat in capacity.seats(shape):
-        slots = _share(seat.bank, shape, usable) if shape.milli else _gang(seat, shape, usable)
+    for split in capacity.splits(shape):
+        slots = (
+            _share(split.node_index, shape, usable) if shape.milli else _gang(split, shape, usable)
+        )
         if slots is not None:
             return slots
     return None
 
 
-def could_hold(capacity: Capacity, shape: Shape, usable: Usable) -> bool:
+def could_hold(capacity: Capacity, shape: Shape, usable: NodeFilter) -> bool:
     """Return whether these nodes, all up and empty, would hold the gang."""
     return any(
-        sum(usable(name) for name in seat.bank.names) >= seat.members + (seat.rest > 0)
-        for seat in capacity.seats(shape)
+        sum(usable(name) for name in split.node_index.names) >= split.members + (split.rest > 0)
+        for split in capacity.splits(shape)
     )
 
 
-def _gang(seat: Seat, shape: Shape, usable: Usable) -> Slots | None:
-    bank, members = seat.bank, seat.members + (seat.rest > 0)
-    if bank.with_room(seat.gpus) < seat.members:
+def _gang(split: GangSplit, shape: Shape, usable: NodeFilter) -> Slots | None:
+    node_index, members = split.node_index, split.members + (split.rest > 0)
+    if node_index.with_room(split.gpus) < split.members:
         return None
-    room = list(_with_room(bank, seat.gpus, shape, members, usable))
-    if len(room) < seat.members:
+    with_free = list(_with_free(node_index, split.gpus, shape, members, usable))
+    if len(with_free) < split.members:
         return None
-    chosen = _from_runs(room, seat.members)
-    slots = [bank.slots(number, seat.gpus)[0] for number in chosen]
-    if seat.rest:
+    chosen = _from_runs(with_free, split.members)
+    slots = [node_index.slots(number, split.gpus)[0] for number in chosen]
+    if split.rest:
         last = next(
-            (n for n in _with_room(bank, seat.rest, shape, members, usable) if n not in chosen),
+            (
+                n
+                for n in _with_free(node_index, split.rest, shape, members, usable)
+                if n not in chosen
+            ),
             -1,
         )
         if last < 0:
             return None
-        slots.append(bank.slots(last, seat.rest)[0])
+        slots.append(node_index.slots(last, split.rest)[0])
     return tuple(slots)
 
 
-def _from_runs(room: list[int], wanted: int) -> list[int]:
-    """Return `wanted` nodes of `room`, from as few and as tight runs as Slurm would take."""
+def _from_runs(with_free: list[int], wanted: int) -> list[int]:
+    """Return `wanted` nodes of `with_free`, from as few and as tight runs as Slurm would take."""
     runs: list[list[int]] = []
-    for number in room:
+    for number in with_free:
         if runs and runs[-1][-1] == number - 1:
             runs[-1].append(number)
         else:
@@ -71,25 +77,27 @@ def _from_runs(room: list[int], wanted: int) -> list[int]:
     return chosen
 
 
-def _with_room(bank: Bank, gpus: int, shape: Shape, members: int, usable: Usable) -> Iterator[int]:
+def _with_free(
+    node_index: FreeNodeIndex, gpus: int, shape: Shape, members: int, usable: NodeFilter
+) -> Iterator[int]:
     cpus, memory = per_member(shape, members)
-    for number, free in enumerate(bank.free):
+    for number, free in enumerate(node_index.free):
         if (
             free >= gpus
-            and bank.is_open[number]
-            and (not bank.counts_cpus or bank.cpus[number] >= cpus)
-            and (not bank.counts_memory or bank.memory[number] >= memory)
-            and usable(bank.names[number])
+            and node_index.is_open[number]
+            and (not node_index.counts_cpus or node_index.cpus[number] >= cpus)
+            and (not node_index.counts_memory or node_index.memory[number] >= memory)
+            and usable(node_index.names[number])
         ):
             yield number
 
 
-def _share(bank: Bank, shape: Shape, usable: Usable) -> Slots | None:
+def _share(node_index: FreeNodeIndex, shape: Shape, usable: NodeFilter) -> Slots | None:
     """Return the first device with enough left, in the order of nodes and devices."""
-    for number in _with_room(bank, 0, shape, 1, usable):
-        given = bank.given.get(number, {})
-        for device in range(bank.size):
+    for number in _with_free(node_index, 0, shape, 1, usable):
+        given = node_index.given.get(number, {})
+        for device in range(node_index.size):
             milli = given.get(device, 0)
-            if milli + shape.milli <= WHOLE and (milli or bank.free[number]):
-                return (Slot(bank.names[number], 0, shape.milli, device),)
+            if milli + shape.milli <= WHOLE and (milli or node_index.free[number]):
+                return (Slot(node_index.names[number], 0, shape.milli, device),)
     return None

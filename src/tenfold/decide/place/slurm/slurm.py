@@ -14,7 +14,7 @@ from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.slurm.backfill import BackfillPass, Candidate, Ending, Horizon
 from tenfold.decide.place.slurm.partitions import Queue, Queues
 from tenfold.decide.place.slurm.priority import NO_ACCOUNTS, Accounts, Priorities
-from tenfold.decide.place.slurm.select import Usable, choose, could_hold
+from tenfold.decide.place.slurm.select import NodeFilter, choose, could_hold
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action, RefuseJob, StartJob
@@ -27,7 +27,7 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
 
 
-class Waiting(NamedTuple):
+class PendingJob(NamedTuple):
     """A waiting job with its place in the line: tier, then priority, then arrival."""
 
     place: tuple[int, int, int, int]
@@ -53,7 +53,7 @@ class SlurmPlacer:
         self._capacity = Capacity()
         self._queues = Queues(policy)
         self._held: dict[JobId, tuple[Slots, Job]] = {}
-        self._wished = 0
+        self._starts_ordered = 0
         """Starts of the last decision, which the caches took for granted."""
         self._classes: dict[tuple[str, str], tuple[int, Job]] = {}
         """How many jobs of each shape and queue wait, and one of them to try."""
@@ -68,10 +68,10 @@ class SlurmPlacer:
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return what the passes due now start, and when the next may be worth making."""
         bridged = news is not None and self._version + len(news) == view.version
-        if self._resizes or not (bridged and news is not None and self._hear(news)):
+        if self._resizes or not (bridged and news is not None and self._apply_events(news)):
             self._rebuild(view)
         self._version = view.version
-        self._wished = 0
+        self._starts_ordered = 0
         never = self._never()
         if not never and not self._any_fits():
             return NOTHING
@@ -80,14 +80,14 @@ class SlurmPlacer:
         is_main = is_full or self._is_due(now_ms, self._main_ms)
         is_backfill = bool(self._backfill_ms) and now_ms % self._backfill_ms == 0
         if is_main or is_backfill:
-            line = self._line(view, now_ms)
+            job_queue = self._job_queue(view, now_ms)
             if never:
-                line = self._refuse(line, never, actions)
+                job_queue = self._refuse(job_queue, never, actions)
             if is_main:
-                depth = len(line) if is_full else self._policy.queue_depth
-                line = self._main_pass(line, depth, actions)
+                depth = len(job_queue) if is_full else self._policy.queue_depth
+                job_queue = self._main_pass(job_queue, depth, actions)
             if is_backfill:
-                self._backfill_pass(line, view, now_ms, actions)
+                self._backfill_pass(job_queue, view, now_ms, actions)
         return Decision(actions, self._next_pass(now_ms, is_main=is_main))
 
     def _next_pass(self, now_ms: Millis, *, is_main: bool) -> Millis:
@@ -110,42 +110,46 @@ class SlurmPlacer:
             return held_ms
         return _rounded_up(last_ms + period_ms, self._apart_ms)
 
-    def _line(self, view: FleetView, now_ms: Millis) -> list[Waiting]:
+    def _job_queue(self, view: FleetView, now_ms: Millis) -> list[PendingJob]:
         priorities = Priorities(self._policy, self._accounts, view, self._capacity, now_ms)
-        line: list[Waiting] = []
+        job_queue: list[PendingJob] = []
         for job in view.pending.values():
             queue = self._queues.of(job)
             priority = priorities.of(job, queue.partition)
-            line.append(Waiting((-queue.tier, -priority, job.submitted_ms, job.seq), job, queue))
-        line.sort(key=lambda one: one.place)
-        return line
+            job_queue.append(
+                PendingJob((-queue.tier, -priority, job.submitted_ms, job.seq), job, queue)
+            )
+        job_queue.sort(key=lambda one: one.place)
+        return job_queue
 
     def _refuse(
-        self, line: list[Waiting], never: set[tuple[str, str]], actions: list[Action]
-    ) -> list[Waiting]:
-        rest: list[Waiting] = []
-        for one in line:
+        self, job_queue: list[PendingJob], never: set[tuple[str, str]], actions: list[Action]
+    ) -> list[PendingJob]:
+        rest: list[PendingJob] = []
+        for one in job_queue:
             if (one.job.shape.key, one.queue.name) in never:
                 actions.append(RefuseJob(one.job.id, self._why_never(one)))
             else:
                 rest.append(one)
         return rest
 
-    def _why_never(self, one: Waiting) -> tuple[Reason, ...]:
+    def _why_never(self, one: PendingJob) -> tuple[Reason, ...]:
         shape = one.job.shape
         if not self._capacity.could_hold(shape):
             return never_fits(self._capacity, shape)
         fields = {"partition": one.queue.name, "shape": shape.key}
         return (Reason("larger-than-the-partition", fields),)
 
-    def _main_pass(self, line: list[Waiting], depth: int, actions: list[Action]) -> list[Waiting]:
+    def _main_pass(
+        self, job_queue: list[PendingJob], depth: int, actions: list[Action]
+    ) -> list[PendingJob]:
         """Start jobs in order; a job that cannot start closes its partition's nodes."""
         closed: list[Queue] = []
-        left: list[Waiting] = []
-        starts_max = self._policy.jobs_started_max or len(line)
-        for place, one in enumerate(line):
+        left: list[PendingJob] = []
+        starts_max = self._policy.jobs_started_max or len(job_queue)
+        for place, one in enumerate(job_queue):
             slots = None
-            if place < depth and one.queue not in closed and self._wished < starts_max:
+            if place < depth and one.queue not in closed and self._starts_ordered < starts_max:
                 slots = choose(self._capacity, one.job.shape, _open(one.queue, closed))
                 if slots is None:
                     closed.append(one.queue)
@@ -157,45 +161,45 @@ class SlurmPlacer:
         return left
 
     def _backfill_pass(
-        self, line: list[Waiting], view: FleetView, now_ms: Millis, actions: list[Action]
+        self, job_queue: list[PendingJob], view: FleetView, now_ms: Millis, actions: list[Action]
     ) -> None:
-        habits = self._policy.backfill
-        if not line or not self._any_fits():
+        limits = self._policy.backfill
+        if not job_queue or not self._any_fits():
             return
-        horizon = Horizon(habits.window_ms, habits.resolution_ms)
+        horizon = Horizon(limits.window_ms, limits.resolution_ms)
         backfill = BackfillPass(self._capacity, self._endings(view, now_ms), horizon, now_ms)
-        line = _tested(line, habits)
-        hopes = self._hopes(line)
-        planned, before = 0, self._wished
-        for one in line:
+        job_queue = _tested(job_queue, limits)
+        shortest = self._shortest_candidates(job_queue)
+        planned, before = 0, self._starts_ordered
+        for one in job_queue:
             candidate = Candidate(one.job, one.queue.limit_ms(one.job), one.queue.holds)
             slots = backfill.offer(candidate)
             if slots is not None:
                 self._order(one.job, slots, actions)
-                if self._wished - before == habits.jobs_started_max:
+                if self._starts_ordered - before == limits.jobs_started_max:
                     break
             elif len(backfill.reservations) == planned:
                 continue
             planned = len(backfill.reservations)
-            if not any(backfill.could_start(hope) for hope in hopes):
+            if not any(backfill.could_start(candidate) for candidate in shortest):
                 break
 
-    def _hopes(self, line: list[Waiting]) -> list[Candidate]:
+    def _shortest_candidates(self, job_queue: list[PendingJob]) -> list[Candidate]:
         """Return one job of each shape and queue with the shortest limit among them.
 
         Where none of these could start now, none of the line could: the pass is over.
         """
-        hopes: dict[tuple[str, str], Candidate] = {}
-        for one in line:
+        shortest: dict[tuple[str, str], Candidate] = {}
+        for one in job_queue:
             key, limit_ms = (one.job.shape.key, one.queue.name), one.queue.limit_ms(one.job)
-            if key not in hopes or limit_ms < hopes[key].limit_ms:
-                hopes[key] = Candidate(one.job, limit_ms, one.queue.holds)
-        return list(hopes.values())
+            if key not in shortest or limit_ms < shortest[key].limit_ms:
+                shortest[key] = Candidate(one.job, limit_ms, one.queue.holds)
+        return list(shortest.values())
 
     def _order(self, job: Job, slots: Slots, actions: list[Action]) -> None:
         self._held[job.id] = (slots, job)
         self._count(job, -1)
-        self._wished += 1
+        self._starts_ordered += 1
         actions.append(StartJob(job.id, slots))
 
     def _endings(self, view: FleetView, now_ms: Millis) -> list[Ending]:
@@ -226,9 +230,9 @@ class SlurmPlacer:
             if not could_hold(self._capacity, job.shape, self._queues.of(job).holds)
         }
 
-    def _hear(self, news: Sequence[Event]) -> bool:
+    def _apply_events(self, news: Sequence[Event]) -> bool:
         """Bring the caches up to date; False where only a rebuild can."""
-        heard = 0
+        orders_seen = 0
         for event in news:
             if type(event) is JobStarted:
                 continue
@@ -241,10 +245,10 @@ class SlurmPlacer:
                 action = event.action
                 if type(action) is not StartJob or action.job_id not in self._held:
                     return False
-                heard += 1
+                orders_seen += 1
             else:
                 return False
-        return heard == self._wished
+        return orders_seen == self._starts_ordered
 
     def _rebuild(self, view: FleetView) -> None:
         self._capacity = Capacity.of(view)
@@ -268,27 +272,27 @@ class SlurmPlacer:
             del self._classes[key]
 
 
-def _open(queue: Queue, closed: list[Queue]) -> Usable:
+def _open(queue: Queue, closed: list[Queue]) -> NodeFilter:
     if not closed:
         return queue.holds
     return lambda node: queue.holds(node) and not any(one.holds(node) for one in closed)
 
 
-def _tested(line: list[Waiting], habits: Backfill) -> list[Waiting]:
+def _tested(job_queue: list[PendingJob], limits: Backfill) -> list[PendingJob]:
     """Return the jobs that backfill looks at: so many in all, of a user and of a partition."""
     users: dict[str, int] = {}
     queues: dict[str, int] = {}
-    tested: list[Waiting] = []
-    for one in line:
+    tested: list[PendingJob] = []
+    for one in job_queue:
         user, queue = one.job.user or one.job.team, one.queue.name
-        if _full(users, user, habits.jobs_per_user_max):
+        if _full(users, user, limits.jobs_per_user_max):
             continue
-        if _full(queues, queue, habits.jobs_per_partition_max):
+        if _full(queues, queue, limits.jobs_per_partition_max):
             continue
         users[user] = users.get(user, 0) + 1
         queues[queue] = queues.get(queue, 0) + 1
         tested.append(one)
-        if len(tested) == habits.jobs_tested_max:
+        if len(tested) == limits.jobs_tested_max:
             break
     return tested
 

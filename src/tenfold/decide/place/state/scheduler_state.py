@@ -2,58 +2,62 @@
 
 from tenfold.decide.place.queue.admission import Admission
 from tenfold.decide.place.queue.job_class import Trait
-from tenfold.decide.place.queue.pending_queues import Class, Lines, Option
-from tenfold.decide.place.queue.preemption_eligibility import Owing
+from tenfold.decide.place.queue.pending_queues import JobClass, Option, PendingQueues
+from tenfold.decide.place.queue.preemption_eligibility import PreemptionEligibility
 from tenfold.decide.place.queue.windows import Windows
-from tenfold.decide.place.quota.allocations import Holding, Holdings, made_holding
-from tenfold.decide.place.quota.decayed_usage import lately
+from tenfold.decide.place.quota.allocations import Allocation, Allocations, make_allocation
+from tenfold.decide.place.quota.decayed_usage import decayed_usage
 from tenfold.decide.place.quota.request import Amounts, Resources, milli_of
 from tenfold.decide.place.quota.team_tree import Obstacle, Team, Tree
 from tenfold.decide.place.state.scratch import QuotaScratch
-from tenfold.fleet.capacity import Seat, Slots
+from tenfold.fleet.capacity import GangSplit, Slots
 from tenfold.fleet.fleet import FleetView
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.job import WHOLE, Job, Promise, Run, Shape, Slot
+from tenfold.model.job.job import WHOLE, BackfillReservation, Job, Run, Shape, Slot
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import Amount, Reason, TeamRef, Value
 from tenfold.model.units import Millis
 
 
-class Promised:
+class ReservedGang:
     """A gang with nodes kept for it."""
 
-    __slots__ = ("amounts", "cls", "job", "promise")
+    __slots__ = ("amounts", "job", "job_class", "reservation")
 
-    def __init__(self, job: Job, cls: Class, promise: Promise, amounts: Amounts) -> None:
+    def __init__(
+        self, job: Job, job_class: JobClass, reservation: BackfillReservation, amounts: Amounts
+    ) -> None:
         self.job = job
-        self.cls = cls
-        self.promise = promise
+        self.job_class = job_class
+        self.reservation = reservation
         self.amounts = amounts
         """What it will take from quotas, counted as held already."""
 
 
-class Books:
+class SchedulerState:
     """Teams, room, holdings and those who wait."""
 
     def __init__(self, govern: GovernanceRules, view: FleetView, now_ms: Millis) -> None:
         self.govern = govern
         self.tree = Tree(govern, Resources(govern, view.nodes), now_ms)
         if govern.fair_share == "decayed":
-            self.tree.remember(lately(view, govern.half_life_ms))
+            self.tree.add_decayed_usage(decayed_usage(view, govern.half_life_ms))
         self.capacity = TopologyCapacity.of(view)
         self.scratch = QuotaScratch(self.capacity, self.tree)
         """What a search changes; nothing is left on it between two searches."""
-        self.holdings = Holdings(govern, self.tree)
-        self.owing = Owing(self.tree, self.holdings, preempts=govern.preempts)
-        self.lines = Lines(self.tree, self.owing)
+        self.allocations = Allocations(govern, self.tree)
+        self.eligibility = PreemptionEligibility(
+            self.tree, self.allocations, preempts=govern.preempts
+        )
+        self.queues = PendingQueues(self.tree, self.eligibility)
         self.admission = Admission(govern)
-        self.repairs: list[Class] = []
+        self.repairs: list[JobClass] = []
         """Gangs that were broken, each in a class of its own, in order of arrival."""
-        self.promised: dict[JobId, Promised] = {}
-        self.wanting = self.lines.wanting
+        self.reserved: dict[JobId, ReservedGang] = {}
+        self.blocked_preemptors = self.queues.blocked_preemptors
         """Classes that may displace others and found nobody whose going would help."""
-        self.stirred = True
+        self.dirty = True
         """Whether those who want to displace others may find more than they did."""
         self.resizing = any(run.becoming is not None for run in view.running.values())
         self.windows = Windows(govern, view.nodes, now_ms)
@@ -66,29 +70,32 @@ class Books:
         self._never: dict[tuple[TeamId, str], Reason | None] = {}
         for job, slots, started_ms, since_ms, stopping in sorted(_holders(view), key=_order):
             accelerator = view.nodes[slots[0].node].accelerator
-            holding = made_holding(self.tree, job, slots, started_ms, since_ms, accelerator)
-            self.holdings.add(holding)
+            allocation = make_allocation(self.tree, job, slots, started_ms, since_ms, accelerator)
+            self.allocations.add(allocation)
             if stopping:
-                self.holdings.stop(holding)
-        self.admission.begin(holding.job for holding in self.holdings.held.values())
+                self.allocations.stop(allocation)
+        self.admission.begin(allocation.job for allocation in self.allocations.held.values())
 
     def accelerator(self, node_id: NodeId) -> str:
         """Return the type of a node."""
         return self._nodes[node_id].accelerator
 
-    def elastic(self) -> list[Holding]:
+    def elastic(self) -> list[Allocation]:
         """Return the holdings of elastic jobs."""
-        return list(self.holdings.elastic.values())
+        return list(self.allocations.elastic.values())
 
-    def is_still(self, now_ms: Millis) -> bool:
+    def is_unchanged(self, now_ms: Millis) -> bool:
         """Return whether nothing has happened since the last walk that lets anybody start."""
         return not (
-            self.stirred
-            or self.promised
+            self.dirty
+            or self.reserved
             or self.repairs
-            or self.holdings.stopping
-            or self.lines.is_dirty
-            or (self.wanting.members and (self._is_timed or self.holdings.has_ripened(now_ms)))
+            or self.allocations.stopping
+            or self.queues.is_dirty
+            or (
+                self.blocked_preemptors.members
+                and (self._is_timed or self.allocations.has_newly_preemptible(now_ms))
+            )
         )
 
     def options(self, shape: Shape) -> tuple[Option, ...]:
@@ -97,7 +104,7 @@ class Books:
         if options is None:
             ask, capacity = self.tree.resources.ask, self.capacity
             options = tuple(
-                Option(name, ask(max(map(milli_on, capacity.seats_in(shape, name))), name))
+                Option(name, ask(max(map(milli_on, capacity.splits_in(shape, name))), name))
                 if shape.gpus
                 else Option(name, ask(shape.milli, name))
                 for name in capacity.accelerators_for(shape)
@@ -109,21 +116,21 @@ class Books:
         """Return what slots of one type take from quotas."""
         return self.tree.resources.ask(milli_of(slots), accelerator)
 
-    def class_of(self, job: Job) -> Class:
+    def class_of(self, job: Job) -> JobClass:
         """Return a class for a job, which is not in the lines yet."""
         shape = job.shape
         team, options = self.tree.team(job.team), self.options(shape)
-        cls = Class(team, shape, job.priority, options, self.trait(job))
+        job_class = JobClass(team, shape, job.priority, options, self.trait(job))
         traits = self._traits.get(shape.key)
         if traits is None:
-            seats = self.capacity.seats(shape)
-            least = min((seat.rest or seat.gpus for seat in seats), default=0)
-            is_gang = bool(seats) and all(
-                seat.members > 1 or seat.gpus >= seat.bank.size > 0 for seat in seats
+            splits = self.capacity.splits(shape)
+            least = min((split.rest or split.gpus for split in splits), default=0)
+            is_gang = bool(splits) and all(
+                split.members > 1 or split.gpus >= split.node_index.size > 0 for split in splits
             )
             traits = self._traits[shape.key] = (least, is_gang)
-        cls.least, cls.is_gang = traits
-        return cls
+        job_class.least, job_class.is_gang = traits
+        return job_class
 
     def trait(self, job: Job) -> Trait:
         """Return what tells jobs of one shape apart that may not take the same room.
@@ -164,57 +171,57 @@ class Books:
     def enter(self, job: Job) -> None:
         """Put a job into the lines."""
         team = self.tree.team(job.team)
-        cls = self.lines.get(team, job.priority, job.shape, self.trait(job))
-        if cls is None:
-            cls = self.class_of(job)
-            self.lines.enter(cls)
-        self.lines.add(cls, job)
+        job_class = self.queues.get(team, job.priority, job.shape, self.trait(job))
+        if job_class is None:
+            job_class = self.class_of(job)
+            self.queues.enter(job_class)
+        self.queues.add(job_class, job)
 
-    def release(self, job_id: JobId) -> Holding:
+    def release(self, job_id: JobId) -> Allocation:
         """Take back what a job held, and offer it to those who could use it."""
-        holding = self.holdings.remove(job_id)
-        self.capacity.give(holding.slots, holding.job.shape)
-        lines = self.lines
-        if lines.count:
-            lines.offer(max(map(self.capacity.offered_by, holding.slots)))
-            lines.gave_back(holding.team)
-        self.stirred = True
-        return holding
+        allocation = self.allocations.remove(job_id)
+        self.capacity.give(allocation.slots, allocation.job.shape)
+        queues = self.queues
+        if queues.count:
+            queues.offer(max(map(self.capacity.most_free_after, allocation.slots)))
+            queues.usage_dropped(allocation.team)
+        self.dirty = True
+        return allocation
 
     @property
     def resizing(self) -> bool:
         """Whether a job is being resized: nobody is displaced until it is done."""
-        return self.owing.resizing
+        return self.eligibility.resizing
 
     @resizing.setter
     def resizing(self, resizing: bool) -> None:
-        self.owing.resizing = resizing
+        self.eligibility.resizing = resizing
 
-    def is_owed(self, cls: Class) -> bool:
+    def is_eligible(self, job_class: JobClass) -> bool:
         """Return whether a class may displace anybody at all, if there is somebody to displace."""
-        return self.owing.is_owed(cls)
+        return self.eligibility.is_eligible(job_class)
 
     def reconsider(self, team: Team) -> None:
         """Note that a team holds another than before: its classes may be owed room, or not."""
-        self.lines.touch(team)
+        self.queues.usage_changed(team)
 
     def count(self, team: Team, amounts: Amounts, sign: int) -> None:
         """Count that a team holds more (1) or less (-1), which changes its turn."""
         self.tree.add(team, amounts, sign)
         if sign < 0:
-            self.holds_less(team)
+            self.usage_dropped(team)
         else:
-            self.holds_more(team)
+            self.usage_grew(team)
 
-    def holds_less(self, team: Team) -> None:
+    def usage_dropped(self, team: Team) -> None:
         """Let those try again for whom it counts that a team holds less."""
-        if self.lines.count:
-            self.lines.gave_back(team)
+        if self.queues.count:
+            self.queues.usage_dropped(team)
 
-    def holds_more(self, team: Team) -> None:
+    def usage_grew(self, team: Team) -> None:
         """Note that a team holds more, which changes its turn."""
-        if self.lines.count:
-            self.lines.touch(team)
+        if self.queues.count:
+            self.queues.usage_changed(team)
 
     def keep(self, slots: Slots) -> None:
         """Hide nodes from all but those they are kept for."""
@@ -226,37 +233,37 @@ class Books:
         for node_id in self.capacity.around(slots):
             self.capacity.unkeep(node_id)
 
-    def promise(self, job: Job, promise: Promise, accelerator: str) -> None:
+    def reserve(self, job: Job, reservation: BackfillReservation, accelerator: str) -> None:
         """Note a promise: its nodes are hidden and its amounts count as held."""
-        cls = self.class_of(job)
-        amounts = self.amounts(promise.slots, accelerator)
-        self.promised[job.id] = Promised(job, cls, promise, amounts)
-        self.count(cls.team, amounts, 1)
-        self.keep(promise.slots)
+        job_class = self.class_of(job)
+        amounts = self.amounts(reservation.slots, accelerator)
+        self.reserved[job.id] = ReservedGang(job, job_class, reservation, amounts)
+        self.count(job_class.team, amounts, 1)
+        self.keep(reservation.slots)
 
-    def unpromise(self, promised: Promised) -> None:
+    def unreserve(self, reserved: ReservedGang) -> None:
         """Forget a promise."""
-        del self.promised[promised.job.id]
-        self.count(promised.cls.team, promised.amounts, -1)
-        self.unkeep(promised.promise.slots)
+        del self.reserved[reserved.job.id]
+        self.count(reserved.job_class.team, reserved.amounts, -1)
+        self.unkeep(reserved.reservation.slots)
 
-    def suspend(self, promised: Promised) -> int:
+    def suspend(self, reserved: ReservedGang) -> int:
         """Forget a promise for now, and return the number of the change on the scratch.
 
         Whoever was let try again because of it is not called back: to look twice does no harm.
         """
-        self.unpromise(promised)
-        return self.scratch.record(self._resume, promised)
+        self.unreserve(reserved)
+        return self.scratch.record(self._resume, reserved)
 
-    def _resume(self, promised: Promised) -> None:
-        self.promised[promised.job.id] = promised
-        self.count(promised.cls.team, promised.amounts, 1)
-        self.keep(promised.promise.slots)
+    def _resume(self, reserved: ReservedGang) -> None:
+        self.reserved[reserved.job.id] = reserved
+        self.count(reserved.job_class.team, reserved.amounts, 1)
+        self.keep(reserved.reservation.slots)
 
 
-def milli_on(seat: Seat) -> int:
+def milli_on(split: GangSplit) -> int:
     """Return the thousandths of a GPU that a gang takes in a bank: whole nodes count whole."""
-    return (seat.members * seat.gpus + seat.rest) * WHOLE
+    return (split.members * split.gpus + split.rest) * WHOLE
 
 
 Held = tuple[Job, tuple[Slot, ...], Millis, Millis, bool]

@@ -1,6 +1,6 @@
 """Tentative changes to room and quotas: what a search changes, and undoes unless it is decided."""
 
-from tenfold.decide.place.quota.allocations import Holding
+from tenfold.decide.place.quota.allocations import Allocation
 from tenfold.decide.place.quota.request import Amounts
 from tenfold.decide.place.quota.team_tree import Team, Tree
 from tenfold.fleet.topology.topology import TopologyCapacity, TopologyScratch
@@ -18,12 +18,12 @@ class QuotaScratch(TopologyScratch):
         self._tree.add(team, amounts, sign)
         return self.record(self._tree.add, team, amounts, -sign)
 
-    def evict(self, holding: Holding) -> int:
+    def evict(self, allocation: Allocation) -> int:
         """Give back all that a job holds of nodes and quotas; return the number of the change."""
-        self._tree.add(holding.team, holding.amounts, -1)
-        self.capacity.give(holding.slots, holding.job.shape)
-        return self.record(self._reinstate, holding)
+        self._tree.add(allocation.team, allocation.amounts, -1)
+        self.capacity.give(allocation.slots, allocation.job.shape)
+        return self.record(self._reinstate, allocation)
 
-    def _reinstate(self, holding: Holding) -> None:
-        self.capacity.take(holding.slots, holding.job.shape)
-        self._tree.add(holding.team, holding.amounts, 1)
+    def _reinstate(self, allocation: Allocation) -> None:
+        self.capacity.take(allocation.slots, allocation.job.shape)
+        self._tree.add(allocation.team, allocation.amounts, 1)

@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.decide.place.queue.admission import Admission
-from tenfold.decide.place.queue.job_class import Class, Option
-from tenfold.decide.place.queue.preemption_eligibility import Owing
-from tenfold.decide.place.quota.allocations import Holding, Holdings
+from tenfold.decide.place.queue.job_class import JobClass, Option
+from tenfold.decide.place.queue.preemption_eligibility import PreemptionEligibility
+from tenfold.decide.place.quota.allocations import Allocation, Allocations
 from tenfold.decide.place.quota.request import Resources
-from tenfold.decide.place.quota.team_tree import Hurdle, Tree
+from tenfold.decide.place.quota.team_tree import BlockingLimit, Tree
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Slot, shape_of
 from tenfold.model.job.terms import Terms
@@ -30,8 +30,8 @@ class Lab:
     def __init__(self) -> None:
         govern = GovernanceRules(teams=TEAMS)
         self.tree = Tree(govern, Resources(govern, FLEET), Millis(0))
-        self.holdings = Holdings(govern, self.tree)
-        self.owing = Owing(self.tree, self.holdings, preempts=True)
+        self.allocations = Allocations(govern, self.tree)
+        self.eligibility = PreemptionEligibility(self.tree, self.allocations, preempts=True)
         self._count = 0
 
     def holds(self, team: str, gpus: int, priority: int = 0) -> None:
@@ -39,11 +39,11 @@ class Lab:
         one = replace(job(self._count, gpus, team=team), priority=priority)
         amounts = self.tree.resources.ask(gpus * WHOLE, "")
         slots = (Slot(next(iter(FLEET)), gpus),)
-        self.holdings.add(Holding(one, slots, 0, self.tree.team(one.team), amounts))
+        self.allocations.add(Allocation(one, slots, 0, self.tree.team(one.team), amounts))
 
-    def waits(self, team: str, gpus: int, priority: int = 0) -> Class:
+    def waits(self, team: str, gpus: int, priority: int = 0) -> JobClass:
         option = Option("", self.tree.resources.ask(gpus * WHOLE, ""))
-        return Class(self.tree.team(TeamId(team)), shape_of(gpus), priority, (option,))
+        return JobClass(self.tree.team(TeamId(team)), shape_of(gpus), priority, (option,))
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def lab() -> Lab:
 
 def test_within_its_quota_a_team_is_owed_what_another_borrowed(lab: Lab):
     lab.holds("b", 16)
-    assert lab.owing.is_owed(lab.waits("a", 8))
-    assert lab.owing.is_firm(lab.waits("a", 8))
+    assert lab.eligibility.is_eligible(lab.waits("a", 8))
+    assert lab.eligibility.is_within_quota(lab.waits("a", 8))
 
 
 def test_beyond_its_quota_it_is_owed_nothing_until_its_parent_has_room(lab: Lab):
@@ -62,7 +62,9 @@ def test_beyond_its_quota_it_is_owed_nothing_until_its_parent_has_room(lab: Lab)
     lab.holds("b", 8)
     number = lab.tree.resources.number[ANY]
     parent = lab.tree.named[TeamId("lab")]
-    assert lab.owing.hurdles(lab.waits("a", 4)) == [Hurdle(parent, number, 4 * WHOLE)]
+    assert lab.eligibility.blocking_limits(lab.waits("a", 4)) == [
+        BlockingLimit(parent, number, 4 * WHOLE)
+    ]
 
 
 def test_own_lower_priorities_lower_the_hurdle_and_are_enough_in_the_end(lab: Lab):
@@ -71,19 +73,21 @@ def test_own_lower_priorities_lower_the_hurdle_and_are_enough_in_the_end(lab: La
     lab.holds("a", 3, priority=-50)
     number = lab.tree.resources.number[ANY]
     parent = lab.tree.named[TeamId("lab")]
-    assert lab.owing.hurdles(lab.waits("a", 4)) == [Hurdle(parent, number, 1 * WHOLE)]
-    assert lab.owing.is_owed(lab.waits("a", 3))
+    assert lab.eligibility.blocking_limits(lab.waits("a", 4)) == [
+        BlockingLimit(parent, number, 1 * WHOLE)
+    ]
+    assert lab.eligibility.is_eligible(lab.waits("a", 3))
 
 
 def test_lower_priorities_are_summed_and_forgotten_with_their_jobs(lab: Lab):
     lab.holds("a", 2, priority=-50)
     lab.holds("a", 3, priority=0)
     team, number = lab.tree.team(TeamId("a")), lab.tree.resources.number[ANY]
-    assert lab.holdings.below(team, 100, number) == 5 * WHOLE
-    assert lab.holdings.below(team, 0, number) == 2 * WHOLE
-    lab.holdings.remove(JobId("job-1"))
-    assert lab.holdings.below(team, 100, number) == 3 * WHOLE
-    assert not lab.holdings.has_below(team, 0)
+    assert lab.allocations.below(team, 100, number) == 5 * WHOLE
+    assert lab.allocations.below(team, 0, number) == 2 * WHOLE
+    lab.allocations.remove(JobId("job-1"))
+    assert lab.allocations.below(team, 100, number) == 3 * WHOLE
+    assert not lab.allocations.has_lower_priority(team, 0)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tenfold.decide.place.governed import GovernedPlacer
-from tenfold.decide.place.quota.decayed_usage import lately
+from tenfold.decide.place.quota.decayed_usage import decayed_usage
 from tenfold.decide.place.ranked.learned import WINDOW, epoch
 from tenfold.fleet.fleet import HISTORY, Fleet
 from tenfold.model.actions import StartJob
@@ -27,20 +27,20 @@ def ran(made: Fleet, number: int, team: str, from_h: float, to_h: float) -> None
 
 
 def test_nothing_was_used_before_anything_ended():
-    assert lately(fleet(nodes(1)), DAY) == {}
+    assert decayed_usage(fleet(nodes(1)), DAY) == {}
 
 
 def test_a_half_life_of_use_counts_as_half_of_it_held():
     made = fleet(nodes(1))
     ran(made, 0, "a", 0, 24)
-    assert lately(made, DAY) == {(TeamId("a"), ""): 4_000}
+    assert decayed_usage(made, DAY) == {(TeamId("a"), ""): 4_000}
 
 
 def test_after_another_half_life_it_counts_half_as_much():
     made = fleet(nodes(1))
     ran(made, 0, "a", 0, 24)
     ran(made, 1, "b", 47.9, 48)
-    used = lately(made, DAY)
+    used = decayed_usage(made, DAY)
     assert used[TeamId("a"), ""] == 2_000
     assert 0 < used[TeamId("b"), ""] < 50
 

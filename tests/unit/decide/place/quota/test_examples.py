@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.files.policy.read import read_policy
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import Action, PromiseStart, StartJob, StopJob
+from tenfold.model.actions import Action, ReserveStart, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     Event,
@@ -90,7 +90,7 @@ class Told:
         while actions := self.decider.decide(self.fleet, now, None).actions:
             # Room that stops make is kept by a promise too, which is not worth a word.
             makes_room = any(isinstance(action, StopJob) for action in actions)
-            kept = [one for one in actions if not (makes_room and isinstance(one, PromiseStart))]
+            kept = [one for one in actions if not (makes_room and isinstance(one, ReserveStart))]
             said += map(in_words, kept)
             for action in actions:
                 self.fleet.apply(ActionOrdered(now, action))
@@ -111,7 +111,7 @@ def in_words(action: Action) -> str:
         return f"`{action.job_id}` starts"
     if isinstance(action, StopJob):
         return f"`{action.job_id}` stops"
-    assert isinstance(action, PromiseStart), f"no word for {action}"
+    assert isinstance(action, ReserveStart), f"no word for {action}"
     return f"`{action.job_id}` is promised {action.start_ms // MINUTE} min"
 
 

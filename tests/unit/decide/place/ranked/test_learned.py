@@ -19,8 +19,8 @@ def ended(made: Fleet, one: Job, ran_ms: int) -> None:
     made.apply(JobEnded(Millis(at + ran_ms), one.id))
 
 
-def turn(order: Learned, one: Job, level: int = 0) -> float:
-    return order.turn(Group(one.shape, order.family(one), level))
+def rank(order: Learned, one: Job, level: int = 0) -> float:
+    return order.rank(Group(one.shape, order.family(one), level))
 
 
 def test_levels_double_from_five_minutes():
@@ -54,14 +54,14 @@ def test_without_history_the_longer_served_goes_later():
     order = Learned()
     order.begin(Fleet())
     # The first two levels are equally wide, so they are nearly alike.
-    turns = [turn(order, job(0, 1), level) for level in range(1, 8)]
-    assert turns == sorted(turns)
+    ranks = [rank(order, job(0, 1), level) for level in range(1, 8)]
+    assert ranks == sorted(ranks)
 
 
 def test_a_larger_job_goes_later():
     order = Learned()
     order.begin(Fleet())
-    assert turn(order, job(0, 8)) == 8 * turn(order, job(0, 1))
+    assert rank(order, job(0, 8)) == 8 * rank(order, job(0, 1))
 
 
 def test_a_size_whose_jobs_end_soon_goes_first():
@@ -73,7 +73,7 @@ def test_a_size_whose_jobs_end_soon_goes_first():
     order.begin(made)
     later = job(900, 1, at_s=10**6, team="a")
     other = job(901, 2, at_s=10**6, team="a")
-    assert turn(order, later) * 4 < turn(order, other)
+    assert rank(order, later) * 4 < rank(order, other)
 
 
 def test_one_of_a_batch_speaks_for_the_others():
@@ -82,20 +82,20 @@ def test_one_of_a_batch_speaks_for_the_others():
     order = Learned()
     order.begin(made)
     sibling, stranger = job(1, 1, at_s=60, team="a"), job(40, 1, at_s=9 * 3600, team="a")
-    assert turn(order, sibling) < turn(order, stranger)
+    assert rank(order, sibling) < rank(order, stranger)
 
 
 def test_survivors_make_a_batch_look_long():
     order = Learned()
     order.begin(Fleet())
     first, sibling = job(0, 1, team="a"), job(1, 1, team="a")
-    before = turn(order, sibling)
-    order.climbed(first, order.family(first), 0, 6)
-    assert turn(order, sibling) > before
+    before = rank(order, sibling)
+    order.level_changed(first, order.family(first), 0, 6)
+    assert rank(order, sibling) > before
 
 
 def test_true_durations_are_never_read():
     short, long = job(0, 1, runs_s=1), job(1, 1, runs_s=10**6)
     order = Learned()
     order.begin(Fleet())
-    assert turn(order, short) == turn(order, long)
+    assert rank(order, short) == rank(order, long)

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import PromiseStart, StartJob
+from tenfold.model.actions import ReserveStart, StartJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, Slot
@@ -22,10 +22,10 @@ def kept() -> Fleet:
     made = fleet(nodes(2), busy, replace(job(2, 16, team="red"), priority=3))
     made.apply(ActionOrdered(Millis(0), StartJob(busy.id, (Slot(nodes(1)[0].id, 8),))))
     made.apply(JobStarted(Millis(0), busy.id))
-    [promise] = GovernedPlacer(GOVERN).decide(made, Millis(0), None).actions
-    assert isinstance(promise, PromiseStart)
-    assert (promise.job_id, promise.start_ms) == ("job-2", HOUR)
-    made.apply(ActionOrdered(Millis(0), promise))
+    [reservation] = GovernedPlacer(GOVERN).decide(made, Millis(0), None).actions
+    assert isinstance(reservation, ReserveStart)
+    assert (reservation.job_id, reservation.start_ms) == ("job-2", HOUR)
+    made.apply(ActionOrdered(Millis(0), reservation))
     return made
 
 

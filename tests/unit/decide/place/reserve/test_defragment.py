@@ -6,7 +6,7 @@ from tenfold.compose.simulation import SimAsk, simulate
 from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import PromiseStart, StartJob, StopJob
+from tenfold.model.actions import ReserveStart, StartJob, StopJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStarted, JobSubmitted
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, Slot
@@ -41,14 +41,14 @@ def decided(made: Fleet, govern: GovernanceRules = RULES) -> list[object]:
 
 
 def test_a_small_job_moves_to_the_other_small_one():
-    stop, promise = decided(scattered(None, None))
+    stop, reservation = decided(scattered(None, None))
     assert isinstance(stop, StopJob)
     assert stop.cause == "moved"
     assert stop.reason.code == "defragmented"
-    assert isinstance(promise, PromiseStart)
-    assert promise.job_id == "job-9"
+    assert isinstance(reservation, ReserveStart)
+    assert reservation.job_id == "job-9"
     moved_from = f"n{stop.job_id.removeprefix('job-')}"
-    assert [slot.node for slot in promise.slots] == [moved_from]
+    assert [slot.node for slot in reservation.slots] == [moved_from]
 
 
 def test_nobody_moves_unless_the_policy_says_so():

@@ -10,7 +10,7 @@ can still feed, and so every search by free GPUs keeps to the limit by itself.
 
 from collections.abc import Iterator
 
-from tenfold.fleet.free_node_index import Bank, Slots
+from tenfold.fleet.free_node_index import FreeNodeIndex, Slots
 from tenfold.fleet.topology.domains import Groups, Tally, Words
 from tenfold.model.fleet.constraints import Level
 from tenfold.model.fleet.node import Node
@@ -28,29 +28,33 @@ class Rack:
         """Watts until the limit; below 0 where something took more than it may."""
         self._spare = watts
         """Watts until the limit if all GPUs were busy."""
-        self._homes: list[tuple[TopologyBank, int]] = []
+        self._homes: list[tuple[TopologyNodeIndex, int]] = []
 
-    def join(self, bank: "TopologyBank", number: int, node: Node) -> None:
+    def join(self, node_index: "TopologyNodeIndex", number: int, node: Node) -> None:
         """Count a node: what it draws in any case, and for what is held of it."""
-        self._homes.append((bank, number))
+        self._homes.append((node_index, number))
         self.left -= node.watts_idle
         self._spare -= node.watts_idle + node.gpus * node.watts_per_gpu
-        bank.racks[number] = self
-        bank.shown[number] = bank.free[number]
-        self.draw((node.gpus - bank.free[number]) * node.watts_per_gpu)
+        node_index.racks[number] = self
+        node_index.shown[number] = node_index.free[number]
+        self.draw((node.gpus - node_index.free[number]) * node.watts_per_gpu)
 
     def rivals(self) -> list[NodeId]:
         """Return its nodes, if not all of them can be busy at once."""
-        return [bank.names[number] for bank, number in self._homes] if self._spare < 0 else []
+        return (
+            [node_index.names[number] for node_index, number in self._homes]
+            if self._spare < 0
+            else []
+        )
 
     def draw(self, watts: int) -> None:
         """Draw so many watts more, or fewer, and tell every node what it may show."""
         self.left -= watts
-        for bank, number in self._homes:
-            bank.show_fed(number, self.left)
+        for node_index, number in self._homes:
+            node_index.show_fed(number, self.left)
 
 
-class TopologyBank(Bank):
+class TopologyNodeIndex(FreeNodeIndex):
     """Nodes alike, by free GPUs and by domain."""
 
     def __init__(self, size: int, tags: tuple[str, ...] = ()) -> None:

@@ -25,7 +25,7 @@ def epoch_of(ended: int) -> int:
     return ended - ended % step
 
 
-class Popularity:
+class ShapeMix:
     """Counts by shape, and when they were last taken."""
 
     def __init__(self) -> None:
