@@ -81,14 +81,14 @@ def test_a_drained_node_is_left_out_and_counted(here: RunningSlurm):
     finally:
         here.ask("scontrol", "update", "nodename=n4", "state=resume")
     assert imported.summary.nodes == 3
-    assert "left out of 4 nodes, as not usable: 1" in imported.notes
+    assert "skipped 1 of 4 nodes as unusable" in imported.notes
     assert any("n4 (drain: bad cable" in note for note in imported.notes)
 
 
 def test_an_existing_file_is_not_written_over(here: RunningSlurm, tmp_path: Path):
     out = tmp_path / "fleet.toml"
     out.write_text("mine")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         import_slurm(None, Target(out=out))
     assert out.read_text() == "mine"
     import_slurm(None, Target(out=out, force=True))

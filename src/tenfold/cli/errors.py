@@ -1,4 +1,4 @@
-"""How errors reach people and programs."""
+"""Print errors, as text or as JSON."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from tenfold.model.errors import InvalidFile, TenfoldError
 
 
 class Exit(Exception):
-    """A command has said all it has to say and ends with this status."""
+    """Raised to end a command with an exit status; its output is complete."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -19,7 +19,7 @@ class Exit(Exception):
 
 
 def report_error(error: TenfoldError, as_json: bool) -> None:
-    """Write what went wrong, where, and what to do."""
+    """Print an error with its place and a hint."""
     if as_json:
         _write_json(
             code=error.code,
@@ -40,25 +40,25 @@ def report_error(error: TenfoldError, as_json: bool) -> None:
 
 
 def report_usage(error: CycloptsError, as_json: bool) -> None:
-    """Write what is wrong with the command line itself."""
+    """Print an error about the command line itself."""
     message = " ".join(str(error).split())
     message = message[:1].lower() + message[1:].rstrip(".")
-    message = message.replace('"', "`").replace("invalid value", "cannot use the value")
+    message = message.replace('"', "`").replace("invalid value", "bad value")
     if as_json:
         _write_json(code="usage", message=message, hint="add --help", file="", line=None, field="")
     else:
         _write(
             f"error: {message}",
-            "`tenfold --help` lists the commands, `--help` after one its options",
+            "run `tenfold --help` for commands, or add `--help` to a command for its options",
         )
 
 
 def report_bug(error: Exception, as_json: bool) -> None:
-    """Write that this is our fault, and how to see more."""
+    """Print an unexpected exception as a bug, with how to report it."""
     if debug():
         traceback.print_exception(error)
-    message = f"this is a bug in tenfold: {type(error).__name__}: {error}"
-    hint = "run again with TENFOLD_DEBUG=1 and report what it prints"
+    message = f"internal error (this is a bug in tenfold): {type(error).__name__}: {error}"
+    hint = "run it again with `TENFOLD_DEBUG=1` and report the output"
     if as_json:
         _write_json(code="bug", message=message, hint=hint, file="", line=None, field="")
     else:

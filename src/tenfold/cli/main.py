@@ -1,7 +1,7 @@
 """`tenfold`: the command line, from arguments to an exit status.
 
-Groups are imported when they are used, so that `tenfold --help` stays quick. Standard
-output is data only; errors go to standard error, as JSON when `--json` is asked for.
+Command groups are imported on first use to keep `tenfold --help` fast. Standard output is
+data only; errors go to standard error, as JSON with `--json`.
 """
 
 import sys
@@ -21,60 +21,76 @@ EXIT_USAGE = 2
 
 app = App(
     name="tenfold",
-    help="Plan, run, grow and see an AI fleet: from one rack of GPUs to ten.",
+    help="Plan, run and grow GPU fleets, from one rack to ten.",
     version=__version__,
     help_format="plaintext",
 )
+app.command("tenfold.cli.up.command:app", name="up", help="Start a control plane on this machine.")
 app.command(
-    "tenfold.cli.up.command:app", name="up", help="Start the control plane of this machine."
+    "tenfold.cli.grow.command:app",
+    name="grow",
+    help="Find out what breaks first at 2x, 5x and 10x.",
 )
 app.command(
-    "tenfold.cli.grow.command:app", name="grow", help="Name what breaks first at 2x, 5x, 10x."
-)
-app.command(
-    "tenfold.cli.facts.command:app", name="facts", help="Figures about hardware, prices, models."
+    "tenfold.cli.facts.command:app",
+    name="facts",
+    help="List and check facts about hardware, prices and models.",
 )
 app.command(
     "tenfold.cli.estimate.command:app",
     name="estimate",
-    help="Estimate what training and serving take.",
+    help="Estimate time, memory and cost of training and serving.",
 )
-app.command("tenfold.cli.plan.command:app", name="plan", help="Lay out training, size services.")
-app.command("tenfold.cli.advise:app", name="advise", help="Advise how to scale, and why.")
+app.command(
+    "tenfold.cli.plan.command:app", name="plan", help="Plan training runs and size services."
+)
+app.command("tenfold.cli.advise:app", name="advise", help="Get advice on how to scale.")
 app.command(
     "tenfold.cli.baseline.command:app",
     name="baseline",
-    help="Record how a workload runs, notice slowing.",
+    help="Record workload baselines and detect slowdowns.",
 )
 app.command(
-    "tenfold.cli.sim.command:app", name="sim", help="Run jobs through the deciders, simulated."
+    "tenfold.cli.sim.command:app", name="sim", help="Simulate jobs on a fleet and compare policies."
 )
 app.command(
-    "tenfold.cli.replay.command:app", name="replay", help="Replay a recorded run, and explain it."
+    "tenfold.cli.replay.command:app",
+    name="replay",
+    help="Replay a recorded run and explain its decisions.",
 )
 app.command(
-    "tenfold.cli.job.command:app", name="job", help="Hand in jobs, follow them, ask why one waits."
+    "tenfold.cli.job.command:app",
+    name="job",
+    help="Submit, list and cancel jobs, and see why one is waiting.",
 )
 app.command(
-    "tenfold.cli.node.command:app", name="node", help="List nodes, take them out of use and back."
+    "tenfold.cli.node.command:app", name="node", help="List, cordon, uncordon and test nodes."
 )
-app.command("tenfold.cli.token:app", name="token", help="Make, list and revoke tokens.")
-app.command("tenfold.cli.alarms:app", name="alarms", help="Write alarms for Prometheus.")
-app.command("tenfold.cli.journal.command:app", name="journal", help="Look after the journal.")
+app.command("tenfold.cli.token:app", name="token", help="Create, list and revoke API tokens.")
+app.command("tenfold.cli.alarms:app", name="alarms", help="Write alerting rules for Prometheus.")
+app.command(
+    "tenfold.cli.journal.command:app",
+    name="journal",
+    help="Inspect, back up, verify and compact the journal.",
+)
 app.command(
     "tenfold.cli.policy.command:app", name="policy", help="Check, show and preview policies."
 )
-app.command("tenfold.cli.bench:app", name="bench", help="Run public scale scenarios, side by side.")
-app.command("tenfold.cli.fleet.command:app", name="fleet", help="Describe, check and sum a fleet.")
+app.command(
+    "tenfold.cli.bench:app", name="bench", help="Run public scheduler benchmarks (Kueue, KAI)."
+)
+app.command(
+    "tenfold.cli.fleet.command:app", name="fleet", help="Check, show, import and merge fleet files."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
-    _spare_odd_terminals()
+    _replace_unencodable()
     if not __debug__:
-        sys.stderr.write("error: tenfold keeps its assertions on; run python without -O\n")
+        sys.stderr.write("error: tenfold needs assertions; run Python without -O\n")
         return EXIT_USAGE
     try:
         status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
@@ -87,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report_error(error, as_json)
         return error.exit_status
     except BrokenPipeError:
-        # The reader went away (`| head`): nothing is wrong, and nothing more can be said.
+        # The reader closed the pipe (`| head`), which is not an error.
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
@@ -101,8 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _spare_odd_terminals() -> None:
-    """Let a terminal that lacks a character show a mark instead of ending in an error."""
+def _replace_unencodable() -> None:
+    """Replace characters that the terminal cannot show instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -111,13 +127,13 @@ def _spare_odd_terminals() -> None:
 def _cannot_write(error: OSError) -> TenfoldError:
     return InputError(
         "cannot-write",
-        f"the output cannot be written: {error.strerror or error}",
-        "check the disk and where the output goes",
+        f"cannot write output: {error.strerror or error}",
+        "check the disk and where the output is redirected",
     )
 
 
 def run() -> None:
-    """Be the console script."""
-    # No command multiplies large matrices; starting threads for it takes longer than it saves.
+    """Entry point of the console script."""
+    # No command multiplies large matrices; starting BLAS threads costs more than it saves.
     environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     exit_process(main())

@@ -1,8 +1,7 @@
-"""Options of a command, made from the question that it answers.
+"""Build the options of a command from the fields of a struct.
 
-A question is a struct: its fields name the options, and their `Meta` says what each one means
-and which values it may have. Options that people type otherwise than the question holds them
-(`30d` for seconds) are stated with the command.
+The names, types, help texts and bounds come from the fields and their `Meta`. Options that are
+typed in another form than the field stores (`30d` for seconds) are declared with the command.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,19 +17,19 @@ P = ParamSpec("P")
 
 
 class Option(Struct, frozen=True, kw_only=True):
-    """How an option is typed: its name, and the words that a value is read from."""
+    """An option whose name or type on the command line differs from its field."""
 
     name: str
     typed: object = None
-    """The type of what is typed, where it is not that of the field."""
+    """The type on the command line, if it differs from the field."""
     read: Callable[[Any, str], object] | None = None
-    """Makes the value of the field from what was typed, given the option's name for errors."""
+    """Converts the typed value to the field; the option's name is passed for errors."""
 
 
 def options_from(
     question: type[Q], options: Mapping[str, Option] | None = None
 ) -> Callable[[Callable[Concatenate[Q, P], None]], Callable[..., None]]:
-    """Return a decorator that fills the first argument of a command from options."""
+    """Return a decorator that builds the first argument of a command from its options."""
     overrides = options or {}
     read = {name: one.read for name, one in overrides.items() if one.read is not None}
     fields = structs.fields(question)
@@ -42,7 +41,7 @@ def options_from(
 
     def decorate(command: Callable[Concatenate[Q, P], None]) -> Callable[..., None]:
         def run(**kwargs: object) -> None:
-            # What was not typed keeps the default of the field.
+            # Fields that were not given keep their defaults.
             fields_given = {name: kwargs.pop(name) for name in names if name in kwargs}
             for name in read.keys() & fields_given.keys():
                 fields_given[name] = read[name](fields_given[name], overrides[name].name)
@@ -83,13 +82,13 @@ def _argument(field: structs.FieldInfo, hint: object, option: Option | None) -> 
 
 
 def _metas(hint: object) -> list[Meta]:
-    """Return what is said of a field or of any part of its type, the outermost first."""
+    """Return the `Meta` of a field and of the parts of its type, outermost first."""
     direct = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta)]
     return [*reversed(direct), *(meta for part in get_args(hint) for meta in _metas(part))]
 
 
 def _plain(hint: object) -> object:
-    """Return a type without what is said of it."""
+    """Return a type without its metadata."""
     holder = type("holder", (), {"__annotations__": {"field": hint}})
     return get_type_hints(holder)["field"]
 

@@ -1,4 +1,4 @@
-"""Standard output: JSON for programs, tables for people."""
+"""Print text, tables and JSON to standard output."""
 
 import sys
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @cache
 def console() -> "Console":
-    """Return the console for people; it honours NO_COLOR and the width of the terminal."""
-    # A program that asks for JSON has no need of it, and it takes long to load.
+    """Return the console for text output; it honours NO_COLOR and the terminal width."""
+    # Slow to import, and JSON output does not need it.
     from rich.console import Console  # noqa: PLC0415
 
     width = None if sys.stdout.isatty() or "COLUMNS" in environ else 100
@@ -25,24 +25,24 @@ def console() -> "Console":
 
 
 def show(*things: "RenderableType") -> None:
-    """Print text and tables for people; a line of text is never broken in two."""
+    """Print text and tables; lines of text are never wrapped."""
     from rich.text import Text  # noqa: PLC0415
 
     for item in things:
-        # Brackets in names and sentences are no markup.
+        # Brackets in plain strings are not markup.
         thing = Text(item) if isinstance(item, str) else item
         wrap = isinstance(thing, Text)
         if sys.stdout.isatty():
             console().print(thing, soft_wrap=wrap)
             continue
-        # Tables pad their lines, which is noise in a file.
+        # Strip the padding of tables when the output is not a terminal.
         with console().capture() as captured:
             console().print(thing, soft_wrap=wrap)
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def print_json(value: object) -> None:
-    """Print one JSON document, indented; reasons in it have their sentences."""
+    """Print one indented JSON document; reasons in it include their text."""
     from tenfold.report.reasons.render import with_sentences  # noqa: PLC0415
 
     value = with_sentences(value)
@@ -51,7 +51,7 @@ def print_json(value: object) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: "Sequence[Sequence[str | Text]]") -> "Table":
-    """Return a plain table; columns whose name starts with `>` are numbers, set right."""
+    """Return a plain table; columns whose name starts with `>` are right-aligned."""
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 

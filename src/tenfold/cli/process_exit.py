@@ -1,8 +1,8 @@
-"""How the process ends: at once where much was made that nobody needs any more.
+"""End the process quickly when a command holds many objects.
 
-To free a hundred thousand jobs one by one takes as long as to read them, and then the
-interpreter takes itself apart on top of that. A command that has said all it has to say may
-have what it made kept instead; the kernel takes back the memory of a process in one piece.
+Freeing a hundred thousand jobs one by one takes as long as reading them, and interpreter
+shutdown adds to that. A command that has printed its output may hold its objects until the
+process exits; the kernel then frees the memory at once.
 """
 
 import os
@@ -13,18 +13,18 @@ _held: list[object] = []
 
 
 def hold_until_exit(*objects: object) -> None:
-    """Have these kept to the end of the process, in place of what was kept before."""
+    """Hold these objects until the process exits, instead of those held before."""
     _held[:] = objects
 
 
 def exit_process(status: int) -> NoReturn:
-    """End the process with a status; at once where anything is kept."""
+    """Exit with a status; skip interpreter shutdown if objects are held."""
     if _held:
         try:
             sys.stdout.flush()
             sys.stderr.flush()
         except OSError:
-            pass  # The usual way out says so.
+            pass  # `sys.exit` reports it.
         else:
             os._exit(status)
     sys.exit(status)

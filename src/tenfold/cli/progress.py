@@ -1,4 +1,4 @@
-"""Progress on standard error, where somebody looks at it; nothing is left of it at the end."""
+"""Show a transient progress bar on standard error if it is a terminal."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -12,12 +12,12 @@ from tenfold.model.decision import Decision
 from tenfold.model.units import Millis
 
 CYCLES = 2_048
-"""Cycles between two looks: a bar that moves ten times a second needs no more."""
+"""Cycles between updates: enough for about ten updates a second."""
 
 
 @contextmanager
 def progress(what: str, total: int) -> Generator[Callable[[int], None]]:
-    """Give a function that says how many are done."""
+    """Yield a function that sets the number of completed items."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -38,14 +38,14 @@ def progress(what: str, total: int) -> Generator[Callable[[int], None]]:
 
 
 class JobsDone:
-    """A witness of a run that says how many jobs are over."""
+    """A witness that reports how many jobs of a run have ended."""
 
     def __init__(self, done: Callable[[int], None]) -> None:
         self._done = done
         self._left = CYCLES
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Count cycles, and look at the fleet once in a while."""
+        """Count cycles and update the bar every `CYCLES`."""
         self._left -= 1
         if self._left == 0:
             self._left = CYCLES

@@ -1,4 +1,4 @@
-"""Durations and large numbers as people type them: `30d`, `12h`, `1e12`, `15T`."""
+"""Parse durations and large numbers, such as `30d`, `12h`, `1e12` and `15T`."""
 
 import re
 
@@ -12,13 +12,13 @@ _NUMBER = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kmbgt]?)\Z")
 
 
 def parse_duration(text: str, option: str) -> float:
-    """Return the seconds of a duration such as `30d`."""
+    """Return a duration such as `30d` in seconds."""
     match = _DURATION.match(text.strip().lower())
     if match is None or not _is_number(match[1]):
         raise InputError(
             "bad-duration",
-            f"`{option}` is `{text}`, which is no duration",
-            "write a number and a unit: 90m, 12h, 30d, 6w",
+            f"`{option}`: `{text}` is not a duration",
+            "write a number and a unit, such as 90m, 12h, 30d or 6w",
             field=option,
         )
     return float(match[1]) * _SECONDS[match[2]]
@@ -30,8 +30,8 @@ def parse_number(text: str, option: str) -> float:
     if match is None or not _is_number(match[1]):
         raise InputError(
             "bad-number",
-            f"`{option}` is `{text}`, which is no number",
-            "write it like 1e12, 15T or 2M",
+            f"`{option}`: `{text}` is not a number",
+            "write it as 1e12, 15T or 2M",
             field=option,
         )
     return float(match[1]) * _SCALES[match[2]]

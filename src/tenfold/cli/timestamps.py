@@ -1,4 +1,4 @@
-"""Moments as people type them: `12h` for twelve hours ago, or a date, or a time in ISO 8601."""
+"""Parse times such as `12h` (twelve hours ago), a date or an ISO 8601 timestamp."""
 
 from datetime import UTC, datetime
 
@@ -7,7 +7,7 @@ from tenfold.clock.wall import now_ms
 
 
 def parse_timestamp(text: str, option: str) -> str:
-    """Return a moment in ISO 8601; one that names no zone is in UTC."""
+    """Return a time in ISO 8601; without a time zone it is read as UTC."""
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError:

@@ -1,14 +1,14 @@
-"""Everything that Tenfold raises on purpose, in one tree.
+"""Every error that Tenfold raises on purpose.
 
 TenfoldError
-  InputError          a file, row, option or field that cannot be used   exit 2
-    FaultyFile        a file with one or more faults, all of them listed  exit 2
-  NoAnswer            the answer is no: nothing fits, a check was missed  exit 1
-  Refused             allowed to ask, not allowed to do                   exit 3
-  Unreachable         something outside did not answer                    exit 4
+  InputError          a file, row, option or field is not usable     exit 2
+    InvalidFile       a file has errors; all of them are listed      exit 2
+  NoAnswer            the answer is no: nothing fits, a check failed exit 1
+  Refused             the request is not allowed                     exit 3
+  Unreachable         a program or server did not answer             exit 4
 
-Codes are stable, kebab-case and documented in `docs/reference/errors.md`. A bug is
-an assertion, not one of these, and ends with exit status 70.
+Codes are stable, kebab-case and documented in `docs/reference/errors.md`. A bug raises
+an assertion error instead and exits with status 70.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tenfold.model.fleet.finding import Finding
 
 
 class TenfoldError(Exception):
-    """An expected failure: a stable code, one sentence, and what to do about it."""
+    """An expected failure: a stable code, a one-sentence message and a hint."""
 
     exit_status: ClassVar[int] = 1
 
@@ -42,13 +42,13 @@ class TenfoldError(Exception):
 
 
 class InputError(TenfoldError):
-    """Something given by the user cannot be used as it is."""
+    """A file, option or value from the user cannot be used."""
 
     exit_status = 2
 
 
 class InvalidFile(InputError):
-    """A file was read to its end and has faults; `findings` lists every one."""
+    """A file has errors; `findings` lists all of them."""
 
     def __init__(self, file: str, findings: Sequence[Finding]) -> None:
         first = findings[0]
@@ -65,18 +65,18 @@ class InvalidFile(InputError):
 
 
 class NoAnswer(TenfoldError):
-    """The question was understood and the answer is no."""
+    """The request is valid and the answer is no."""
 
     exit_status = 1
 
 
 class Refused(TenfoldError):
-    """The request was understood and is not allowed."""
+    """The request is valid but not allowed."""
 
     exit_status = 3
 
 
 class Unreachable(TenfoldError):
-    """A program or server that is needed did not answer."""
+    """A required program or server did not answer."""
 
     exit_status = 4

@@ -1,7 +1,7 @@
-"""What a design does not carry: hosts too small, racks too hot, switches too alone.
+"""Warnings about a fleet design: small hosts, overloaded racks, single points of failure.
 
-Each rule is a function that yields warnings; `[lint] ignore` in a fleet file leaves
-rules out by code, and its other keys move the thresholds.
+Each rule is a function that yields warnings; `[lint] ignore` in a fleet file turns rules off
+by code, and its other keys set thresholds.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def lint(layout: Layout, catalogue: Catalogue) -> list[Finding]:
         _host_memory(layout.spec, catalogue),
         _host_slots(layout.spec),
         _power(layout),
-        _single_node_domains(layout, catalogue),
+        _single_points(layout, catalogue),
         _uplinks(layout),
         _teams(layout.spec),
         _site_links(layout.spec),
@@ -61,7 +61,7 @@ def _gpu_pools(spec: FleetSpec) -> Iterator[tuple[int, Pool]]:
 
 
 def _host_memory(spec: FleetSpec, catalogue: Catalogue) -> Iterator[Finding]:
-    """Hosts hold a model's weights while they load and a copy while they are saved."""
+    """Host memory must hold the weights while loading, and a copy while saving."""
     preset = None if spec.expects.model is None else catalogue.models.find(spec.expects.model)
     for place, pool in _gpu_pools(spec):
         path: Path = ("pool", place, "memory_gib_per_node")
@@ -70,8 +70,8 @@ def _host_memory(spec: FleetSpec, catalogue: Catalogue) -> Iterator[Finding]:
         if pool.nodes > 1 and pool.gpus_per_node >= 4 and memory_gib < floor_gib:
             yield _warning(
                 "host-memory-small",
-                f"pool `{pool.id}` has {memory_gib:,.0f} GiB of RAM a node; "
-                f"multi-node training wants {floor_gib:,.0f}",
+                f"pool `{pool.id}` has {memory_gib:,.0f} GiB of RAM per node; "
+                f"multi-node training needs {floor_gib:,.0f}",
                 f"raise `memory_gib_per_node` to {floor_gib:,.0f}",
                 path,
             )
@@ -81,11 +81,11 @@ def _host_memory(spec: FleetSpec, catalogue: Catalogue) -> Iterator[Finding]:
         if memory_gib < needed_gib:
             yield _warning(
                 "host-memory-for-model",
-                f"pool `{pool.id}` has {memory_gib:,.0f} GiB of RAM a node, less than "
+                f"pool `{pool.id}` has {memory_gib:,.0f} GiB of RAM per node, less than "
                 f"{spec.lint.host_memory_ratio:g}x the weights of `{preset.name}` "
                 f"({needed_gib:,.0f} GiB)",
                 "raise `memory_gib_per_node`, or set `host_memory_ratio` in `[lint]` "
-                "if nodes load only their own shard",
+                "if each node loads only its own shard",
                 path,
             )
 
@@ -98,8 +98,8 @@ def _host_slots(spec: FleetSpec) -> Iterator[Finding]:
                 "pcie-lanes",
                 f"pool `{pool.id}` puts {pool.gpus_per_node} GPUs ({lanes} lanes) on "
                 f"{pool.pcie_lanes} PCIe lanes",
-                f"use at most {max(1, pool.pcie_lanes // LANES_PER_GPU)} GPUs a node, or say "
-                "`pcie_switched = true` if the board has switches",
+                f"use at most {max(1, pool.pcie_lanes // LANES_PER_GPU)} GPUs per node, or set "
+                "`pcie_switched = true` if the board has PCIe switches",
                 ("pool", place, "gpus_per_node"),
             )
         rate = pool.nvme_bandwidth / 1e9 / max(1, pool.nvme_drives)
@@ -107,7 +107,7 @@ def _host_slots(spec: FleetSpec) -> Iterator[Finding]:
             yield _warning(
                 "nvme-slow",
                 f"pool `{pool.id}` has NVMe drives of {rate:.1f} GB/s; staging and checkpoints "
-                f"want {spec.lint.nvme_gb_per_s_per_drive:g}",
+                f"need {spec.lint.nvme_gb_per_s_per_drive:g}",
                 "use faster drives, or lower `nvme_gb_per_s_per_drive` in `[lint]`",
                 ("pool", place, "nvme_gb_per_s_per_node"),
             )
@@ -121,9 +121,9 @@ def _power(layout: Layout) -> Iterator[Finding]:
         if node_kw > site.rack_kw_limit and pool.gpus_per_node > CROWDED_GPUS_PER_NODE:
             yield _warning(
                 "node-over-rack-power",
-                f"one node of pool `{pool.id}` draws {node_kw:.1f} kW; a rack of site "
-                f"`{site.id}` carries {site.rack_kw_limit:g}",
-                f"use at most {CROWDED_GPUS_PER_NODE} GPUs a node, or raise `rack_kw`",
+                f"one node of pool `{pool.id}` draws {node_kw:.1f} kW; the rack limit of site "
+                f"`{site.id}` is {site.rack_kw_limit:g} kW",
+                f"use at most {CROWDED_GPUS_PER_NODE} GPUs per node, or raise `rack_kw`",
                 ("pool", place),
             )
     yield from _rack_power(layout)
@@ -134,13 +134,13 @@ def _power(layout: Layout) -> Iterator[Finding]:
                 "site-over-power",
                 f"site `{site.id}` draws {drawn * site.pue:,.0f} kW at a PUE of {site.pue:g}, "
                 f"above its {site.power_kw_limit:,.0f} kW",
-                "raise `power_kw`, or place nodes elsewhere",
+                "raise `power_kw`, or move nodes to another site",
                 ("site", place, "power_kw"),
             )
 
 
 def _rack_power(layout: Layout) -> Iterator[Finding]:
-    """One warning a pool: racks of one pool are alike, and a thousand lines help nobody."""
+    """Yield one warning per pool, since the racks of a pool are identical."""
     spec = layout.spec
     kw = layout.per_node([pool.power_w_per_node / 1000 for pool in spec.pools])
     drawn = np.bincount(layout.rack_of, weights=kw, minlength=len(layout.racks))
@@ -167,19 +167,19 @@ def _rack_warning(
     others = f" (and {count - 1} more)" if count > 1 else ""
     return _warning(
         "rack-over-power",
-        f"rack `{rack.name}`{others} draws {float(drawn[number]):.1f} kW; it carries "
-        f"{rack.power_kw_limit:g}",
-        "put fewer nodes in a rack, or raise `rack_kw` of the site",
+        f"rack `{rack.name}`{others} draws {float(drawn[number]):.1f} kW, over its limit of "
+        f"{rack.power_kw_limit:g} kW",
+        "put fewer nodes in the rack, or raise `rack_kw` of the site",
         path,
     )
 
 
-def _single_node_domains(layout: Layout, catalogue: Catalogue) -> Iterator[Finding]:
-    """A fleet of several racks should not hang on one switch, PDU or cooling zone."""
+def _single_points(layout: Layout, catalogue: Catalogue) -> Iterator[Finding]:
+    """Warn if several racks depend on one switch, PDU or cooling zone."""
     if len(layout.racks) < 2:
         return
     share = layout.spec.lint.domain_share
-    # A fabric that the file does not state is our guess, and no ground for a warning.
+    # An assumed fabric is no reason for a warning.
     stated = [domain.id for domain in layout.spec.domains]
     guessed = [
         leaf.name
@@ -192,7 +192,7 @@ def _single_node_domains(layout: Layout, catalogue: Catalogue) -> Iterator[Findi
                 continue
             yield _warning(
                 "single-point",
-                f"{row.kind} `{row.name}` takes {row.gpu_share:.0%} of all GPUs with it",
+                f"losing {row.kind} `{row.name}` takes down {row.gpu_share:.0%} of all GPUs",
                 f"spread the racks over more than one {row.kind}",
                 _fabric_path(layout, row.name),
             )
@@ -200,8 +200,8 @@ def _single_node_domains(layout: Layout, catalogue: Catalogue) -> Iterator[Findi
         if plan.spines == 1 and plan.leaves > 1:
             yield _warning(
                 "single-point",
-                f"fabric `{plan.name}` has one spine: its loss stops every job larger than a leaf",
-                "use two spines or more",
+                f"fabric `{plan.name}` has one spine: losing it stops every job larger than a leaf",
+                "use at least two spines",
                 ("fabric", place, "spines"),
             )
 
@@ -223,8 +223,8 @@ def _uplinks(layout: Layout) -> Iterator[Finding]:
                 "uplinks-bind",
                 f"{layer.below} to {layer.above} of fabric `{plan.name}` is {layer.ratio:g}:1: "
                 f"jobs larger than one {layer.code.split('-')[0]} "
-                "share what is left",
-                "make it non-blocking, or keep large jobs inside one",
+                "share the uplinks",
+                "make it non-blocking, or keep each job inside one",
                 path if layer.code != "pod-uplinks" else ("fabric", place, "core_oversubscription"),
             )
         if growth is None or len(layout.fabrics) > 1:
@@ -232,16 +232,16 @@ def _uplinks(layout: Layout) -> Iterator[Finding]:
         if growth > plan.nodes_max:
             yield _warning(
                 "fabric-full",
-                f"fabric `{plan.name}` holds {plan.nodes_max:,} nodes as built; "
+                f"fabric `{plan.name}` has ports for {plan.nodes_max:,} nodes; "
                 f"{growth:,} are expected",
-                "plan another layer of switches, or larger ones, before the nodes arrive",
+                "add a switch layer or use larger switches before the nodes arrive",
                 ("expects", "nodes"),
             )
         if plan.leaves == 1 and plan.oversubscription > 1 and growth > plan.nodes_per_leaf:
             yield _warning(
                 "uplinks-bind-later",
                 f"fabric `{plan.name}` is one leaf today; its {plan.oversubscription:g}:1 uplinks "
-                f"bind beyond {plan.nodes_per_leaf:,} nodes, and {growth:,} are expected",
+                f"limit jobs beyond {plan.nodes_per_leaf:,} nodes; {growth:,} are expected",
                 "build the uplinks non-blocking while it is one leaf",
                 path,
             )
@@ -262,8 +262,8 @@ def _teams(spec: FleetSpec) -> Iterator[Finding]:
                 yield _warning(
                     "quota-over-fleet",
                     f"quotas up to team `{team.id}` grant {granted[accelerator]:,} "
-                    f"{accelerator}, and the fleet has {have.get(accelerator, 0):,}",
-                    "lower `quota_gpus`: what is guaranteed must exist",
+                    f"{accelerator}; the fleet has {have.get(accelerator, 0):,}",
+                    "lower `quota_gpus`: guaranteed GPUs must exist",
                     ("team", place, "quota_gpus"),
                 )
 
@@ -274,7 +274,7 @@ def _site_links(spec: FleetSpec) -> Iterator[Finding]:
         if len(spec.sites) > 1 and site.id not in joined:
             yield _warning(
                 "site-unlinked",
-                f"site `{site.id}` has no link to any other, so no data can reach it",
+                f"site `{site.id}` has no link to another site",
                 "add a `[[link]]` with `between`, `gbps` and `latency_ms`",
                 ("site", place),
             )

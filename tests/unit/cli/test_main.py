@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_good_file_ends_with_0(run, file: Path):
     status, out, err = run("fleet", "check", file)
     assert (status, err) == (0, "")
-    assert "1 file checked: 0 faults, 0 warnings" in out
+    assert "1 file checked: 0 errors, 0 warnings" in out
 
 
 def test_faults_end_with_2_and_are_json_when_asked(run, file: Path):
@@ -56,7 +56,7 @@ def test_a_folder_is_checked_file_by_file(run, file: Path, tmp_path: Path):
     (tmp_path / "broken.yaml").write_text("pool: [")
     status, out, _ = run("fleet", "check", tmp_path)
     assert status == 2
-    assert "2 files checked: 1 fault" in out
+    assert "2 files checked: 1 error" in out
 
 
 def test_an_error_goes_to_standard_error_with_a_hint(run, tmp_path: Path):
@@ -99,7 +99,7 @@ def test_a_bug_ends_with_70_and_no_traceback(run, file: Path, monkeypatch: pytes
 def test_show_prints_tree_racks_and_sums(run, file: Path):
     status, out, _ = run("fleet", "show", file)
     assert status == 0
-    for part in ("32 GPUs on 4 nodes", "h100-rack-1", "31.6 PFLOP/s", "supposed, not stated"):
+    for part in ("32 GPUs on 4 nodes", "h100-rack-1", "31.6 PFLOP/s", "assumed for pool"):
         assert part in out
 
 
@@ -117,7 +117,7 @@ def test_a_picture_is_written_once(run, file: Path, tmp_path: Path):
     assert picture.read_text().startswith("<svg")
     status, _, err = run("fleet", "show", file, "--svg", picture)
     assert status == 2
-    assert "exists already" in err
+    assert "already exists" in err
     assert run("fleet", "show", file, "--svg", picture, "--force")[0] == 0
 
 

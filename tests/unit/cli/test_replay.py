@@ -113,7 +113,7 @@ def test_a_shadow_is_summed_up(run: Path, capsys: pytest.CaptureFixture[str]):
 
 def test_a_bundle_is_not_written_over(run: Path, capsys: pytest.CaptureFixture[str]):
     assert sim(run.parent, "--bundle", str(run)) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert sim(run.parent, "--bundle", str(run), "--force") == 0
 
 

@@ -161,7 +161,7 @@ def test_only_places_of_the_fleet_may_be_named(faults):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path):
-    with pytest.raises(InputError, match="there is no file"):
+    with pytest.raises(InputError, match="no such file"):
         read_grow(tmp_path / "grow.toml", made.catalogue())
 
 

@@ -1,4 +1,4 @@
-"""What `tenfold fleet check` prints."""
+"""Print the findings of `tenfold fleet check`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +12,14 @@ from tenfold.model.errors import InputError
 from tenfold.model.fleet.finding import Finding
 from tenfold.report.figures import count
 
-STYLES = {"fault": "bold red", "warning": "yellow"}
+STYLES = {"error": "bold red", "warning": "yellow"}
 
 
 def check_files(paths: Sequence[Path], facts: Path | None) -> list[FleetCheck]:
-    """Check files and folders of files; a file that cannot be read is a fault of its own."""
+    """Check files and folders of files; a file that cannot be read counts as an error."""
     if not paths:
         raise InputError(
-            "no-file", "no fleet file was named", "name one: `tenfold fleet check fleet.toml`"
+            "no-file", "no fleet file given", "name one: `tenfold fleet check fleet.toml`"
         )
     checks: list[FleetCheck] = []
     for path in _files_in(paths):
@@ -40,8 +40,8 @@ def _files_in(paths: Sequence[Path]) -> list[Path]:
         if not inside:
             raise InputError(
                 "is-a-directory",
-                f"`{path}` is a directory without a fleet file",
-                "name a TOML or YAML file, or a folder that holds some",
+                f"`{path}` contains no TOML or YAML file",
+                "name a fleet file, or a folder with fleet files",
                 file=str(path),
             )
         files.extend(inside)
@@ -59,18 +59,18 @@ def _as_finding(error: InputError) -> Finding:
 
 
 def as_rows(findings: Sequence[Finding]) -> list[dict[str, object]]:
-    """Return findings as the JSON contract has them."""
+    """Return findings as rows for JSON output."""
     keys = ("file", "line", "code", "message", "hint", "field")
     return [{key: getattr(found, key) for key in keys} for found in findings]
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
-    """Print findings one by one, each with its hint."""
+    """Print each finding with its hint."""
     for found in findings:
         place = f"{found.file}:{found.line}" if found.line else found.file
         show(
             Text.assemble(
-                (f"{found.severity}: ", STYLES[found.severity]),
+                (f"{found.level}: ", STYLES[found.level]),
                 f"{place}: {found.message} ",
                 (f"[{found.code}]", "dim"),
             ),
@@ -79,12 +79,12 @@ def show_findings(findings: Sequence[Finding]) -> None:
 
 
 def show_checks(checks: Sequence[FleetCheck]) -> None:
-    """Print findings file by file, then one line that counts them."""
+    """Print the findings of each file, then their counts."""
     for one in checks:
         show_findings((*one.faults, *one.warnings))
     faults = sum(len(one.faults) for one in checks)
     warnings = sum(len(one.warnings) for one in checks)
     show(
-        f"{count(len(checks), 'file')} checked: {count(faults, 'fault')}, "
+        f"{count(len(checks), 'file')} checked: {count(faults, 'error')}, "
         f"{count(warnings, 'warning')}"
     )

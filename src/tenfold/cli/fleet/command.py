@@ -1,4 +1,4 @@
-"""`tenfold fleet`: describe, check and sum a fleet."""
+"""`tenfold fleet`: check, show, import and merge fleet files."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ from tenfold.report.charts.rack_svg import rack_map_svg
 
 app = App(
     name="fleet",
-    help="Describe, check and sum a fleet.",
+    help="Check, show, import and merge fleet files.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
@@ -31,21 +31,25 @@ app.command("tenfold.cli.fleet.domains:domains_command", name="domains")
 app.command("tenfold.cli.fleet.idle:idle_command", name="idle")
 
 AT_LEAST_ONE = validators.Number(gte=1)
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
 @app.command
 def check(
-    *files: Annotated[Path, Parameter(help="Fleet files, or folders of them.")],
+    *files: Annotated[Path, Parameter(help="Fleet files, or folders that contain them.")],
     facts: Facts = None,
-    strict: Annotated[bool, Parameter(negative="", help="Warnings end with status 1.")] = False,
+    strict: Annotated[
+        bool, Parameter(negative="", help="Exit with status 1 if there are warnings.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Report every fault and warning of fleet files, with file and line.
+    """Report all errors and warnings in fleet files, with file and line.
 
-    Ends with status 2 where a file has a fault. A syntax error stands alone: nothing
-    after it can be read.
+    Exits with status 2 if a file has errors. A syntax error hides all others in the
+    same file.
     """
     checks = check_files(files, facts)
     faults = [found for one in checks for found in one.faults]
@@ -59,22 +63,23 @@ def check(
 
 @app.command(name="show")
 def show_command(
-    file: Annotated[Path, Parameter(help="A fleet file.")],
+    file: Annotated[Path, Parameter(help="Fleet file.")],
     *,
     facts: Facts = None,
     racks: Annotated[
-        int, Parameter(help="How many racks the map shows.", validator=AT_LEAST_ONE)
+        int,
+        Parameter(help="Number of racks in the rack map (default: 12).", validator=AT_LEAST_ONE),
     ] = 12,
-    svg: Annotated[Path | None, Parameter(help="Also write the rack map as a picture.")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    svg: Annotated[Path | None, Parameter(help="Also write the rack map to this SVG file.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a fleet: its tree, its racks and what it adds up to."""
+    """Show a fleet: sites, pools, racks, bandwidths and totals."""
     fleet = open_fleet(file, facts)
     if svg is not None:
         picture = rack_map_svg(fleet.spec, rack_views(fleet.layout, racks), len(fleet.layout.racks))
         write_new_file(svg, picture, force=force)
-        sys.stderr.write(f"note: the rack map is written to {svg}\n")
+        sys.stderr.write(f"note: wrote the rack map to {svg}\n")
     if as_json:
         print_json(fleet_json(fleet))
     else:

@@ -1,4 +1,4 @@
-"""`tenfold fleet domains`: what the loss of each failure domain takes, jobs included."""
+"""`tenfold fleet domains`: what the loss of each failure domain takes down, including jobs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,19 +24,30 @@ AT_LEAST_ONE = validators.Number(gte=1)
 NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
 
 
-FleetFile = Annotated[Path, Parameter(help="A fleet file.")]
-Kind = Annotated[DomainKind | None, Parameter(help="Only domains of one kind.")]
-Most = Annotated[int, Parameter(help="How many rows of a kind to print.", validator=AT_LEAST_ONE)]
-JobsFile = Annotated[Path | None, Parameter(help="Also say what each loss does to these jobs.")]
-PolicyNamed = Annotated[str, Parameter(help="What places the jobs: a policy, or its file.")]
+FleetFile = Annotated[Path, Parameter(help="Fleet file.")]
+Kind = Annotated[DomainKind | None, Parameter(help="Show only domains of this kind.")]
+Most = Annotated[
+    int, Parameter(help="Rows to print per kind (default: 8).", validator=AT_LEAST_ONE)
+]
+JobsFile = Annotated[
+    Path | None, Parameter(help="Job table: also show which jobs each loss would stop.")
+]
+PolicyNamed = Annotated[
+    str, Parameter(help="Policy, or policy file, that places the jobs (default: tenfold).")
+]
 AtHour = Annotated[
     float | None,
-    Parameter(help="At this hour; else when most GPUs are held.", validator=NOT_NEGATIVE),
+    Parameter(
+        help="Hour of the trace to look at (default: when most GPUs are in use).",
+        validator=NOT_NEGATIVE,
+    ),
 ]
 CheckpointEvery = Annotated[
-    float, Parameter(help="How often jobs save, 3600.", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds between checkpoints (default: 3600).", validator=NOT_NEGATIVE)
 ]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
@@ -52,10 +63,10 @@ def domains_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Show what the loss of each failure domain takes with it.
+    """Show what the loss of each failure domain would take down.
 
-    With --jobs, the jobs are placed by a simulation, and each domain is told with the jobs
-    that its loss would stop and the GPU-hours since their last checkpoint.
+    With --jobs, a simulation places the jobs, and each domain lists the jobs that its loss
+    would stop and the GPU-hours lost since their last checkpoint.
     """
     if jobs is None:
         fleet = open_fleet(file, facts)
@@ -99,7 +110,7 @@ def _losses_json(fleet: str, moment: Moment, rows: Sequence[DomainLoss]) -> dict
 
 
 def _show_losses(moment: Moment, rows: Sequence[DomainLoss], most: int, gpus: int) -> None:
-    """Print the domains that stop jobs, the dearest of each kind first."""
+    """Print the domains that stop jobs, the most expensive of each kind first."""
     kinds = dict.fromkeys(row.domain.kind for row in rows)
     lines: list[list[str]] = []
     hidden = 0
@@ -110,18 +121,18 @@ def _show_losses(moment: Moment, rows: Sequence[DomainLoss], most: int, gpus: in
         lines += [_line(row) for row in of_kind[:most]]
     show(
         f"{count(len(moment.placed), 'job')} on {moment.gpus_held:,.0f} of {gpus:,} GPUs, "
-        f"{moment.at_ms / HOUR:,.1f} h after the first moment of the trace",
+        f"{moment.at_ms / HOUR:,.1f} h into the trace",
         "",
     )
-    columns = ["lost", "which", ">nodes", ">GPUs", ">share", ">jobs", ">their GPUs", ">GPU-h lost"]
+    columns = ["kind", "domain", ">nodes", ">GPUs", ">share", ">jobs", ">job GPUs", ">GPU-h lost"]
     note = f"... and {count(hidden, 'row')} more (--most)" if hidden else ""
     show(Group(table("", columns, lines), Text(note, style="dim")))
 
 
 def _line(row: DomainLoss) -> list[str]:
-    assert row.hit is not None, "only domains that take nodes are shown"
+    assert row.hit is not None, "only domains with nodes are shown"
     one = row.domain
-    name = one.name.replace("any node", "the worst node") if one.kind == "node" else one.name
+    name = one.name.replace("any node", "worst node") if one.kind == "node" else one.name
     return [
         one.kind,
         name,

@@ -1,4 +1,4 @@
-"""`tenfold fleet idle`: who holds GPUs and does not use them, and what that costs."""
+"""`tenfold fleet idle`: GPUs that are allocated but idle, and the GPU-hours lost."""
 
 from typing import Annotated
 
@@ -11,16 +11,16 @@ from tenfold.model.api.jobs import Use
 from tenfold.report.figures import count
 
 SHOWN = 50
-"""Jobs that the table names; JSON has 1,000."""
+"""Jobs in the table; JSON has up to 1,000."""
 
 
 def idle_command(
     *,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
-    """Show the GPUs that jobs hold and do not use, by team and by job.
+    """Show allocated but idle GPUs by team and by job.
 
-    Asks the control plane that runs. GPU-hours are counted since each job began to idle.
+    Queries the running control plane. GPU-hours count from when each job went idle.
     """
     with Client() as client:
         found = client.idle()
@@ -28,28 +28,28 @@ def idle_command(
 
 
 def show_idle(found: Idle) -> None:
-    """Print who idles as tables."""
+    """Print idle GPUs as tables."""
     if not found.jobs:
-        show("no job idles")
+        show("no idle jobs")
         return
     teams = [
         [one.team, str(one.jobs), f"{one.gpus:g}", f"{one.gpu_hours_lost:,.2f}"]
         for one in found.teams
     ]
     show(table("", ["team", ">jobs", ">GPUs", ">GPU-hours lost"], teams), "")
-    columns = ["job", "team", "kind", ">GPUs", "idle since", ">GPU-hours lost", "uses"]
+    columns = ["job", "team", "kind", ">GPUs", "idle since", ">GPU-hours lost", "usage"]
     show(table("", columns, [_row(one) for one in found.jobs[:SHOWN]]), "")
     jobs = sum(one.jobs for one in found.teams)
     lost = f"{found.gpu_hours_lost:,.2f} GPU-hours lost"
-    show(f"{count(jobs, 'job')}, {found.gpus:g} GPUs held and not used, {lost}")
+    show(f"{count(jobs, 'job')}, {found.gpus:g} idle GPUs, {lost}")
 
 
 def used(use: Use) -> str:
-    """Return what was measured, in words: a stand-in says that it is one."""
+    """Return the measured usage in words, with the source if it is not the GPU."""
     if use.measure == "gpu":
         memory = (use.gpu_memory_bytes or 0) / 2**30
-        return f"{use.share:.0%} of its GPUs, {memory:,.1f} GiB of their memory"
-    return f"{use.share:.2f} CPUs, by CPU time"
+        return f"GPU {use.share:.0%}, {memory:,.1f} GiB of GPU memory"
+    return f"{use.share:.2f} CPUs (from CPU time)"
 
 
 def _row(one: IdleJob) -> list[str]:

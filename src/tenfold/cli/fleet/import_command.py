@@ -1,7 +1,7 @@
-"""`tenfold fleet import|discover|merge`: options and printing around `fleet_import`.
+"""`tenfold fleet import|discover|merge`: options and output.
 
-The fleet file goes to standard output unless `--out` names a file; what the reader
-should know goes to standard error, so that `> fleet.toml` stays clean.
+The fleet file goes to standard output unless `--out` names a file; notes go to standard
+error, so `> fleet.toml` stays clean.
 """
 
 import sys
@@ -18,7 +18,7 @@ from tenfold.report.figures import count
 
 import_app = App(
     name="import",
-    help="Write a fleet file from a cluster that exists already.",
+    help="Write a fleet file from an existing cluster.",
     help_format="plaintext",
 )
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
@@ -32,55 +32,57 @@ Writing = Annotated[Target, Parameter(name="*")]
 @import_app.command(name="slurm")
 def slurm_command(
     source: Annotated[
-        Path | None, Parameter(help="A saved answer; without it Slurm is asked.")
+        Path | None,
+        Parameter(help="Output of `scontrol show nodes --json` (default: run it here)."),
     ] = None,
     /,
     *,
     target: Importing = NO_IMPORT,
     as_json: Json = False,
 ) -> None:
-    """Import a Slurm cluster: the one running here, or `scontrol show nodes --json` saved."""
+    """Import a Slurm cluster, live or from saved `scontrol show nodes --json` output."""
     _print(fleet_import.import_slurm(source, target), target.out, as_json)
 
 
 @import_app.command(name="kubernetes")
 def kubernetes_command(
-    source: Annotated[Path, Parameter(help="What `kubectl get nodes -o json` printed.")],
+    source: Annotated[Path, Parameter(help="Output of `kubectl get nodes -o json`.")],
     /,
     *,
     target: Importing = NO_IMPORT,
     as_json: Json = False,
 ) -> None:
-    """Import a Kubernetes cluster from a saved list of its nodes."""
+    """Import a Kubernetes cluster from `kubectl get nodes -o json` output."""
     _print(fleet_import.import_kubernetes(source, target), target.out, as_json)
 
 
 @import_app.command(name="csv")
 def csv_command(
-    source: Annotated[Path, Parameter(help="A table with a row a node.")],
+    source: Annotated[Path, Parameter(help="CSV file with one row per node.")],
     /,
     *,
     target: Importing = NO_IMPORT,
     as_json: Json = False,
 ) -> None:
-    """Import nodes from a CSV file: name, accelerator, gpus, cpus, memory_gib, rack, site."""
+    """Import nodes from a CSV file (name, accelerator, gpus, cpus, memory_gib, rack, site)."""
     _print(fleet_import.import_csv(source, target), target.out, as_json)
 
 
 def discover_command(*, target: Writing = NO_TARGET, as_json: Json = False) -> None:
-    """Describe this machine as a fleet of one node, with the software it runs."""
+    """Describe this machine as a one-node fleet, with its software versions."""
     _print(fleet_import.discover(target), target.out, as_json)
 
 
 def merge_command(
-    *files: Annotated[Path, Parameter(help="Fleet files to fold into one.")],
+    *files: Annotated[Path, Parameter(help="Fleet files to merge.")],
     target: Writing = NO_TARGET,
     prefix_nodes: Annotated[
-        bool, Parameter(negative="", help="Tell nodes of one name apart by their fleet's name.")
+        bool,
+        Parameter(negative="", help="Prefix duplicate node names with the name of their fleet."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Fold several fleets into one, with capacity before and after."""
+    """Merge several fleets into one, and show capacity before and after."""
     _print(fleet_import.merge(files, target, prefix_nodes=prefix_nodes), target.out, as_json)
 
 
@@ -99,7 +101,7 @@ def _print(result: ImportResult, out: Path | None, as_json: bool) -> None:
         _show_capacity(result.summary)
     else:
         _show_summary(result.summary)
-    show(f"written to {out}")
+    show(f"wrote {out}")
 
 
 def _show_summary(summary: ImportSummary) -> None:
@@ -114,13 +116,13 @@ def _show_summary(summary: ImportSummary) -> None:
         ]
         for pool in summary.pools
     ]
-    show(table("", ["pool", "site", ">nodes", "each", ">CPUs", ">GiB"], rows), "")
+    show(table("", ["pool", "site", ">nodes", "per node", ">CPUs", ">GiB"], rows), "")
     for line in _software_lines(summary):
         show(line)
 
 
 def _software_lines(summary: ImportSummary | CapacityView) -> list[str]:
-    """Say which software nodes have alike; more than one line is drift."""
+    """Return one line per set of software versions; more than one line means drift."""
     if isinstance(summary, CapacityView):
         return []
     lines: list[str] = []
@@ -142,6 +144,6 @@ def _show_capacity(view: CapacityView) -> None:
         return [label, *(f"{figure:,}" for figure in figures), parts]
 
     rows = [row(one.fleet, one) for one in view.before]
-    rows.append(row("all of them", view.after))
+    rows.append(row("merged", view.after))
     columns = ["fleet", ">sites", ">nodes", ">GPUs", ">largest gang", "accelerators"]
     show(table("", columns, rows), "")

@@ -1,7 +1,6 @@
-"""`tenfold fleet import|discover|merge`: write down a fleet that exists already.
+"""`tenfold fleet import|discover|merge`: describe an existing fleet.
 
-These functions read, build and write; what they return says what was done, and
-printing it is left to the command that calls them.
+These functions read, build and write; the calling command prints the result.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from tenfold.live.slurm import fetch_slurm_nodes
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.inventory import Inventory, SoftwareFacts
 
-# An export has kilobytes a node, mostly container images, where a fleet file has bytes.
+# An export has kilobytes per node, mostly container images; a fleet file has bytes.
 EXPORT_MAX_BYTES = 512 * 1024 * 1024
 NOTES_IN_FILE = 20
 
@@ -44,14 +43,14 @@ class PoolSummary(Struct, frozen=True, kw_only=True):
 
 
 class SoftwareSummary(Struct, frozen=True, kw_only=True):
-    """Software that a number of nodes have alike; more than one row is drift."""
+    """Software versions shared by a number of nodes; more than one row means drift."""
 
     nodes: int
     software: SoftwareFacts
 
 
 class ImportSummary(Struct, frozen=True, kw_only=True):
-    """What was found, and what of it is in the fleet file."""
+    """What the source has, and what is in the fleet file."""
 
     source: str
     fleet: str
@@ -64,7 +63,7 @@ class ImportSummary(Struct, frozen=True, kw_only=True):
 
 
 class ImportResult(Struct, frozen=True, kw_only=True):
-    """A fleet file as text, what its reader should know, and its figures."""
+    """A fleet file as text, with notes and a summary."""
 
     toml: str
     notes: tuple[str, ...]
@@ -73,22 +72,22 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What the fleet is called and where it is written; nowhere without `out`."""
+    """The name of the fleet, and the file to write it to."""
 
-    out: Annotated[Path | None, Parameter(help="Write the fleet file here.")] = None
-    name: Annotated[str, Parameter(help="What the fleet is called.")] = ""
-    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False
+    out: Annotated[Path | None, Parameter(help="File to write (default: standard output).")] = None
+    name: Annotated[str, Parameter(help="Name of the fleet.")] = ""
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False
     facts: Annotated[
-        Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")
+        Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportTarget(Target):
-    """The same, and which nodes of a cluster are in it."""
+    """The same, with the choice of nodes to import."""
 
     keep_unusable: Annotated[
-        bool, Parameter(negative="", help="Keep nodes that are down or drained.")
+        bool, Parameter(negative="", help="Also import nodes that are down or drained.")
     ] = False
 
 
@@ -96,7 +95,7 @@ NO_TARGET = Target()
 
 
 def import_slurm(source: Path | None, target: Target = NO_TARGET) -> ImportResult:
-    """Import a Slurm cluster from a saved answer, or from the one that is running here."""
+    """Import a Slurm cluster from saved output, or from the one running here."""
     if source is None:
         inventory = read_slurm_nodes(fetch_slurm_nodes(), "scontrol show nodes")
     else:
@@ -111,14 +110,14 @@ def import_kubernetes(source: Path, target: Target = NO_TARGET) -> ImportResult:
 
 
 def import_csv(source: Path, target: Target = NO_TARGET) -> ImportResult:
-    """Import nodes from a table with a row a node."""
+    """Import nodes from a CSV file with one row per node."""
     text = read_text(source, EXPORT_MAX_BYTES)
     return _import(read_nodes_csv(text, str(source)), target)
 
 
 def discover(target: Target = NO_TARGET) -> ImportResult:
     """Describe this machine as a fleet of one node."""
-    # psutil and NVML are only needed here, and slow to load.
+    # psutil and NVML are only needed here, and slow to import.
     from tenfold.live.this_machine import discover_this_machine  # noqa: PLC0415
 
     return _import(discover_this_machine(), target)
@@ -127,7 +126,7 @@ def discover(target: Target = NO_TARGET) -> ImportResult:
 def merge(
     files: Sequence[Path], target: Target = NO_TARGET, *, prefix_nodes: bool = False
 ) -> ImportResult:
-    """Fold several fleet files into one, and compare capacity before and after."""
+    """Merge several fleet files, and compare capacity before and after."""
     catalogue = load_facts(target.facts)
     sources = [read_source(path, catalogue) for path in files]
     draft = merge_fleets(sources, target.name or "merged", prefix_nodes=prefix_nodes)
@@ -154,7 +153,7 @@ def _import(inventory: Inventory, target: Target) -> ImportResult:
 def _write_toml(draft: FleetDraft, origin: str, target: Target) -> str:
     comments = [origin, *draft.notes[:NOTES_IN_FILE]]
     if len(draft.notes) > NOTES_IN_FILE:
-        comments.append(f"and {len(draft.notes) - NOTES_IN_FILE} more notes, told at the import")
+        comments.append(f"{len(draft.notes) - NOTES_IN_FILE} more notes were printed by the import")
     toml = render_fleet_toml(draft.rows, comments)
     if target.out is not None:
         write_new_file(target.out, toml, force=target.force)

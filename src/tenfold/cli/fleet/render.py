@@ -1,4 +1,4 @@
-"""What `tenfold fleet show` and `fleet domains` print."""
+"""Print the output of `tenfold fleet show` and `tenfold fleet domains`."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ CELLS_MAX = 8
 
 
 def fleet_json(fleet: OpenFleet) -> dict[str, object]:
-    """Return what `fleet show --json` prints: the description and its sums."""
+    """Return the JSON of `fleet show`: the description, totals and GPU-to-GPU paths."""
     return {
         "fleet": fleet.spec,
         "totals": fleet_totals(fleet.layout, fleet.catalogue),
@@ -53,7 +53,7 @@ def fleet_json(fleet: OpenFleet) -> dict[str, object]:
 
 
 def show_fleet(fleet: OpenFleet, racks: int) -> None:
-    """Print tree, rack map, ways between GPUs, and sums."""
+    """Print the tree, the rack map, GPU-to-GPU paths and totals."""
     totals = fleet_totals(fleet.layout, fleet.catalogue)
     show(_tree(fleet, totals), "")
     views = rack_views(fleet.layout, racks)
@@ -66,7 +66,7 @@ def show_fleet(fleet: OpenFleet, racks: int) -> None:
     for pool in fleet.spec.pools:
         if pool.defaulted:
             keys = ", ".join(pool.defaulted)
-            show(Text(f"supposed, not stated, in pool {pool.id}: {keys}", style="dim"))
+            show(Text(f"assumed for pool {pool.id}: {keys}", style="dim"))
 
 
 def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
@@ -138,7 +138,7 @@ def _paths(fleet: OpenFleet) -> Table:
         if pool.gpus_per_node
         for path in pool_paths(fleet.layout, pool, fleet.catalogue)
     ]
-    return table("", ["pool", "GPU to GPU", ">rate", ">delay"], rows)
+    return table("", ["pool", "GPU to GPU", ">bandwidth", ">latency"], rows)
 
 
 def _totals_table(totals: FleetTotals) -> Table:
@@ -156,7 +156,7 @@ def _totals_table(totals: FleetTotals) -> Table:
     parts = ", ".join(f"{name} {dollars(micros)}" for name, micros in money if micros)
     bases = [f"{pool.pool}: {pool.price_basis}" for pool in totals.pools if pool.price_basis]
     hourly = (
-        f"{dollars(sum(micros for _, micros in money))} ({parts})" if parts else "no price known"
+        f"{dollars(sum(micros for _, micros in money))} ({parts})" if parts else "no prices known"
     )
     rows = [
         [
@@ -166,18 +166,18 @@ def _totals_table(totals: FleetTotals) -> Table:
         ["dense 16-bit", pflops(totals.pflops)],
         ["GPU memory", quantity_bytes(totals.memory_bytes)],
         *bisection,
-        ["power", f"{power_kw(totals.power_kw)}, {power_kw(totals.facility_kw)} with the building"],
+        ["power", f"{power_kw(totals.power_kw)}, {power_kw(totals.facility_kw)} including cooling"],
         ["cost per hour", hourly],
     ]
     if bases:
         rows.append(["price basis", ", ".join(bases)])
     if totals.unpriced:
-        rows.append(["without a price", ", ".join(totals.unpriced)])
-    return table("", ["in all", ""], rows)
+        rows.append(["pools without a price", ", ".join(totals.unpriced)])
+    return table("", ["total", ""], rows)
 
 
 def _merge_equal_rows(rows: Sequence[Blast]) -> list[Blast]:
-    """Fold domains that are numbered in a row and take the same into one row."""
+    """Merge consecutively numbered domains with the same effect into one row."""
     folded: list[tuple[Blast, list[str]]] = []
     for row in rows:
         last, names = folded[-1] if folded else (None, [])
@@ -195,7 +195,7 @@ def _merge_equal_rows(rows: Sequence[Blast]) -> list[Blast]:
 
 
 def domains_table(rows: Sequence[Blast], most: int) -> Group:
-    """Return the blast radius as a table: domains alike in one row, `most` rows of each kind."""
+    """Return the blast radius as a table, with at most `most` rows of each kind."""
     printed: dict[str, int] = {}
     lines: list[list[str]] = []
     for row in _merge_equal_rows(rows):
@@ -221,15 +221,15 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
             ]
         )
     columns = [
-        "lost",
-        "which",
-        ">alike",
+        "kind",
+        "domain",
+        ">count",
         ">nodes",
         ">GPUs",
         ">share",
         ">PFLOP/s",
-        ">gang left",
-        "also",
+        ">max gang left",
+        "also lost",
     ]
     grid = table("", columns, lines)
     hidden = sum(number - most for number in printed.values() if number > most)

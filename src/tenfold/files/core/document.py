@@ -1,7 +1,7 @@
-"""Read a TOML or YAML file as plain values that remember their lines.
+"""Read a TOML or YAML file into plain values, with line numbers on demand.
 
-Values first, lines on demand: parsing keeps no positions for TOML, so a large good
-file costs one fast parse, and lines are only sought when something is wrong.
+The TOML parser keeps no positions, so a large valid file costs one fast parse; lines are
+looked up only when there is something to report.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Locate = Callable[[finding.Path], int | None]
 
 
 class Document:
-    """The values of a file and a way from a path in them back to a line."""
+    """The values of a file, and a function from a path in them to a line number."""
 
     def __init__(self, file: str, values: Table, locate: Locate) -> None:
         self.file = file
@@ -32,27 +32,27 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """Parse a file by its suffix; a syntax error stands alone, with its line."""
+    """Parse a file by its suffix; a syntax error is reported alone, with its line."""
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None and not path.is_dir():
         raise InputError(
             "unknown-suffix",
-            f"`{path}` ends in neither .toml nor .yaml",
-            "name the file by its format: TOML or YAML",
+            f"`{path}` does not end in .toml or .yaml",
+            "rename the file to match its format",
             file=str(path),
         )
     text = read_text(path)
-    assert kind is not None, "a directory has been refused by now"
+    assert kind is not None, "directories are rejected above"
     return _toml(path, text) if kind == "toml" else _yaml(path, text)
 
 
 def read_text(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> str:
-    """Return a file's text, or say in one sentence why it cannot be had."""
+    """Return the text of a file, or raise an `InputError` that says why it cannot be read."""
     return decode(read_bytes(path, size_max_bytes), path)
 
 
 def read_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
-    """Return a file's bytes, or say in one sentence why they cannot be had."""
+    """Return the bytes of a file, or raise an `InputError` that says why it cannot be read."""
     file = str(path)
     try:
         if path.is_dir():
@@ -61,8 +61,8 @@ def read_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
         if size > size_max_bytes:
             raise InputError(
                 "file-too-large",
-                f"`{file}` is {size / 1e6:,.0f} MB; at most {size_max_bytes / 1e6:,.0f} MB is read",
-                "write host lists such as `n[1-1000]` instead of one entry a node",
+                f"`{file}` is {size / 1e6:,.0f} MB; the limit is {size_max_bytes / 1e6:,.0f} MB",
+                "use host lists such as `n[1-1000]` instead of one entry per node",
                 file=file,
             )
         with path.open("rb") as stream:
@@ -72,14 +72,14 @@ def read_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
 
 
 def decode(content: bytes, path: Path) -> str:
-    """Return the text of UTF-8 bytes, naming the first line that is not."""
+    """Return the text of UTF-8 bytes; an error names the first line that is not UTF-8."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             "not-utf-8",
             f"`{path}` is not UTF-8 text (byte {error.start:,})",
-            f"save it as UTF-8, or convert it: iconv -t utf-8 {path}",
+            f"save it as UTF-8, or convert it with `iconv -t utf-8 {path}`",
             file=str(path),
             line=content.count(b"\n", 0, error.start) + 1,
         ) from None
@@ -92,7 +92,7 @@ def _toml(path: Path, text: str) -> Document:
         raise InputError(
             "syntax",
             f"`{path}` is not TOML: {lower_first(error.msg)}",
-            "mend this first: nothing after it could be read",
+            "fix this first; the rest of the file was not checked",
             file=str(path),
             line=error.lineno,
         ) from None
@@ -110,7 +110,7 @@ def _yaml(path: Path, text: str) -> Document:
         raise InputError(
             "syntax",
             f"`{path}` is not YAML: {error}",
-            "mend this first: nothing after it could be read",
+            "fix this first; the rest of the file was not checked",
             file=str(path),
             line=error.line,
         ) from None
@@ -119,8 +119,8 @@ def _yaml(path: Path, text: str) -> Document:
     if not isinstance(values, dict):
         raise InputError(
             "not-a-table",
-            f"`{path}` does not hold keys and values at its top",
-            "begin with a key such as `pool:`",
+            f"`{path}` has no keys and values at the top level",
+            "start with a key such as `pool:`",
             file=str(path),
             line=1,
         )
@@ -129,5 +129,5 @@ def _yaml(path: Path, text: str) -> Document:
 
 def _too_deep(path: Path) -> InputError:
     return InputError(
-        "nested-too-deep", f"`{path}` is nested too deep", "flatten the file", file=str(path)
+        "nested-too-deep", f"`{path}` is nested too deeply", "flatten the file", file=str(path)
     )

@@ -1,4 +1,4 @@
-"""Say in words what a key takes and what it got."""
+"""Describe in words the type that a key expects and the value it has."""
 
 from msgspec import inspect
 
@@ -16,15 +16,15 @@ _UNITS = {
     "kwh": "kWh",
 }
 _PATTERNS = {
-    r"^[^\[\],]+$": "a text without commas and brackets",
-    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "a name of letters, digits, `.`, `_` and `-`",
-    r"^[A-Za-z_][A-Za-z0-9_]*$": "a name of letters, digits and `_`",
+    r"^[^\[\],]+$": "a string without commas or brackets",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "a name made of letters, digits, `.`, `_` and `-`",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "a name made of letters, digits and `_`",
 }
 _NO_ZERO = r"^[^\x00]*$"
 
 
 def unit_of(key: str) -> str:
-    """Return the unit that a key's name carries, or nothing."""
+    """Return the unit in a key's name, or an empty string."""
     if key.startswith("co2_g"):
         return "grams of CO2"
     if "usd" in key.split("_"):
@@ -39,15 +39,17 @@ def unit_of(key: str) -> str:
 
 
 def describe_value(value: object) -> str:
-    """Return a short, one-line rendering of a value from a file."""
+    """Return a value from a file as a short, one-line text."""
     match value:
         case bool():
             return f"`{str(value).lower()}`"
         case str():
             text = value if len(value) <= 40 else f"{value[:37]}..."
-            return f"the text `{text.splitlines()[0] if text else ''}`"
+            return f"the string `{text.splitlines()[0] if text else ''}`"
         case int() | float():
-            text = str(value) if not isinstance(value, int) or abs(value) < 10**20 else "a huge one"
+            text = (
+                str(value) if not isinstance(value, int) or abs(value) < 10**20 else "a huge number"
+            )
             return f"`{text}`"
         case list():
             return "a list"
@@ -58,7 +60,7 @@ def describe_value(value: object) -> str:
 
 
 def expectation(kind: inspect.Type, key: str) -> str:
-    """Return what a key takes, as the object of `expects ...`."""
+    """Return what a key expects, worded to follow `expects`."""
     match kind:
         case inspect.UnionType():
             inner = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
@@ -76,24 +78,26 @@ def expectation(kind: inspect.Type, key: str) -> str:
             return f"one of {', '.join(str(value) for value in kind.values)}"
         case inspect.ListType() | inspect.VarTupleType():
             item = expectation(kind.item_type, "")
-            return f"a list, each {item}"
+            return f"a list, each item {item}"
         case inspect.DictType():
             value = expectation(kind.value_type, "").removeprefix("a ")
             return (
-                f"a table of names to {value}s" if value.isalpha() else f"a table, each a {value}"
+                f"a table of names to {value}s"
+                if value.isalpha()
+                else f"a table, each value a {value}"
             )
         case inspect.StructType():
-            return f"a table with {', '.join(field.encode_name for field in kind.fields)}"
+            return f"a table with the keys {', '.join(field.encode_name for field in kind.fields)}"
         case _:
-            return "something else"
+            return "a value of another type"
 
 
 def _text(kind: inspect.StrType) -> str:
     if kind.pattern == _NO_ZERO:
-        return f"a text without a zero byte, of at most {kind.max_length or 0:,} characters"
+        return f"a string of at most {kind.max_length or 0:,} characters without NUL"
     if kind.pattern in _PATTERNS:
         return _PATTERNS[kind.pattern]
-    return "a text" if kind.min_length is None else "a text that is not empty"
+    return "a string" if kind.min_length is None else "a non-empty string"
 
 
 def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:

@@ -1,7 +1,7 @@
-"""Read the JSON that another system printed, where no field can be counted on.
+"""Read JSON printed by another system, where any field may be missing.
 
-A field that is absent reads as nothing; a field of the wrong kind is an `InputError`
-only where a number is needed, because a wrong number would be believed.
+A missing field reads as empty; a field of the wrong type raises an `InputError` only where
+a number is needed, because a wrong number would go unnoticed.
 """
 
 from typing import cast
@@ -20,40 +20,40 @@ def read_json(text: str, file: str, command: str) -> Table:
         raise InputError(
             "syntax",
             f"`{file}` is not JSON: {error}",
-            f"save it again with `{command}`",
+            f"export it again with `{command}`",
             file=file,
         ) from None
     if not isinstance(value, dict):
         raise InputError(
             "not-a-table",
-            f"`{file}` holds JSON, but not an object at its top",
-            f"save it again with `{command}`",
+            f"`{file}` is JSON, but not an object at the top level",
+            f"export it again with `{command}`",
             file=file,
         )
     return cast(Table, value)
 
 
 def table_at(table: Table, key: str) -> Table:
-    """Return the object under a key, empty where there is none."""
+    """Return the object under a key, or an empty one."""
     value = table.get(key)
     return cast(Table, value) if isinstance(value, dict) else {}
 
 
 def tables_at(table: Table, key: str) -> list[Table]:
-    """Return the objects in the list under a key, leaving out what is no object."""
+    """Return the objects in the list under a key, without other items."""
     value = table.get(key)
     items = cast(list[object], value) if isinstance(value, list) else []
     return [cast(Table, item) for item in items if isinstance(item, dict)]
 
 
 def text_at(table: Table, key: str) -> str:
-    """Return the text under a key, empty where there is none."""
+    """Return the string under a key, or an empty one."""
     value = table.get(key)
     return value.strip() if isinstance(value, str) else ""
 
 
 def words_at(table: Table, key: str) -> list[str]:
-    """Return a list of words, whether it was printed as a list or with commas between."""
+    """Return a list of words, printed as a JSON list or separated by commas."""
     value = table.get(key)
     if isinstance(value, str):
         value = value.split(",")
@@ -62,7 +62,7 @@ def words_at(table: Table, key: str) -> list[str]:
 
 
 def number_at(table: Table, key: str, where: str, file: str) -> float:
-    """Return the number under a key, 0 where it is absent or not set.
+    """Return the number under a key, or 0 if it is missing or not set.
 
     Newer Slurm wraps numbers as `{"set": true, "infinite": false, "number": 8}`.
     """
@@ -72,12 +72,12 @@ def number_at(table: Table, key: str, where: str, file: str) -> float:
         value = wrapped.get("number") if wrapped.get("set", True) else None
     if value is None:
         return 0.0
-    # JSON may hold an integer too long for a float; no count of anything is.
+    # JSON may hold an integer too large for a float; no real count is.
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e18:
         raise InputError(
             "wrong-value",
-            f"`{key}` of {where} in `{file}` is no usable number",
-            "save the file again, or mend that entry",
+            f"`{key}` of {where} in `{file}` is not a usable number",
+            "export the file again, or fix this entry",
             file=file,
             field=key,
         )

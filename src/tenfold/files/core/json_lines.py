@@ -1,4 +1,4 @@
-"""Read JSON Lines into typed rows; the first line that is not one stops with its number."""
+"""Read JSON Lines into typed rows; the first bad line raises an error with its number."""
 
 import json
 from pathlib import Path
@@ -17,13 +17,13 @@ SIZE_MAX_BYTES = 1024 * 1024 * 1024
 
 
 def read_json_lines(path: Path, row_type: type[R]) -> list[R]:
-    """Return one row a line, in order; empty lines are passed over."""
+    """Return one row per line, in order; empty lines are skipped."""
     text = decode(read_bytes(path, SIZE_MAX_BYTES), path)
     return parse_json_lines(text, str(path), row_type)
 
 
 def parse_json_lines(text: str, file: str, row_type: type[R]) -> list[R]:
-    """Return the rows of a text, or raise with the number of the line at fault."""
+    """Return the rows of a text, or raise an error with the number of the bad line."""
     decoder = msgspec.json.Decoder(row_type)
     rows: list[R] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -57,17 +57,19 @@ def _whole_numbers(value: object) -> object:
 
 
 def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputError:
-    """Say what is wrong with a line that the fast way refused."""
+    """Return the error for a line that the fast decoder rejected."""
     try:
         value = cast(object, json.loads(line))
     except (ValueError, RecursionError) as error:
         why = (
-            str(error).split(":")[0].lower() if isinstance(error, ValueError) else "nested too deep"
+            str(error).split(":")[0].lower()
+            if isinstance(error, ValueError)
+            else "nested too deeply"
         )
         return InputError(
             "not-json",
             f"line {number} is not JSON: {why}",
-            "write one JSON object a line",
+            "write one JSON object per line",
             file=file,
             line=number,
         )
@@ -75,14 +77,14 @@ def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputEr
     read_row(row_type, value, (), findings)
     strange = Finding(
         code="wrong-value",
-        message="it holds NaN, Infinity or text that is not Unicode, which JSON has not",
+        message="the row contains NaN, Infinity or text that is not Unicode",
         hint="write finite numbers and plain text",
     )
     found = findings[0] if findings else strange
     return InputError(
         found.code,
-        f"line {number}: {found.message.replace('file lacks', 'the row lacks')}",
-        found.hint.replace(" = ...` to it", "` to the object"),
+        f"line {number}: {found.message.replace('in the file', 'in the row')}",
+        found.hint.replace(" = ...`", "` to the object"),
         file=file,
         line=number,
         field=found.field,

@@ -1,32 +1,32 @@
-"""Why a file cannot be read, in one sentence that says what to do."""
+"""Errors for files that cannot be read."""
 
 from tenfold.model.errors import InputError
 
 
 def read_error(file: str, error: OSError) -> InputError:
-    """Return what to tell about a file that the system does not give."""
+    """Return the error for a file that the operating system could not read."""
     if isinstance(error, FileNotFoundError):
-        return InputError("no-such-file", f"there is no file `{file}`", "check the path", file=file)
+        return InputError("no-such-file", f"no such file: `{file}`", "check the path", file=file)
     if isinstance(error, IsADirectoryError):
         return InputError(
-            "is-a-directory", f"`{file}` is a directory", "name the file inside it", file=file
+            "is-a-directory", f"`{file}` is a directory", "name a file in it", file=file
         )
     if isinstance(error, PermissionError):
         return InputError(
             "no-permission",
-            f"`{file}` may not be read by this user",
-            f"`ls -l {file}` shows who may",
+            f"permission denied: `{file}`",
+            f"check its permissions with `ls -l {file}`",
             file=file,
         )
     return InputError(
         "unreadable-file",
-        f"`{file}` cannot be read: {error.strerror or error}",
+        f"cannot read `{file}`: {error.strerror or error}",
         "check the path and the disk",
         file=file,
     )
 
 
 def lower_first(error: object) -> str:
-    """Return what an error says, to stand within a sentence."""
+    """Return the text of an error with its first letter in lower case."""
     text = str(error)
     return text[:1].lower() + text[1:]

@@ -1,8 +1,8 @@
-"""Turn plain tables into typed rows, reporting every fault and not only the first.
+"""Convert plain tables to typed rows, and report every error in them.
 
-msgspec stops at the first error, which suits machines; a person mending a file wants
-them all. So a list of tables is tried at once, which is fast, and only where that
-fails is it taken table by table and key by key.
+msgspec stops at the first error; someone fixing a file wants all of them. So a list of
+tables is first converted as a whole, which is fast, and only if that fails table by table
+and key by key.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ from tenfold.model.fleet.finding import Finding, Path
 R = TypeVar("R", bound=Struct)
 _BAD_VALUE = (msgspec.ValidationError, RecursionError, OverflowError)
 FINDINGS_MAX = 5
-"""Of one list or table: whoever mends these knows how the others are mended."""
+"""Findings reported per list or table; the rest usually have the same cause."""
 
 
 def read_rows(
     row_type: type[R], value: object, path: Path, findings: list[Finding]
 ) -> dict[int, R]:
-    """Return the good rows of an array of tables by position; add a finding for each fault."""
+    """Return the valid rows of an array of tables by position; add a finding for each error."""
     try:
         return dict(enumerate(msgspec.convert(value, list[row_type])))
     except _BAD_VALUE:
@@ -34,8 +34,8 @@ def read_rows(
         findings.append(
             Finding(
                 code="wrong-value",
-                message=f"`{path[-1]}` is one table, but a list of tables is expected",
-                hint=f"write `[[{path[-1]}]]` in TOML, or `- ` before each entry in YAML",
+                message=f"`{path[-1]}` is a single table, expected a list of tables",
+                hint=f"write `[[{path[-1]}]]` in TOML, or put `- ` before each entry in YAML",
                 path=path,
             )
         )
@@ -51,14 +51,14 @@ def read_rows(
 
 
 def read_row(row_type: type[R], value: object, path: Path, findings: list[Finding]) -> R | None:
-    """Return a row with defaults where keys are faulty; None where no row is left."""
+    """Return a row with defaults for bad keys, or None if a required key is bad."""
     if not isinstance(value, dict):
         findings.append(wrong_value(path, "a table of keys and values", value))
         return None
     table = cast(dict[str, object], value)
     fields = _fields(row_type)
     if table.keys() <= fields.keys():
-        # Most rows are good, and then one look at the whole will do.
+        # Most rows are valid: convert the whole row first.
         try:
             return msgspec.convert(table, row_type)
         except _BAD_VALUE:
@@ -77,13 +77,13 @@ def read_row(row_type: type[R], value: object, path: Path, findings: list[Findin
 
 
 def wrong_value(path: Path, expected: str, value: object) -> Finding:
-    """Return the finding for a value that is not what its key takes."""
+    """Return the finding for a value of the wrong type or out of range."""
     where = next((part for part in reversed(path) if isinstance(part, str)), "this")
     number = next((f" {part + 1}" for part in path[-1:] if isinstance(part, int)), "")
     unit = unit_of(where)
     hint = f"write {expected}"
     if isinstance(value, str) and unit:
-        hint = f"write a bare number, in {unit}: the key names the unit"
+        hint = f"write a plain number in {unit}"
     return Finding(
         code="wrong-value",
         message=f"`{where}`{number} expects {expected}, got {describe_value(value)}",
@@ -132,7 +132,7 @@ def _matches(hint: object, item: object) -> bool:
 
 
 def _nested_findings(hint: object, item: object, path: Path) -> list[Finding]:
-    """Return the first faults of a list or table; none where it is not one, or of rows."""
+    """Return the first errors inside a list or table, or none for other values."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     entries: list[tuple[Path, object, object]] = []
@@ -160,21 +160,19 @@ def _nested_struct(kind: inspect.Type) -> type[Struct] | None:
 
 def _unknown_key(key: str, known: Mapping[str, inspect.Field], path: Path) -> Finding:
     near = get_close_matches(key, list(known), n=1, cutoff=0.6)
-    hint = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
+    hint = f"did you mean `{near[0]}`?" if near else f"valid keys: {', '.join(known)}"
     if near and unit_of(near[0]) and unit_of(near[0]) != unit_of(key):
-        hint += f" it takes {unit_of(near[0])}"
-    return Finding(
-        code="unknown-key", message=f"the key `{key}` means nothing here", hint=hint, path=path
-    )
+        hint += f" (in {unit_of(near[0])})"
+    return Finding(code="unknown-key", message=f"unknown key `{key}`", hint=hint, path=path)
 
 
 def _missing(name: str, table: Mapping[str, object], path: Path) -> Finding:
     label = table.get("name")
     which = f" `{label}`" if isinstance(label, str) else ""
-    kind = next((part for part in reversed(path) if isinstance(part, str)), "file")
+    kind = next((part for part in reversed(path) if isinstance(part, str)), "the file")
     return Finding(
         code="missing-key",
-        message=f"{kind}{which} lacks the key `{name}`",
-        hint=f"add `{name} = ...` to it",
+        message=f"missing key `{name}` in {kind}{which}",
+        hint=f"add `{name} = ...`",
         path=path,
     )

@@ -1,8 +1,8 @@
-"""Find the line on which a TOML value stands.
+"""Find the line number of a TOML value.
 
-The parser keeps no positions, so this walks a text that is known to be good TOML
-once, when the first line is asked for. It follows headers, keys, multi-line strings
-and nested arrays and inline tables; it never judges the text.
+The parser keeps no positions, so this scans text that is known to be valid TOML once, when
+the first line number is needed. It follows headers, keys, multi-line strings, nested arrays
+and inline tables, and does not validate.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def locator(text: str) -> Callable[[finding.Path], int | None]:
 
     def line_of(path: finding.Path) -> int | None:
         known = lines()
-        # A missing key has no line of its own: its table does.
+        # A missing key has no line; use that of its table.
         while path and path not in known:
             path = path[:-1]
         return known.get(path)
@@ -29,7 +29,7 @@ def locator(text: str) -> Callable[[finding.Path], int | None]:
 
 
 class _LineScanner:
-    """One pass over the text, noting the line of every key and array element."""
+    """One pass over the text that records the line of every key and array element."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -65,7 +65,7 @@ class _LineScanner:
         return path
 
     def _into_last(self, path: finding.Path) -> finding.Path:
-        """Step into the newest element where a header names an array of tables."""
+        """Return the path of the last element if a header names an array of tables."""
         return (*path, self.counts[path] - 1) if path in self.counts else path
 
     def _pair(self, table: finding.Path) -> None:
@@ -141,7 +141,7 @@ class _LineScanner:
         return self.text[start:end]
 
     def _skip_blank(self) -> bool:
-        """Move past white space and comments; False at the end of the text."""
+        """Skip whitespace and comments; return False at the end of the text."""
         while self.at < len(self.text):
             letter = self.text[self.at]
             if letter == "#":

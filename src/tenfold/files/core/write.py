@@ -1,4 +1,4 @@
-"""Write a file whole or not at all."""
+"""Write files atomically."""
 
 import os
 import tempfile
@@ -11,7 +11,7 @@ from tenfold.model.errors import InputError
 
 
 def write_new_file(path: Path, text: str, *, force: bool = False) -> None:
-    """Write `text`, refusing to replace a file unless told to; never half a file."""
+    """Write `text` to a file atomically; an existing file is replaced only with `force`."""
     with open_new_file(path, force=force) as stream:
         stream.write(text.encode())
 
@@ -20,22 +20,22 @@ def write_new_file(path: Path, text: str, *, force: bool = False) -> None:
 def open_new_file(
     path: Path, *, force: bool = False, private: bool = False
 ) -> Generator[BinaryIO, None, None]:
-    """Give a stream to write; the file appears, whole, when the block ends without an error.
+    """Open a stream to write to; the file appears once the block ends without an error.
 
-    A private one is read by its owner alone.
+    Only the owner can read a private file.
     """
     if path.is_dir():
         raise InputError(
             "is-a-directory",
             f"`{path}` is a directory",
-            "name the file to write inside it",
+            "name a file in it",
             file=str(path),
         )
     if path.exists() and not force:
         raise InputError(
             "file-exists",
-            f"`{path}` exists already",
-            "name another file, or add --force to write over it",
+            f"`{path}` already exists",
+            "choose another name, or add `--force` to overwrite it",
             file=str(path),
         )
     try:
@@ -53,7 +53,7 @@ def open_new_file(
     except OSError as error:
         raise InputError(
             "cannot-write",
-            f"`{path}` cannot be written: {error.strerror or error}",
-            "check the folder and who may write there",
+            f"cannot write `{path}`: {error.strerror or error}",
+            "check that the folder exists and is writable",
             file=str(path),
         ) from None

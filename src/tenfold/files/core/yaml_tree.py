@@ -1,7 +1,7 @@
-"""YAML as values and lines, in the 1.2 reading of plain words.
+"""Read YAML into values and line numbers, with the booleans of YAML 1.2.
 
-PyYAML reads `no` as False, so Norway's tag would be lost; here only `true` and
-`false` are booleans. Anchors are followed, but a document may not grow by them.
+PyYAML reads `no` as False, which would break Norway's tag; here only `true` and `false` are
+booleans. Anchors are resolved, with a limit on how far they may expand a document.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 class YamlError(ValueError):
-    """Why a text is not usable YAML, with its line."""
+    """An error in a YAML text, with its line."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class YamlError(ValueError):
 
 
 def parse(text: str) -> tuple[object, Callable[[finding.Path], int | None]]:
-    """Return the values of a YAML text and a way from a path to its line."""
+    """Return the values of a YAML text and a function from a path to its line."""
     loader = _BASE(text)
     try:
         root = loader.get_single_node()
@@ -34,11 +34,11 @@ def parse(text: str) -> tuple[object, Callable[[finding.Path], int | None]]:
         _check_growth(root, {}, set())
         values = _value(loader, root)
     except yaml.MarkedYAMLError as error:
-        # What was never closed is mended where it began, not where the text ends.
+        # Report an unclosed element where it starts, not at the end of the file.
         cut_off = "end of stream" in (error.problem or "")
         mark = (cut_off and error.context_mark) or error.problem_mark or error.context_mark
         raise YamlError(
-            error.problem or "it cannot be parsed", None if mark is None else mark.line + 1
+            error.problem or "cannot be parsed", None if mark is None else mark.line + 1
         ) from None
     except yaml.YAMLError as error:
         raise YamlError(str(error).splitlines()[0], None) from None
@@ -48,7 +48,7 @@ def parse(text: str) -> tuple[object, Callable[[finding.Path], int | None]]:
 
 
 def _check_growth(node: yaml.Node, sizes: dict[int, int], open_nodes: set[int]) -> int:
-    """Count values as if anchors were written out; refuse loops and explosions."""
+    """Count values with all anchors expanded; reject cycles and oversized expansions."""
     if id(node) in sizes:
         return sizes[id(node)]
     if id(node) in open_nodes:
@@ -61,7 +61,7 @@ def _check_growth(node: yaml.Node, sizes: dict[int, int], open_nodes: set[int]) 
         children = [child for pair in node.value for child in pair]
     size = 1 + sum(_check_growth(child, sizes, open_nodes) for child in children)
     if size > VALUES_MAX:
-        raise YamlError("its anchors unfold to too many values", node.start_mark.line + 1)
+        raise YamlError("its anchors expand to too many values", node.start_mark.line + 1)
     open_nodes.discard(id(node))
     sizes[id(node)] = size
     return size
@@ -77,7 +77,7 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node) -> object:
             if name is None:
                 raise YamlError("a key is not plain text", key.start_mark.line + 1)
             if name in table:
-                raise YamlError(f"the key `{name}` stands twice", key.start_mark.line + 1)
+                raise YamlError(f"duplicate key `{name}`", key.start_mark.line + 1)
             table[name] = _value(loader, child)
         return table
     assert isinstance(node, yaml.ScalarNode), "YAML has three kinds of node"
@@ -93,7 +93,7 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node) -> object:
 
 
 def _line(node: yaml.Node, path: finding.Path) -> int:
-    """Return the line of the deepest part of a path that the text has."""
+    """Return the line of the deepest part of a path that exists."""
     line = node.start_mark.line + 1
     for part in path:
         if isinstance(part, int):

@@ -1,4 +1,4 @@
-"""Build the finished description from rows that are known to be sound."""
+"""Build the fleet description from validated rows."""
 
 from msgspec.structs import replace
 
@@ -28,9 +28,9 @@ DEFAULT_SITE = "main"
 def build(
     rows: FleetRows, file_stem: str, catalogue: Catalogue, findings: list[Finding]
 ) -> FleetSpec | None:
-    """Return the description with every default filled in.
+    """Return the description with all defaults filled in.
 
-    A fault that only shows now (a pool on another site's fabric) is added to `findings`.
+    Errors that only show up now (a pool on another site's fabric) are added to `findings`.
     """
     sites = _sites(rows, catalogue)
     default_site = sites[0].id
@@ -99,7 +99,7 @@ def _links(rows: FleetRows) -> tuple[SiteLink, ...]:
 
 
 def _names_by_pool(rows: FleetRows) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Return each pool's nodes as a host list, and the nodes each rack was given."""
+    """Return the nodes of each pool as a host list, and the nodes of each rack."""
     listed: dict[str, list[str]] = {}
     in_rack: dict[str, list[str]] = {}
     for node in rows.node.values():
@@ -150,7 +150,7 @@ def _racks(
 def _check_generated_racks(
     rows: FleetRows, pools: list[Pool], racks: tuple[Rack, ...], findings: list[Finding]
 ) -> None:
-    """Note a fault where a domain holds a rack that no pool is large enough to make."""
+    """Add a finding for each domain that names a derived rack that does not exist."""
     placed = [name for rack in racks for name in hostlist.expand(rack.nodes)]
     generated: dict[str, None] = {}
     for pool in pools if rows.domain else ():
@@ -168,8 +168,8 @@ def _check_generated_racks(
                 findings.append(
                     Finding(
                         code="unknown-member",
-                        message=f"domain `{domain.name}` holds rack `{member}`, which is not made",
-                        hint="`tenfold fleet show` lists the racks that follow from the pools",
+                        message=f"domain `{domain.name}` contains unknown rack `{member}`",
+                        hint="`tenfold fleet show` lists the racks that are derived from pools",
                         path=("domain", position, "members", place),
                     )
                 )
@@ -207,7 +207,7 @@ def _fabric_of(
     position: int,
     findings: list[Finding],
 ) -> FabricId:
-    """Return the fabric a pool hangs on; note a fault where that cannot be told."""
+    """Return the fabric of a pool; add a finding if it is ambiguous."""
     local = [fabric.id for fabric in fabrics if fabric.site == site]
     if stated is None and len(local) <= 1:
         return local[0] if local else FabricId(f"{site}-fabric")
@@ -215,8 +215,8 @@ def _fabric_of(
         findings.append(
             Finding(
                 code="which-fabric",
-                message=f"pool `{pool}` does not say on which fabric of site `{site}` it hangs",
-                hint=f'add `fabric = "{local[0]}"`, or another of them',
+                message=f"pool `{pool}` needs a `fabric`: site `{site}` has several",
+                hint=f'add `fabric = "{local[0]}"` or another fabric of the site',
                 path=("pool", position),
             )
         )
@@ -224,8 +224,8 @@ def _fabric_of(
         findings.append(
             Finding(
                 code="fabric-elsewhere",
-                message=f"pool `{pool}` stands in site `{site}`, but fabric `{stated}` does not",
-                hint="name a fabric of the same site, or move the fabric",
+                message=f"pool `{pool}` is in site `{site}`, but fabric `{stated}` is not",
+                hint="use a fabric in the same site, or move the fabric",
                 path=("pool", position, "fabric"),
             )
         )
@@ -235,7 +235,7 @@ def _fabric_of(
 def _with_default_fabrics(
     fabrics: list[Fabric], pools: list[Pool], catalogue: Catalogue
 ) -> list[Fabric]:
-    """Add a non-blocking fat tree where a site states no fabric, and name link classes."""
+    """Add a non-blocking fat tree for sites without a fabric, and fill in link classes."""
     known = {fabric.id: fabric for fabric in fabrics}
     for pool in pools:
         if pool.fabric is not None and pool.fabric not in known:

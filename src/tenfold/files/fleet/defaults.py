@@ -1,7 +1,7 @@
-"""What a fleet file leaves out: taken from the node shape, then from the facts.
+"""Fill in what a fleet file leaves out, from the node shape and then from the facts.
 
-Every figure filled in here is named in `defaulted`, so that `fleet show` can say
-what was stated and what was supposed.
+Every value filled in here is listed in `defaulted`, so that `fleet show` can tell stated
+values from assumed ones.
 """
 
 from collections.abc import Iterable
@@ -27,13 +27,13 @@ GENERIC_GPU_NODE = "generic-gpu"
 GENERIC_CPU_NODE = "generic-cpu"
 DEFAULT_ENERGY = "default"
 TYPICAL_NODES_PER_RACK = 4
-"""Racks of GPU servers are built for about this many; an assumption."""
+"""Nodes in a typical rack of GPU servers (an assumption)."""
 
 
 def fill_site(
     row: SiteRow | None, name: str, pools: Iterable[PoolRow], catalogue: Catalogue
 ) -> Site:
-    """Return a site with power, cooling and energy figures."""
+    """Return a site with its power, cooling and energy values."""
     row = row or SiteRow(name=name)
     needed_kw = max((_rack_kw(pool, catalogue) for pool in pools), default=0.0)
     cooling = (
@@ -58,13 +58,13 @@ def fill_site(
 
 
 def _least_cooling(needed_kw: float, catalogue: Catalogue) -> CoolingClass:
-    """Return the least cooling that carries a rack of this power."""
+    """Return the simplest cooling that supports racks of this power."""
     by_power = sorted(catalogue.cooling, key=lambda cooling: cooling.rack_kw_max)
     return next((one for one in by_power if one.rack_kw_max >= needed_kw), by_power[-1])
 
 
 def _rack_kw(row: PoolRow, catalogue: Catalogue) -> float:
-    """Return what a usual rack of these nodes draws, or one whose GPUs are a single domain."""
+    """Return the power of a typical rack of these nodes, or of one scale-up domain."""
     part, gpus, typical, host = _hardware(row, catalogue)
     node_kw = row.power_kw_per_node or _power_kw(host, typical, part, gpus, catalogue)
     if typical is not None and typical.scaleup_gpus and gpus and typical.scaleup_gpus > gpus:
@@ -73,7 +73,7 @@ def _rack_kw(row: PoolRow, catalogue: Catalogue) -> float:
 
 
 def fill_pool(row: PoolRow, names: str, site: Site, fabric: FabricId, catalogue: Catalogue) -> Pool:
-    """Return a pool whose every figure is known, stated or supposed."""
+    """Return a pool with all values filled in, stated or assumed."""
     part, gpus, typical, host = _hardware(row, catalogue)
     per_gpu = gpus / host.gpus if gpus and host.gpus else 1.0
     power_kw = row.power_kw_per_node or _power_kw(host, typical, part, gpus, catalogue)
@@ -111,7 +111,7 @@ def fill_pool(row: PoolRow, names: str, site: Site, fabric: FabricId, catalogue:
 def _hardware(
     row: PoolRow, catalogue: Catalogue
 ) -> tuple[Accelerator | None, int, NodeShape | None, NodeShape]:
-    """Return the part, how many a node, the shape that is usual for them, and a host."""
+    """Return the accelerator, its count per node, the typical node shape and a host."""
     stated = None if row.shape is None else catalogue.nodes.get(row.shape)
     wanted = row.accelerator or (stated.accelerator if stated else None)
     part = None if wanted is None else catalogue.accelerators.find(wanted)
@@ -180,7 +180,7 @@ def _nodes_per_rack(shape: NodeShape | None, gpus: int, power_kw: float, site: S
 def _price(
     row: PriceRow | None, part: Accelerator | None, gpus: int, catalogue: Catalogue
 ) -> Price | None:
-    """Return the price stated, or the median on-demand price over providers."""
+    """Return the stated price, or the median on-demand price over providers."""
     units = gpus or 1
     if row is not None and row.usd_per_gpu_hour is not None:
         return Price(
@@ -205,7 +205,7 @@ def _price(
 
 
 def fill_tier(row: TierRow, site: SiteId, catalogue: Catalogue) -> Tier:
-    """Return a tier on its three axes: what is stated, else shelves of its class."""
+    """Return a tier with stated values, or those of its class times the number of shelves."""
     preset = catalogue.tiers.get(row.tier_class)
     shelves = row.shelves
     axes = ("capacity_tb", "read_gb_per_s", "write_gb_per_s", "iops", "streams", "latency_us")

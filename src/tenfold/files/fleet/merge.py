@@ -1,10 +1,9 @@
-"""Fold several fleets into one file, each keeping its own sites and fabrics.
+"""Merge several fleets into one file; each keeps its own sites and fabrics.
 
-Pooling does not lay cables: a gang still fits into one fabric, so the view of capacity
-before and after shows what is gained (one pool to share) and what is not.
-Names of things are prefixed with their fleet's name where they clash. Names of nodes
-are what executors call them by, so they change only when asked, or where they were
-made up from a pool's name in the first place.
+Merging adds no cables: a gang still needs one fabric, and the capacity before and after shows
+what sharing gains and what it does not. Names that clash are prefixed with their fleet's name.
+Node names are used by executors, so they change only on request, or if they were generated
+from the name of a pool that is renamed.
 """
 
 import re
@@ -34,7 +33,7 @@ MEMBER_TABLES = ("pool", "rack", "tier", "domain")
 
 
 class FleetSource(Struct, frozen=True, kw_only=True):
-    """One fleet to fold in: what its file says, and what that comes to."""
+    """One fleet to merge: the rows of its file and the full description."""
 
     file: str
     rows: FleetRows
@@ -42,7 +41,7 @@ class FleetSource(Struct, frozen=True, kw_only=True):
 
 
 class Capacity(Struct, frozen=True, kw_only=True):
-    """What one fleet holds. A gang is of one accelerator and inside one fabric."""
+    """The capacity of one fleet; a gang uses one accelerator type in one fabric."""
 
     fleet: str
     sites: int
@@ -53,14 +52,14 @@ class Capacity(Struct, frozen=True, kw_only=True):
 
 
 class CapacityView(Struct, frozen=True, kw_only=True):
-    """Capacity before, fleet by fleet, and after, as one."""
+    """Capacity of each fleet before the merge, and of the merged fleet."""
 
     before: tuple[Capacity, ...]
     after: Capacity
 
 
 def read_source(path: Path, catalogue: Catalogue) -> FleetSource:
-    """Read a fleet file that is to be merged; unknown accelerators are let pass."""
+    """Read a fleet file to merge; unknown accelerators are allowed."""
     reading = read_fleet(path, catalogue, unknown_accelerators=True)
     if reading.spec is None:
         raise InvalidFile(str(path), reading.findings)
@@ -68,19 +67,19 @@ def read_source(path: Path, catalogue: Catalogue) -> FleetSource:
 
 
 def _rows_of(values: Table) -> FleetRows:
-    """Return the tables of a document that is known to have no fault."""
+    """Return the tables of a document that is known to be valid."""
     findings: list[Finding] = []
     tables: dict[str, object] = {"name": values.get("name", "")}
     for key, row_type in TABLES.items():
         tables[key] = read_rows(row_type, values.get(key, []), (key,), findings)
     for key, row_type in SINGLE_TABLES.items():
         tables[key] = read_row(row_type, values.get(key, {}), (key,), findings) or row_type()
-    assert not findings, "a file without faults reads without findings"
+    assert not findings, "a valid file has no findings"
     return FleetRows(**cast(dict[str, dict[int, object]], tables))  # pyright: ignore[reportArgumentType]
 
 
 def capacity_of(spec: FleetSpec) -> Capacity:
-    """Return what a fleet holds, and the largest gang that one of its fabrics takes."""
+    """Return the capacity of a fleet and the largest gang that fits in one fabric."""
     by_accelerator: dict[str, int] = {}
     by_fabric: dict[tuple[str, str], int] = {}
     for pool in spec.pools:
@@ -102,11 +101,11 @@ def capacity_of(spec: FleetSpec) -> Capacity:
 def compare(
     sources: Sequence[FleetSource], merged: FleetDraft, catalogue: Catalogue
 ) -> CapacityView:
-    """Return what the fleets hold each for itself, and as one."""
+    """Return the capacity of the fleets before and after the merge."""
     findings: list[Finding] = []
     spec = build(merged.rows, merged.rows.name, catalogue, findings)
-    assert spec is not None, "fleets without faults merge into one without"
-    assert not findings, "fleets without faults merge into one without"
+    assert spec is not None, "valid fleets merge into a valid fleet"
+    assert not findings, "valid fleets merge into a valid fleet"
     return CapacityView(
         before=tuple(capacity_of(source.spec) for source in sources), after=capacity_of(spec)
     )
@@ -115,12 +114,12 @@ def compare(
 def merge_fleets(
     sources: Sequence[FleetSource], name: str, *, prefix_nodes: bool = False
 ) -> FleetDraft:
-    """Return one fleet with everything in it, or raise where two nodes share a name."""
+    """Return the merged fleet, or raise if two nodes have the same name."""
     if len(sources) < 2:
         raise InputError(
             "nothing-to-merge",
-            "merging takes two fleets or more",
-            "name several fleet files",
+            "merge needs at least two fleets",
+            "name two or more fleet files",
         )
     labels = _labels(sources)
     renames = _renames(sources, labels)
@@ -130,15 +129,13 @@ def merge_fleets(
     tables = {table: _concatenated(parts, table) for table in TABLES}
     singles = {table: _common_table(parts, table, notes) for table in SINGLE_TABLES}
     sites = " and ".join(f"`{label}`" for label in labels)
-    notes.append(
-        f"no link between the sites of {sites} is known: add `[[link]]` where there is one"
-    )
+    notes.append(f"no link is known between the sites of {sites}: add a `[[link]]` if there is one")
     rows = FleetRows(name=name, **tables, **singles)  # pyright: ignore[reportArgumentType]
     return FleetDraft(rows=rows, notes=tuple(notes))
 
 
 def _labels(sources: Sequence[FleetSource]) -> list[str]:
-    """Return a name for each fleet that may stand in a host list, numbered where alike."""
+    """Return a unique name for each fleet that is valid in a host list."""
     labels: dict[str, None] = {}
     for source in sources:
         plain = _NOT_PLAIN.sub("-", source.spec.name).strip("-")[:60] or "fleet"
@@ -166,7 +163,7 @@ def _renames(sources: Sequence[FleetSource], labels: Sequence[str]) -> list[Rena
             assigned[namespace].update(namespaces[namespace].values())
         changed = [new for one in namespaces.values() for old, new in one.items() if old != new]
         if not source.rows.site:
-            # A site that no file names is told apart by its fleet's name.
+            # An undeclared site is named after its fleet.
             namespaces["site"] = {source.spec.sites[0].id: namespaces["site"][label]}
         notes = (_prefix_note(label, changed),) if changed else ()
         renames.append(
@@ -178,11 +175,11 @@ def _renames(sources: Sequence[FleetSource], labels: Sequence[str]) -> list[Rena
 def _prefix_note(label: str, changed: Sequence[str]) -> str:
     shown = ", ".join(f"`{name}`" for name in changed[:4])
     more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
-    return f"of fleet `{label}`, names that another fleet has too are prefixed: {shown}{more}"
+    return f"names in fleet `{label}` that clash with another fleet are prefixed: {shown}{more}"
 
 
 def _names_by_namespace(source: FleetSource, label: str) -> dict[str, list[str]]:
-    """Return declared names; what a domain may hold shares one space of names."""
+    """Return declared names by namespace; members of domains share one namespace."""
 
     def declared(table: str) -> list[str]:
         rows = cast(Mapping[int, object], getattr(source.rows, table))
@@ -199,7 +196,7 @@ def _names_by_namespace(source: FleetSource, label: str) -> dict[str, list[str]]
 
 
 def _prefixed(own: Sequence[str], used: set[str], label: str) -> dict[str, str]:
-    """Return a new name for each that is taken, so long that it is nobody's."""
+    """Return a new, unused name for each name that is already in use."""
     new: dict[str, str] = {}
     for name in own:
         wanted = name
@@ -208,8 +205,8 @@ def _prefixed(own: Sequence[str], used: set[str], label: str) -> dict[str, str]:
         if len(wanted) > NAME_MAX:
             raise InputError(
                 "name-too-long",
-                f"`{name[:40]}` of fleet `{label}` clashes, and has no room for a prefix",
-                f"rename it: a name has at most {NAME_MAX} letters",
+                f"`{name[:40]}` of fleet `{label}` clashes and is too long to prefix",
+                f"rename it: names have at most {NAME_MAX} characters",
             )
         new[name] = wanted
     return new
@@ -218,7 +215,7 @@ def _prefixed(own: Sequence[str], used: set[str], label: str) -> dict[str, str]:
 def _rename_nodes(
     sources: Sequence[FleetSource], renames: Sequence[Renames], prefix: bool, notes: list[str]
 ) -> list[Renames]:
-    """Give each fleet new node names where it must; raise where it may not."""
+    """Rename nodes that clash; raise if `prefix` does not allow it."""
     owner: dict[str, str] = {}
     clashes: list[str] = []
     results: list[Renames] = []
@@ -229,8 +226,8 @@ def _rename_nodes(
         if duplicates and prefix:
             nodes |= {node: f"{one.label}-{nodes.get(node, node)}" for node in duplicates}
             notes.append(
-                f"{len(duplicates)} nodes of fleet `{one.label}` are called after it, such as "
-                f"`{nodes[duplicates[0]]}`: another fleet has nodes of the same names"
+                f"{len(duplicates)} nodes of fleet `{one.label}` are prefixed with its name, "
+                f"such as `{nodes[duplicates[0]]}`: another fleet uses the same names"
             )
             duplicates = [node for node in duplicates if nodes[node] in owner]
         clashes.extend(
@@ -243,15 +240,15 @@ def _rename_nodes(
         more = f" and {len(clashes) - 4} more" if len(clashes) > 4 else ""
         raise InputError(
             "node-clash",
-            f"{len(clashes)} nodes have the name of another: {', '.join(clashes[:4])}{more}",
-            "take a node out of one of the files, or tell them apart with `--prefix-nodes`",
+            f"node names used in more than one fleet: {', '.join(clashes[:4])}{more}",
+            "remove the nodes from one of the files, or add `--prefix-nodes`",
             file=sources[-1].file,
         )
     return results
 
 
 def _generated_nodes(source: FleetSource, renames: Renames) -> dict[str, str]:
-    """Return new names of nodes that are called after a pool which is now called otherwise."""
+    """Return new names for nodes that are named after a renamed pool."""
     listed = {row.pool for row in source.rows.node.values()}
     generated: dict[str, str] = {}
     for row in source.rows.pool.values():
@@ -272,11 +269,11 @@ def _concatenated(parts: Sequence[FleetRows], table: str) -> dict[int, object]:
 
 
 def _common_table(parts: Sequence[FleetRows], table: str, notes: list[str]) -> object:
-    """Return the one version of a single table that all fleets state, else none of it."""
+    """Return a single table if all fleets that state it agree, else an empty one."""
     empty: Callable[[], object] = SINGLE_TABLES[table]
     stated: list[object] = [getattr(part, table) for part in parts]
     nonempty = [row for row in stated if row != empty()]
     if all(row == nonempty[0] for row in nonempty):
         return nonempty[0] if nonempty else empty()
-    notes.append(f"the fleets state `[{table}]` differently, so the merged one leaves it out")
+    notes.append(f"the fleets have different `[{table}]` tables: the merged fleet has none")
     return empty()

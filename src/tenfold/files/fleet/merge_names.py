@@ -1,7 +1,7 @@
-"""Give the things of one fleet new names, everywhere they are spoken of.
+"""Rename the things of one fleet, and every reference to them.
 
-Sites that a file left to be supposed are written down, since a file of several sites
-must say for each thing where it stands.
+Implicit sites are written out, because a file with several sites must name the site of
+everything in it.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Row)
 
 
 class Renames(Struct, frozen=True, kw_only=True):
-    """New names by kind of thing and old name; what is not there keeps its own."""
+    """New names by namespace and old name; other names do not change."""
 
     label: str
     namespaces: dict[str, dict[str, str]]
@@ -36,22 +36,22 @@ class Renames(Struct, frozen=True, kw_only=True):
     spec: FleetSpec
 
     def of(self, namespace: str, name: str) -> str:
-        """Return the new name of a thing."""
+        """Return the new name for an old one."""
         return self.namespaces[namespace].get(name, name)
 
     def maybe(self, namespace: str, name: str | None) -> str | None:
-        """Return the new name of a thing that may be left out."""
+        """Return the new name for an optional one."""
         return None if name is None else self.of(namespace, name)
 
     def host_list(self, text: str | None) -> str | None:
-        """Return a host list with the new names of its nodes."""
+        """Return a host list with its nodes renamed."""
         if text is None or not self.nodes:
             return text
         return hostlist.fold(self.nodes.get(node, node) for node in hostlist.expand(text))
 
 
 def rename(rows: FleetRows, renames: Renames) -> FleetRows:
-    """Return the tables of a fleet under their new names, every site stated."""
+    """Return the renamed tables of a fleet, with every site stated."""
     spec = renames.spec
     site_of: dict[tuple[str, str], str] = {
         **{("pool", pool.id): pool.site for pool in spec.pools},
@@ -65,7 +65,7 @@ def rename(rows: FleetRows, renames: Renames) -> FleetRows:
 
     sites = rows.site or {0: SiteRow(name=spec.sites[0].id)}
     declared = {row.name: row for row in rows.rack.values()}
-    # A file may leave all its racks undeclared, but not where another file declares some.
+    # A file may declare no racks, but the merged file must if another file declares some.
     racks = [declared.get(rack.id) or RackRow(name=rack.id) for rack in spec.racks]
     return replace(
         rows,
@@ -113,7 +113,7 @@ def _pool(row: PoolRow, rows: FleetRows, renames: Renames, site: str) -> PoolRow
 
 
 def _pool_nodes(row: PoolRow, rows: FleetRows, renames: Renames) -> str | None:
-    """Return a pool's host list; one that was made up stays so where it still holds."""
+    """Return the host list of a pool; generated names stay implicit if still valid."""
     if row.node_names is not None or any(node.pool == row.name for node in rows.node.values()):
         return renames.host_list(row.node_names)
     pool, numbers = renames.of("member", row.name), range(1, (row.nodes or 0) + 1)

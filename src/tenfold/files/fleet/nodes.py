@@ -1,7 +1,7 @@
-"""Node names of a fleet file: every node once, in one pool and at most one rack.
+"""Check the node names of a fleet file: each node is in one pool and at most one rack.
 
-Only names that a file states are gathered; a pool that gives a count alone has names
-made from its own, which cannot clash unless another pool states them.
+A pool that states only a count gets node names generated from its own name, which clash
+only if another pool states the same names.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from tenfold.model.fleet.finding import Finding, Path
 
 
 def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[Finding]) -> None:
-    """Add a finding for each node named twice, counted wrong, or not in the fleet."""
+    """Add a finding for each duplicate node, wrong node count and unknown node."""
     owner: dict[str, str] = {}
-    # A key that is wrong in itself says nothing about the nodes.
+    # Keys that already have an error are skipped.
     faulty = {found.path for found in findings}
     listed = _listed(rows, names, owner, findings)
     for position, pool in rows.pool.items():
@@ -26,7 +26,7 @@ def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[
             findings.append(
                 Finding(
                     code="missing-key",
-                    message=f"pool `{pool.name}` does not say how many nodes it has",
+                    message=f"pool `{pool.name}` has no node count",
                     hint='add `nodes = 8`, or `node_names = "n[1-8]"`',
                     path=path,
                 )
@@ -35,8 +35,8 @@ def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[
             findings.append(
                 Finding(
                     code="node-count",
-                    message=f"pool `{pool.name}` has {pool.nodes} nodes but names {stated}",
-                    hint="make them agree, or drop `nodes`",
+                    message=f"pool `{pool.name}` has `nodes = {pool.nodes}` but names {stated}",
+                    hint="make the two agree, or remove `nodes`",
                     path=(*path, "nodes"),
                 )
             )
@@ -63,7 +63,7 @@ def _listed(
     owner: dict[str, str],
     findings: list[Finding],
 ) -> dict[str, int]:
-    """Claim the nodes that have a table of their own; return their number by pool."""
+    """Register the nodes that have a `[[node]]` table; return their number by pool."""
     pools, racks = dict.fromkeys(names["pool"]), dict.fromkeys(names["rack"])
     counts: dict[str, int] = {}
     for position, node in rows.node.items():
@@ -72,7 +72,7 @@ def _listed(
             findings.append(
                 Finding(
                     code="unknown-pool",
-                    message=f"node `{node.name}` is in pool `{node.pool}`, which is not there",
+                    message=f"node `{node.name}` is in unknown pool `{node.pool}`",
                     hint=f"declared: {', '.join(pools) or 'none'}",
                     path=("node", position, "pool"),
                 )
@@ -81,8 +81,8 @@ def _listed(
             findings.append(
                 Finding(
                     code="unknown-rack",
-                    message=f"node `{node.name}` is in rack `{node.rack}`, which is not there",
-                    hint="declare that rack too, or declare none of them",
+                    message=f"node `{node.name}` is in unknown rack `{node.rack}`",
+                    hint="declare this rack too, or declare no racks",
                     path=("node", position, "rack"),
                 )
             )
@@ -99,8 +99,8 @@ def _claim(
             findings.append(
                 Finding(
                     code="duplicate-name",
-                    message=f"node `{name}` is in pool `{pool}` and in pool `{owner[name]}`",
-                    hint="give each node one name and one pool",
+                    message=f"node `{name}` is in both pool `{pool}` and pool `{owner[name]}`",
+                    hint="list each node in one pool only",
                     path=path,
                 )
             )
@@ -121,7 +121,7 @@ def _check_racks(rows: FleetRows, owner: dict[str, str], findings: list[Finding]
                     Finding(
                         code="node-in-two-racks",
                         message=f"node `{name}` is in racks `{rack_of[name]}` and `{rack.name}`",
-                        hint="take it out of one of them",
+                        hint="remove it from one of them",
                         path=path,
                     )
                 )
@@ -131,8 +131,8 @@ def _check_racks(rows: FleetRows, owner: dict[str, str], findings: list[Finding]
 def _no_such_node(name: str, where: str, path: Path) -> Finding:
     return Finding(
         code="unknown-node",
-        message=f"{where} holds node `{name}`, which is in no pool",
-        hint="a pool without `node_names` calls its nodes `<pool>-1`, `<pool>-2` and so on",
+        message=f"{where} lists node `{name}`, which is not in any pool",
+        hint="pools without `node_names` name their nodes `<pool>-1`, `<pool>-2` and so on",
         path=path,
     )
 
@@ -146,8 +146,8 @@ def _expand(text: str | None, path: Path, findings: list[Finding]) -> list[str]:
         findings.append(
             Finding(
                 code="bad-host-list",
-                message=f"`{path[-1]}` cannot be read: {error}",
-                hint="write it like `n[1-4],gpu[001-128]`",
+                message=f"cannot parse `{path[-1]}`: {error}",
+                hint="write it as `n[1-4],gpu[001-128]`",
                 path=path,
             )
         )

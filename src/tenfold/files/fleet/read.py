@@ -1,4 +1,4 @@
-"""Read a fleet file: tables, then names and references, then the finished description."""
+"""Read and validate a fleet file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,14 +21,14 @@ FACT_TABLES = frozenset({"accelerator", "medium", "failure", "cooling", "energy"
 
 
 class FleetReading(Struct, frozen=True, kw_only=True):
-    """A file as read: its description where it has no fault, and what was found."""
+    """The result of reading a fleet file: its description if valid, and all findings."""
 
     document: Document
     spec: FleetSpec | None
     findings: tuple[Finding, ...]
 
     def located(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return findings with the file and line that their paths stand for."""
+        """Return findings with the file and line of their paths."""
         return [
             replace(found, file=self.document.file, line=self.document.line_of(found.path))
             for found in findings
@@ -38,7 +38,7 @@ class FleetReading(Struct, frozen=True, kw_only=True):
 def read_fleet(
     path: Path, catalogue: Catalogue, *, unknown_accelerators: bool = False
 ) -> FleetReading:
-    """Read a fleet file to its end, gathering every fault it has."""
+    """Read a fleet file and collect all errors in it."""
     document = read_document(path)
     findings: list[Finding] = []
     if "pool" not in document.values and FACT_TABLES & document.values.keys():
@@ -63,21 +63,21 @@ def _facts_file(values: Table) -> Finding:
     kind = next(key for key in values if key in FACT_TABLES)
     return Finding(
         code="facts-file",
-        message=f"this file holds facts (`{kind}`), not a fleet",
-        hint="check it with `tenfold facts check`, and use it with `--facts`",
+        message=f"this file contains facts (`{kind}`), not a fleet",
+        hint="check it with `tenfold facts check`, and pass its folder with `--facts`",
         path=(kind,),
     )
 
 
 def _name_of(path: Path) -> str:
-    """Return the name of a fleet that does not say its own: many files are called `fleet`."""
+    """Return a default fleet name: the file stem, or the folder if the stem is `fleet`."""
     return path.stem if path.stem != "fleet" else path.resolve().parent.name or path.stem
 
 
 def load_fleet(
     path: Path, catalogue: Catalogue, *, unknown_accelerators: bool = False
 ) -> FleetSpec:
-    """Return the description in a file, or raise `InvalidFile` with all its faults."""
+    """Return the description in a file, or raise `InvalidFile` with all errors."""
     reading = read_fleet(path, catalogue, unknown_accelerators=unknown_accelerators)
     if reading.spec is None:
         raise InvalidFile(str(path), reading.findings)
@@ -91,7 +91,7 @@ def _read_tables(values: Table, findings: list[Finding]) -> FleetRows:
             if isinstance(value, str) and value:
                 tables["name"] = value
             else:
-                findings.append(wrong_value((key,), "a text that is not empty", value))
+                findings.append(wrong_value((key,), "a non-empty string", value))
         elif key in SINGLE_TABLES:
             row_type = SINGLE_TABLES[key]
             tables[key] = read_row(row_type, value, (key,), findings) or row_type()
@@ -106,10 +106,8 @@ def _unknown_table(key: str) -> Finding:
     known = ["name", *TABLES, *SINGLE_TABLES]
     singular = key.rstrip("s")
     hint = (
-        f"did you mean `{singular}`? tables are named in the singular"
+        f"did you mean `{singular}`? Table names are singular"
         if singular in known
-        else f"a fleet file has {', '.join(known)}"
+        else f"valid tables: {', '.join(known)}"
     )
-    return Finding(
-        code="unknown-key", message=f"the key `{key}` means nothing here", hint=hint, path=(key,)
-    )
+    return Finding(code="unknown-key", message=f"unknown key `{key}`", hint=hint, path=(key,))

@@ -1,7 +1,7 @@
-"""What a fleet file may say: one struct a table, in the units people write.
+"""The schema of a fleet file: one struct per table, in the units of the file.
 
-Bounds are wide; they catch a wrong unit (bits for Gbit/s, bytes for GiB), not an
-unusual fleet. Keys left out get a default in `fleet_defaults`.
+Bounds are wide: they catch wrong units (bits for Gbit/s, bytes for GiB), not unusual fleets.
+Defaults for missing keys are in `defaults`.
 """
 
 from typing import Annotated
@@ -13,7 +13,7 @@ from tenfold.model.fleet.spec import DomainKind, Expectation, FabricKind, LintPo
 from tenfold.model.ids import Name
 
 PlainName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\[\],]+$")]
-"""Names that node names are made from, and so without the marks of a host list."""
+"""Names that node names are built from, so without the special characters of a host list."""
 HostList = Annotated[str, Meta(min_length=1, max_length=20_000_000)]
 Nodes = Annotated[int, Meta(ge=1, le=1_000_000)]
 Gpus = Annotated[int, Meta(ge=0, le=1_024)]
@@ -31,7 +31,7 @@ Micros = Annotated[float, Meta(gt=0, le=1e9)]
 
 
 class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table in which an unknown key is a fault."""
+    """A table in which unknown keys are errors."""
 
 
 class SiteRow(Row, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class LinkRow(Row, frozen=True, kw_only=True):
 
 
 class FabricRow(Row, frozen=True, kw_only=True):
-    """`[[fabric]]` inside a site."""
+    """`[[fabric]]` of a site."""
 
     name: Name
     site: Name | None = None
@@ -88,7 +88,7 @@ class PriceRow(Row, frozen=True, kw_only=True):
 
 
 class PoolRow(Row, frozen=True, kw_only=True):
-    """`[[pool]]`: nodes alike in one site."""
+    """`[[pool]]`: identical nodes in one site."""
 
     name: PlainName
     accelerator: Name | None = None
@@ -118,7 +118,7 @@ class PoolRow(Row, frozen=True, kw_only=True):
 
 
 class RackRow(Row, frozen=True, kw_only=True):
-    """`[[rack]]`: a rack whose place or power is known."""
+    """`[[rack]]`: a rack with a known location or power limit."""
 
     name: Name
     nodes: HostList | None = None
@@ -128,7 +128,7 @@ class RackRow(Row, frozen=True, kw_only=True):
 
 
 class NodeRow(Row, frozen=True, kw_only=True):
-    """`[[node]]`: one node by name, where host lists do not suit."""
+    """`[[node]]`: one node by name, where a host list does not work."""
 
     name: Name
     pool: Name
@@ -162,7 +162,7 @@ class TierRow(Row, frozen=True, kw_only=True, rename={"tier_class": "class"}):
 
 
 class TeamRow(Row, frozen=True, kw_only=True):
-    """`[[team]]`: who shares the fleet."""
+    """`[[team]]`: a team that shares the fleet."""
 
     name: Name
     parent: Name | None = None
@@ -172,7 +172,7 @@ class TeamRow(Row, frozen=True, kw_only=True):
 
 
 class FleetRows(Struct, frozen=True, kw_only=True):
-    """All tables of a file that could be read, by their position in it."""
+    """All valid tables of a file, by position."""
 
     name: str = ""
     site: dict[int, SiteRow] = {}

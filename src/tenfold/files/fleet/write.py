@@ -1,7 +1,7 @@
-"""Write the tables of a fleet as a TOML file that people can go on with by hand.
+"""Write the tables of a fleet as a TOML file that people can edit.
 
-Only what differs from a row's default is written, so that the file says what is known
-and the reader fills in the rest, as it would for a file written by a person.
+Only values that differ from the default are written; the reader fills in the rest, as for
+a file written by hand.
 """
 
 import json
@@ -38,7 +38,7 @@ def render_fleet_toml(rows: FleetRows, comments: Sequence[str] = ()) -> str:
 
 
 def _one_line(comment: str) -> str:
-    """Return a comment without the control characters that would end or break it."""
+    """Return a comment on one line, without control characters."""
     return "".join(letter if letter.isprintable() else " " for letter in comment)
 
 
@@ -77,5 +77,5 @@ def _key(key: str) -> str:
 
 
 def _text(value: object) -> str:
-    # JSON writes texts, numbers and truth as TOML reads them, but for a raw DEL.
+    # JSON strings, numbers and booleans are valid TOML, except for a raw DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,7 +1,7 @@
-"""Which accelerator an inventory means: its own spelling, or what else gives it away.
+"""Identify the accelerator of an inventory node, from its name or from other hints.
 
-Schedulers often count GPUs without naming them. Then a Slurm feature (`a100`) or a
-cloud's instance type (`p5.48xlarge`) may still say which they are.
+Schedulers often count GPUs without a type. A Slurm feature (`a100`) or a cloud instance type
+(`p5.48xlarge`) may still identify them.
 """
 
 from msgspec import Struct
@@ -15,14 +15,14 @@ _VENDORS = ("nvidia-tesla-", "nvidia-geforce-", "nvidia-", "tesla-", "amd-instin
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """An accelerator by its catalogue name or its own spelling, and the server it is in."""
+    """An accelerator by its catalogue name or as reported, and its node shape."""
 
     accelerator: str
     shape: str = ""
 
 
 def part_of(node: InventoryNode, catalogue: Catalogue, notes: list[str]) -> Part:
-    """Return what is in a node; a note tells where it is unknown or was supposed."""
+    """Return the accelerator of a node; add a note if it is unknown or assumed."""
     shape = catalogue.nodes.find(node.labels.get(INSTANCE_TYPE, ""))
     if shape is not None and (shape.gpus != node.gpus or not node.gpus):
         shape = None
@@ -32,8 +32,8 @@ def part_of(node: InventoryNode, catalogue: Catalogue, notes: list[str]) -> Part
         known = _known(node.accelerator, catalogue)
         if known is None:
             notes.append(
-                f"no accelerator of the facts is called `{node.accelerator}`; it is kept as it "
-                "is spelled: add it to a facts folder of your own, or write a known name"
+                f"accelerator `{node.accelerator}` is not in the facts and is kept as is: add it "
+                "to your own facts folder, or use a known name"
             )
             return Part(accelerator=node.accelerator)
         same = shape is not None and shape.accelerator == known
@@ -62,10 +62,10 @@ def _from_features(node: InventoryNode, catalogue: Catalogue, notes: list[str]) 
             named[part.name] = feature
     if len(named) == 1:
         [(name, feature)] = named.items()
-        notes.append(f"GPUs of no stated type are taken for `{name}`, after feature `{feature}`")
+        notes.append(f"GPUs without a type are assumed to be `{name}`, from feature `{feature}`")
         return name
     notes.append(
-        f"some nodes count GPUs but do not name them; they stand as `{UNNAMED}`: "
-        "write the right `accelerator` in their pool"
+        f"some nodes report GPUs without a type; their accelerator is set to `{UNNAMED}`: "
+        "set the right `accelerator` in their pool"
     )
     return UNNAMED

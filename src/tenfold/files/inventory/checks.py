@@ -1,7 +1,6 @@
-"""Refuse an inventory that no fleet file could hold, naming the node at fault.
+"""Check that an inventory can be written as a fleet file.
 
-The bounds are those of the fleet file: an importer must not write what the reader
-then refuses.
+The bounds are those of the fleet file: an importer must not write what the reader rejects.
 """
 
 from collections.abc import Sequence
@@ -18,23 +17,23 @@ MEMORY_GIB_MAX = 1_000_000
 
 
 def check_inventory(nodes: Sequence[InventoryNode], file: str) -> None:
-    """Raise for the first node that has an unusable name or figure, or stands twice."""
+    """Raise for the first node with a bad name or value, or a duplicate name."""
     if not nodes:
         raise InputError(
             "no-nodes",
-            f"`{file}` lists no node",
-            "save it again where the cluster's nodes can be seen",
+            f"`{file}` lists no nodes",
+            "export it again from a host that can see the cluster's nodes",
             file=file,
         )
     seen: dict[str, None] = {}
     for node in nodes:
         fault = name_fault(node.name) or _figure_fault(node)
         if fault:
-            raise InputError("bad-node", fault, "mend that entry", file=file)
+            raise InputError("bad-node", fault, "fix this entry", file=file)
         if node.name in seen:
             raise InputError(
                 "duplicate-name",
-                f"node `{node.name}` stands twice in `{file}`",
+                f"node `{node.name}` appears twice in `{file}`",
                 "import each cluster from its own file, then merge them",
                 file=file,
             )
@@ -42,15 +41,15 @@ def check_inventory(nodes: Sequence[InventoryNode], file: str) -> None:
 
 
 def name_fault(name: str) -> str:
-    """Return why a node cannot be called this, or nothing."""
+    """Return why a node cannot have this name, or an empty string."""
     if not 0 < len(name) <= NAME_MAX:
-        return f"a node name has {len(name)} letters; 1 to {NAME_MAX} are read"
+        return f"a node name has {len(name)} characters, expected 1 to {NAME_MAX}"
     try:
         alone = hostlist.expand(hostlist.fold([name]))
     except hostlist.HostlistError:
         alone = []
     if alone != [name] or any(letter.isspace() for letter in name):
-        return f"`{name}` cannot be a node name: it does not survive a host list"
+        return f"`{name}` cannot be a node name: it does not fit in a host list"
     return ""
 
 
@@ -62,9 +61,12 @@ def _figure_fault(node: InventoryNode) -> str:
     )
     for field, value, low, high in figures:
         if not low <= value <= high:
-            return f"node `{node.name}` has {field} {value:g}; {low} to {high:,} are read"
+            return f"node `{node.name}` has `{field}` {value:g}, expected {low} to {high:,}"
     for field in ("accelerator", "rack", "site"):
         text = getattr(node, field)
         if text is not None and not 0 < len(text) <= NAME_MAX:
-            return f"node `{node.name}` has a {field} of {len(text)} letters"
+            return (
+                f"node `{node.name}` has a `{field}` of {len(text)} characters, "
+                f"expected 1 to {NAME_MAX}"
+            )
     return ""

@@ -1,8 +1,7 @@
-"""Turn an inventory into the tables of a fleet file: nodes alike become a pool.
+"""Convert an inventory to the tables of a fleet file: identical nodes become a pool.
 
-Nodes are alike when they have the same site, accelerator, counts and the same labels
-of those that decide where work may run. Every other label stays on a pool only where
-all of its nodes agree on it.
+Nodes are identical if they have the same site, accelerator, counts and scheduling labels.
+Other labels are kept on a pool only if all of its nodes have the same value.
 """
 
 import re
@@ -38,14 +37,14 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 class FleetDraft(Struct, frozen=True, kw_only=True):
-    """The tables of a fleet file to be, and what a reader of it should know."""
+    """The tables of a new fleet file, and notes for its reader."""
 
     rows: FleetRows
     notes: tuple[str, ...]
 
 
 class _PoolKey(Struct, frozen=True, order=True):
-    """What nodes of one pool have in common; its order is the order of the pools."""
+    """What the nodes of one pool have in common; also the sort order of pools."""
 
     without_gpus: bool
     accelerator: str
@@ -60,7 +59,7 @@ class _PoolKey(Struct, frozen=True, order=True):
 def pools_from(
     inventory: Inventory, catalogue: Catalogue, *, name: str = "", keep_unusable: bool = False
 ) -> FleetDraft:
-    """Return the fleet that an inventory describes, with nodes alike in pools."""
+    """Return the fleet of an inventory, with identical nodes grouped into pools."""
     check_inventory(inventory.nodes, inventory.source)
     nodes = [node for node in inventory.nodes if node.usable or keep_unusable]
     notes = [*inventory.notes, *_left_out(inventory, nodes)]
@@ -69,7 +68,7 @@ def pools_from(
             "no-usable-nodes",
             f"none of the {len(inventory.nodes)} nodes in `{inventory.source}` is usable: "
             f"`{inventory.nodes[0].name}` is {inventory.nodes[0].why_unusable}",
-            "bring nodes back, or keep them with `--keep-unusable`",
+            "bring nodes back, or add `--keep-unusable`",
             file=inventory.source,
         )
     groups: dict[_PoolKey, list[InventoryNode]] = {}
@@ -99,10 +98,10 @@ def _left_out(inventory: Inventory, kept: Sequence[InventoryNode]) -> list[str]:
         if not node.usable:
             reasons.setdefault(node.why_unusable, []).append(node.name)
     total = sum(map(len, reasons.values()))
-    notes = [f"left out of {len(inventory.nodes)} nodes, as not usable: {total}"]
+    notes = [f"skipped {total} of {len(inventory.nodes)} nodes as unusable"]
     for why, names in list(reasons.items())[:REASONS_SHOWN]:
         which = hostlist.fold(sorted(names, key=_natural_name))
-        notes.append(f"left out: {which if len(which) <= 120 else f'{len(names)} nodes'} ({why})")
+        notes.append(f"skipped: {which if len(which) <= 120 else f'{len(names)} nodes'} ({why})")
     return notes
 
 
@@ -111,7 +110,7 @@ def _natural(node: InventoryNode) -> tuple[list[str | int], str]:
 
 
 def _natural_name(name: str) -> list[str | int]:
-    """Return a key that puts n2 before n10, so that runs of numbers fold."""
+    """Return a sort key that puts n2 before n10."""
     pieces = _DIGITS.split(name)
     return [int(piece) if place % 2 else piece for place, piece in enumerate(pieces)]
 
@@ -132,7 +131,7 @@ def _kind(node: InventoryNode, has_sites: bool, catalogue: Catalogue, notes: lis
 
 
 def _pool_names(kinds: Sequence[_PoolKey]) -> list[str]:
-    """Return a short name for each kind; where several share it, the site, then a number."""
+    """Return a short name for each pool, with the site and then a number to make it unique."""
     bases = [_short(kind) for kind in kinds]
     shared = Counter(bases)
     has_sites = [
@@ -143,7 +142,7 @@ def _pool_names(kinds: Sequence[_PoolKey]) -> list[str]:
 
 
 def _unique(wanted: Sequence[str]) -> list[str]:
-    """Return the names, numbered where several things want the same one."""
+    """Return the names, numbered where there are duplicates."""
     shared = Counter(wanted)
     names: dict[str, None] = {}
     for base in wanted:
@@ -156,7 +155,7 @@ def _unique(wanted: Sequence[str]) -> list[str]:
 
 
 def _short(kind: _PoolKey) -> str:
-    """Return `h100` for `H100-80G-SXM`: memory and form are not part of a short name."""
+    """Return `h100` for `H100-80G-SXM`: drop memory size and form factor."""
     if kind.without_gpus:
         return "cpu"
     words = _slug(kind.accelerator).split("-")
@@ -170,7 +169,7 @@ def _slug(text: str) -> str:
 
 
 def _racks(nodes: Sequence[InventoryNode], has_sites: bool) -> dict[str, list[InventoryNode]]:
-    """Return nodes by rack; racks of one name in several sites get the site's name too."""
+    """Return nodes by rack; racks with the same name in several sites get a site prefix."""
     by_place: dict[tuple[str, str], list[InventoryNode]] = {}
     for node in sorted(nodes, key=_natural):
         if node.rack is not None:
@@ -185,7 +184,7 @@ def _racks(nodes: Sequence[InventoryNode], has_sites: bool) -> dict[str, list[In
 def _listed(
     groups: Mapping[_PoolKey, list[InventoryNode]], racks: Mapping[str, list[InventoryNode]]
 ) -> dict[_PoolKey, None]:
-    """Return the kinds whose nodes need a table each, for want of a short host list."""
+    """Return the pools whose host list is too long, so that each node needs a table."""
     long_racked = {
         node.name: None for members in racks.values() if not _fits(members) for node in members
     }

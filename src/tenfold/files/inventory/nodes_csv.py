@@ -1,8 +1,8 @@
-"""Read nodes from a table that people keep by hand: one row a node, or a host list.
+"""Read nodes from a CSV file: one row per node or host list.
 
-Columns: `name` (a node, or a host list such as `n[1-8]`), and where known
-`accelerator`, `gpus`, `cpus`, `memory_gib`, `rack`, `site`. Any other column becomes a
-label. Every row is checked, and all faults come back with their lines.
+Columns: `name` (a node, or a host list such as `n[1-8]`), and optionally `accelerator`,
+`gpus`, `cpus`, `memory_gib`, `rack`, `site`. Any other column becomes a label. Every row is
+checked, and all errors are reported with their lines.
 """
 
 import csv
@@ -27,7 +27,7 @@ COLUMNS = ("name", "accelerator", "gpus", "cpus", "memory_gib", "rack", "site")
 
 
 def read_nodes_csv(text: str, file: str) -> Inventory:
-    """Return the nodes of a CSV file, or raise with every faulty line."""
+    """Return the nodes of a CSV file, or raise with all errors."""
     table = _Table(file)
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     try:
@@ -39,7 +39,7 @@ def read_nodes_csv(text: str, file: str) -> Inventory:
         raise InputError(
             "syntax",
             f"`{file}` is not CSV: {error}",
-            "put quotes around a cell that holds commas, quotes or line ends",
+            "quote cells that contain commas, quotes or line breaks",
             file=file,
             line=reader.line_num,
         ) from None
@@ -51,7 +51,7 @@ def read_nodes_csv(text: str, file: str) -> Inventory:
 
 
 class _Table:
-    """The rows read so far, and what is wrong with them."""
+    """The rows read so far, and the findings about them."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -67,7 +67,7 @@ class _Table:
             self._add_header(cells)
         elif len(cells) > len(self.header):
             count = f"{len(cells)} cells, but the header has {len(self.header)}"
-            self._add("too-many-cells", f"the row has {count}", "quote a cell that holds a comma")
+            self._add("too-many-cells", f"the row has {count}", "quote cells that contain a comma")
         else:
             padded = [*cells, *[""] * (len(self.header) - len(cells))]
             self._add_row(dict(zip(self.header, padded, strict=True)))
@@ -78,14 +78,14 @@ class _Table:
         if "name" not in self.header:
             problem = "has no column `name`"
         elif len(dict.fromkeys(self.header)) < len(self.header):
-            problem = "names a column twice"
+            problem = "has duplicate columns"
         elif "" in self.header:
             problem = "has a column without a name"
         if problem:
             raise InputError(
                 "csv-header",
                 f"the header of `{self.file}` {problem}",
-                f"begin with a line such as `{','.join(COLUMNS)}`",
+                f"start with a line such as `{','.join(COLUMNS)}`",
                 file=self.file,
                 line=self.line,
             )
@@ -98,11 +98,13 @@ class _Table:
         memory_gib = self._number(row, "memory_gib", 0, MEMORY_GIB_MAX)
         for column in ("accelerator", "rack", "site"):
             if len(row.get(column, "")) > NAME_MAX:
-                self._add("wrong-value", f"`{column}` has over {NAME_MAX} letters", "shorten it")
+                self._add(
+                    "wrong-value", f"`{column}` has more than {NAME_MAX} characters", "shorten it"
+                )
         accelerator = row.get("accelerator") or None
         if len(self.findings) == before and accelerator and not gpus:
-            message = f"`{row['name']}` has the accelerator `{accelerator}` but no `gpus`"
-            self._add("accelerator-without-gpus", message, "fill `gpus`, or clear `accelerator`")
+            message = f"`{row['name']}` has accelerator `{accelerator}` but no `gpus`"
+            self._add("accelerator-without-gpus", message, "fill in `gpus`, or clear `accelerator`")
         if len(self.findings) > before:
             return
         for name in names:
@@ -122,10 +124,10 @@ class _Table:
         try:
             names = hostlist.expand(text)
         except hostlist.HostlistError as error:
-            self._add("bad-host-list", f"`name` cannot be read: {error}", "write it like `n[1-4]`")
+            self._add("bad-host-list", f"cannot parse `name`: {error}", "write it as `n[1-4]`")
             return []
         if len(self.nodes) + len(names) > NODES_MAX:
-            message = f"with this row the file has more than {NODES_MAX:,} nodes"
+            message = f"the file has more than {NODES_MAX:,} nodes"
             self._add("too-many-nodes", message, "split the file by site")
             return []
         faults = [fault for name in names or [text] if (fault := name_fault(name))]
@@ -133,8 +135,8 @@ class _Table:
             self._add("bad-node", faults[0], "give the node a plain name")
         for name in names:
             if name in self.lines:
-                message = f"node `{name}` stands twice; it is also on line {self.lines[name]}"
-                self._add("duplicate-name", message, "give each node one row")
+                message = f"duplicate node `{name}` (also on line {self.lines[name]})"
+                self._add("duplicate-name", message, "list each node once")
                 break
         return names
 
@@ -151,7 +153,7 @@ class _Table:
         if value is None or len(text) > 30 or not low <= value <= high:
             kind = "a whole number" if whole else "a number"
             message = f"`{column}` expects {kind} from {low} to {high:,}, got `{text[:40]}`"
-            self._add("wrong-value", message, "write a bare number: the column names the unit")
+            self._add("wrong-value", message, "write a plain number: the column names the unit")
             return low
         return value
 

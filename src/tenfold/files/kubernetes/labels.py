@@ -1,7 +1,7 @@
-"""What the labels of a Kubernetes node say: its place, its software, and what it is for.
+"""Read topology, software versions and scheduling labels from the labels of a Kubernetes node.
 
-A node carries dozens of labels that its hardware already says or that no two nodes
-share; only those that people schedule by are kept.
+A node has dozens of labels that repeat its hardware or are unique to it; only labels that
+people use for scheduling are kept.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _KEPT = (
     "nvidia.com/mig.config",
     "nvidia.com/gpu.sharing-strategy",
 )
-# What a cloud or an operator writes by itself; a label of the house has another prefix.
+# Prefixes of labels set by clouds and operators; other labels are set by the cluster's admins.
 _MACHINE_MADE = (
     "k8s.io",
     "kubernetes.io",
@@ -44,17 +44,17 @@ _MACHINE_MADE = (
 
 
 def texts_of(table: Table) -> dict[str, str]:
-    """Return the labels whose values are texts."""
+    """Return the labels whose values are strings."""
     return {key: value for key, value in table.items() if isinstance(value, str)}
 
 
 def place_of(labels: dict[str, str]) -> tuple[str | None, str | None]:
-    """Return the site (its zone, else its region) and the rack that labels name."""
+    """Return the site (zone, else region) and the rack from labels."""
     return _first(labels, (*_ZONES, *_REGIONS)), _first(labels, _RACKS)
 
 
 def kept_labels(labels: dict[str, str], taints: str) -> dict[str, str]:
-    """Return the labels that people schedule by, with the region and taints beside them."""
+    """Return the labels used for scheduling, with the region and taints."""
     kept = {key: value for key, value in labels.items() if _is_kept(key) and value}
     region = _first(labels, _REGIONS)
     if region:
@@ -74,7 +74,7 @@ def _is_kept(key: str) -> bool:
 
 
 def taint_text(taints: Sequence[Table]) -> str:
-    """Return taints as `kubectl` writes them, sorted, so that equal sets are one text."""
+    """Return taints as `kubectl` writes them, sorted."""
     texts: list[str] = []
     for taint in taints:
         value = text_at(taint, "value")

@@ -1,7 +1,7 @@
 """Read the nodes of a Kubernetes cluster from `kubectl get nodes -o json`.
 
-A device plugin may advertise one GPU several times (time slicing) or in slices (MIG),
-so its capacity is not the number of GPUs; labels of the GPU operator tell them apart.
+A device plugin may advertise one GPU several times (time slicing) or in slices (MIG), so
+capacity is not the number of GPUs; labels of the GPU operator give the real count.
 """
 
 import re
@@ -47,14 +47,14 @@ _MIG_PER_GPU = {1: 7, 2: 3, 3: 2, 4: 1}
 
 
 def read_kubernetes_nodes(text: str, file: str) -> Inventory:
-    """Return the nodes in a saved answer of `kubectl get nodes -o json`."""
+    """Return the nodes in the output of `kubectl get nodes -o json`."""
     values = read_json(text, file, COMMAND)
     single = text_at(values, "kind") == "Node"
     if not single and not isinstance(values.get("items"), list):
         raise InputError(
             "not-kubernetes-nodes",
-            f"`{file}` is JSON, but neither a list of nodes nor a node",
-            f"save it with `{COMMAND}`",
+            f"`{file}` is JSON, but not a node or a list of nodes",
+            f"export it with `{COMMAND}`",
             file=file,
         )
     items = [values] if single else tables_at(values, "items")
@@ -63,7 +63,7 @@ def read_kubernetes_nodes(text: str, file: str) -> Inventory:
             raise InputError(
                 "not-kubernetes-nodes",
                 f"`{file}` lists objects of kind `{text_at(item, 'kind')[:40]}`, not nodes",
-                f"save it with `{COMMAND}`",
+                f"export it with `{COMMAND}`",
                 file=file,
             )
     notes: list[str] = []
@@ -104,13 +104,15 @@ def _gpus(
     }
     advertised = [resource for resource, count in counts.items() if count]
     if not advertised:
-        # In the mixed MIG strategy slices are resources of their own and no GPU is offered.
+        # With the mixed MIG strategy, slices are separate resources and no GPU is advertised.
         count = _label_count(labels, "nvidia.com/gpu.count")
         mixed = any(key.startswith("nvidia.com/mig-") for key in capacity)
         return (labels.get("nvidia.com/gpu.product"), count) if mixed and count else (None, 0)
     resource = advertised[0]
     if len(advertised) > 1 and not resource.startswith("nvidia.com/"):
-        notes.append(f"node `{name}` also offers {', '.join(advertised[1:])}, which is left out")
+        notes.append(
+            f"node `{name}` also has {', '.join(advertised[1:])}, ignored: a pool has one GPU type"
+        )
     if not resource.startswith("nvidia.com/"):
         return _product_name(resource, labels), counts[resource]
     product = _product_name(resource, labels)
@@ -124,7 +126,7 @@ def _product_name(resource: str, labels: dict[str, str]) -> str | None:
             return labels[key]
     instance = next((labels[key] for key in INSTANCE_TYPES if labels.get(key)), "")
     if resource == "aws.amazon.com/neuron":
-        # The family names the part: `trn1.32xlarge` carries Trainium1.
+        # The instance family identifies the part: `trn1.32xlarge` has Trainium1.
         family = re.match(r"[a-z]+[0-9]+", instance)
         return None if family is None else family[0]
     return "gaudi" if resource == "habana.ai/gaudi" else None
@@ -133,7 +135,7 @@ def _product_name(resource: str, labels: dict[str, str]) -> str | None:
 def _whole_gpus(
     product: str | None, count: int, labels: dict[str, str], name: str, notes: list[str]
 ) -> tuple[str | None, int]:
-    """Return the GPU behind what a plugin offers, and how many of it there are."""
+    """Return the physical GPU behind a plugin's resource, and the number of GPUs."""
     replicas = max(1, _label_count(labels, "nvidia.com/gpu.replicas"))
     base_product = None if product is None else product.removesuffix("-SHARED")
     slices = None if base_product is None else _MIG.search(base_product)
@@ -144,16 +146,20 @@ def _whole_gpus(
         if memory is not None and int(slices["gb"]):
             per_gpu = max(1, min(per_gpu, int(memory[1]) // int(slices["gb"])))
         gpus = -(-count // (per_gpu * replicas))
-        notes.append(f"node `{name}` offers {count} MIG slices, taken for {gpus} GPUs")
+        notes.append(f"node `{name}` has {count} MIG slices, counted as {_gpu_count(gpus)}")
         return base_product, gpus
     stated = _label_count(labels, "nvidia.com/gpu.count")
     shared = base_product != product or replicas > 1
     if shared and count > 1:
         gpus = stated or -(-count // replicas)
         if gpus != count:
-            notes.append(f"node `{name}` offers {count} shares of {gpus} GPUs")
+            notes.append(f"node `{name}` advertises {count} shares of {_gpu_count(gpus)}")
         return base_product, gpus
     return base_product, max(stated, count)
+
+
+def _gpu_count(gpus: int) -> str:
+    return "1 GPU" if gpus == 1 else f"{gpus} GPUs"
 
 
 def _label_count(labels: dict[str, str], key: str) -> int:

@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: `64`, `63500m`, `2113513216Ki`."""
+"""Parse Kubernetes quantities: `64`, `63500m`, `2113513216Ki`."""
 
 import re
 
@@ -14,7 +14,7 @@ _SCALES = {
 
 
 def quantity_at(amounts: Table, key: str, owner: str, file: str) -> float:
-    """Return an amount as a number, 0 where it is absent; `owner` says whose it is."""
+    """Return a quantity as a number, 0 if missing; `owner` is named in errors."""
     value = amounts.get(key)
     if value is None:
         return 0.0

@@ -158,7 +158,7 @@ def _model_type(fields: Fields, inner: Fields) -> str:
     known = next((name for name in (value, f"{value}_text") if name in FAMILIES), None)
     if known is None:
         raise fields.unsupported(
-            "model_type", f"the model type {describe_value(value).removeprefix('the text ')}"
+            "model_type", f"the model type {describe_value(value).removeprefix('the string ')}"
         )
     return known
 

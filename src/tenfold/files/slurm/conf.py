@@ -1,8 +1,7 @@
-"""Read the scheduling part of a `slurm.conf` into a `SlurmPolicy`.
+"""Read the scheduling settings of a `slurm.conf` into a `SlurmPolicy`.
 
-Keys are matched whatever their case, a line may go on after a backslash, `Include` brings
-in other files, and a key that says nothing about scheduling is passed over. What is
-malformed is reported with its file and line, all of it at once.
+Keys are case-insensitive, a backslash continues a line, `Include` reads other files, and keys
+that do not affect scheduling are ignored. All errors are reported at once, with file and line.
 """
 
 import re
@@ -25,7 +24,7 @@ _OTHER_LINES = ("nodename", "nodeset", "downnodes", "frontendname")
 
 
 class Setting(NamedTuple):
-    """A value and where it stands."""
+    """A value with its file and line."""
 
     key: str
     value: str
@@ -34,7 +33,7 @@ class Setting(NamedTuple):
 
 
 class _Conf:
-    """Settings by key in lower case, the last one kept, and faults of any."""
+    """Settings by lower-case key (the last one wins), and the findings about them."""
 
     def __init__(self) -> None:
         self.settings: dict[str, Setting] = {}
@@ -49,7 +48,7 @@ class _Conf:
             self.settings.update(by_key)
 
     def read(self, setting: Setting | None, default: T, parse: Callable[[str], T]) -> T:
-        """Return what a setting says; a value that cannot be read becomes a fault."""
+        """Return the parsed value of a setting; a value that cannot be parsed adds a finding."""
         if setting is None:
             return default
         try:
@@ -59,7 +58,7 @@ class _Conf:
                 Finding(
                     code="wrong-value",
                     message=f"`{setting.key}` is `{setting.value[:60]}`: {error}",
-                    hint="`man slurm.conf` tells what it takes",
+                    hint="see `man slurm.conf` for valid values",
                     file=setting.file,
                     line=setting.line,
                     path=(setting.key,),
@@ -68,12 +67,12 @@ class _Conf:
             return default
 
     def get(self, key: str, default: T, parse: Callable[[str], T]) -> T:
-        """Return a setting of the cluster."""
+        """Return a global setting."""
         return self.read(self.settings.get(key.lower()), default, parse)
 
 
 def read_slurm_conf(path: Path) -> SlurmPolicy:
-    """Return how the cluster of a `slurm.conf` schedules, or raise with every fault."""
+    """Return the scheduling policy in a `slurm.conf`, or raise with all errors."""
     conf = _Conf()
     for pairs in _lines(path, 0):
         conf.add(pairs)
@@ -106,11 +105,11 @@ def _included(path: Path, name: str, line: int, depth: int) -> Path:
     inner = path.parent / name
     problem, code = "", "no-such-file"
     if depth >= INCLUDE_DEPTH_MAX:
-        problem, code = "files include each other without end", "nested-too-deep"
+        problem, code = "`Include` lines form a cycle or are nested too deeply", "nested-too-deep"
     elif not inner.is_file():
-        problem = f"the included file `{inner}` is not there"
+        problem = f"included file `{inner}` does not exist"
     if problem:
-        raise InputError(code, problem, "mend or drop the `Include`", file=str(path), line=line)
+        raise InputError(code, problem, "fix or remove the `Include`", file=str(path), line=line)
     return inner
 
 
@@ -172,7 +171,7 @@ def _backfill(parameters: dict[str, str], number: Callable[[str, int], int]) -> 
 
 
 def _numbers(conf: _Conf, parameters: dict[str, str]) -> Callable[[str, int], int]:
-    """Return a reader of single scheduler parameters, whose faults stand on their line."""
+    """Return a reader of single scheduler parameters."""
     stated = conf.settings.get("schedulerparameters")
 
     def number(name: str, default: int) -> int:
@@ -184,7 +183,7 @@ def _numbers(conf: _Conf, parameters: dict[str, str]) -> Callable[[str, int], in
 
 
 def _partitions(conf: _Conf) -> tuple[SlurmPartition, ...]:
-    """Return the partitions; one called DEFAULT tells what those after it have in common."""
+    """Return the partitions; one named DEFAULT sets the defaults of those after it."""
     defaults: dict[str, Setting] = {}
     found: dict[str, SlurmPartition] = {}
     for stated in conf.partitions:
@@ -218,7 +217,7 @@ def _unquoted(text: str) -> str:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise ValueError("a whole number is expected")
+        raise ValueError("expected a whole number")
     return int(text)
 
 
@@ -233,7 +232,7 @@ def _time_or_none(text: str) -> Millis | None:
 
 def _yes_no(text: str) -> bool:
     if text.lower() not in ("yes", "no", "true", "false", "1", "0", "up", "down"):
-        raise ValueError("YES or NO is expected")
+        raise ValueError("expected YES or NO")
     return text.lower() in ("yes", "true", "1", "up")
 
 
@@ -248,7 +247,7 @@ def _plugin(text: str) -> str:
 def _choice(*choices: Any) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         if _plugin(text) not in choices:
-            raise ValueError(f"`{'` or `'.join(choices)}` is expected")
+            raise ValueError(f"expected `{'` or `'.join(choices)}`")
         return _plugin(text)
 
     return parse

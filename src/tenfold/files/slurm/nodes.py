@@ -1,8 +1,8 @@
-"""Read the nodes of a Slurm cluster as Slurm itself prints them.
+"""Read the nodes of a Slurm cluster from the output of Slurm's own commands.
 
-Three forms say the same: the JSON of `scontrol show nodes` (and of `sinfo` up to
-22.05), the JSON of newer `sinfo`, which has one entry for each group of nodes in each
-partition, and the plain text of `scontrol`. All become the first form here.
+Three formats are supported: the JSON of `scontrol show nodes` (and of `sinfo` up to 22.05),
+the JSON of newer `sinfo`, with one entry for each group of nodes in each partition, and the
+plain text of `scontrol`. All are converted to the first.
 """
 
 import re
@@ -39,14 +39,14 @@ UNUSABLE_STATES = (
     "NOT_RESPONDING",
     "UNKNOWN",
 )
-# `sinfo` marks a state with a letter behind it; `*` is a node that does not answer.
+# `sinfo` appends a mark to the state; `*` is a node that does not respond.
 _STATE_MARKS = "*~#!%$@^-"
 _GRES_COMMA = re.compile(r",(?![^()]*\))")
 _GRES_GPU = re.compile(r"gpu(?::(?P<type>[^:()]+))?(?::(?P<count>\d+))?(?:\(.*\))?\Z")
 
 
 def read_slurm_nodes(text: str, file: str) -> Inventory:
-    """Return the nodes in a saved answer of `scontrol show nodes` or `sinfo --json`."""
+    """Return the nodes in the output of `scontrol show nodes` or `sinfo --json`."""
     name = "slurm"
     if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
         values = read_json(text, file, COMMAND)
@@ -67,14 +67,14 @@ def _node_tables(values: Table, file: str) -> list[Table]:
         return list(_expand_groups(tables_at(values, "sinfo"), file))
     raise InputError(
         "not-slurm-nodes",
-        f"`{file}` is JSON, but has no list `nodes` or `sinfo` as Slurm prints it",
-        f"save it with `{COMMAND}`",
+        f"`{file}` is JSON, but has no `nodes` or `sinfo` list",
+        f"export it with `{COMMAND}`",
         file=file,
     )
 
 
 def _expand_groups(rows: Iterable[Table], file: str) -> Iterable[Table]:
-    """Return one table a node from entries that each stand for nodes of one partition."""
+    """Return one table per node from entries that describe groups of nodes."""
     found: dict[str, Table] = {}
     for row in rows:
         partition = text_at(table_at(row, "partition"), "name")
@@ -137,7 +137,7 @@ def _gpus(gres: str, where: str, file: str, notes: list[str]) -> tuple[str | Non
         if match is None or len(match["count"] or "") > 9:
             raise InputError(
                 "wrong-value",
-                f"`gres` of {where} in `{file}` is `{part.strip()[:60]}`, which counts no GPUs",
+                f"`gres` of {where} in `{file}` is `{part.strip()[:60]}`, which has no GPU count",
                 "write it as `gpu:h100:8`",
                 file=file,
                 field="gres",
@@ -151,7 +151,7 @@ def _gpus(gres: str, where: str, file: str, notes: list[str]) -> tuple[str | Non
     most = max(counts, key=lambda kind: counts[kind])
     others = [f"{count} `{kind}`" for kind, count in counts.items() if kind != most and count]
     if others:
-        notes.append(f"{where} also has {', '.join(others)}, which a pool of one kind leaves out")
+        notes.append(f"{where} also has {', '.join(others)}, ignored: a pool has one GPU type")
     return most or None, counts[most]
 
 
@@ -175,7 +175,7 @@ def _software(table: Table) -> SoftwareFacts:
     system = text_at(table, "operating_system").split()
     version = text_at(table, "version") or text_at(table, "slurmd_version")
     return SoftwareFacts(
-        # Slurm prints what `uname` says: the kernel's name, release and build.
+        # Slurm prints the output of `uname`: kernel name, release and build.
         kernel=system[1] if len(system) > 1 else "",
         orchestrators=(f"slurm {version}",) if version else (),
     )

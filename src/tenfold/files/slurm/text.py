@@ -1,7 +1,7 @@
 """Read the `key=value` text of `scontrol show nodes` into the fields of its JSON.
 
-Values hold blanks (`OS=Linux 6.1 #1 SMP`), and what people type as a reason may hold
-`key=value` too; so a free text takes the rest of its line and ends the search there.
+Values may contain spaces (`OS=Linux 6.1 #1 SMP`), and free text such as a reason may contain
+`key=value`, so a free-text field extends to the end of its line.
 """
 
 import re
@@ -25,7 +25,7 @@ _EMPTY = ("(null)", "N/A", "n/a", "none")
 
 
 def read_node_text(text: str, file: str) -> list[Table]:
-    """Return one table a node, with the keys that `scontrol show nodes --json` uses."""
+    """Return one table per node, with the keys of `scontrol show nodes --json`."""
     nodes: list[Table] = []
     for number, line in enumerate(text.splitlines(), start=1):
         values = _values(line)
@@ -36,8 +36,8 @@ def read_node_text(text: str, file: str) -> list[Table]:
     if not nodes:
         raise InputError(
             "not-slurm-nodes",
-            f"`{file}` is neither JSON nor text with `NodeName=` in it",
-            "save it with `scontrol show nodes --json`, or without `--json` on older Slurm",
+            f"`{file}` is neither JSON nor text with `NodeName=`",
+            "export it with `scontrol show nodes --json` (without `--json` on older Slurm)",
             file=file,
             line=1,
         )
@@ -74,7 +74,7 @@ def _number(key: str, value: str, file: str, line: int) -> int:
         raise InputError(
             "wrong-value",
             f"`{key}` in `{file}` is `{value[:40]}`, not a whole number",
-            "save the file again, or mend that line",
+            "export the file again, or fix this line",
             file=file,
             line=line,
             field=key,

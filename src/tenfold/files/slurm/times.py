@@ -1,4 +1,4 @@
-"""Times as Slurm writes them: `30`, `5:00`, `1:30:00`, `7-0`, `1-02:03:04`, `UNLIMITED`.
+"""Parse Slurm times: `30`, `5:00`, `1:30:00`, `7-0`, `1-02:03:04`, `UNLIMITED`.
 
 A bare number is minutes in `slurm.conf` and in limits; one colon is minutes and seconds.
 """
@@ -11,16 +11,16 @@ _TIME = re.compile(r"(?:(?P<days>\d{1,6})-)?(?P<rest>\d{1,9}(?::\d{1,9}){0,2}(?:
 
 
 def slurm_seconds(text: str, *, bare_s: float = 60.0) -> float | None:
-    """Return seconds, or None where there is no limit; `ValueError` where it is no time.
+    """Return seconds, or None for no limit; raise `ValueError` if it is not a time.
 
-    `bare_s` is how many seconds a bare number counts.
+    `bare_s` is the unit, in seconds, of a number without colons.
     """
     plain = text.strip()
     if plain.lower() in ENDLESS:
         return None
     match = _TIME.match(plain)
     if match is None:
-        raise ValueError(f"`{plain[:40]}` is not a time as Slurm writes it")
+        raise ValueError(f"`{plain[:40]}` is not a Slurm time")
     parts = [float(part) for part in match["rest"].split(":")]
     if match["days"] is not None:
         hours, minutes, seconds = [*parts, 0.0, 0.0][:3]

@@ -1,4 +1,4 @@
-"""Failures, power and money: facts about the building and about bad luck."""
+"""Facts about failures, cooling, energy and prices."""
 
 from typing import Literal
 
@@ -10,16 +10,16 @@ Cooling = Literal["air", "liquid", "hybrid"]
 PriceKind = Literal["owned", "reserved", "on-demand", "spot"]
 
 IDLE_POWER_SHARE = 0.12
-"""Share of its power that a machine without work draws: an assumption, and said to be one."""
+"""Share of its full power that an idle node draws (an assumption)."""
 
 
 class FailurePreset(Fact, frozen=True, kw_only=True):
-    """How often nodes fail and how long they stay away, as one fleet saw it.
+    """How often nodes fail and how long repairs take, as observed on one fleet.
 
     `frailty_shape` is the shape of a gamma multiplier of mean 1 on each node's rate:
-    small values mean a few lemons cause most faults. `arrival_cv` is the spread of the
-    times between faults over their mean: 1 is plain chance, more means bursts. Repair is
-    lognormal. `transient_causes` need a restart and no repair.
+    small values mean that a few bad nodes cause most failures. `arrival_cv` is the
+    coefficient of variation of the time between failures: 1 is a Poisson process, more means
+    bursts. Repair times are lognormal. `transient_causes` need a restart but no repair.
     """
 
     failures_per_1000_node_days: float
@@ -29,17 +29,17 @@ class FailurePreset(Fact, frozen=True, kw_only=True):
     repair_h_mean: float | None = None
     arrival_cv: float = 1.0
     burst_nodes_max: int = 32
-    """The most nodes that one burst takes: those behind one leaf; an assumption."""
+    """Nodes that one burst takes down at most: those behind one leaf (an assumption)."""
     detection_s: float = 300.0
-    """Until a failure is noticed: health checks every five minutes; an assumption."""
+    """Time until a failure is noticed: health checks every five minutes (an assumption)."""
     restart_s: float = 600.0
-    """From noticing to the first useful step; an assumption in the range of 5-20 minutes."""
+    """Time from detection to the first useful step (an assumption; 5-20 minutes is typical)."""
     causes: dict[str, float] = msgspec.field(default_factory=dict)
     transient_causes: tuple[str, ...] = ()
 
 
 class CoolingClass(Fact, frozen=True, kw_only=True):
-    """What one rack may draw under a kind of cooling, and the building's overhead."""
+    """The rack power limit of a kind of cooling, and its PUE."""
 
     cooling: Cooling
     rack_kw_max: float
@@ -47,16 +47,16 @@ class CoolingClass(Fact, frozen=True, kw_only=True):
 
 
 class EnergyDefaults(Fact, frozen=True, kw_only=True):
-    """Figures that turn watts into money and carbon where a site says nothing."""
+    """Default energy price and carbon intensity for sites that state none."""
 
     usd_per_kwh: float
     co2_g_per_kwh: float
     server_overhead: float
-    """Node power over the sum of its accelerators' TDP, where no node shape says."""
+    """Node power over the sum of its accelerators' TDP, for nodes without a known shape."""
 
 
 class PriceFact(Fact, frozen=True, kw_only=True):
-    """What one provider asks for one accelerator-hour, over its regions and sizes."""
+    """What one provider charges for an accelerator-hour, over its regions and instance sizes."""
 
     provider: str
     accelerator: str

@@ -1,7 +1,7 @@
-"""What a check found: a fault that must be mended, or a warning worth reading.
+"""Findings: the errors and warnings that a check of a file reports.
 
-A finding names where in the document it stands as a path of keys and positions;
-whoever has the text turns that into a line.
+A finding names its place in the document as a path of keys and positions; the reader of
+the file turns the path into a line number.
 """
 
 from typing import Literal
@@ -13,7 +13,7 @@ Severity = Literal["fault", "warning"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing wrong in a file, with what to do about it."""
+    """One error or warning in a file, with a hint on how to fix it."""
 
     code: str
     message: str
@@ -22,6 +22,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     severity: Severity = "fault"
     file: str = ""
     line: int | None = None
+
+    @property
+    def level(self) -> str:
+        """The severity as printed: `error` or `warning`."""
+        return "error" if self.severity == "fault" else self.severity
 
     @property
     def field(self) -> str:

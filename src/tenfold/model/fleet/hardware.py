@@ -1,4 +1,4 @@
-"""Accelerators, links and node shapes: what a rack is filled with."""
+"""Facts about accelerators, links and node shapes."""
 
 from typing import Literal
 
@@ -47,7 +47,7 @@ class Accelerator(Fact, frozen=True, kw_only=True):
         return bytes_from_gib(self.memory_gib)
 
     def peak_tflops(self, precision: Precision) -> float | None:
-        """Return the dense peak for a precision, or None where the part lacks it."""
+        """Return the dense peak for a precision, or None if the part does not support it."""
         peaks: dict[Precision, float | None] = {
             "fp32": self.fp32_tflops,
             "tf32": self.tf32_tflops,
@@ -61,14 +61,14 @@ class Accelerator(Fact, frozen=True, kw_only=True):
 
     @property
     def training_tflops(self) -> float:
-        """The dense 16-bit peak that fleets are summed by."""
+        """The dense 16-bit peak that fleet totals add up."""
         return self.bf16_tflops or self.fp16_tflops or self.fp32_tflops or 0.0
 
 
 class LinkClass(Fact, frozen=True, kw_only=True):
-    """A kind of link: one direction of one device's or port's attachment.
+    """A kind of link: one direction of one device or port.
 
-    A `hop` is a delay on the way (a switch, a copy) that does not narrow it.
+    A `hop` adds latency (a switch, a copy) but does not limit bandwidth.
     """
 
     kind: LinkKind
@@ -80,7 +80,7 @@ class LinkClass(Fact, frozen=True, kw_only=True):
 
 
 class NodeShape(Fact, frozen=True, kw_only=True):
-    """A server or cloud instance as one buys it; figures are for the whole node."""
+    """A server or cloud instance type; figures are for the whole node."""
 
     accelerator: str | None = None
     gpus: int

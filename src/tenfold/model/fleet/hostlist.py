@@ -1,4 +1,4 @@
-"""Host lists: many node names in a short text, as in `gpu[001-128],login1`."""
+"""Host lists in Slurm notation, such as `gpu[001-128],login1`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ NAMES_MAX = 2_000_000
 
 
 class HostlistError(ValueError):
-    """A host list that cannot be read; the message says which part."""
+    """A host list that cannot be parsed; the message names the part."""
 
 
 def expand(text: str) -> list[str]:
@@ -22,7 +22,7 @@ def expand(text: str) -> list[str]:
     for part in _parts(text):
         pieces = _PIECES.split(part)
         if any("[" in piece or "]" in piece for piece in pieces[::2]):
-            raise HostlistError(f"`{part[:40]}` has a bracket without its other half")
+            raise HostlistError(f"`{part[:40]}` has an unmatched bracket")
         options = [
             list(_numbers(piece)) if position % 2 else [piece]
             for position, piece in enumerate(pieces)
@@ -34,7 +34,7 @@ def expand(text: str) -> list[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Split at the commas that stand outside brackets."""
+    """Split at the commas outside brackets."""
     for part in _COMMA.split(text):
         if part.strip():
             yield part.strip()
@@ -54,7 +54,7 @@ def _numbers(ranges: str) -> Iterator[str]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """Return a host list for names, keeping their order; runs become ranges."""
+    """Return the host list of names, in order, with consecutive numbers as ranges."""
     parts: list[str] = []
     key: tuple[str, str, int] | None = None
     runs: list[list[int]] = []
@@ -85,7 +85,7 @@ def fold(names: Iterable[str]) -> str:
 
 
 def _continues(key: tuple[str, str, int] | None, prefix: str, suffix: str, digits: str) -> bool:
-    """Tell whether 100 may follow 099 in a padded run."""
+    """Return whether 100 may follow 099 in a zero-padded range."""
     return key is not None and key[:2] == (prefix, suffix) and 0 < key[2] == len(digits)
 
 

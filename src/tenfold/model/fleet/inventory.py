@@ -1,10 +1,10 @@
-"""Nodes as something else knows them: a scheduler, an export, or the machine itself."""
+"""Nodes as reported by a scheduler, an export or the machine itself."""
 
 from msgspec import Struct
 
 
 class SoftwareFacts(Struct, frozen=True, kw_only=True):
-    """Versions found on a node; an empty text means it was not found."""
+    """Software versions on a node; an empty string means not found."""
 
     os: str = ""
     kernel: str = ""
@@ -18,7 +18,7 @@ class SoftwareFacts(Struct, frozen=True, kw_only=True):
 
 
 class InventoryNode(Struct, frozen=True, kw_only=True):
-    """One node of an existing cluster, in its own spelling where that is unavoidable."""
+    """One node of an existing cluster, as its source describes it."""
 
     name: str
     accelerator: str | None = None
@@ -34,7 +34,7 @@ class InventoryNode(Struct, frozen=True, kw_only=True):
 
 
 class Inventory(Struct, frozen=True, kw_only=True):
-    """What one source reported, with what it could not say."""
+    """The nodes that one source reported, with notes on what is missing."""
 
     source: str
     name: str

@@ -1,4 +1,4 @@
-"""A node of the running fleet: one machine, what it holds and where it stands."""
+"""A node of the running fleet: its hardware and its place in the topology."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ NodeState = Literal["up", "cordoned", "down"]
 
 
 class Node(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """What does not change while a node is up."""
+    """The properties of a node that do not change while it is up."""
 
     id: NodeId
     pool: PoolId
@@ -18,19 +18,19 @@ class Node(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=Fal
     accelerator: str = ""
     gpus: int = 0
     cpus_milli: int = 0
-    """0 means that CPUs are not counted here."""
+    """0 means that CPUs are not tracked."""
     memory_mib: int = 0
-    """0 means that memory is not counted here."""
+    """0 means that memory is not tracked."""
     rack: str = ""
     leaf: str = ""
     pod: str = ""
     scaleup: str = ""
-    """Its scale-up domain, where that is larger than a node."""
+    """Its scale-up domain, if larger than the node."""
     tags: tuple[str, ...] = ()
-    """Residency, certifications and use: what a job may need or avoid."""
+    """Residency, certifications and use: what a job may require or avoid."""
     watts_idle: int = 0
     watts_per_gpu: int = 0
     rack_watts: int = 0
-    """What its rack may draw; 0 means that the rack sets no limit."""
+    """The power limit of its rack; 0 means no limit."""
     domains: tuple[DomainId, ...] = ()
-    """Every failure domain it stands in, innermost first."""
+    """The failure domains that contain it, innermost first."""

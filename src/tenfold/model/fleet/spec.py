@@ -1,8 +1,7 @@
-"""The description of a fleet: what one has, as one document.
+"""The description of a fleet, as written in a fleet file.
 
-This is the frozen wish and inventory that people write down; the running state is
-another thing (`Fleet`). Nodes are not listed one by one: a pool names them as a
-host list (`n[1-4]`), so a hundred thousand nodes are a few records.
+This is the inventory, not the running state (that is `Fleet`). A pool names its nodes as a
+host list (`n[1-4]`), so a hundred thousand nodes take a few records.
 """
 
 from typing import Annotated, Literal
@@ -37,12 +36,12 @@ DomainKind = Literal[
     "shelf",
 ]
 GENERATED_RACK = "-rack-"
-"""Racks that the file does not state are called `<pool>-rack-1`, `<pool>-rack-2` ..."""
+"""Racks that the file does not declare are named `<pool>-rack-1`, `<pool>-rack-2` ..."""
 PoolUse = Literal["any", "production", "experiments"]
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """A place with its own power, network and law."""
+    """A data centre or region: its power, energy price, residency and certifications."""
 
     id: SiteId
     region: str = ""
@@ -58,7 +57,7 @@ class Site(Struct, frozen=True, kw_only=True):
 
 
 class SiteLink(Struct, frozen=True, kw_only=True):
-    """A connection between two sites; both directions alike."""
+    """A link between two sites; both directions are equal."""
 
     a: SiteId
     b: SiteId
@@ -68,10 +67,10 @@ class SiteLink(Struct, frozen=True, kw_only=True):
 
 
 class Fabric(Struct, frozen=True, kw_only=True):
-    """The network that joins the nodes of a site.
+    """The network that connects the nodes of a site.
 
-    `oversubscription` is what enters a leaf (in a dragonfly: a group) over what leaves
-    it upwards; `core_oversubscription` the same for a pod of leaves. 1.0 is non-blocking.
+    `oversubscription` is the downlink over the uplink bandwidth of a leaf (in a dragonfly: of
+    a group); `core_oversubscription` is the same for a pod of leaves. 1.0 is non-blocking.
     """
 
     id: FabricId
@@ -89,16 +88,16 @@ class Fabric(Struct, frozen=True, kw_only=True):
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """What an hour of one GPU (or, on a CPU pool, of one node) costs to hold."""
+    """The price of one GPU-hour (of one node-hour in a CPU pool)."""
 
     kind: PriceKind
     usd_micros_per_hour: UsdMicros
     basis: str
-    """Where the figure comes from: `stated`, `capex` or the name of a price fact."""
+    """The source of the price: `stated`, `capex` or the name of a price fact."""
 
 
 class Pool(Struct, frozen=True, kw_only=True):
-    """Nodes alike in one site. `defaulted` names what the file did not say."""
+    """Identical nodes in one site; `defaulted` lists the keys that the file does not state."""
 
     id: PoolId
     site: SiteId
@@ -129,12 +128,12 @@ class Pool(Struct, frozen=True, kw_only=True):
 
     @property
     def gpus(self) -> int:
-        """Accelerators in the whole pool."""
+        """GPUs in the pool."""
         return self.nodes * self.gpus_per_node
 
 
 class Rack(Struct, frozen=True, kw_only=True):
-    """A rack whose place or power the file states; other racks follow from pools."""
+    """A rack declared in the file; other racks are derived from the pools."""
 
     id: RackId
     site: SiteId
@@ -144,9 +143,9 @@ class Rack(Struct, frozen=True, kw_only=True):
 
 
 class Domain(Struct, frozen=True, kw_only=True):
-    """Things that fail together because the file says so.
+    """A failure domain declared in the file: things that fail together.
 
-    `members` are names of racks, pools, tiers or other domains; `nodes` a host list.
+    `members` names racks, pools, tiers or other domains; `nodes` is a host list.
     """
 
     id: DomainId
@@ -156,7 +155,7 @@ class Domain(Struct, frozen=True, kw_only=True):
 
 
 class Tier(Struct, frozen=True, kw_only=True):
-    """A storage tier on its three axes: capacity, throughput, concurrent streams."""
+    """A storage tier: capacity, throughput and concurrent streams."""
 
     id: TierId
     site: SiteId
@@ -176,7 +175,7 @@ class Tier(Struct, frozen=True, kw_only=True):
 
 
 class Team(Struct, frozen=True, kw_only=True):
-    """Who shares the fleet; teams form a tree through `parent`."""
+    """A team that shares the fleet; teams form a tree through `parent`."""
 
     id: TeamId
     parent: TeamId | None = None
@@ -186,7 +185,7 @@ class Team(Struct, frozen=True, kw_only=True):
 
 
 class Expectation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the fleet is meant to carry; checks that need a workload use it."""
+    """The workload that the fleet is built for; some checks use it."""
 
     model: Name | None = None
     gpus: Annotated[int, Meta(ge=1, le=100_000_000)] | None = None
@@ -194,7 +193,7 @@ class Expectation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class LintPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which warnings to leave out, and the house's own thresholds."""
+    """Which warnings to ignore, and thresholds that override the defaults."""
 
     ignore: tuple[Name, ...] = ()
     host_memory_ratio: Annotated[float, Meta(gt=0, le=100)] = 2.0
@@ -204,7 +203,7 @@ class LintPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class FleetSpec(Struct, frozen=True, kw_only=True):
-    """A whole fleet, every default filled in."""
+    """A complete fleet description, with all defaults filled in."""
 
     name: str
     sites: tuple[Site, ...]
@@ -225,5 +224,5 @@ class FleetSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def gpus(self) -> int:
-        """Accelerators in all pools."""
+        """GPUs in all pools."""
         return sum(pool.gpus for pool in self.pools)

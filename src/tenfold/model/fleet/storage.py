@@ -8,7 +8,7 @@ TierRole = Literal["gpu-direct", "hot", "warm", "cold", "memory"]
 
 
 class Medium(Fact, frozen=True, kw_only=True):
-    """One drive, cartridge or module: what a single unit of a medium does."""
+    """One drive, cartridge or memory module."""
 
     capacity_tb: float
     latency_us: float
@@ -21,9 +21,9 @@ class Medium(Fact, frozen=True, kw_only=True):
 
 
 class TierClass(Fact, frozen=True, kw_only=True):
-    """A tier as it is bought: one shelf, on three axes and in money.
+    """A storage tier: capacity, throughput, streams and price of one shelf.
 
-    A tier grows by shelves; capacity, throughput and streams grow with them.
+    Capacity, throughput and streams scale with the number of shelves.
     """
 
     role: TierRole

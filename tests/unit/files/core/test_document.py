@@ -101,7 +101,7 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path):
     [
         ("a: &a [*a]", "itself"),
         ("a: &a [1]\nb: &b [" + "*a," * 9 + "]", ""),
-        ("a: {b: 1, b: 2}", "twice"),
+        ("a: {b: 1, b: 2}", "duplicate key"),
         ("? [1, 2]\n: 3", "plain text"),
         ("- 1\n- 2", "keys and values"),
         ("a: [1", "YAML"),

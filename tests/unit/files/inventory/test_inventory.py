@@ -97,8 +97,8 @@ def test_unusable_nodes_are_left_out_and_counted():
     )
     assert names(made) == [("h100", "n1")]
     assert made.notes == (
-        "left out of 3 nodes, as not usable: 2",
-        "left out: n[2-3] (drain: fan)",
+        "skipped 2 of 3 nodes as unusable",
+        "skipped: n[2-3] (drain: fan)",
     )
 
 
@@ -125,7 +125,7 @@ def test_an_unknown_accelerator_keeps_its_spelling_and_is_noted(tmp_path: Path):
 def test_gpus_without_a_type_take_it_from_a_feature_or_an_instance_type():
     made = draft(node("n1", None, labels={"features": "ib,a100"}))
     assert made.rows.pool[0].accelerator == "A100-80G-SXM"
-    assert "after feature `a100`" in made.notes[0]
+    assert "from feature `a100`" in made.notes[0]
     labels = {"node.kubernetes.io/instance-type": "p5.48xlarge"}
     cloud = draft(node("n1", None, labels=labels)).rows.pool[0]
     assert (cloud.accelerator, cloud.shape) == ("H100-80G-SXM", "p5.48xlarge")
@@ -134,7 +134,7 @@ def test_gpus_without_a_type_take_it_from_a_feature_or_an_instance_type():
 def test_gpus_that_nothing_names_are_noted():
     made = draft(node("n1", None))
     assert made.rows.pool[0].accelerator == "gpu"
-    assert "do not name them" in made.notes[0]
+    assert "without a type" in made.notes[0]
 
 
 def test_vendor_words_before_a_name_are_looked_past():

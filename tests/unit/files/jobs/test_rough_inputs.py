@@ -33,12 +33,12 @@ def test_a_span_of_months_is_fine(span: str | float):
 def test_an_argument_that_is_no_text_is_named_by_its_place():
     [found] = faults_of(command=["echo", 1, "two"])
     assert found.path == ("command", 1)
-    assert found.message.startswith("`command` 2 expects a text")
+    assert found.message.startswith("`command` 2 expects a string")
 
 
 def test_a_variable_is_named_by_its_own_name():
     named, valued = faults_of(env={"NOT A NAME": "x", "COUNT": 5, "GOOD": "y"})
-    assert "got the text `NOT A NAME`" in named.message
+    assert "got the string `NOT A NAME`" in named.message
     assert valued.path == ("env", "COUNT")
 
 

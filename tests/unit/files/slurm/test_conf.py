@@ -140,5 +140,5 @@ def test_times_are_read_as_slurm_writes_them(text: str, seconds: float | None):
 
 def test_what_is_no_time_is_refused():
     for text in ("", "soon", "1:2:3:4", "-5", "1-"):
-        with pytest.raises(ValueError, match="not a time"):
+        with pytest.raises(ValueError, match="not a Slurm time"):
             slurm_seconds(text)

@@ -125,7 +125,7 @@ def test_of_two_kinds_of_gpu_the_fewer_are_noted():
     text = json.dumps({"nodes": [{**OLD_NODE, "gres": "gpu:v100:1,gpu:a100:4"}]})
     inventory = read_slurm_nodes(text, "nodes.json")
     assert inventory.nodes[0].accelerator == "a100"
-    assert inventory.notes == ("node `n1` also has 1 `v100`, which a pool of one kind leaves out",)
+    assert inventory.notes == ("node `n1` also has 1 `v100`, ignored: a pool has one GPU type",)
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_the_command_writes_a_table_that_can_be_run(
     rows = list(csv.DictReader(Path(out).read_text().splitlines()))
     assert {row["team"] for row in rows} <= {"vision", "language", "interns"}
     assert main(["sim", "generate", *words]) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main(["sim", "run", "--fleet", fleet, "--jobs", out]) == 0
 
 

@@ -172,7 +172,7 @@ def test_a_run_is_drawn_as_a_page(run, files: SimFiles, tmp_path: Path):
     pictures = ElementTree.fromstring(html.read_text()).iter("{http://www.w3.org/2000/svg}svg")
     assert len(list(pictures)) == 5
     status, _, err = run(*words, "--html", html)
-    assert (status, "exists already" in err) == (2, True)
+    assert (status, "already exists" in err) == (2, True)
     assert run(*words, "--html", html, "--force")[0] == 0
 
 

@@ -1,7 +1,7 @@
-"""The names that a fleet file declares, and the faults of naming something else.
+"""The names that a fleet file declares, and errors about names it does not declare.
 
-Names are taken from the raw tables, so that a row with a fault of its own does not
-make every row that refers to it look wrong as well.
+Names come from the raw tables, so an error in a row does not cause errors in every row that
+refers to it.
 """
 
 from typing import TypeVar, cast
@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Fact)
 
 
 class References:
-    """The names a file declares, by table, and a place for what is wrong with them."""
+    """The declared names by table, and the findings about them."""
 
     def __init__(self, values: Table, findings: list[Finding]) -> None:
         self.findings = findings
@@ -32,38 +32,36 @@ class References:
             if name in names:
                 self.add(
                     "duplicate-name",
-                    f"{kind} `{name}` stands twice; it is also entry {names[name] + 1}",
-                    "give each its own name",
+                    f"duplicate {kind} name `{name}` (also entry {names[name] + 1})",
+                    "use a unique name",
                     (kind, position, "name"),
                 )
             names.setdefault(name, position)
         return list(names)
 
     def add(self, code: str, message: str, hint: str, path: Path) -> None:
-        """Note one fault."""
+        """Add one finding."""
         self.findings.append(Finding(code=code, message=message, hint=hint, path=path))
 
     def require_site(self, name: str | None, path: Path) -> None:
-        """Note a fault where a site is named that the file does not declare."""
-        # A file without sites has one, called `main`.
+        """Add a finding if the file does not declare this site."""
+        # A file without sites has one site, named `main`.
         if self.names["site"] or name not in (None, "main"):
             self.require("site", name, path)
 
     def require(self, table: str, name: str | None, path: Path) -> None:
-        """Note a fault where a row names something that no table declares."""
+        """Add a finding if no table declares this name."""
         if name is not None and name not in self.names[table]:
             declared = ", ".join(f"`{known}`" for known in self.names[table][:8])
             self.add(
                 f"unknown-{table}",
-                f"there is no {table} `{name}`",
+                f"unknown {table} `{name}`",
                 f"declared: {declared}" if declared else f"add a `[[{table}]]` named `{name}`",
                 path,
             )
 
 
 def require_fact(shelf: FactTable[F], name: str, path: Path, refs: References) -> None:
-    """Note a fault where the facts do not know a name."""
+    """Add a finding if the facts have no entry of this name."""
     if shelf.find(name) is None:
-        refs.add(
-            f"unknown-{shelf.kind}", f"no {shelf.kind} is called `{name}`", shelf.hint(name), path
-        )
+        refs.add(f"unknown-{shelf.kind}", f"unknown {shelf.kind} `{name}`", shelf.hint(name), path)

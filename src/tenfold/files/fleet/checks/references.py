@@ -1,4 +1,4 @@
-"""References of a fleet file: everything that is named must be there."""
+"""Check that every name in a fleet file refers to something."""
 
 from tenfold.files.core.document import Table
 from tenfold.files.fleet.checks.names import References, require_fact
@@ -18,12 +18,12 @@ def check_references(
     findings: list[Finding],
     unknown_accelerators: bool,
 ) -> None:
-    """Add a finding for each name that stands twice, is missing or goes in circles."""
+    """Add a finding for each duplicate name, unknown name and cycle."""
     refs = References(values, findings)
     if not isinstance(values.get("pool"), list) or not values["pool"]:
         refs.add(
             "empty-fleet",
-            "the file declares no pool, so there is no fleet",
+            "the file declares no pool",
             "add `[[pool]]` with `name`, `accelerator`, `nodes` and `gpus_per_node`",
             (),
         )
@@ -37,8 +37,8 @@ def check_references(
         if code not in CODES:
             refs.add(
                 "unknown-warning",
-                f"there is no warning `{code}` to ignore",
-                f"warnings: {', '.join(CODES)}",
+                f"unknown warning `{code}`",
+                f"valid warnings: {', '.join(CODES)}",
                 ("lint", "ignore", place),
             )
     model = rows.expects.model
@@ -53,8 +53,8 @@ def _check_pool(
     if pool.site is None and several_sites:
         refs.add(
             "which-site",
-            f"pool `{pool.name}` does not say in which of the sites it stands",
-            f'add `site = "{refs.names["site"][0]}"`, or another of them',
+            f"pool `{pool.name}` needs a `site`: the file declares several",
+            f'add `site = "{refs.names["site"][0]}"` or another site',
             path,
         )
     refs.require_site(pool.site, (*path, "site"))
@@ -82,16 +82,16 @@ def _check_price(pool: PoolRow, path: Path, refs: References, catalogue: Catalog
     if price.provider is None or price.kind in ("owned", "reserved"):
         refs.add(
             "price-incomplete",
-            f"the price of pool `{pool.name}` has a kind but no figure",
-            "add `usd_per_gpu_hour` or `capex_usd_per_node`; a `provider` alone will do for "
-            "on-demand and spot",
+            f"pool `{pool.name}` has a price kind but no price",
+            "add `usd_per_gpu_hour` or `capex_usd_per_node`; for on-demand and spot, a `provider` "
+            "is enough",
             (*path, "price"),
         )
     elif price.provider not in known_providers:
         refs.add(
             "unknown-provider",
-            f"no {price.kind} price of `{price.provider}` for `{named}` is known",
-            f"known: {', '.join(known_providers) or 'none'}; or add `usd_per_gpu_hour`",
+            f"no {price.kind} price from `{price.provider}` for `{named}`",
+            f"known providers: {', '.join(known_providers) or 'none'}; or set `usd_per_gpu_hour`",
             (*path, "price", "provider"),
         )
 
@@ -102,7 +102,7 @@ def _check_pool_gpus(pool: PoolRow, path: Path, refs: References, catalogue: Cat
         if pool.gpus_per_node != 0 and pool.shape is None:
             refs.add(
                 "missing-accelerator",
-                f"pool `{pool.name}` names neither an accelerator nor a node shape",
+                f"pool `{pool.name}` has neither `accelerator` nor `shape`",
                 'add `accelerator = "H100"`, `shape = "dgx-h100"`, or `gpus_per_node = 0`',
                 path,
             )
@@ -110,8 +110,8 @@ def _check_pool_gpus(pool: PoolRow, path: Path, refs: References, catalogue: Cat
     if pool.accelerator is not None and pool.gpus_per_node == 0:
         refs.add(
             "accelerator-without-gpus",
-            f"pool `{pool.name}` names an accelerator but has no GPUs in its nodes",
-            "raise `gpus_per_node`, or drop `accelerator`",
+            f"pool `{pool.name}` names an accelerator but has no GPUs per node",
+            "raise `gpus_per_node`, or remove `accelerator`",
             (*path, "gpus_per_node"),
         )
     if shape is None or pool.accelerator is None:
@@ -120,8 +120,8 @@ def _check_pool_gpus(pool: PoolRow, path: Path, refs: References, catalogue: Cat
     if part is not None and shape.accelerator != part.name:
         refs.add(
             "shape-mismatch",
-            f"pool `{pool.name}` asks for `{part.name}`, but shape `{shape.name}` "
-            f"carries `{shape.accelerator or 'no accelerator'}`",
-            "drop one of the two keys",
+            f"pool `{pool.name}` names `{part.name}`, but shape `{shape.name}` "
+            f"has `{shape.accelerator or 'no accelerator'}`",
+            "remove one of the two keys",
             (*path, "shape"),
         )

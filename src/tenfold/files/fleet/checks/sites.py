@@ -1,4 +1,4 @@
-"""Sites and what stands in them: fabrics, racks, tiers, and the links between sites."""
+"""Check sites, their fabrics, racks and tiers, and the links between sites."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -9,7 +9,7 @@ from tenfold.model.facts.catalogue import Catalogue
 
 
 def check_sites(rows: FleetRows, refs: References, catalogue: Catalogue) -> None:
-    """Add a finding for each thing whose site or kind is not there, or not told."""
+    """Add a finding for each unknown or missing site, cooling, link or tier class."""
     for position, site in rows.site.items():
         if site.cooling is not None:
             require_fact(catalogue.cooling, site.cooling, ("site", position, "cooling"), refs)
@@ -28,12 +28,12 @@ def _check_site_of(table: str, placed: Mapping[int, object], refs: References) -
     for position, row in placed.items():
         site = cast(str | None, getattr(row, "site", None))
         refs.require_site(site, (table, position, "site"))
-        # A rack's site follows from its nodes.
+        # The site of a rack is that of its nodes.
         if several_sites and site is None and table != "rack":
             refs.add(
                 "which-site",
-                f"{table} `{getattr(row, 'name', '')}` does not say in which site it stands",
-                f'add `site = "{refs.names["site"][0]}"`, or another of them',
+                f"{table} `{getattr(row, 'name', '')}` needs a `site`: the file declares several",
+                f'add `site = "{refs.names["site"][0]}"` or another site',
                 (table, position),
             )
 
@@ -47,15 +47,15 @@ def _check_links(rows: FleetRows, refs: References) -> None:
         if ends[0] == ends[1]:
             refs.add(
                 "link-to-itself",
-                f"a link joins site `{ends[0]}` to itself",
-                "name two sites in `between`",
+                f"link connects site `{ends[0]}` to itself",
+                "name two different sites in `between`",
                 ("link", position, "between"),
             )
         elif ends in linked:
             refs.add(
                 "duplicate-link",
-                f"sites `{ends[0]}` and `{ends[1]}` are joined twice",
-                "add the two bandwidths up in one link",
+                f"sites `{ends[0]}` and `{ends[1]}` have two links",
+                "combine them into one link with the total bandwidth",
                 ("link", position),
             )
         linked.setdefault(ends, position)

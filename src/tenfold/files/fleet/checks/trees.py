@@ -1,4 +1,4 @@
-"""Domains and teams: trees that a file may tie into knots."""
+"""Check the trees of domains and teams for cycles and unknown members."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,7 +12,7 @@ DECLARABLE = ("leaf", "pdu", "cooling-zone", "spine", "hall", "shelf")
 
 
 def check_domains(rows: FleetRows, refs: References) -> None:
-    """Add a finding for domains that are empty, hold strangers or hold themselves."""
+    """Add a finding for each domain that is empty, has unknown members or forms a cycle."""
     known = [name for table in ("pool", "rack", "tier", "domain") for name in refs.names[table]]
     known_racks = tuple(f"{pool}{GENERATED_RACK}" for pool in refs.names["pool"])
     parents: dict[str, tuple[str, ...]] = {}
@@ -21,14 +21,14 @@ def check_domains(rows: FleetRows, refs: References) -> None:
         if domain.kind not in DECLARABLE:
             refs.add(
                 "domain-kind",
-                f"domains of kind `{domain.kind}` follow from the tables and are not declared",
-                f"declare {', '.join(DECLARABLE)}",
+                f"domains of kind `{domain.kind}` are derived and cannot be declared",
+                f"kinds you can declare: {', '.join(DECLARABLE)}",
                 (*path, "kind"),
             )
         if not domain.members and domain.nodes is None:
             refs.add(
                 "empty-domain",
-                f"domain `{domain.name}` holds nothing",
+                f"domain `{domain.name}` is empty",
                 'add `members = [...]` or `nodes = "n[1-8]"`',
                 path,
             )
@@ -36,9 +36,9 @@ def check_domains(rows: FleetRows, refs: References) -> None:
             if member not in known and not member.startswith(known_racks):
                 refs.add(
                     "unknown-member",
-                    f"domain `{domain.name}` holds `{member}`, which is no rack, pool, tier "
-                    "or domain of this file",
-                    "name one of them, or list nodes under `nodes`",
+                    f"domain `{domain.name}` contains `{member}`, which is not a rack, pool, tier "
+                    "or domain in this file",
+                    "use one of those, or list nodes under `nodes`",
                     (*path, "members", place),
                 )
         parents[domain.name] = tuple(domain.members)
@@ -47,14 +47,14 @@ def check_domains(rows: FleetRows, refs: References) -> None:
         if loop:
             refs.add(
                 "cycle",
-                f"domain `{domain.name}` holds itself: {' > '.join(loop)}",
-                "take one of them out of the other's `members`",
+                f"domain `{domain.name}` forms a cycle: {' > '.join(loop)}",
+                "remove one of them from the other's `members`",
                 ("domain", position, "members"),
             )
 
 
 def check_teams(rows: FleetRows, refs: References, catalogue: Catalogue) -> None:
-    """Add a finding for teams without their parent, in a circle, or with strange quotas."""
+    """Add a finding for each team with an unknown parent, a cycle or an unknown quota."""
     parents = {team.name: (team.parent,) for team in rows.team.values() if team.parent}
     for position, team in rows.team.items():
         path: Path = ("team", position)
@@ -63,8 +63,8 @@ def check_teams(rows: FleetRows, refs: References, catalogue: Catalogue) -> None
         if loop:
             refs.add(
                 "cycle",
-                f"team `{team.name}` is its own parent: {' > '.join(loop)}",
-                "clear `parent` of the topmost team",
+                f"team `{team.name}` forms a cycle: {' > '.join(loop)}",
+                "remove `parent` from the top team",
                 (*path, "parent"),
             )
         for accelerator in team.quota_gpus:
@@ -81,7 +81,7 @@ def _is_pool_accelerator(accelerator: str, pools: Iterable[PoolRow]) -> bool:
 
 
 def _cycle(start: str, edges: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Return a way from `start` back to itself along `edges`, or nothing."""
+    """Return a path from `start` back to itself along `edges`, or an empty list."""
     stack = [(start, [start])]
     seen: dict[str, bool] = {}
     while stack:
