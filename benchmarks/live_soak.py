@@ -29,14 +29,14 @@ from benchmarks.chaos.chance import (
     Users,
     restored,
 )
-from tenfold.compose.blame import judge_of
+from tenfold.compose.blame import cordon_rule_of
 from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.policies import placing_decider
 from tenfold.decide.recover.lemons import Blaming, room_left
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet
-from tenfold.live.inbox import Inbox, Join, Mark
+from tenfold.live.inbox import Inbox, JoinNodes, SetNodeState
 from tenfold.model.events import (
     JobCancelled,
     JobEnded,
@@ -70,7 +70,7 @@ def soak_one(seed: int) -> Chance:
         if hands.next_ms() is None:
             # Somebody looks after nodes that were taken out, when nothing else goes on.
             for node in restored(disk.events).fleet.trouble.blamed:
-                inbox.put(Mark(node, "up"), lambda _: None)
+                inbox.put(SetNodeState(node, "up"), lambda _: None)
         if not users.left and hands.next_ms() is None and not _unfinished(disk):
             inbox.close()
 
@@ -83,7 +83,7 @@ def soak_one(seed: int) -> Chance:
         clock=lambda least_ms: ChanceClock(chance, hands, least_ms, idle),
         deciders=lambda: [placing_decider(policy)],
         saved_at=saved_at,
-        judge=judge_of(BLAMING),
+        judge=cordon_rule_of(BLAMING),
     )
     nodes = tuple(
         Node(
@@ -97,7 +97,7 @@ def soak_one(seed: int) -> Chance:
     )
     while not inbox.is_closed:
         if len(restored(disk.events).fleet.nodes) < NODES:
-            inbox.put(Join(nodes), lambda _: None)
+            inbox.put(JoinNodes(nodes), lambda _: None)
         try:
             ControlPlane(parts, inbox).run_once()
         except (Killed, OSError):

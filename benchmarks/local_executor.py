@@ -64,7 +64,7 @@ def run(executor: LocalExecutor, jobs: int, slots: int) -> tuple[float, float, f
     ended = started = 0
     while ended < jobs:
         assert select.select([executor], [], [], DEADLINE_S)[0], f"only {ended} of {jobs} ended"
-        for seen in executor.sightings():
+        for seen in executor.observations():
             started += isinstance(seen, AttemptStarted)
             ended += isinstance(seen, AttemptEnded) and seen.exit_code == 0
         for number in range(ordered, min(ended + slots, jobs)):
@@ -92,7 +92,7 @@ def main(jobs: int, slots: int) -> None:
         print(f"  client               {client_ms / jobs:.2f} ms")
         print(f"  spawner, supervisor, command {others_ms / jobs:.2f} ms")
         gone = os.pidfd_open(spawner)
-        executor.dismiss_spawner()
+        executor.stop_spawner()
         executor.close()
         select.select([gone], [], [], 10)
         os.close(gone)

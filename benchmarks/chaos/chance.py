@@ -14,16 +14,16 @@ from tenfold.live.executor import (
     AttemptLost,
     AttemptStarted,
     AttemptState,
-    How,
+    EndKind,
     Launch,
     MemberLog,
-    NodeSeenBack,
-    NodeSeenLost,
+    NodeReachable,
+    NodeUnreachable,
+    Observation,
     OrderRefused,
-    Sighting,
 )
 from tenfold.live.inbox import Answer, Cancel, Inbox, Submit
-from tenfold.live.job_registry import Entry
+from tenfold.live.job_registry import JobEntry
 from tenfold.model.actions import ResizeJob, StartJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -116,7 +116,7 @@ class ChanceStore:
 def restored(events: Sequence[Event]) -> Restored:
     """Return what events say: the plain way, which a real journal must match."""
     fleet = Fleet()
-    entries: dict[JobId, Entry] = {}
+    entries: dict[JobId, JobEntry] = {}
     number, last_ms = 1, START_MS
     for event in events:
         fleet.apply(event)
@@ -124,7 +124,7 @@ def restored(events: Sequence[Event]) -> Restored:
         match event:
             case JobSubmitted(_, job, work):
                 assert work is not None
-                entries[job.id] = Entry(work)
+                entries[job.id] = JobEntry(work)
                 number = max(number, job.seq + 1)
             case ActionOrdered(_, StartJob(job_id) | ResizeJob(job_id)):
                 entries[job_id].attempts += 1
@@ -138,10 +138,12 @@ def restored(events: Sequence[Event]) -> Restored:
 class _Attempt:
     """An attempt as the executor's own records have it."""
 
-    def __init__(self, launch: Launch, now_ms: int, starts_ms: int, ends_ms: int, how: How) -> None:
+    def __init__(
+        self, launch: Launch, now_ms: int, starts_ms: int, ends_ms: int, how: EndKind
+    ) -> None:
         self.launch = launch
         self.ordered_ms, self.starts_ms, self.ends_ms = now_ms, starts_ms, ends_ms
-        self.how: How = how
+        self.how: EndKind = how
         self.exit_code = 0
         self.end: AttemptEnded | AttemptLost | None = None
         self.is_started = self.is_settled = False
@@ -156,10 +158,10 @@ class Hands:
         self.down: dict[NodeId, int] = {}
         self.launched = 0
 
-    def advance(self) -> list[Sighting]:
+    def advance(self) -> list[Observation]:
         """Let time do its work; return what is to be seen."""
         now = Millis(self._chance.now_ms)
-        seen: list[Sighting] = []
+        seen: list[Observation] = []
         for (job_id, number), one in self.attempts.items():
             if one.end is None and not one.is_started and one.starts_ms <= now:
                 one.is_started = True
@@ -170,7 +172,7 @@ class Hands:
         for node, until_ms in list(self.down.items()):
             if until_ms <= now:
                 del self.down[node]
-                seen.append(NodeSeenBack(now, node))
+                seen.append(NodeReachable(now, node))
         return seen
 
     def _end(
@@ -183,11 +185,11 @@ class Hands:
         code = one.exit_code if one.how == "exited" else None
         return AttemptEnded(at_ms=now, job_id=job_id, attempt=number, how=one.how, exit_code=code)
 
-    def lose(self, node: NodeId) -> list[Sighting]:
+    def lose(self, node: NodeId) -> list[Observation]:
         """A node goes, and what lies on it."""
         now = Millis(self._chance.now_ms)
         self.down[node] = now + self._chance.pick(1, 60) * SECOND
-        seen: list[Sighting] = [NodeSeenLost(now, node)]
+        seen: list[Observation] = [NodeUnreachable(now, node)]
         for (job_id, number), one in self.attempts.items():
             lies = any(member.node == node for member in one.launch.members)
             if lies and one.end is None:
@@ -230,8 +232,8 @@ class ChanceExecutor:
         self._hands, self._chance = hands, chance
         # A new client learns which nodes are there; what another one saw died with it.
         now, names = Millis(chance.now_ms), [NodeId(f"n{one}") for one in range(1, NODES + 1)]
-        self._unseen: list[Sighting] = [
-            NodeSeenLost(now, name) if name in hands.down else NodeSeenBack(now, name)
+        self._unseen: list[Observation] = [
+            NodeUnreachable(now, name) if name in hands.down else NodeReachable(now, name)
             for name in names
         ]
 
@@ -264,7 +266,7 @@ class ChanceExecutor:
             if soon < one.ends_ms:
                 one.ends_ms, one.how = max(soon, one.starts_ms), "stopped"
 
-    def sightings(self) -> list[Sighting]:
+    def observations(self) -> list[Observation]:
         self._chance.strike("looking")
         seen, self._unseen = self._unseen, []
         seen += self._hands.advance()

@@ -105,12 +105,12 @@ class Plane:
                 for one in left:
                     executor.stop(one.job_id, one.attempt, _AT_ONCE)
                 select.select([executor], [], [], 1.0)
-                executor.sightings()
+                executor.observations()
                 if monotonic() > ends_s:
                     break
             gone = os.pidfd_open(executor.link.spawner)
-            executor.dismiss_spawner()
-            executor.sightings()
+            executor.stop_spawner()
+            executor.observations()
             select.select([gone], [], [], STOP_S_MOST)
             os.close(gone)
         executor.close()

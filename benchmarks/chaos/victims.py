@@ -13,7 +13,7 @@ from random import Random
 
 from tenfold.live.local.attempt.environment import mark_of
 from tenfold.live.local.attempt.folder import AttemptFolder, Home
-from tenfold.live.local.processes import carriers
+from tenfold.live.local.processes import processes_with_mark
 from tenfold.live.local.spawner.spawner import LOCK
 from tenfold.live.local.spawner.watch import watch
 
@@ -64,7 +64,7 @@ class Victims:
         """Kill one process of one attempt; False where there is none."""
         for folder in self._drawn():
             mark = mark_of(folder.path)
-            for pid in carriers(mark)[:1]:
+            for pid in processes_with_mark(mark)[:1]:
                 self.members.add((folder.job, folder.number))
                 if _kill_if(pid, lambda one, mark=mark: _carries(one, mark)):
                     return True
@@ -72,7 +72,7 @@ class Victims:
 
     def left(self) -> int:
         """Return how many processes of any job still live."""
-        return len(carriers(f"TENFOLD_HEARTBEAT={self._home.path}/".encode()))
+        return len(processes_with_mark(f"TENFOLD_HEARTBEAT={self._home.path}/".encode()))
 
     def _watched_by(self, pid: int) -> Iterator[Attempt]:
         for folder in self._home.unsettled():

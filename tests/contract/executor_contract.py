@@ -28,8 +28,8 @@ from tenfold.live.executor import (
     Executor,
     Launch,
     Member,
-    NodeSeenBack,
-    NodeSeenLost,
+    NodeReachable,
+    NodeUnreachable,
     OrderRefused,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
@@ -117,7 +117,7 @@ class ExecutorContract:
         ear.words(1)
         refused = wait_for_a(executor, OrderRefused)[-1]
         assert refused.reason.code == "earlier-attempt-lives"
-        assert refused.passing
+        assert refused.is_transient
         executor.stop(JOB, 1, NOW_MS)
         wait_until_over(executor)
         executor.start(launch(f"echo two > {ear.path}", attempt=3))
@@ -190,7 +190,7 @@ class ExecutorContract:
         [state] = second.attempts()
         assert (state.job_id, state.attempt, state.phase) == (JOB, 1, "running")
         assert [member.node for member in state.members] == ["node-1"]
-        assert second.sightings() == []
+        assert second.observations() == []
         assert Path(f"/proc/{pid}").exists()
         second.stop(JOB, 1, NOW_MS)
         assert kinds_of(wait_until_over(second)) == [AttemptEnded]
@@ -218,7 +218,7 @@ class ExecutorContract:
         process = Process(int(ear.words(1)[0]))
         wait_for_a(executor, AttemptStarted)
         rig.kill_service()
-        assert executor.sightings() == []
+        assert executor.observations() == []
         assert not process.is_gone(0)
         (tmp_path / "go").write_text("on\n")
         seen = wait_until_over(executor)
@@ -262,7 +262,7 @@ class ExecutorContract:
         assert executor.attempts() == []
         executor.close()
         again = rig.connect()
-        assert again.sightings() == []
+        assert again.observations() == []
         again.start(launch("true", attempt=1))
         assert wait_for_a(again, OrderRefused)[0].reason.code == "stale-order"
 
@@ -310,18 +310,18 @@ class ExecutorContract:
         wait_for(executor, lambda seen: kinds_of(seen).count(AttemptStarted) == 2)
         rig.lose_node(NodeId("b"))
         seen = wait_until_over(executor)
-        assert kinds_of(seen) == [NodeSeenLost, AttemptLost]
+        assert kinds_of(seen) == [NodeUnreachable, AttemptLost]
         assert seen[1].reason.code == "node-lost"
         phases = {state.job_id: state.phase for state in executor.attempts()}
         assert phases == {JOB: "lost", other: "running"}
 
     def test_nothing_starts_on_a_lost_node_until_it_is_back(self, rig: Rig, executor: Executor):
         rig.lose_node(NodeId("a"))
-        wait_for_a(executor, NodeSeenLost)
+        wait_for_a(executor, NodeUnreachable)
         executor.start(launch("true", nodes=("a",)))
         assert wait_for_a(executor, OrderRefused)[0].reason.code == "node-is-lost"
         rig.restore_node(NodeId("a"))
-        wait_for_a(executor, NodeSeenBack)
+        wait_for_a(executor, NodeReachable)
         executor.start(launch("true", nodes=("a",)))
         assert wait_until_over(executor)[-1].exit_code == 0
 

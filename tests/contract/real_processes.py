@@ -18,7 +18,7 @@ from tenfold.live.executor import (
     Executor,
     Launch,
     Member,
-    Sighting,
+    Observation,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.run_spec import RunSpec
@@ -96,27 +96,27 @@ def launch(
 
 def wait_for(
     executor: Executor,
-    enough: Callable[[list[Sighting]], bool],
+    enough: Callable[[list[Observation]], bool],
     deadline_s: float = DEADLINE_S,
-) -> list[Sighting]:
+) -> list[Observation]:
     """Return the sightings up to those that are enough."""
     ends = monotonic() + deadline_s
-    seen = executor.sightings()
+    seen = executor.observations()
     while not enough(seen):
         left = ends - monotonic()
         assert left > 0, f"only {seen} within {deadline_s:g} s"
         if select.select([executor], [], [], left)[0]:
-            seen += executor.sightings()
+            seen += executor.observations()
     return seen
 
 
-def wait_for_a(executor: Executor, *kinds: type[Sighting]) -> list[Sighting]:
+def wait_for_a(executor: Executor, *kinds: type[Observation]) -> list[Observation]:
     return wait_for(executor, lambda seen: any(isinstance(one, kinds) for one in seen))
 
 
-def wait_until_over(executor: Executor) -> list[Sighting]:
+def wait_until_over(executor: Executor) -> list[Observation]:
     return wait_for_a(executor, AttemptEnded, AttemptLost)
 
 
-def kinds_of(seen: list[Sighting]) -> list[type[Sighting]]:
+def kinds_of(seen: list[Observation]) -> list[type[Observation]]:
     return [type(one) for one in seen]

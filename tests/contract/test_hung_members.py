@@ -20,7 +20,7 @@ SILENT_MS = Millis(600)
 def executor(tmp_path: Path) -> Generator[LocalExecutor, None, None]:
     made = LocalExecutor(str(tmp_path / "run"))
     yield made
-    made.dismiss_spawner()
+    made.stop_spawner()
     made.close()
 
 
@@ -38,8 +38,8 @@ def test_a_process_group_that_is_stopped_is_noticed_and_ended(executor: LocalExe
     end = wait_until_over(executor)[-1]
     assert isinstance(end, AttemptEnded)
     assert (end.how, end.member, end.signal) == ("silent", 0, signal.SIGKILL)
-    assert end.died_ms is not None
-    assert end.at_ms - end.died_ms >= SILENT_MS
+    assert end.last_alive_ms is not None
+    assert end.at_ms - end.last_alive_ms >= SILENT_MS
 
 
 def test_the_member_that_hangs_is_the_one_that_is_named(executor: LocalExecutor, ear: Ear):
@@ -63,4 +63,4 @@ def test_a_member_that_hangs_without_a_heartbeat_asked_for_is_left_alone(
     executor.stop(launch("true").job_id, 1, Millis(0))
     end = wait_until_over(executor)[-1]
     assert isinstance(end, AttemptEnded)
-    assert (end.how, end.died_ms) == ("stopped", None)
+    assert (end.how, end.last_alive_ms) == ("stopped", None)

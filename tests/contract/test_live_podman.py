@@ -21,7 +21,7 @@ from contract.test_local_executor import LocalRig
 from engines.podman import IMAGE, Podman, podman_with_image
 from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Launch, Member
 from tenfold.live.local.attempt.environment import inherited
-from tenfold.live.local.member.images import own_environment
+from tenfold.live.local.member.images import runtime_variables
 from tenfold.live.local.member.team_users import FIRST
 from tenfold.live.local.spawner.launches import launch_line
 from tenfold.model.ids import NodeId, TeamId
@@ -215,7 +215,7 @@ def test_the_command_inside_is_the_user_of_its_team(open_rig: LocalRig):
         folder.chmod(0o711)
     number = FIRST + 7
     line = launch_line(launch(ID_SCRIPT, image=IMAGE), inherited(os.environ), PODMAN, 1_000_000)
-    line["runtime_env"] = own_environment(os.environ)
+    line["runtime_env"] = runtime_variables(os.environ)
     line["user"] = {"uid": number, "gid": number, "groups": [44], "name": "team"}
     executor.link.give({"order": 0, "do": "start", "launch": line})
     end = wait_until_over(executor)[-1]

@@ -28,12 +28,12 @@ from contract.real_processes import (
 from tenfold.live.executor import (
     AttemptLost,
     AttemptStarted,
+    ExecutorWarning,
     Launch,
     Member,
-    NodeSeenBack,
-    NodeSeenLost,
+    NodeReachable,
+    NodeUnreachable,
     OrderRefused,
-    Trouble,
 )
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.ids import JobId, NodeId, TeamId
@@ -89,7 +89,7 @@ class LocalRig:
             last.stop(state.job_id, state.attempt, NOW_MS)
         wait_for(last, lambda _: all(state.end for state in last.attempts()))
         spawner = Process(last.link.spawner)
-        last.dismiss_spawner()
+        last.stop_spawner()
         assert spawner.is_gone()
         last.close()
 
@@ -221,11 +221,11 @@ def test_a_record_that_went_with_the_power_leaves_a_lost_attempt(rig: LocalRig, 
 def test_a_client_that_comes_back_is_told_which_nodes_are_lost(rig: LocalRig):
     first = rig.connect()
     first.lose_node(NodeId("a"))
-    wait_for_a(first, NodeSeenLost)
+    wait_for_a(first, NodeUnreachable)
     second = rig.connect()
-    assert [type(one) for one in second.sightings()] == [NodeSeenLost]
+    assert [type(one) for one in second.observations()] == [NodeUnreachable]
     first.restore_node(NodeId("a"))
-    assert [type(one) for one in wait_for_a(second, NodeSeenBack)] == [NodeSeenBack]
+    assert [type(one) for one in wait_for_a(second, NodeReachable)] == [NodeReachable]
 
 
 def test_two_clients_share_one_spawner(rig: LocalRig):
@@ -304,7 +304,9 @@ def test_memory_is_limited_where_the_machine_can(rig: LocalRig):
 def test_an_end_is_written_once_there_is_room_again(small: LocalRig):
     executor = small.connect()
     executor.start(launch("cat /dev/zero > full; exit 3"))
-    [trouble] = [one for one in wait_for_a(executor, Trouble) if isinstance(one, Trouble)]
+    [trouble] = [
+        one for one in wait_for_a(executor, ExecutorWarning) if isinstance(one, ExecutorWarning)
+    ]
     assert trouble.reason.code == "end-not-written"
     assert "No space left" in render(trouble.reason)
     assert [state.phase for state in executor.attempts()] in (["running"], ["starting"])
@@ -322,7 +324,7 @@ def test_a_start_on_a_full_disk_is_refused_and_may_be_tried_again(small: LocalRi
     executor.start(launch("true"))
     [refused] = wait_for_a(executor, OrderRefused)
     assert refused.reason.code == "cannot-write"
-    assert refused.passing
+    assert refused.is_transient
     (small.home / "full").unlink()
     executor.start(launch("true"))
     assert wait_until_over(executor)[-1].exit_code == 0
@@ -331,7 +333,7 @@ def test_a_start_on_a_full_disk_is_refused_and_may_be_tried_again(small: LocalRi
 def test_a_spawner_that_was_asked_to_leave_is_followed_by_another(rig: LocalRig):
     executor = rig.connect()
     spawner = Process(executor.link.spawner)
-    executor.dismiss_spawner()
+    executor.stop_spawner()
     assert spawner.is_gone()
     executor.start(launch("true"))
     assert wait_until_over(executor)[-1].exit_code == 0
@@ -343,7 +345,7 @@ def test_the_descriptor_stays_the_same_when_the_spawner_does_not(rig: LocalRig):
     before = executor.fileno()
     rig.kill_service()
     assert select.select([executor], [], [], DEADLINE_S)[0]
-    executor.sightings()
+    executor.observations()
     assert executor.fileno() == before
     assert executor.link.connections == 2
 

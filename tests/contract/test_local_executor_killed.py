@@ -17,9 +17,9 @@ import pytest
 from contract.real_processes import launch
 from contract.test_local_executor import LocalRig
 from patience import HANG_S
-from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Sighting
+from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Observation
 from tenfold.live.local.attempt.environment import mark_of
-from tenfold.live.local.processes import carriers
+from tenfold.live.local.processes import processes_with_mark
 from tenfold.live.local.spawner.watch import watch
 from tenfold.model.ids import JobId
 
@@ -39,7 +39,7 @@ class Chaos:
         self.dice = Random(seed)
         self.executor = rig.connect()
         self.ordered: list[int] = []
-        self.ends: dict[int, Sighting] = {}
+        self.ends: dict[int, Observation] = {}
         self.killed = {"spawner": 0, "client": 0, "supervisor": 0}
         self._shot_at = 0
 
@@ -53,7 +53,7 @@ class Chaos:
                     self.order(number)
             self.hurt()
             if select.select([self.executor], [], [], 1.0)[0]:
-                for seen in self.executor.sightings():
+                for seen in self.executor.observations():
                     self.note(seen)
             said = f"{len(self.ends)} of {len(self.ordered)} ended, {self.killed}"
             assert monotonic() < ends, said
@@ -66,7 +66,7 @@ class Chaos:
         script = f"set -C; : > {file} || exit {RAN_TWICE}; exit {number % 50}"
         self.executor.start(launch(script, job_id=JobId(f"job-{number}")))
 
-    def note(self, seen: Sighting) -> None:
+    def note(self, seen: Observation) -> None:
         if isinstance(seen, AttemptEnded | AttemptLost):
             number = int(seen.job_id.rpartition("-")[2])
             assert self.ends.setdefault(number, seen) == seen
@@ -129,6 +129,6 @@ def test_every_job_ends_once_and_ran_once(rig: LocalRig, tmp_path: Path, seed: i
             assert (end.how, end.exit_code) == ("exited", number % 50)
             assert (place / str(number)).exists()
     for folder in chaos.executor.home.unsettled():
-        assert carriers(mark_of(folder.path)) == []
+        assert processes_with_mark(mark_of(folder.path)) == []
     assert len(chaos.ordered) >= JOBS
     assert chaos.killed["spawner"] >= SPAWNERS

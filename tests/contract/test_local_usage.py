@@ -13,7 +13,7 @@ from patience import until
 from tenfold.live.executor import AttemptStarted, Launch, Member
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.usage import LocalProbe, processes, ticks_below
-from tenfold.live.usage import Measured
+from tenfold.live.usage import AttemptUsage
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.usage import GpuUse
@@ -37,7 +37,7 @@ def executor(tmp_path: Path) -> Iterator[LocalExecutor]:
     yield made
     for state in made.attempts():
         made.stop(state.job_id, state.attempt, Millis(0))
-    made.dismiss_spawner()
+    made.stop_spawner()
     made.close()
 
 
@@ -59,7 +59,7 @@ def at_ms() -> Millis:
     return Millis(monotonic_ns() // 1_000_000)
 
 
-def use_of(found: tuple[Measured, ...], job: str) -> Measured:
+def use_of(found: tuple[AttemptUsage, ...], job: str) -> AttemptUsage:
     return next(one for one in found if one.job_id == job)
 
 

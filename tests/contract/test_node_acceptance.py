@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from patience import HANG_S
 from tenfold.clock.steady import SteadyClock
-from tenfold.compose.acceptance import examiner_of, rule_of
+from tenfold.compose.acceptance import node_tester_of, rule_of
 from tenfold.compose.control_plane import ControlPlane, Parts, Store
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.compose.policies import placing_decider
@@ -30,7 +30,7 @@ from tenfold.journal.append import open_journal
 from tenfold.journal.snapshots import restore
 from tenfold.journal.store import open_store
 from tenfold.live.executor import Launch
-from tenfold.live.inbox import Accept, Answer, Inbox, Join, Mark, Request, Submit
+from tenfold.live.inbox import AcceptNode, Answer, Inbox, JoinNodes, Request, SetNodeState, Submit
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.node_test import COMMAND
 from tenfold.model.actions import StartJob
@@ -107,7 +107,7 @@ class Live:
                 deciders=lambda: [placing_decider(Policy())],
                 saved_at=lambda job, run_spec: None,
                 witnesses=_witnesses,
-                examiner=examiner_of(RULE, COMMAND),
+                node_tester=node_tester_of(RULE, COMMAND),
             ),
             self.inbox,
         )
@@ -148,7 +148,7 @@ def living(folder: Path) -> Iterator[Live]:
         executor = LocalExecutor(live.home)
         for state in executor.attempts():
             executor.stop(state.job_id, state.attempt, Millis(0))
-        executor.dismiss_spawner()
+        executor.stop_spawner()
         executor.close()
 
 
@@ -169,7 +169,7 @@ def works(name: str) -> Submission:
 
 def test_a_node_that_is_slow_is_refused_with_figures_and_stays_refused(home: Path):
     with living(home) as live:
-        live.ask(Join(NODES, is_tested=True))
+        live.ask(JoinNodes(NODES, is_tested=True))
         facts = live.until(NodeTested, 3)
         assert live.plane.fleet is not None
         verdicts = {one.node_id: one.verdict for one in facts if isinstance(one, NodeTested)}
@@ -194,14 +194,14 @@ def test_a_node_that_is_slow_is_refused_with_figures_and_stays_refused(home: Pat
         assert used == {"good-1", "good-2"}
 
     with living(home) as live:
-        live.ask(Join(NODES, is_tested=True))
+        live.ask(JoinNodes(NODES, is_tested=True))
         assert live.plane.fleet is not None
         assert live.plane.fleet.states[SLOW] == "cordoned"
-        back = live.ask(Mark(SLOW, "up"))
+        back = live.ask(SetNodeState(SLOW, "up"))
         assert back.refused is not None
         assert back.refused.code == "node-refused"
 
-        live.ask(Accept(SLOW, "olga"))
+        live.ask(AcceptNode(SLOW, "olga"))
         taken = live.until(NodeReturned, 1)
         assert [type(fact) for fact in taken] == [NodeAccepted, NodeReturned]
         live.ask(Submit((works("second"),)))

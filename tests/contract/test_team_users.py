@@ -12,16 +12,16 @@ import pytest
 from contract.executor_contract import ExecutorContract
 from contract.real_processes import FOREVER, Ear, Process, launch, wait_for, wait_for_a
 from contract.test_local_executor import LOG_BYTES_MOST, LocalRig
-from tenfold.live.executor import AttemptEnded, AttemptStarted, Launch, OrderRefused, Sighting
+from tenfold.live.executor import AttemptEnded, AttemptStarted, Launch, Observation, OrderRefused
 from tenfold.live.local.attempt.folder import Home
 from tenfold.live.local.executor import LocalExecutor
-from tenfold.live.local.member.team_users import Span, TeamUsers, why_shared
+from tenfold.live.local.member.team_users import Span, TeamUsers, why_no_team_users
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.report.reasons.render import render
 
 SPAN = Span()
-WHY = why_shared(tempfile.gettempdir(), SPAN)
+WHY = why_no_team_users(tempfile.gettempdir(), SPAN)
 pytestmark = pytest.mark.skipif(bool(WHY), reason=f"teams have no users of their own here: {WHY}")
 
 
@@ -43,7 +43,7 @@ class UsersRig(LocalRig):
         home = Home(str(self.home))
         home.prepare()
         users = TeamUsers(home, span)
-        users.put_right()
+        users.migrate_ownership()
         return users
 
     def connect(self, span: Span = SPAN) -> LocalExecutor:
@@ -88,7 +88,7 @@ def said(executor: LocalExecutor, team: str, attempt: int = 1) -> str:
 
 
 def ended(executor: LocalExecutor, attempt: int = 1) -> AttemptEnded:
-    def of_it(seen: list[Sighting]) -> list[AttemptEnded]:
+    def of_it(seen: list[Observation]) -> list[AttemptEnded]:
         return [one for one in seen if isinstance(one, AttemptEnded) and one.attempt == attempt]
 
     return of_it(wait_for(executor, lambda seen: bool(of_it(seen))))[0]
@@ -255,4 +255,4 @@ def test_a_job_is_refused_when_no_user_is_left(rig: UsersRig):
     executor.start(of_team("b", "true"))
     seen = wait_for_a(executor, OrderRefused)
     refused = [one for one in seen if isinstance(one, OrderRefused)]
-    assert [(one.reason.code, one.passing) for one in refused] == [("no-team-user", False)]
+    assert [(one.reason.code, one.is_transient) for one in refused] == [("no-team-user", False)]

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenfold.compose.blame import judge_of
+from tenfold.compose.blame import cordon_rule_of
 from tenfold.decide.recover.lemons import Blaming, keep_failing, room_left
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import fleet_from, image_of
-from tenfold.live.blame import Blame
+from tenfold.live.blame import FailureCordons
 from tenfold.model.events import NodeCordoned
 from tenfold.model.ids import NodeId
 from tenfold.model.units import Millis
@@ -85,6 +85,6 @@ def test_facts_on_their_way_are_judged_as_if_they_had_come(
     fleet = Fleet()
     fleet.apply_all(before)
     now_ms = Millis(story.now_ms)
-    cordons = Blame(judge_of(rule), fleet).verdicts([last], now_ms)
+    cordons = FailureCordons(cordon_rule_of(rule), fleet).cordons([last], now_ms)
     found = keep_failing(story.fleet, story.fleet.trouble, now_ms, rule)
     assert cordons == [NodeCordoned(now_ms, node, reason) for node, reason in found]

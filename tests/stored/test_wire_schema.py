@@ -165,5 +165,5 @@ def test_the_users_of_teams_are_read_as_they_were_written(tmp_path: Path):
     users = TeamUsers(home, Span())
     assert users.of("red")["uid"] == 2_100_000_003
     # Said to be done: no file changes hands, nor gets `blue` a user.
-    assert users.put_right() == 0
+    assert users.migrate_ownership() == 0
     assert (tmp_path / "team-users.json").read_text() == text

@@ -29,7 +29,7 @@ from tenfold.engine.replay import rebuild, replay
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.read import lines_between
 from tenfold.journal.store import open_store
-from tenfold.live.inbox import Inbox, Join, Submit
+from tenfold.live.inbox import Inbox, JoinNodes, Submit
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, Event, JobEnded, JobSubmitted
@@ -173,7 +173,7 @@ def _witnesses(store: Store) -> Sequence[Witness]:
 def living(folder: Path, policy: Policy) -> Iterator[Live]:
     """A live world whose nodes have joined; nothing of it is left afterwards."""
     live = Live(folder, policy)
-    live.inbox.put(Join(NODES), lambda _: None)
+    live.inbox.put(JoinNodes(NODES), lambda _: None)
     live.thread.start()
     try:
         yield live
@@ -183,7 +183,7 @@ def living(folder: Path, policy: Policy) -> Iterator[Live]:
         executor = LocalExecutor(str(folder / "run"))
         for state in executor.attempts():
             executor.stop(state.job_id, state.attempt, Millis(0))
-        executor.dismiss_spawner()
+        executor.stop_spawner()
         executor.close()
 
 

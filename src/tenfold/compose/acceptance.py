@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tenfold.decide.detect.acceptance import AcceptanceRule, check_rule, judge_node
-from tenfold.live.acceptance import Examiner
+from tenfold.live.acceptance import NodeTester
 from tenfold.model.acceptance import NodeTest, NodeVerdict, Peer
 from tenfold.model.ids import NodeId
 
@@ -17,10 +17,10 @@ def rule_of(band: float) -> AcceptanceRule:
     return rule
 
 
-def examiner_of(rule: AcceptanceRule, command: tuple[str, ...]) -> Examiner:
+def node_tester_of(rule: AcceptanceRule, command: tuple[str, ...]) -> NodeTester:
     """Return what tests nodes by running a command there, and judges them by a rule."""
 
     def judge(node_id: NodeId, test: NodeTest, peers: Sequence[Peer]) -> NodeVerdict:
         return judge_node(node_id, test, peers, rule)
 
-    return Examiner(command, judge)
+    return NodeTester(command, judge)

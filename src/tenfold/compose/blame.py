@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from tenfold.decide.recover.lemons import Blaming, keep_failing
 from tenfold.fleet.trouble import Trouble
 from tenfold.fleet.view import FleetView
-from tenfold.live.blame import Judge
+from tenfold.live.blame import CordonRule
 from tenfold.model.errors import InputError
 from tenfold.model.ids import NodeId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 
-def judge_of(rule: Blaming) -> Judge:
+def cordon_rule_of(rule: Blaming) -> CordonRule:
     """Return who judges nodes by this rule."""
 
     def judge(view: FleetView, trouble: Trouble, now_ms: Millis) -> Sequence[tuple[NodeId, Reason]]:

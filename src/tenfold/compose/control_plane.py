@@ -12,12 +12,12 @@ from typing import NamedTuple, Protocol
 
 from tenfold.engine.loop import Decider, Witness, run
 from tenfold.fleet.fleet import Fleet
-from tenfold.live.acceptance import Examiner, Standing
-from tenfold.live.attempts import SavedAt
-from tenfold.live.blame import Judge, nobody
+from tenfold.live.acceptance import NodeRecord, NodeTester
+from tenfold.live.attempts import CheckpointTime
+from tenfold.live.blame import CordonRule, no_cordons
 from tenfold.live.executor import Executor
 from tenfold.live.inbox import Inbox
-from tenfold.live.job_registry import Book, Entry
+from tenfold.live.job_registry import JobEntry, JobRegistry
 from tenfold.live.world import Clock, LiveWorld
 from tenfold.model.decision import Decision
 from tenfold.model.errors import TenfoldError
@@ -35,13 +35,13 @@ class Restored(NamedTuple):
     """What a journal says: the fleet, and of jobs that are not over what the fleet does not."""
 
     fleet: Fleet
-    entries: Mapping[JobId, Entry]
+    entries: Mapping[JobId, JobEntry]
     next_number: int
     last_ms: Millis
     """The last moment that was recorded: time goes on from there, whatever the clock says."""
     keys: Sequence[tuple[SubmitKey, int]] = ()
     """The latest requests that had a key, each with the number of its first job."""
-    standings: Mapping[NodeId, Standing] = {}
+    node_records: Mapping[NodeId, NodeRecord] = {}
     """Of nodes, what the fleet does not know: how they did in their tests."""
 
 
@@ -69,11 +69,11 @@ class Parts(NamedTuple):
     clock: Callable[[Millis], Clock]
     """A clock that never shows less than this moment."""
     deciders: Callable[[], Sequence[Decider]]
-    saved_at: SavedAt
+    saved_at: CheckpointTime
     witnesses: Callable[[Store], Sequence[Witness]] = lambda _: ()
-    judge: Judge = nobody
+    judge: CordonRule = no_cordons
     """Which nodes are to blame for what fails on them."""
-    examiner: Examiner = Examiner()
+    node_tester: NodeTester = NodeTester()
     """How nodes that join are tested; by default they are not."""
     number_least: int = 1
     """The first number that may be given: a journal from a backup forgot those given since."""
@@ -141,15 +141,15 @@ class ControlPlane:
                     inbox=self._inbox,
                     clock=parts.clock(restored.last_ms),
                     view=restored.fleet,
-                    book=Book(
+                    registry=JobRegistry(
                         restored.entries.items(),
                         max(restored.next_number, parts.number_least),
                         restored.keys,
                     ),
                     saved_at=parts.saved_at,
                 )
-                world.judged_by(parts.judge)
-                world.examined_by(parts.examiner, restored.standings)
+                world.cordon_with(parts.judge)
+                world.test_nodes_with(parts.node_tester, restored.node_records)
                 self.fleet, self.trouble = restored.fleet, None
                 try:
                     recorded = _Recorded(store, world)

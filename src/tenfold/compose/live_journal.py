@@ -13,9 +13,9 @@ from tenfold.journal.snapshots import Snapshotter, restore
 from tenfold.journal.store import Store, open_store
 from tenfold.journal.submit_keys import latest_keys
 from tenfold.journal.tables import EVENTS
-from tenfold.live.acceptance import Standing
-from tenfold.live.job_registry import Entry
-from tenfold.live.keys import KEPT_MOST
+from tenfold.live.acceptance import NodeRecord
+from tenfold.live.job_registry import JobEntry
+from tenfold.live.keys import KEYS_KEPT_MAX
 from tenfold.model.events import Event
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import JobId, TeamId
@@ -48,10 +48,10 @@ class LiveJournal:
         self._writer.close_cut(found.fleet, Millis(last_ms))
         keys = [
             (SubmitKey(TeamId(row.team), row.key, row.digest), row.number)
-            for row in latest_keys(self.store, KEPT_MOST)
+            for row in latest_keys(self.store, KEYS_KEPT_MAX)
         ]
-        standings = {row.id: Standing(row.cause, row.acceptance) for row in nodes(self.store)}
-        return Restored(found.fleet, self._entries(), number, Millis(last_ms), keys, standings)
+        node_records = {row.id: NodeRecord(row.cause, row.acceptance) for row in nodes(self.store)}
+        return Restored(found.fleet, self._entries(), number, Millis(last_ms), keys, node_records)
 
     def append(self, events: Sequence[Event]) -> None:
         """Return once the disk has these."""
@@ -68,9 +68,9 @@ class LiveJournal:
         finally:
             self.store.close()
 
-    def _entries(self) -> dict[JobId, Entry]:
+    def _entries(self) -> dict[JobId, JobEntry]:
         return {
-            row.id: Entry(event.run_spec, attempts=row.attempts)
+            row.id: JobEntry(event.run_spec, attempts=row.attempts)
             for row, event in open_submissions(self.store)
             if event.run_spec is not None
         }

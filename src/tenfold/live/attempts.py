@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tenfold.fleet.trouble import after_crash
 from tenfold.fleet.view import FleetView
-from tenfold.live.devices import Devices
+from tenfold.live.devices import DeviceAllocator
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
@@ -24,7 +24,7 @@ from tenfold.live.executor import (
     OrderRefused,
 )
 from tenfold.live.failures import crash_of, loss_of, refusal_of
-from tenfold.live.job_registry import Book
+from tenfold.live.job_registry import JobRegistry
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
     ActionRefused,
@@ -42,16 +42,16 @@ from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import Reason, UserRef
 from tenfold.model.units import Millis
 
-Why = StopCause | Literal["cancelled", "timeout", "resize"]
-SavedAt = Callable[[Job, RunSpec], Millis | None]
+StopReason = StopCause | Literal["cancelled", "timeout", "resize"]
+CheckpointTime = Callable[[Job, RunSpec], Millis | None]
 """Tells when the newest checkpoint of a job was made that can be trusted."""
-SEEN_LATE_MS = 100
+LATE_MS = 100
 """An end that is seen within this time is taken to have come when it was seen."""
 STALE = "stale-order"
 """An executor's word for an attempt that a newer one has overtaken."""
 
 
-class Live(Struct):
+class ActiveAttempt(Struct):
     """The attempt of one job."""
 
     job: Job
@@ -61,16 +61,16 @@ class Live(Struct):
     launched: bool = False
     """A start that is put off is not launched yet."""
     numbers: tuple[tuple[int, ...], ...] = ()
-    """Devices by slot."""
-    why: Why | None = None
+    """DeviceAllocator by slot."""
+    stop_reason: StopReason | None = None
     """For what it was told to stop."""
     by: str = ""
     """Who took its job back, where somebody did."""
-    becoming: tuple[Slot, ...] | None = None
+    next_slots: tuple[Slot, ...] | None = None
     """The slots of the attempt that follows it."""
-    becomes: int = 0
+    next_attempt: int = 0
     """The number of that attempt."""
-    resizes: bool = False
+    is_resize: bool = False
     """Whether this attempt goes on for one that was stopped to be resized."""
 
 
@@ -89,284 +89,308 @@ class Attempts:
     def __init__(
         self,
         executor: Executor,
-        book: Book,
+        registry: JobRegistry,
         view: FleetView,
-        saved_at: SavedAt,
+        saved_at: CheckpointTime,
     ) -> None:
         self._executor = executor
-        self._book = book
+        self._registry = registry
         self._view = view
         self._saved_at = saved_at
         self.clock: AheadClock | None = None
         """Tells when an end was by the loop's time; without it, ends are when they are seen."""
-        self._devices = Devices({node.id: node.gpus for node in view.nodes.values()})
-        self._live: dict[JobId, Live] = {}
-        self._over: list[tuple[JobId, int]] = []
+        self._devices = DeviceAllocator({node.id: node.gpus for node in view.nodes.values()})
+        self._active: dict[JobId, ActiveAttempt] = {}
+        self._finished: list[tuple[JobId, int]] = []
         """Attempts whose ends are facts; once recorded, the executor may forget them."""
 
     @property
-    def devices(self) -> Devices:
+    def devices(self) -> DeviceAllocator:
         """Which devices are free."""
         return self._devices
 
-    def get(self, job_id: JobId) -> Live | None:
+    def get(self, job_id: JobId) -> ActiveAttempt | None:
         """Return the attempt of a job, where there is one."""
-        return self._live.get(job_id)
+        return self._active.get(job_id)
 
     def settle(self) -> None:
         """Let the executor forget attempts whose ends are recorded by now."""
-        if self._over:
-            self._executor.settle(self._over)
-            self._over = []
+        if self._finished:
+            self._executor.settle(self._finished)
+            self._finished = []
 
-    def order(self, job: Job, slots: tuple[Slot, ...]) -> Live:
+    def order(self, job: Job, slots: tuple[Slot, ...]) -> ActiveAttempt:
         """Take an order to start a job, and number it."""
-        live = self._live[job.id] = Live(job, slots, self._book.begin(job.id))
-        return live
+        active = self._active[job.id] = ActiveAttempt(job, slots, self._registry.begin(job.id))
+        return active
 
-    def resize(self, live: Live, slots: tuple[Slot, ...]) -> None:
+    def resize(self, active: ActiveAttempt, slots: tuple[Slot, ...]) -> None:
         """Take an order to go on with other slots: this attempt stops, and another follows."""
-        live.becoming, live.becomes = slots, self._book.begin(live.job.id)
-        self.stop(live, "resize")
+        active.next_slots, active.next_attempt = slots, self._registry.begin(active.job.id)
+        self.stop(active, "resize")
 
-    def withdraw(self, live: Live, by: str, now_ms: Millis) -> list[Event]:
+    def cancel_delayed(self, active: ActiveAttempt, by: str, now_ms: Millis) -> list[Event]:
         """Take back an order that was put off, and its job with it."""
-        reason = Reason("cancelled", {"by": UserRef(by, live.job.team)} if by else {})
-        self._let_go(live)
-        self._book.close(live.job.id)
+        reason = Reason("cancelled", {"by": UserRef(by, active.job.team)} if by else {})
+        self._release(active)
+        self._registry.close(active.job.id)
         return [
-            ActionRefused(now_ms, StartJob(live.job.id, live.slots), reason),
-            JobCancelled(now_ms, live.job.id, by or UNSET),
+            ActionRefused(now_ms, StartJob(active.job.id, active.slots), reason),
+            JobCancelled(now_ms, active.job.id, by or UNSET),
         ]
 
-    def leave(self, node: NodeId) -> None:
+    def stop_on_node(self, node: NodeId) -> None:
         """End at once whatever lies on a node that is gone."""
-        for live in list(self._live.values()):
-            if live.launched and any(slot.node == node for slot in live.slots):
-                live.why = live.why if live.why == "cancelled" else "node-lost"
-                self._executor.stop(live.job.id, live.attempt, Millis(0))
+        for active in list(self._active.values()):
+            if active.launched and any(slot.node == node for slot in active.slots):
+                active.stop_reason = (
+                    active.stop_reason if active.stop_reason == "cancelled" else "node-lost"
+                )
+                self._executor.stop(active.job.id, active.attempt, Millis(0))
 
-    def launch(self, live: Live) -> None:
+    def launch(self, active: ActiveAttempt) -> None:
         """Hand an ordered attempt to the executor."""
-        if not live.numbers:
-            live.numbers = tuple(self._devices.take(slot) for slot in live.slots)
-        cpus, memory = per_member(live.job.shape, len(live.slots))
+        if not active.numbers:
+            active.numbers = tuple(self._devices.allocate(slot) for slot in active.slots)
+        cpus, memory = per_member(active.job.shape, len(active.slots))
         members = tuple(
             Member(node=slot.node, gpus=numbers, cpus_milli=cpus, memory_mib=memory)
-            for slot, numbers in zip(live.slots, live.numbers, strict=True)
+            for slot, numbers in zip(active.slots, active.numbers, strict=True)
         )
-        live.launched = True
+        active.launched = True
         self._executor.start(
             Launch(
-                job_id=live.job.id,
-                attempt=live.attempt,
-                team=live.job.team,
-                run_spec=self._book.run_spec(live.job.id),
+                job_id=active.job.id,
+                attempt=active.attempt,
+                team=active.job.team,
+                run_spec=self._registry.run_spec(active.job.id),
                 members=members,
             )
         )
 
-    def stop(self, live: Live, why: Why) -> None:
+    def stop(self, active: ActiveAttempt, stop_reason: StopReason) -> None:
         """Give notice to an attempt. A cancellation stands over any other reason."""
-        if live.why != "cancelled":
-            live.why = why
-        if live.launched:
-            grace_ms = self._book.run_spec(live.job.id).grace_ms
-            self._executor.stop(live.job.id, live.attempt, grace_ms)
+        if active.stop_reason != "cancelled":
+            active.stop_reason = stop_reason
+        if active.launched:
+            grace_ms = self._registry.run_spec(active.job.id).grace_ms
+            self._executor.stop(active.job.id, active.attempt, grace_ms)
 
     def adopt(self, states: Iterable[AttemptState], now_ms: Millis) -> list[Event]:
         """Take over what an earlier controller ordered; return what happened meanwhile.
 
         Orders that the executor never heard of are given again: they stand in the journal.
-        Devices that are held come first, lest they be given to those.
+        DeviceAllocator that are held come first, lest they be given to those.
         """
         known: dict[JobId, dict[int, AttemptState]] = {}
         for state in states:
             known.setdefault(state.job_id, {})[state.attempt] = state
         ours = [self._ordered(job_id, known) for job_id in self._view.orders]
         ours += [self._running(job_id, known) for job_id in self._view.running]
-        for live, state in ours:
-            self._live[live.job.id] = live
+        for active, state in ours:
+            self._active[active.job.id] = active
             if state is not None:
-                self._hold(live, state)
-        facts = [fact for live, state in ours for fact in self._take_over(live, state, now_ms)]
-        under_way = {(live.job.id, live.attempt) for live in self._live.values()}
-        told = {(job_id, number) for job_id, attempts in known.items() for number in attempts}
-        self._over = sorted({*self._over, *told} - under_way)
-        return facts
+                self._hold_devices(active, state)
+        events = [
+            event for active, state in ours for event in self._adopt_one(active, state, now_ms)
+        ]
+        under_way = {(active.job.id, active.attempt) for active in self._active.values()}
+        reported = {(job_id, number) for job_id, attempts in known.items() for number in attempts}
+        self._finished = sorted({*self._finished, *reported} - under_way)
+        return events
 
     def _ordered(
         self, job_id: JobId, known: Mapping[JobId, Mapping[int, AttemptState]]
-    ) -> tuple[Live, AttemptState | None]:
-        order, attempt = self._view.orders[job_id], self._book.attempt(job_id)
-        return Live(order.job, order.slots, attempt), known.get(job_id, {}).get(attempt)
+    ) -> tuple[ActiveAttempt, AttemptState | None]:
+        order, attempt = self._view.orders[job_id], self._registry.attempt(job_id)
+        return ActiveAttempt(order.job, order.slots, attempt), known.get(job_id, {}).get(attempt)
 
     def _running(
         self, job_id: JobId, known: Mapping[JobId, Mapping[int, AttemptState]]
-    ) -> tuple[Live, AttemptState | None]:
+    ) -> tuple[ActiveAttempt, AttemptState | None]:
         """Return the newest attempt of a job that runs; a resize may be half done."""
-        run, last = self._view.running[job_id], self._book.attempt(job_id)
+        run, last = self._view.running[job_id], self._registry.attempt(job_id)
         attempts = known.get(job_id, {})
         newest = max((number for number in attempts if number <= last), default=last)
-        live = Live(run.job, run.slots, newest, run.started_ms)
+        active = ActiveAttempt(run.job, run.slots, newest, run.started_ms)
         if run.becoming is not None and newest == last:
-            live.slots, live.started_ms, live.resizes = run.becoming, None, True
+            active.slots, active.started_ms, active.is_resize = run.becoming, None, True
         elif run.becoming is not None:
-            live.becoming, live.becomes, live.why = run.becoming, last, "resize"
+            active.next_slots, active.next_attempt, active.stop_reason = (
+                run.becoming,
+                last,
+                "resize",
+            )
         elif run.stopping:
-            live.why = "preempted" if run.reclaimed is UNSET else "idle"
-        return live, attempts.get(newest)
+            active.stop_reason = "preempted" if run.reclaimed is UNSET else "idle"
+        return active, attempts.get(newest)
 
-    def _hold(self, live: Live, state: AttemptState) -> None:
-        live.launched = True
-        if state.end is not None or len(state.members) != len(live.slots):
+    def _hold_devices(self, active: ActiveAttempt, state: AttemptState) -> None:
+        active.launched = True
+        if state.end is not None or len(state.members) != len(active.slots):
             # It is over, and its devices may be another's by now; or its record was cut off, and
             # it never began. Either way it holds nothing.
             return
-        live.numbers = tuple(member.gpus for member in state.members)
-        for slot, numbers in zip(live.slots, live.numbers, strict=True):
-            self._devices.hold(slot, numbers)
+        active.numbers = tuple(member.gpus for member in state.members)
+        for slot, numbers in zip(active.slots, active.numbers, strict=True):
+            self._devices.mark_held(slot, numbers)
 
-    def _take_over(self, live: Live, state: AttemptState | None, now_ms: Millis) -> list[Event]:
-        job_id = live.job.id
+    def _adopt_one(
+        self, active: ActiveAttempt, state: AttemptState | None, now_ms: Millis
+    ) -> list[Event]:
+        job_id = active.job.id
         if state is None:
-            if live.started_ms is None:
-                self.launch(live)
+            if active.started_ms is None:
+                self.launch(active)
                 return []
             reason = Reason("attempt-unknown")
-            return self.lost(AttemptLost(now_ms, job_id, live.attempt, reason), now_ms)
+            return self.lost(AttemptLost(now_ms, job_id, active.attempt, reason), now_ms)
         if isinstance(state.end, AttemptEnded):
             return self.ended(state.end, now_ms)
         if isinstance(state.end, AttemptLost):
             return self.lost(state.end, now_ms)
-        if live.why is not None:
+        if active.stop_reason is not None:
             # The order stands in the journal; whether it was passed on does not.
-            self.stop(live, live.why)
+            self.stop(active, active.stop_reason)
         if state.started_ms is not None:
-            return self.started(AttemptStarted(state.started_ms, job_id, live.attempt), now_ms)
+            return self.started(AttemptStarted(state.started_ms, job_id, active.attempt), now_ms)
         return []
 
-    def started(self, seen: AttemptStarted, now_ms: Millis) -> list[Event]:
+    def started(self, observed: AttemptStarted, now_ms: Millis) -> list[Event]:
         """Every member of a gang runs."""
-        live = self._of(seen.job_id, seen.attempt)
-        if live is None or live.started_ms is not None:
+        active = self._current(observed.job_id, observed.attempt)
+        if active is None or active.started_ms is not None:
             return []
-        live.started_ms = now_ms
-        return [_begun(live, now_ms)]
+        active.started_ms = now_ms
+        return [_start_event(active, now_ms)]
 
-    def ended(self, seen: AttemptEnded, now_ms: Millis) -> list[Event]:
+    def ended(self, observed: AttemptEnded, now_ms: Millis) -> list[Event]:
         """No process is left: say what that means for the job."""
-        live = self._of(seen.job_id, seen.attempt)
-        if live is None:
+        active = self._current(observed.job_id, observed.attempt)
+        if active is None:
             return []
-        facts: list[Event] = []
-        if live.started_ms is None:
-            live.started_ms = now_ms
-            facts.append(_begun(live, now_ms))
-        began_ms = live.started_ms
-        if seen.how == "stopped" and live.why == "resize" and live.becoming is not None:
-            self._let_go(live)
-            follows = Live(live.job, live.becoming, live.becomes, resizes=True)
-            self._live[live.job.id] = follows
+        events: list[Event] = []
+        if active.started_ms is None:
+            active.started_ms = now_ms
+            events.append(_start_event(active, now_ms))
+        began_ms = active.started_ms
+        if (
+            observed.how == "stopped"
+            and active.stop_reason == "resize"
+            and active.next_slots is not None
+        ):
+            self._release(active)
+            follows = ActiveAttempt(
+                active.job, active.next_slots, active.next_attempt, is_resize=True
+            )
+            self._active[active.job.id] = follows
             self.launch(follows)
-            return facts
-        outcome = self._outcome(live, seen, now_ms)
-        code = 128 + seen.signal if seen.signal is not None else seen.exit_code
+            return events
+        outcome = self._outcome(active, observed, now_ms)
+        code = 128 + observed.signal if observed.signal is not None else observed.exit_code
         if self.clock is not None:
             # Executors write the time of the machine, from which the loop's may differ.
-            ended_ms = max(began_ms, Millis(seen.at_ms + self.clock.ahead_ms()))
-            if now_ms - ended_ms >= SEEN_LATE_MS:
+            ended_ms = max(began_ms, Millis(observed.at_ms + self.clock.ahead_ms()))
+            if now_ms - ended_ms >= LATE_MS:
                 outcome = replace(outcome, ended_ms=ended_ms)
-        return [*facts, outcome if code is None else replace(outcome, exit_code=code)]
+        return [*events, outcome if code is None else replace(outcome, exit_code=code)]
 
-    def lost(self, seen: AttemptLost, now_ms: Millis) -> list[Event]:
+    def lost(self, observed: AttemptLost, now_ms: Millis) -> list[Event]:
         """Nobody knows how an attempt ended: it is tried again from what it saved."""
-        live = self._of(seen.job_id, seen.attempt)
-        if live is None:
+        active = self._current(observed.job_id, observed.attempt)
+        if active is None:
             return []
-        if live.why in ("cancelled", "idle"):
-            facts: list[Event] = [] if live.started_ms is not None else [_begun(live, now_ms)]
-            return [*facts, self._over_with(live, now_ms, "cancelled")]
-        stopped = self._stopped(live, now_ms, "node-lost")
-        return [replace(stopped, failure=loss_of(seen, live.slots))]
+        if active.stop_reason in ("cancelled", "idle"):
+            events: list[Event] = (
+                [] if active.started_ms is not None else [_start_event(active, now_ms)]
+            )
+            return [*events, self._end(active, now_ms, "cancelled")]
+        stopped = self._stopped(active, now_ms, "node-lost")
+        return [replace(stopped, failure=loss_of(observed, active.slots))]
 
-    def refused(self, seen: OrderRefused, now_ms: Millis) -> list[Event]:
+    def refused(self, observed: OrderRefused, now_ms: Millis) -> list[Event]:
         """An order was not carried out. A start that can never be ends the job."""
-        live = self._of(seen.job_id, seen.attempt)
-        if live is None or live.started_ms is not None:
+        active = self._current(observed.job_id, observed.attempt)
+        if active is None or active.started_ms is not None:
             return []
-        self._let_go(live)
-        if live.resizes:
-            return [self._stopped(live, now_ms, "start-failed")]
-        order, failure = StartJob(live.job.id, live.slots), refusal_of(seen, live.slots)
-        facts: list[Event] = [ActionRefused(now_ms, order, seen.reason, failure)]
-        if not seen.passing and seen.reason.code != STALE:
-            facts.append(JobRefused(now_ms, live.job.id, (seen.reason,)))
-            self._book.close(live.job.id)
-        return facts
+        self._release(active)
+        if active.is_resize:
+            return [self._stopped(active, now_ms, "start-failed")]
+        order, failure = StartJob(active.job.id, active.slots), refusal_of(observed, active.slots)
+        events: list[Event] = [ActionRefused(now_ms, order, observed.reason, failure)]
+        if not observed.is_transient and observed.reason.code != STALE:
+            events.append(JobRefused(now_ms, active.job.id, (observed.reason,)))
+            self._registry.close(active.job.id)
+        return events
 
-    def _outcome(self, live: Live, seen: AttemptEnded, now_ms: Millis) -> JobEnded | JobStopped:
-        if seen.how == "stopped":
-            match live.why:
+    def _outcome(
+        self, active: ActiveAttempt, observed: AttemptEnded, now_ms: Millis
+    ) -> JobEnded | JobStopped:
+        if observed.how == "stopped":
+            match active.stop_reason:
                 case None:
-                    return self._over_with(live, now_ms, _told_before(live, seen))
+                    return self._end(active, now_ms, _earlier_stop_status(active, observed))
                 case "cancelled" | "timeout" as status:
-                    return self._over_with(live, now_ms, status)
+                    return self._end(active, now_ms, status)
                 case "idle":
                     # A session that idles is over; nobody would come back to it.
-                    return self._over_with(live, now_ms, "cancelled")
+                    return self._end(active, now_ms, "cancelled")
                 case "resize":
-                    return self._stopped(live, now_ms, "moved")
+                    return self._stopped(active, now_ms, "moved")
                 case cause:
-                    return self._stopped(live, now_ms, cause)
-        if seen.how == "exited" and seen.exit_code == 0:
-            return self._over_with(live, now_ms, "completed")
-        return self._crashed(live, seen, now_ms)
+                    return self._stopped(active, now_ms, cause)
+        if observed.how == "exited" and observed.exit_code == 0:
+            return self._end(active, now_ms, "completed")
+        return self._crashed(active, observed, now_ms)
 
-    def _crashed(self, live: Live, seen: AttemptEnded, now_ms: Millis) -> JobEnded | JobStopped:
-        job_id = live.job.id
-        failure = crash_of(seen, live.slots, self._saved_at(live.job, self._book.run_spec(job_id)))
+    def _crashed(
+        self, active: ActiveAttempt, observed: AttemptEnded, now_ms: Millis
+    ) -> JobEnded | JobStopped:
+        job_id = active.job.id
+        failure = crash_of(
+            observed, active.slots, self._saved_at(active.job, self._registry.run_spec(job_id))
+        )
         crashes = after_crash(self._view.trouble.crashes.get(job_id), failure.saved_ms)
-        if self._book.is_worth_a_try(job_id, crashes):
-            return replace(self._stopped(live, now_ms, "crashed"), failure=failure)
-        return replace(self._over_with(live, now_ms, "failed"), failure=failure)
+        if self._registry.may_retry(job_id, crashes):
+            return replace(self._stopped(active, now_ms, "crashed"), failure=failure)
+        return replace(self._end(active, now_ms, "failed"), failure=failure)
 
-    def _over_with(self, live: Live, now_ms: Millis, status: JobStatus) -> JobEnded:
-        self._let_go(live)
-        self._book.close(live.job.id)
-        by = live.by if status == "cancelled" and live.by else UNSET
-        return JobEnded(now_ms, live.job.id, status, by=by)
+    def _end(self, active: ActiveAttempt, now_ms: Millis, status: JobStatus) -> JobEnded:
+        self._release(active)
+        self._registry.close(active.job.id)
+        by = active.by if status == "cancelled" and active.by else UNSET
+        return JobEnded(now_ms, active.job.id, status, by=by)
 
-    def _stopped(self, live: Live, now_ms: Millis, cause: StopCause) -> JobStopped:
-        past = self._view.past.get(live.job.id)
+    def _stopped(self, active: ActiveAttempt, now_ms: Millis, cause: StopCause) -> JobStopped:
+        past = self._view.past.get(active.job.id)
         done_ms = Millis(0) if past is None else past.progress_ms
-        saved_ms = self._saved_at(live.job, self._book.run_spec(live.job.id))
-        if saved_ms is not None and live.started_ms is not None and saved_ms > live.started_ms:
-            done_ms = Millis(done_ms + saved_ms - live.started_ms)
-        self._let_go(live)
-        return JobStopped(now_ms, live.job.id, cause, done_ms)
+        saved_ms = self._saved_at(active.job, self._registry.run_spec(active.job.id))
+        if saved_ms is not None and active.started_ms is not None and saved_ms > active.started_ms:
+            done_ms = Millis(done_ms + saved_ms - active.started_ms)
+        self._release(active)
+        return JobStopped(now_ms, active.job.id, cause, done_ms)
 
-    def _let_go(self, live: Live) -> None:
-        for slot, numbers in zip(live.slots, live.numbers, strict=False):
-            self._devices.give(slot, numbers)
-        live.numbers = ()
-        self._over.append((live.job.id, live.attempt))
-        self._live.pop(live.job.id, None)
+    def _release(self, active: ActiveAttempt) -> None:
+        for slot, numbers in zip(active.slots, active.numbers, strict=False):
+            self._devices.release(slot, numbers)
+        active.numbers = ()
+        self._finished.append((active.job.id, active.attempt))
+        self._active.pop(active.job.id, None)
 
-    def _of(self, job_id: JobId, attempt: int) -> Live | None:
-        live = self._live.get(job_id)
-        return live if live is not None and live.attempt == attempt else None
-
-
-def _begun(live: Live, now_ms: Millis) -> Event:
-    if live.resizes:
-        return JobResized(now_ms, live.job.id)
-    return JobStarted(now_ms, live.job.id)
+    def _current(self, job_id: JobId, attempt: int) -> ActiveAttempt | None:
+        active = self._active.get(job_id)
+        return active if active is not None and active.attempt == attempt else None
 
 
-def _told_before(live: Live, seen: AttemptEnded) -> JobStatus:
+def _start_event(active: ActiveAttempt, now_ms: Millis) -> Event:
+    if active.is_resize:
+        return JobResized(now_ms, active.job.id)
+    return JobStarted(now_ms, active.job.id)
+
+
+def _earlier_stop_status(active: ActiveAttempt, observed: AttemptEnded) -> JobStatus:
     """Return why an earlier controller ended an attempt: its time was up, or somebody asked."""
-    limit_ms, started_ms = live.job.limit_ms, live.started_ms
-    if limit_ms is None or started_ms is None or seen.at_ms < started_ms + limit_ms:
+    limit_ms, started_ms = active.job.limit_ms, active.started_ms
+    if limit_ms is None or started_ms is None or observed.at_ms < started_ms + limit_ms:
         return "cancelled"
     return "timeout"

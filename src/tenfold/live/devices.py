@@ -10,7 +10,7 @@ from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Slot
 
 
-class Devices:
+class DeviceAllocator:
     """The numbers that are free on every node, lowest first."""
 
     def __init__(self, gpus: Mapping[NodeId, int]) -> None:
@@ -22,7 +22,7 @@ class Devices:
         """Take a new node into account."""
         self._free.setdefault(node, list(range(gpus)))
 
-    def take(self, slot: Slot) -> tuple[int, ...]:
+    def allocate(self, slot: Slot) -> tuple[int, ...]:
         """Return the numbers for a slot; from now on they are its own."""
         free = self._free[slot.node]
         if slot.milli:
@@ -31,11 +31,11 @@ class Devices:
             self._shared[key] = (number, holders + 1)
             return (number,)
         assert len(free) >= slot.gpus, f"node `{slot.node}` has {len(free)} devices left"
-        taken = tuple(free[: slot.gpus])
+        allocated = tuple(free[: slot.gpus])
         del free[: slot.gpus]
-        return taken
+        return allocated
 
-    def hold(self, slot: Slot, numbers: Sequence[int]) -> None:
+    def mark_held(self, slot: Slot, numbers: Sequence[int]) -> None:
         """Take note of what an attempt holds that began before."""
         free = self._free[slot.node]
         if slot.milli:
@@ -46,7 +46,7 @@ class Devices:
             if number in free:
                 free.remove(number)
 
-    def give(self, slot: Slot, numbers: Sequence[int]) -> None:
+    def release(self, slot: Slot, numbers: Sequence[int]) -> None:
         """Return numbers that are no longer held."""
         if slot.milli:
             key = (slot.node, slot.device)

@@ -15,7 +15,7 @@ from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
-How = Literal["exited", "stopped", "silent", "out-of-memory", "start-failed"]
+EndKind = Literal["exited", "stopped", "silent", "out-of-memory", "start-failed"]
 Phase = Literal["starting", "running", "orphaned", "ended", "lost"]
 
 LOG_TAIL_BYTES = 64 * 1024
@@ -55,7 +55,7 @@ class AttemptEnded(Struct, frozen=True, kw_only=True, tag="ended"):
     at_ms: Millis
     job_id: JobId
     attempt: int
-    how: How = "exited"
+    how: EndKind = "exited"
     exit_code: int | None = None
     signal: int | None = None
     """The signal that ended the member; then there is no exit code."""
@@ -63,7 +63,7 @@ class AttemptEnded(Struct, frozen=True, kw_only=True, tag="ended"):
     """Which member failed first; None where none did."""
     reason: Reason | None = None
     log_bytes_dropped: int = 0
-    died_ms: Millis | None = None
+    last_alive_ms: Millis | None = None
     """When it last gave a sign of life, where it was ended for giving none."""
 
 
@@ -83,25 +83,25 @@ class OrderRefused(Struct, frozen=True, tag="refused"):
     job_id: JobId
     attempt: int
     reason: Reason
-    passing: bool = False
+    is_transient: bool = False
     """What is in the way may go: the job is fit to be started later, under a new number."""
 
 
-class NodeSeenLost(Struct, frozen=True, tag="node-lost"):
+class NodeUnreachable(Struct, frozen=True, tag="node-lost"):
     """A node does not answer; its attempts follow as lost."""
 
     at_ms: Millis
     node: NodeId
 
 
-class NodeSeenBack(Struct, frozen=True, tag="node-back"):
+class NodeReachable(Struct, frozen=True, tag="node-back"):
     """A lost node answers again."""
 
     at_ms: Millis
     node: NodeId
 
 
-class Trouble(Struct, frozen=True, tag="trouble"):
+class ExecutorWarning(Struct, frozen=True, tag="trouble"):
     """Something is wrong that the executor keeps trying to get over; the attempt goes on."""
 
     at_ms: Millis
@@ -110,14 +110,14 @@ class Trouble(Struct, frozen=True, tag="trouble"):
     reason: Reason
 
 
-Sighting = (
+Observation = (
     AttemptStarted
     | AttemptEnded
     | AttemptLost
     | OrderRefused
-    | NodeSeenLost
-    | NodeSeenBack
-    | Trouble
+    | NodeUnreachable
+    | NodeReachable
+    | ExecutorWarning
 )
 
 
@@ -157,7 +157,7 @@ class Executor(Protocol):
     """Hands of the live world. One client of an executor is used by one thread."""
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable while `sightings` has something to do."""
+        """Return a descriptor that is readable while `observations` has something to do."""
         ...
 
     def start(self, launch: Launch) -> None:
@@ -171,7 +171,7 @@ class Executor(Protocol):
         """
         ...
 
-    def sightings(self) -> list[Sighting]:
+    def observations(self) -> list[Observation]:
         """Return what was seen since the last call, in order, without waiting."""
         ...
 

@@ -20,30 +20,32 @@ NOT_ITS_FAULT = ("earlier-attempt-lives", "node-is-lost", "stale-order")
 """Refusals that say nothing of the node either."""
 
 
-def crash_of(seen: AttemptEnded, slots: Sequence[Slot], saved_ms: Millis | None) -> AttemptFailure:
+def crash_of(
+    observed: AttemptEnded, slots: Sequence[Slot], saved_ms: Millis | None
+) -> AttemptFailure:
     """Return what went wrong with an attempt that ended by itself, and not well."""
-    assert seen.how != "stopped", "a stop that was asked for is no mishap"
+    assert observed.how != "stopped", "a stop that was asked for is no mishap"
     return AttemptFailure(
-        seen.attempt,
-        seen.how,
-        seen.at_ms if seen.died_ms is None else seen.died_ms,
-        _node(slots, seen.member),
+        observed.attempt,
+        observed.how,
+        observed.at_ms if observed.last_alive_ms is None else observed.last_alive_ms,
+        _node(slots, observed.member),
         UNSET if saved_ms is None else saved_ms,
-        why=UNSET if seen.reason is None else seen.reason,
+        reason=UNSET if observed.reason is None else observed.reason,
     )
 
 
-def loss_of(seen: AttemptLost, slots: Sequence[Slot]) -> AttemptFailure:
+def loss_of(observed: AttemptLost, slots: Sequence[Slot]) -> AttemptFailure:
     """Return what went wrong with an attempt of which nobody knows how it ended."""
-    node = UNSET if seen.reason.code in NOT_THE_NODE else _node(slots, None)
-    return AttemptFailure(seen.attempt, "lost", seen.at_ms, node)
+    node = UNSET if observed.reason.code in NOT_THE_NODE else _node(slots, None)
+    return AttemptFailure(observed.attempt, "lost", observed.at_ms, node)
 
 
-def refusal_of(seen: OrderRefused, slots: Sequence[Slot]) -> AttemptFailure | UnsetType:
+def refusal_of(observed: OrderRefused, slots: Sequence[Slot]) -> AttemptFailure | UnsetType:
     """Return what went wrong with a start, where that may have been the node's doing."""
-    if not seen.passing or seen.reason.code in NOT_ITS_FAULT:
+    if not observed.is_transient or observed.reason.code in NOT_ITS_FAULT:
         return UNSET
-    return AttemptFailure(seen.attempt, "refused", seen.at_ms, _node(slots, None))
+    return AttemptFailure(observed.attempt, "refused", observed.at_ms, _node(slots, None))
 
 
 def _node(slots: Sequence[Slot], member: int | None) -> NodeId | UnsetType:

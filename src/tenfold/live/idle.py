@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tenfold.fleet.view import FleetView
 from tenfold.live.attempts import Attempts
-from tenfold.live.inbox import Observe
+from tenfold.live.inbox import ReportActivity
 from tenfold.model.events import Event, JobBusy, JobIdled
 from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
@@ -17,18 +17,22 @@ from tenfold.model.units import Millis
 NOT_MEASURED = Reason("not-measured")
 
 
-def turns(
-    request: Observe, view: FleetView, attempts: Attempts, now_ms: Millis, facts: Sequence[Event]
+def idle_changes(
+    request: ReportActivity,
+    view: FleetView,
+    attempts: Attempts,
+    now_ms: Millis,
+    events: Sequence[Event],
 ) -> list[Event]:
     """Return the facts that follow, beside those of this moment that are not applied yet."""
-    told = {fact.job_id for fact in facts if isinstance(fact, JobIdled | JobBusy)}
+    reported = {event.job_id for event in events if isinstance(event, JobIdled | JobBusy)}
     made: list[Event] = []
-    if request.is_anew:
-        found = [job_id for job_id in view.idle if _is_used(job_id, view, attempts, told)]
+    if request.is_first_report:
+        found = [job_id for job_id in view.idle if _can_change(job_id, view, attempts, reported)]
         made += [JobBusy(now_ms, job_id, NOT_MEASURED) for job_id in found]
-        told |= view.idle.keys()
-    for one in request.seen:
-        if not _is_used(one.job_id, view, attempts, told, one.attempt):
+        reported |= view.idle.keys()
+    for one in request.jobs:
+        if not _can_change(one.job_id, view, attempts, reported, one.attempt):
             continue
         idles = one.job_id in view.idle
         if one.idle_since_ms is None and idles:
@@ -36,20 +40,25 @@ def turns(
         elif one.idle_since_ms is not None and not idles:
             since_ms = max(view.running[one.job_id].started_ms, one.idle_since_ms)
             made.append(JobIdled(now_ms, one.job_id, min(now_ms, since_ms)))
-        told.add(one.job_id)
+        reported.add(one.job_id)
     return made
 
 
-def _is_used(
+def _can_change(
     job_id: JobId,
     view: FleetView,
     attempts: Attempts,
-    told: set[JobId],
+    reported: set[JobId],
     attempt: int | None = None,
 ) -> bool:
     """Tell whether a job runs by this attempt, is to go on, and was not told of just now."""
-    live = attempts.get(job_id)
-    if live is None or live.why is not None or live.started_ms is None or job_id in told:
+    active = attempts.get(job_id)
+    if (
+        active is None
+        or active.stop_reason is not None
+        or active.started_ms is None
+        or job_id in reported
+    ):
         return False
     run = view.running.get(job_id)
-    return run is not None and not run.stopping and attempt in (None, live.attempt)
+    return run is not None and not run.stopping and attempt in (None, active.attempt)

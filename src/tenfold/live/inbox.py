@@ -1,7 +1,7 @@
 """Requests on their way into the loop, and the answers that wait for the disk.
 
-Whoever asks hands in a request with a ticket and is told once the journal has it: not before,
-for an answer is a promise, and not never, for a store that fails answers every ticket with
+Whoever asks hands in a request with a pending and is told once the journal has it: not before,
+for an answer is a promise, and not never, for a store that fails answers every pending with
 the trouble. Requests come from many threads; the loop alone takes them.
 """
 
@@ -38,7 +38,7 @@ class Cancel(Struct, frozen=True):
     """Who asked."""
 
 
-class Join(Struct, frozen=True):
+class JoinNodes(Struct, frozen=True):
     """Add nodes to the fleet."""
 
     nodes: tuple[Node, ...]
@@ -46,20 +46,20 @@ class Join(Struct, frozen=True):
     """Whether each is measured first, and joins with the verdict."""
 
 
-class Examine(Struct, frozen=True):
+class RetestNode(Struct, frozen=True):
     """Measure a node again, which takes no work meanwhile."""
 
     node: NodeId
 
 
-class Accept(Struct, frozen=True):
+class AcceptNode(Struct, frozen=True):
     """Take a node in spite of what its test gave."""
 
     node: NodeId
     by: str
 
 
-class Mark(Struct, frozen=True):
+class SetNodeState(Struct, frozen=True):
     """Say how a node is: it takes no more work, is gone, or is back."""
 
     node: NodeId
@@ -67,13 +67,13 @@ class Mark(Struct, frozen=True):
     cause: str = ""
 
 
-class Together(Struct, frozen=True):
+class NodeBatch(Struct, frozen=True):
     """Do this to several nodes, to all of them or to none; facts follow in this order."""
 
-    requests: tuple[Mark | Examine | Accept, ...]
+    requests: tuple[SetNodeState | RetestNode | AcceptNode, ...]
 
 
-class Seen(Struct, frozen=True):
+class JobActivity(Struct, frozen=True):
     """What was measured of one attempt: since when it has done nothing, None where it is used."""
 
     job_id: JobId
@@ -81,15 +81,24 @@ class Seen(Struct, frozen=True):
     idle_since_ms: Millis | None
 
 
-class Observe(Struct, frozen=True):
+class ReportActivity(Struct, frozen=True):
     """Take note of who idles and who is in use again."""
 
-    seen: tuple[Seen, ...] = ()
-    is_anew: bool = False
+    jobs: tuple[JobActivity, ...] = ()
+    is_first_report: bool = False
     """Whether nobody measured before this: who was said to idle may have worked meanwhile."""
 
 
-Request = Submit | Cancel | Join | Mark | Examine | Accept | Together | Observe
+Request = (
+    Submit
+    | Cancel
+    | JoinNodes
+    | SetNodeState
+    | RetestNode
+    | AcceptNode
+    | NodeBatch
+    | ReportActivity
+)
 
 
 class Answer(Struct, frozen=True):
@@ -101,11 +110,11 @@ class Answer(Struct, frozen=True):
     """Whether these jobs were admitted before, under the same key."""
 
 
-class Ticket(Struct, frozen=True, eq=False):
+class PendingRequest(Struct, frozen=True, eq=False):
     """A request and whom to tell; telling must neither wait nor fail."""
 
     request: Request
-    tell: Callable[[Answer], None]
+    reply: Callable[[Answer], None]
 
 
 class Inbox:
@@ -113,16 +122,16 @@ class Inbox:
 
     def __init__(self, most: int = 10_000) -> None:
         self._lock = Lock()
-        self._waiting: deque[Ticket] = deque()
+        self._waiting: deque[PendingRequest] = deque()
         self._most = most
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.is_closed = False
 
     def fileno(self) -> int:
         """Return a descriptor that is readable while there is something to take."""
-        return self._bell
+        return self._wakeup
 
-    def put(self, request: Request, tell: Callable[[Answer], None]) -> None:
+    def put(self, request: Request, reply: Callable[[Answer], None]) -> None:
         """Hand in a request. One too many is refused at once, and so is one after the end."""
         refused = None
         with self._lock:
@@ -131,29 +140,29 @@ class Inbox:
             elif len(self._waiting) >= self._most:
                 refused = Reason("too-many-requests", {"most": self._most})
             else:
-                self._waiting.append(Ticket(request, tell))
+                self._waiting.append(PendingRequest(request, reply))
         if refused is not None:
-            tell(Answer(refused=refused))
+            reply(Answer(refused=refused))
         else:
-            self.ring()
+            self.wake()
 
-    def take(self) -> Sequence[Ticket]:
+    def drain(self) -> Sequence[PendingRequest]:
         """Return all that waits."""
         with suppress(BlockingIOError):
-            os.eventfd_read(self._bell)
+            os.eventfd_read(self._wakeup)
         with self._lock:
-            taken = list(self._waiting)
+            drained = list(self._waiting)
             self._waiting.clear()
-        return taken
+        return drained
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the loop, whether or not there is a request."""
-        os.eventfd_write(self._bell, 1)
+        os.eventfd_write(self._wakeup, 1)
 
     def close(self) -> None:
         """Let the loop end; requests that still wait are refused."""
         with self._lock:
             self.is_closed = True
-        for ticket in self.take():
-            ticket.tell(Answer(refused=Reason("shutting-down")))
-        self.ring()
+        for pending in self.drain():
+            pending.reply(Answer(refused=Reason("shutting-down")))
+        self.wake()

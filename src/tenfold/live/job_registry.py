@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from tenfold.live.keys import Keys
+from tenfold.live.keys import RecentKeys
 from tenfold.model.ids import JobId
 from tenfold.model.job.failures import Crashes
 from tenfold.model.job.run_spec import RunSpec
@@ -21,7 +21,7 @@ CRASHES_MOST = 3
 """Crashes in a row without a newer checkpoint after which a job is given up."""
 
 
-class Entry(Struct):
+class JobEntry(Struct):
     """One job that is not over."""
 
     run_spec: RunSpec
@@ -29,26 +29,26 @@ class Entry(Struct):
     """Starts that were ordered."""
 
 
-class Book:
+class JobRegistry:
     """Entries by job, and the number that the next job gets."""
 
     def __init__(
         self,
-        entries: Iterable[tuple[JobId, Entry]] = (),
+        entries: Iterable[tuple[JobId, JobEntry]] = (),
         next_number: int = 1,
         keys: Iterable[tuple[SubmitKey, int]] = (),
     ) -> None:
         self._entries = dict(entries)
         self.next_number = next_number
-        self.keys = Keys(keys)
+        self.keys = RecentKeys(keys)
 
     def admit(self, jobs: Iterable[Admitted]) -> None:
         """Open an entry for each of these."""
         for one in jobs:
-            self._entries[one.job.id] = Entry(one.run_spec)
+            self._entries[one.job.id] = JobEntry(one.run_spec)
             self.next_number = max(self.next_number, one.job.seq + 1)
 
-    def work(self, job_id: JobId) -> RunSpec:
+    def run_spec(self, job_id: JobId) -> RunSpec:
         """Return what a job runs."""
         return self._entries[job_id].run_spec
 
@@ -62,7 +62,7 @@ class Book:
         """Return the number of the start that was ordered last."""
         return self._entries[job_id].attempts
 
-    def is_worth_a_try(self, job_id: JobId, crashes: Crashes) -> bool:
+    def may_retry(self, job_id: JobId, crashes: Crashes) -> bool:
         """Tell whether a job that crashed so often is to be started again.
 
         Only a job that keeps checkpoints is: another one would do the same again from its

@@ -10,7 +10,7 @@ from tenfold.model.job.usage import GpuUse, JobUse
 from tenfold.model.units import Millis
 
 
-class Measured(Struct, frozen=True):
+class AttemptUsage(Struct, frozen=True):
     """One attempt and what it uses."""
 
     job_id: JobId
@@ -18,17 +18,17 @@ class Measured(Struct, frozen=True):
     use: JobUse
 
 
-class Look(Struct, frozen=True):
+class UsageSample(Struct, frozen=True):
     """One look at everything: attempts that could be measured, and devices that answer."""
 
-    attempts: tuple[Measured, ...] = ()
+    attempts: tuple[AttemptUsage, ...] = ()
     gpus: tuple[GpuUse, ...] = ()
 
 
 class Probe(Protocol):
     """Measures. It may take its time: it is never asked by the loop."""
 
-    def measure(self, now_ms: Millis) -> Look:
+    def measure(self, now_ms: Millis) -> UsageSample:
         """Return what is used now, or was since the last look."""
         ...
 
@@ -44,7 +44,7 @@ class Usage:
         """Who idled at the last look, and since when: for listings, which must not wait."""
         self._jobs: Mapping[JobId, JobUse] = {}
 
-    def take(self, look: Look) -> None:
+    def take(self, look: UsageSample) -> None:
         """Keep a new look, and forget the one before."""
         self._jobs = {one.job_id: one.use for one in look.attempts}
         self.gpus = look.gpus

@@ -12,34 +12,34 @@ from typing import Protocol
 from msgspec import UNSET
 
 from tenfold.fleet.view import FleetView
-from tenfold.live.acceptance import Examiner, Standing, Trials, trial_of
-from tenfold.live.attempts import AheadClock, Attempts, Live, SavedAt
-from tenfold.live.blame import Blame, Judge, nobody
+from tenfold.live.acceptance import NodeRecord, NodeTester, NodeTests, node_test_of
+from tenfold.live.attempts import ActiveAttempt, AheadClock, Attempts, CheckpointTime
+from tenfold.live.blame import CordonRule, FailureCordons, no_cordons
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
     AttemptStarted,
     Executor,
-    NodeSeenBack,
-    NodeSeenLost,
+    NodeReachable,
+    NodeUnreachable,
+    Observation,
     OrderRefused,
-    Sighting,
 )
-from tenfold.live.idle import turns
+from tenfold.live.idle import idle_changes
 from tenfold.live.inbox import (
-    Accept,
+    AcceptNode,
     Answer,
     Cancel,
-    Examine,
     Inbox,
-    Join,
-    Mark,
-    Observe,
+    JoinNodes,
+    NodeBatch,
+    PendingRequest,
+    ReportActivity,
+    RetestNode,
+    SetNodeState,
     Submit,
-    Ticket,
-    Together,
 )
-from tenfold.live.job_registry import Book, back_off_ms
+from tenfold.live.job_registry import JobRegistry, back_off_ms
 from tenfold.model.actions import Action, RefuseJob, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,
@@ -58,7 +58,7 @@ from tenfold.model.job.submission import admitted, names_of
 from tenfold.model.reason import JobRef, NodeRef, Reason, Text
 from tenfold.model.units import Millis
 
-BY_HAND = "by-hand"
+MANUAL = "by-hand"
 """The code of a cordon that a person ordered and gave a reason for."""
 NAMED_MOST = 5
 """Unknown nodes that a refusal names; the others are counted."""
@@ -86,45 +86,47 @@ class LiveWorld:
         inbox: Inbox,
         clock: Clock,
         view: FleetView,
-        book: Book,
-        saved_at: SavedAt,
+        registry: JobRegistry,
+        saved_at: CheckpointTime,
     ) -> None:
         self._executor, self._inbox, self._clock = executor, inbox, clock
-        self._view, self._book = view, book
-        self._attempts = Attempts(executor, book, view, saved_at)
+        self._view, self._registry = view, registry
+        self._attempts = Attempts(executor, registry, view, saved_at)
         if isinstance(clock, AheadClock):
             self._attempts.clock = clock
-        self._trials = Trials(executor, view)
-        self._blame = Blame(nobody, view)
+        self._node_tests = NodeTests(executor, view)
+        self._cordons = FailureCordons(no_cordons, view)
         self._due: list[tuple[int, int, JobId]] = []
         """Moments at which an attempt is to be looked at: (when, attempt, job)."""
-        self._answers: list[tuple[Ticket, Answer]] = []
+        self._answers: list[tuple[PendingRequest, Answer]] = []
         """What to tell once the facts that were handed out last are on the disk."""
-        self._first: list[Event] | None = self._adopted()
+        self._startup_events: list[Event] | None = self._adopted()
         """What happened while nobody looked, until it is handed out."""
 
-    def examined_by(self, examiner: Examiner, standings: Mapping[NodeId, Standing]) -> None:
-        """Let nodes be tested; `standings` tell how those that are here did before."""
-        self._trials.examined_by(examiner, standings)
+    def test_nodes_with(
+        self, node_tester: NodeTester, records: Mapping[NodeId, NodeRecord]
+    ) -> None:
+        """Let nodes be tested; `records` tell how those that are here did before."""
+        self._node_tests.test_nodes_with(node_tester, records)
 
-    def judged_by(self, judge: Judge) -> None:
+    def cordon_with(self, judge: CordonRule) -> None:
         """Let nodes be cordoned that are to blame for what fails on them."""
-        self._blame = Blame(judge, self._view)
+        self._cordons = FailureCordons(judge, self._view)
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
         """Return the facts of the next moment, or nothing at `until_ms`; None at the end."""
-        if self._first is None:
+        if self._startup_events is None:
             # What was handed out before is recorded by now.
             self._attempts.settle()
         while True:
             now_ms = self._clock.now_ms()
-            facts = self._facts(now_ms)
-            if facts or self._answers:
-                return now_ms, facts
+            events = self._collect_events(now_ms)
+            if events or self._answers:
+                return now_ms, events
             if self._inbox.is_closed:
                 return None
             # Nothing is on its way to the disk: what a test rests on is recorded.
-            self._trials.begin(now_ms)
+            self._node_tests.begin(now_ms)
             if until_ms is not None and now_ms >= until_ms:
                 return now_ms, ()
             wakes = [at for at in (until_ms, self._due[0][0] if self._due else None) if at]
@@ -134,14 +136,14 @@ class LiveWorld:
     def recorded(self) -> None:
         """Tell those who wait that what they asked for is on the disk."""
         answers, self._answers = self._answers, []
-        for ticket, answer in answers:
-            ticket.tell(answer)
+        for pending, answer in answers:
+            pending.reply(answer)
 
     def failed(self, reason: Reason) -> None:
         """Tell those who wait that it is not known whether the disk has what they asked for."""
         answers, self._answers = self._answers, []
-        for ticket, _ in answers:
-            ticket.tell(Answer(refused=reason))
+        for pending, _ in answers:
+            pending.reply(Answer(refused=reason))
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
         """Hand orders to the executor; most outcomes come with `wait`. A promise is no work."""
@@ -149,113 +151,116 @@ class LiveWorld:
         for action in actions:
             if type(action) is StartJob:
                 order = self._view.orders[action.job_id]
-                live = self._attempts.order(order.job, action.slots)
-                self._launch(live, now_ms)
+                active = self._attempts.order(order.job, action.slots)
+                self._launch(active, now_ms)
             elif type(action) is StopJob:
                 self._stop(action, now_ms, outcomes)
             elif type(action) is ResizeJob:
                 self._resize(action, now_ms, outcomes)
             elif type(action) is not ReserveStart:
                 assert type(action) is RefuseJob
-                self._book.close(action.job_id)
+                self._registry.close(action.job_id)
                 outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
         return outcomes
 
     def _adopted(self) -> list[Event]:
         now_ms = self._clock.now_ms()
-        found = self._trials.adopt(self._executor.attempts())
-        facts = self._attempts.adopt(found, now_ms)
+        found = self._node_tests.adopt(self._executor.attempts())
+        events = self._attempts.adopt(found, now_ms)
         for job_id in self._view.running:
-            live = self._attempts.get(job_id)
-            if live is not None:
-                self._limit(live)
-        return facts
+            active = self._attempts.get(job_id)
+            if active is not None:
+                self._limit(active)
+        return events
 
-    def _facts(self, now_ms: Millis) -> list[Event]:
-        facts, self._first = self._first or [], None
-        for ticket in self._inbox.take():
-            self._request(ticket, now_ms, facts)
-        for sighting in self._executor.sightings():
-            facts += self._sighted(sighting, now_ms)
-        self._look(now_ms)
-        facts += self._blame.verdicts(facts, now_ms)
-        return facts
+    def _collect_events(self, now_ms: Millis) -> list[Event]:
+        events, self._startup_events = self._startup_events or [], None
+        for pending in self._inbox.drain():
+            self._request(pending, now_ms, events)
+        for observation in self._executor.observations():
+            events += self._on_observation(observation, now_ms)
+        self._run_due(now_ms)
+        events += self._cordons.cordons(events, now_ms)
+        return events
 
-    def _request(self, ticket: Ticket, now_ms: Millis, facts: list[Event]) -> None:
-        match ticket.request:
+    def _request(self, pending: PendingRequest, now_ms: Millis, events: list[Event]) -> None:
+        match pending.request:
             case Submit() as request:
-                self._answers.append((ticket, self._submit(request, now_ms, facts)))
+                self._answers.append((pending, self._submit(request, now_ms, events)))
             case Cancel(job_id, members, by):
-                answer = self._cancel(members or (job_id,), by, now_ms, facts)
-                self._answers.append((ticket, answer))
-            case Join(nodes, is_tested):
-                self._join(nodes, is_tested, now_ms, facts)
-                self._answers.append((ticket, Answer()))
-            case Observe() as request:
-                made = turns(request, self._view, self._attempts, now_ms, facts)
-                facts += made
+                answer = self._cancel(members or (job_id,), by, now_ms, events)
+                self._answers.append((pending, answer))
+            case JoinNodes(nodes, is_tested):
+                self._join(nodes, is_tested, now_ms, events)
+                self._answers.append((pending, Answer()))
+            case ReportActivity() as request:
+                made = idle_changes(request, self._view, self._attempts, now_ms, events)
+                events += made
                 if made:
-                    self._answers.append((ticket, Answer()))
+                    self._answers.append((pending, Answer()))
                 else:
                     # Nothing is to be written, so nothing is to be waited for.
-                    ticket.tell(Answer())
-            case Together(requests):
-                self._answers.append((ticket, self._for_nodes(requests, now_ms, facts)))
+                    pending.reply(Answer())
+            case NodeBatch(requests):
+                self._answers.append((pending, self._for_nodes(requests, now_ms, events)))
             case one:
-                self._answers.append((ticket, self._for_nodes((one,), now_ms, facts)))
+                self._answers.append((pending, self._for_nodes((one,), now_ms, events)))
 
-    def _submit(self, request: Submit, now_ms: Millis, facts: list[Event]) -> Answer:
-        key, number = request.key, self._book.next_number
-        before = None if key is None else self._book.keys.find(key)
+    def _submit(self, request: Submit, now_ms: Millis, events: list[Event]) -> Answer:
+        key, number = request.key, self._registry.next_number
+        before = None if key is None else self._registry.keys.find(key)
         if isinstance(before, Reason):
             return Answer(refused=before)
         if before is not None:
             return Answer(names_of(request.submissions, before), again=True)
         made: list[JobId] = []
         for submission in request.submissions:
-            jobs = admitted(submission, self._book.next_number, now_ms)
-            self._book.admit(jobs)
+            jobs = admitted(submission, self._registry.next_number, now_ms)
+            self._registry.admit(jobs)
             for one in jobs:
-                facts.append(JobSubmitted(now_ms, one.job, one.run_spec, None if made else key))
+                events.append(JobSubmitted(now_ms, one.job, one.run_spec, None if made else key))
                 made.append(one.job.id)
         if key is not None:
-            self._book.keys.note(key, number)
+            self._registry.keys.note(key, number)
         return Answer(tuple(made))
 
     def _join(
-        self, nodes: Sequence[Node], is_tested: bool, now_ms: Millis, facts: list[Event]
+        self, nodes: Sequence[Node], is_tested: bool, now_ms: Millis, events: list[Event]
     ) -> None:
-        joined = [fact.node.id for fact in facts if type(fact) is NodeJoined]
+        joined = [event.node.id for event in events if type(event) is NodeJoined]
         for node in nodes:
             if node.id not in self._view.nodes and node.id not in joined:
                 self._attempts.devices.join(node.id, node.gpus)
-                facts += self._trials.join(node, now_ms, is_tested=is_tested)
+                events += self._node_tests.join(node, now_ms, is_tested=is_tested)
 
     def _cancel(
-        self, job_ids: Sequence[JobId], by: str, now_ms: Millis, facts: list[Event]
+        self, job_ids: Sequence[JobId], by: str, now_ms: Millis, events: list[Event]
     ) -> Answer:
-        gone = {fact.job_id for fact in facts if type(fact) is JobCancelled}
-        fresh = {fact.job.id for fact in facts if type(fact) is JobSubmitted}
-        taken: list[JobId] = []
+        gone = {event.job_id for event in events if type(event) is JobCancelled}
+        fresh = {event.job.id for event in events if type(event) is JobSubmitted}
+        cancelled: list[JobId] = []
         for job_id in job_ids:
-            live = self._attempts.get(job_id)
-            if live is not None and live.launched:
-                live.by = live.by or by
-                self._attempts.stop(live, "cancelled")
-            elif live is not None:
-                facts += self._attempts.withdraw(live, by, now_ms)
+            active = self._attempts.get(job_id)
+            if active is not None and active.launched:
+                active.by = active.by or by
+                self._attempts.stop(active, "cancelled")
+            elif active is not None:
+                events += self._attempts.cancel_delayed(active, by, now_ms)
             elif job_id not in gone and (job_id in fresh or job_id in self._view.pending):
-                self._book.close(job_id)
-                facts.append(JobCancelled(now_ms, job_id, by or UNSET))
+                self._registry.close(job_id)
+                events.append(JobCancelled(now_ms, job_id, by or UNSET))
             else:
                 continue
-            taken.append(job_id)
-        if not taken:
+            cancelled.append(job_id)
+        if not cancelled:
             return Answer(refused=Reason("job-not-active", {"name": job_ids[0]}))
-        return Answer(tuple(taken))
+        return Answer(tuple(cancelled))
 
     def _for_nodes(
-        self, requests: Sequence[Mark | Examine | Accept], now_ms: Millis, facts: list[Event]
+        self,
+        requests: Sequence[SetNodeState | RetestNode | AcceptNode],
+        now_ms: Millis,
+        events: list[Event],
     ) -> Answer:
         """Do what is asked of each node; nothing is done where one of them cannot be."""
         unknown = tuple(NodeRef(one.node) for one in requests if one.node not in self._view.nodes)
@@ -265,100 +270,100 @@ class LiveWorld:
             if (reason := self._why_not(one)) is not None:
                 return Answer(refused=reason)
         for one in requests:
-            if isinstance(one, Mark):
-                self._mark(one.node, one.state, one.cause, now_ms, facts)
-            elif isinstance(one, Examine):
-                self._trials.test(one.node, now_ms, facts)
+            if isinstance(one, SetNodeState):
+                self._mark(one.node, one.state, one.cause, now_ms, events)
+            elif isinstance(one, RetestNode):
+                self._node_tests.test(one.node, now_ms, events)
             else:
-                self._trials.accept(one.node, one.by, now_ms, facts)
+                self._node_tests.accept(one.node, one.by, now_ms, events)
         return Answer()
 
-    def _why_not(self, one: Mark | Examine | Accept) -> Reason | None:
-        if isinstance(one, Examine):
-            return self._trials.untestable(one.node)
-        if isinstance(one, Accept):
-            return self._trials.unacceptable(one.node)
-        return self._trials.hindrance(one.node) if one.state == "up" else None
+    def _why_not(self, one: SetNodeState | RetestNode | AcceptNode) -> Reason | None:
+        if isinstance(one, RetestNode):
+            return self._node_tests.why_not_test(one.node)
+        if isinstance(one, AcceptNode):
+            return self._node_tests.why_not_accept(one.node)
+        return self._node_tests.why_not_return(one.node) if one.state == "up" else None
 
     def _mark(
-        self, node: NodeId, state: str, cause: str, now_ms: Millis, facts: list[Event]
+        self, node: NodeId, state: str, cause: str, now_ms: Millis, events: list[Event]
     ) -> None:
         made: dict[str, Event] = {
             "cordoned": NodeCordoned(
-                now_ms, node, Reason(BY_HAND, {"note": Text(cause)}) if cause else UNSET
+                now_ms, node, Reason(MANUAL, {"note": Text(cause)}) if cause else UNSET
             ),
             "down": NodeLost(now_ms, node, cause),
             "up": NodeReturned(now_ms, node),
         }
         if self._view.states[node] != state:
-            facts.append(made[state])
+            events.append(made[state])
             if state == "down":
-                self._attempts.leave(node)
+                self._attempts.stop_on_node(node)
 
-    def _sighted(self, sighting: Sighting, now_ms: Millis) -> list[Event]:
-        if trial_of(sighting) is not None:
-            return self._trials.sighted(sighting, now_ms)
-        match sighting:
+    def _on_observation(self, observation: Observation, now_ms: Millis) -> list[Event]:
+        if node_test_of(observation) is not None:
+            return self._node_tests.observe(observation, now_ms)
+        match observation:
             case AttemptStarted():
-                facts = self._attempts.started(sighting, now_ms)
-                live = self._attempts.get(sighting.job_id)
-                if facts and live is not None:
-                    self._limit(live)
-                return facts
+                events = self._attempts.started(observation, now_ms)
+                active = self._attempts.get(observation.job_id)
+                if events and active is not None:
+                    self._limit(active)
+                return events
             case AttemptEnded():
-                return self._attempts.ended(sighting, now_ms)
+                return self._attempts.ended(observation, now_ms)
             case AttemptLost():
-                return self._attempts.lost(sighting, now_ms)
+                return self._attempts.lost(observation, now_ms)
             case OrderRefused():
-                return self._attempts.refused(sighting, now_ms)
-            case NodeSeenLost(_, node):
+                return self._attempts.refused(observation, now_ms)
+            case NodeUnreachable(_, node):
                 known = self._view.states.get(node, "down") != "down"
                 return [NodeLost(now_ms, node, "executor")] if known else []
-            case NodeSeenBack(_, node):
+            case NodeReachable(_, node):
                 known = self._view.states.get(node) == "down"
-                return self._trials.back(node, now_ms) if known else []
+                return self._node_tests.returned(node, now_ms) if known else []
             case _:
                 return []
 
-    def _launch(self, live: Live, now_ms: Millis) -> None:
-        wait_ms = back_off_ms(self._view.trouble.crashes.get(live.job.id))
+    def _launch(self, active: ActiveAttempt, now_ms: Millis) -> None:
+        wait_ms = back_off_ms(self._view.trouble.crashes.get(active.job.id))
         if wait_ms:
-            self._push(now_ms + wait_ms, live)
+            self._schedule(now_ms + wait_ms, active)
         else:
-            self._attempts.launch(live)
+            self._attempts.launch(active)
 
     def _stop(self, action: StopJob, now_ms: Millis, outcomes: list[Event]) -> None:
-        live = self._attempts.get(action.job_id)
-        if live is None:
+        active = self._attempts.get(action.job_id)
+        if active is None:
             outcomes.append(ActionRefused(now_ms, action, _not_running(action.job_id, "stop")))
         else:
-            self._attempts.stop(live, action.cause)
+            self._attempts.stop(active, action.cause)
 
     def _resize(self, action: ResizeJob, now_ms: Millis, outcomes: list[Event]) -> None:
-        live = self._attempts.get(action.job_id)
-        if live is None or live.why is not None:
+        active = self._attempts.get(action.job_id)
+        if active is None or active.stop_reason is not None:
             outcomes.append(ActionRefused(now_ms, action, _not_running(action.job_id, "resize")))
         else:
-            self._attempts.resize(live, action.slots)
+            self._attempts.resize(active, action.slots)
 
-    def _limit(self, live: Live) -> None:
-        if live.job.limit_ms is not None and live.started_ms is not None:
-            self._push(live.started_ms + live.job.limit_ms, live)
+    def _limit(self, active: ActiveAttempt) -> None:
+        if active.job.limit_ms is not None and active.started_ms is not None:
+            self._schedule(active.started_ms + active.job.limit_ms, active)
 
-    def _push(self, at_ms: int, live: Live) -> None:
-        heappush(self._due, (at_ms, live.attempt, live.job.id))
+    def _schedule(self, at_ms: int, active: ActiveAttempt) -> None:
+        heappush(self._due, (at_ms, active.attempt, active.job.id))
 
-    def _look(self, now_ms: Millis) -> None:
+    def _run_due(self, now_ms: Millis) -> None:
         """Launch what was put off, and stop what has run for too long."""
         while self._due and self._due[0][0] <= now_ms:
             _, attempt, job_id = heappop(self._due)
-            live = self._attempts.get(job_id)
-            if live is None or live.attempt != attempt:
+            active = self._attempts.get(job_id)
+            if active is None or active.attempt != attempt:
                 continue
-            if not live.launched:
-                self._attempts.launch(live)
-            elif live.started_ms is not None and live.why is None:
-                self._attempts.stop(live, "timeout")
+            if not active.launched:
+                self._attempts.launch(active)
+            elif active.started_ms is not None and active.stop_reason is None:
+                self._attempts.stop(active, "timeout")
 
 
 def _not_running(job_id: JobId, what: str) -> Reason:

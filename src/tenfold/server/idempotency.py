@@ -11,7 +11,7 @@ from litestar.params import HeaderParameter
 from tenfold.journal.store import Store
 from tenfold.journal.submit_keys import find_key
 from tenfold.live.inbox import Answer
-from tenfold.live.keys import matched
+from tenfold.live.keys import match_key
 from tenfold.model.ids import TeamId
 from tenfold.model.job.submission import SubmitKey, names_of
 from tenfold.model.reason import Reason
@@ -46,7 +46,7 @@ def answer_before(store: Store, key: SubmitKey, asked: HandedIn) -> Answer | Non
     row = find_key(store, key.team, key.key)
     if row is None:
         return None
-    found = matched(key, row.digest, row.number)
+    found = match_key(key, row.digest, row.number)
     if isinstance(found, Reason):
         raise refusal(found)
     return Answer(names_of(asked.submissions, found), again=True)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tenfold.compose.acceptance import examiner_of, rule_of
+from tenfold.compose.acceptance import node_tester_of, rule_of
 from tenfold.fleet.fleet import Fleet
-from tenfold.live.acceptance import PREFIX, Standing
+from tenfold.live.acceptance import PREFIX, NodeRecord
 from tenfold.live.executor import (
     LOG_TAIL_BYTES,
     AttemptEnded,
@@ -15,13 +15,21 @@ from tenfold.live.executor import (
     Launch,
     Member,
     MemberLog,
-    NodeSeenBack,
-    NodeSeenLost,
+    NodeReachable,
+    NodeUnreachable,
+    Observation,
     OrderRefused,
-    Sighting,
 )
-from tenfold.live.inbox import Accept, Answer, Examine, Inbox, Join, Mark, Request
-from tenfold.live.job_registry import Book
+from tenfold.live.inbox import (
+    AcceptNode,
+    Answer,
+    Inbox,
+    JoinNodes,
+    Request,
+    RetestNode,
+    SetNodeState,
+)
+from tenfold.live.job_registry import JobRegistry
 from tenfold.live.world import LiveWorld
 from tenfold.model.acceptance import Acceptance, Figure, NodeTest, after_test
 from tenfold.model.events import (
@@ -40,7 +48,7 @@ from tenfold.report.reasons.render import render
 from tenfold.testing.builders import nodes
 
 A, B, C = nodes(3)
-EXAMINER = examiner_of(rule_of(0.2), ("measure",))
+EXAMINER = node_tester_of(rule_of(0.2), ("measure",))
 Facts = list[Event]
 
 
@@ -53,7 +61,7 @@ class Scripted:
         self.stopped: list[tuple[JobId, int]] = []
         self.settled: list[tuple[JobId, int]] = []
         self.found: list[AttemptState] = []
-        self.seen: list[Sighting] = []
+        self.seen: list[Observation] = []
 
     def fileno(self) -> int:
         return -1
@@ -73,7 +81,7 @@ class Scripted:
     def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
         self.stopped.append((job_id, attempt))
 
-    def sightings(self) -> list[Sighting]:
+    def observations(self) -> list[Observation]:
         seen, self.seen = self.seen, []
         return seen
 
@@ -120,13 +128,13 @@ class Rig:
             inbox=self.inbox,
             clock=self.clock,
             view=self.fleet,
-            book=Book(),
+            registry=JobRegistry(),
             saved_at=lambda job, run_spec: None,
         )
         self.facts: Facts = []
 
-    def know(self, **standings: Standing) -> "Rig":
-        self.world.examined_by(EXAMINER, {NodeId(name): one for name, one in standings.items()})
+    def know(self, **standings: NodeRecord) -> "Rig":
+        self.world.test_nodes_with(EXAMINER, {NodeId(name): one for name, one in standings.items()})
         return self
 
     def ask(self, request: Request) -> Answer | None:
@@ -155,7 +163,7 @@ def kinds(facts: Facts) -> list[type[Event]]:
 
 def joined(**figures: float | None) -> Rig:
     rig = Rig(Scripted(**figures)).know()
-    rig.ask(Join((A, B, C), is_tested=True))
+    rig.ask(JoinNodes((A, B, C), is_tested=True))
     return rig
 
 
@@ -217,31 +225,31 @@ def test_an_order_that_the_executor_refuses_or_loses_is_a_test_without_figures()
         rig.executor.start = lambda launch, made=made, rig=rig: rig.executor.seen.append(  # type: ignore[method-assign]
             made(Millis(0), launch.job_id, launch.attempt, Reason("gone", sentence="it is gone"))
         )
-        rig.ask(Join((A,), is_tested=True))
+        rig.ask(JoinNodes((A,), is_tested=True))
         assert kinds(rig.facts) == [NodeJoined, NodeCordoned, NodeTested, NodeCordoned]
 
 
 def test_nodes_that_need_no_test_join_at_once():
     rig = Rig(Scripted()).know()
-    rig.ask(Join((A, B)))
+    rig.ask(JoinNodes((A, B)))
     assert kinds(rig.facts) == [NodeJoined, NodeJoined]
     without = Rig(Scripted())
-    without.ask(Join((A,), is_tested=True))
+    without.ask(JoinNodes((A,), is_tested=True))
     assert kinds(without.facts) == [NodeJoined]
 
 
 def test_a_refused_node_is_not_simply_taken_back_but_accepted_by_somebody():
     rig = joined(n1=60.0)
-    back = rig.ask(Mark(B.id, "up"))
+    back = rig.ask(SetNodeState(B.id, "up"))
     assert back is not None
     assert back.refused is not None
     assert back.refused.code == "node-refused"
-    assert rig.ask(Accept(B.id, "olga")) == Answer()
+    assert rig.ask(AcceptNode(B.id, "olga")) == Answer()
     assert rig.facts[-2:] == [
         NodeAccepted(rig.facts[-1].at_ms, B.id, "olga"),
         NodeReturned(rig.facts[-1].at_ms, B.id),
     ]
-    again = rig.ask(Accept(B.id, "olga"))
+    again = rig.ask(AcceptNode(B.id, "olga"))
     assert again is not None
     assert again.refused is not None
     assert again.refused.code == "node-not-refused"
@@ -249,9 +257,9 @@ def test_a_refused_node_is_not_simply_taken_back_but_accepted_by_somebody():
 
 def test_a_refused_node_that_was_lost_comes_back_refused():
     rig = joined(n1=60.0)
-    rig.executor.seen = [NodeSeenLost(Millis(1), B.id), NodeSeenLost(Millis(1), A.id)]
+    rig.executor.seen = [NodeUnreachable(Millis(1), B.id), NodeUnreachable(Millis(1), A.id)]
     assert kinds(rig.go_on()) == [NodeLost, NodeLost]
-    rig.executor.seen = [NodeSeenBack(Millis(1), B.id), NodeSeenBack(Millis(1), A.id)]
+    rig.executor.seen = [NodeReachable(Millis(1), B.id), NodeReachable(Millis(1), A.id)]
     assert kinds(rig.go_on()) == [NodeReturned, NodeCordoned, NodeReturned]
     assert (rig.fleet.states[B.id], rig.fleet.states[A.id]) == ("cordoned", "up")
 
@@ -259,7 +267,7 @@ def test_a_refused_node_that_was_lost_comes_back_refused():
 def test_a_node_takes_no_work_while_it_is_tested_again_and_returns_when_it_passed():
     rig = joined()
     before = len(rig.facts)
-    rig.ask(Examine(B.id))
+    rig.ask(RetestNode(B.id))
     cordon, test, back = rig.facts[before:]
     assert isinstance(cordon, NodeCordoned)
     assert isinstance(cordon.cause, Reason)
@@ -271,8 +279,8 @@ def test_a_node_takes_no_work_while_it_is_tested_again_and_returns_when_it_passe
 
 def test_a_node_that_a_person_cordoned_stays_so_after_a_test_it_passed():
     rig = joined()
-    rig.ask(Mark(B.id, "cordoned"))
-    rig.ask(Examine(B.id))
+    rig.ask(SetNodeState(B.id, "cordoned"))
+    rig.ask(RetestNode(B.id))
     assert kinds(rig.facts)[-1] is NodeTested
     assert rig.fleet.states[B.id] == "cordoned"
 
@@ -280,15 +288,15 @@ def test_a_node_that_a_person_cordoned_stays_so_after_a_test_it_passed():
 def test_a_mended_node_passes_its_next_test_and_takes_work():
     rig = joined(n1=60.0)
     rig.executor.figures["n1"] = 99.0
-    rig.ask(Examine(B.id))
+    rig.ask(RetestNode(B.id))
     assert rig.fleet.states[B.id] == "up"
 
 
 def test_what_cannot_be_tested_is_refused_with_the_reason():
     rig = joined()
-    rig.ask(Mark(C.id, "down", "gone"))
+    rig.ask(SetNodeState(C.id, "down", "gone"))
     for node, code in ((NodeId("n9"), "no-such-node"), (C.id, "node-lost")):
-        answer = rig.ask(Examine(node))
+        answer = rig.ask(RetestNode(node))
         assert answer is not None
         assert answer.refused is not None
         assert answer.refused.code == code
@@ -296,14 +304,14 @@ def test_what_cannot_be_tested_is_refused_with_the_reason():
 
 def test_a_controller_that_comes_back_knows_who_was_refused():
     rig = joined(n1=60.0)
-    known = {str(node.id): Standing(acceptance=standing(rig, node.id)) for node in (A, B, C)}
+    known = {str(node.id): NodeRecord(acceptance=standing(rig, node.id)) for node in (A, B, C)}
     back = Rig(Scripted(), rig.fleet).know(**known)
-    back.ask(Join((A, B, C), is_tested=True))
+    back.ask(JoinNodes((A, B, C), is_tested=True))
     assert back.facts == []
-    answer = back.ask(Mark(B.id, "up"))
+    answer = back.ask(SetNodeState(B.id, "up"))
     assert answer is not None
     assert answer.refused is not None
-    back.ask(Examine(C.id))
+    back.ask(RetestNode(C.id))
     test = back.facts[1]
     assert isinstance(test, NodeTested)
     assert test.verdict.nodes == 1
@@ -318,7 +326,7 @@ def test_a_test_that_was_cut_off_is_ended_and_done_again():
         AttemptState(job_id=left, attempt=7, phase="running", members=(), ordered_ms=Millis(1))
     ]
     back = Rig(executor, rig.fleet)
-    back.know(n1=Standing("under-test", standing(rig, B.id)))
+    back.know(n1=NodeRecord("under-test", standing(rig, B.id)))
     assert executor.stopped == [(left, 7)]
     assert back.go_on() == []
     assert executor.launches == []

@@ -3,9 +3,9 @@
 import pytest
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.live.attempts import Attempts, Why
+from tenfold.live.attempts import Attempts, StopReason
 from tenfold.live.executor import AttemptEnded, AttemptStarted, AttemptState, Launch, Member
-from tenfold.live.job_registry import Book, Entry
+from tenfold.live.job_registry import JobEntry, JobRegistry
 from tenfold.model.actions import StartJob
 from tenfold.model.events import ActionOrdered, JobEnded, JobStopped, JobSubmitted, NodeJoined
 from tenfold.model.ids import JobId
@@ -37,10 +37,10 @@ def test_a_device_of_an_attempt_that_is_over_stays_with_the_one_that_has_it_now(
             JobSubmitted(Millis(0), Job(id=name, shape=shape_of(1), submitted_ms=Millis(0), seq=1))
         )
         fleet.apply(ActionOrdered(Millis(0), StartJob(name, (slot,))))
-    book = Book(
-        [(name, Entry(RunSpec(name=name, command=("true",)), attempts=1)) for name in NAMES]
+    registry = JobRegistry(
+        [(name, JobEntry(RunSpec(name=name, command=("true",)), attempts=1)) for name in NAMES]
     )
-    attempts = Attempts(noting, book, fleet, lambda job, run_spec: None)  # pyright: ignore[reportArgumentType]
+    attempts = Attempts(noting, registry, fleet, lambda job, run_spec: None)  # pyright: ignore[reportArgumentType]
     held = (Member(node=NODE.id, gpus=(0,)),)
     ended = AttemptEnded(at_ms=Millis(1), job_id=NAMES[0], attempt=1, exit_code=0)
     states = [
@@ -80,12 +80,14 @@ class Obeying(Noting):
         (("preempted",), "preempted"),
     ],
 )
-def test_a_cancel_stands_over_any_other_reason_to_stop(reasons: tuple[Why, ...], status: str):
+def test_a_cancel_stands_over_any_other_reason_to_stop(
+    reasons: tuple[StopReason, ...], status: str
+):
     fleet, obeying, name = Fleet(), Obeying(), NAMES[0]
     waits = Job(id=name, shape=shape_of(1), submitted_ms=Millis(0), seq=1)
     fleet.apply_all([NodeJoined(Millis(0), NODE), JobSubmitted(Millis(0), waits)])
-    book = Book([(name, Entry(RunSpec(name=name, command=("true",)), attempts=0))])
-    attempts = Attempts(obeying, book, fleet, lambda job, run_spec: None)  # pyright: ignore[reportArgumentType]
+    registry = JobRegistry([(name, JobEntry(RunSpec(name=name, command=("true",)), attempts=0))])
+    attempts = Attempts(obeying, registry, fleet, lambda job, run_spec: None)  # pyright: ignore[reportArgumentType]
     live = attempts.order(waits, (Slot(NODE.id, 1),))
     fleet.apply(ActionOrdered(Millis(0), StartJob(name, live.slots)))
     attempts.launch(live)

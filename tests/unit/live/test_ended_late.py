@@ -9,7 +9,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal.derive import Draft
 from tenfold.live.attempts import Attempts
 from tenfold.live.executor import AttemptEnded, AttemptState, Member
-from tenfold.live.job_registry import Book, Entry
+from tenfold.live.job_registry import JobEntry, JobRegistry
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -51,8 +51,8 @@ def adopted(ended_ms: int, clock: Ahead | None) -> JobEnded:
     fleet = Fleet()
     for event in BEFORE:
         fleet.apply(event)
-    book = Book([(JOB, Entry(RunSpec(name="job", command=("true",)), attempts=1))])
-    attempts = Attempts(None, book, fleet, lambda job, run_spec: None)  # pyright: ignore[reportArgumentType]
+    registry = JobRegistry([(JOB, JobEntry(RunSpec(name="job", command=("true",)), attempts=1))])
+    attempts = Attempts(None, registry, fleet, lambda job, run_spec: None)  # pyright: ignore[reportArgumentType]
     attempts.clock = clock
     end = AttemptEnded(at_ms=Millis(ended_ms), job_id=JOB, attempt=1, exit_code=0)
     state = AttemptState(

@@ -13,7 +13,7 @@ from tenfold.live.executor import (
     AttemptState,
     Launch,
     MemberLog,
-    Sighting,
+    Observation,
 )
 from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
@@ -24,18 +24,18 @@ class Hands:
 
     def __init__(self, logs: Path) -> None:
         self._lock = Lock()
-        self._unseen: list[Sighting] = []
+        self._unseen: list[Observation] = []
         self._folder = logs
         self.bell = os.eventfd(0, os.EFD_NONBLOCK)
         self.launches: dict[tuple[JobId, int], Launch] = {}
         self.ends: dict[tuple[JobId, int], AttemptEnded] = {}
 
-    def see(self, sighting: Sighting) -> None:
+    def see(self, observation: Observation) -> None:
         with self._lock:
-            self._unseen.append(sighting)
+            self._unseen.append(observation)
         os.eventfd_write(self.bell, 1)
 
-    def seen(self) -> list[Sighting]:
+    def seen(self) -> list[Observation]:
         with suppress(BlockingIOError):
             os.eventfd_read(self.bell)
         with self._lock:
@@ -93,7 +93,7 @@ class PlainExecutor:
         if (job_id, attempt) not in self._hands.ends:
             self._hands.stop(job_id, attempt)
 
-    def sightings(self) -> list[Sighting]:
+    def observations(self) -> list[Observation]:
         return self._hands.seen()
 
     def attempts(self) -> list[AttemptState]:

@@ -17,20 +17,20 @@ from tenfold.live.executor import (
     AttemptLost,
     AttemptStarted,
     AttemptState,
-    How,
+    EndKind,
+    ExecutorWarning,
     Launch,
     Member,
     MemberLog,
-    NodeSeenBack,
-    NodeSeenLost,
+    NodeReachable,
+    NodeUnreachable,
+    Observation,
     OrderRefused,
-    Sighting,
-    Trouble,
 )
 from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.environment import inherited
 from tenfold.live.local.attempt.folder import AttemptFolder, Home
-from tenfold.live.local.member.images import own_environment
+from tenfold.live.local.member.images import runtime_variables
 from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.spawner.launches import launch_line, refusal, user_of
 from tenfold.live.local.spawner.link import SpawnerLink
@@ -39,7 +39,7 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.reason import Reason, Text
 from tenfold.model.units import Millis
 
-PASSING = ("cannot-write", "earlier-attempt-lives", "node-is-lost")
+TRANSIENT = ("cannot-write", "earlier-attempt-lives", "node-is-lost")
 """Refusals whose cause may go away."""
 
 
@@ -58,14 +58,14 @@ class LocalExecutor:
         self.home.prepare()
         own = os.environ if environment is None else environment
         self._inherited = inherited(own)
-        self._runtime_env = own_environment(own)
+        self._runtime_env = runtime_variables(own)
         self._log_bytes_most = log_bytes_most
         self._users = users
         self._refused: deque[OrderRefused] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._told: dict[tuple[str, int], str] = {}
+        self._reported: dict[tuple[str, int], str] = {}
         self._nodes_lost: dict[NodeId, Millis] = {}
-        self._seen = 0
+        self._connection_read = 0
         self.link = SpawnerLink(self.home)
         self.link.wake_on(self._wake)
         self.link.connect()
@@ -77,7 +77,7 @@ class LocalExecutor:
         return self.link.limits
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable while `sightings` has something to do."""
+        """Return a descriptor that is readable while `observations` has something to do."""
         return self.link.fileno()
 
     def start(self, launch: Launch) -> None:
@@ -97,9 +97,11 @@ class LocalExecutor:
         self.link.give({"order": 0, "do": "start", "launch": line})
 
     def _refuse(self, launch: Launch, reason: Reason) -> None:
-        passing = reason.code in PASSING
+        is_transient = reason.code in TRANSIENT
         at_ms = Millis(now_ms())
-        self._refused.append(OrderRefused(at_ms, launch.job_id, launch.attempt, reason, passing))
+        self._refused.append(
+            OrderRefused(at_ms, launch.job_id, launch.attempt, reason, is_transient)
+        )
         os.eventfd_write(self._wake, 1)
 
     def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
@@ -115,26 +117,26 @@ class LocalExecutor:
         """Take a lost node to be back."""
         self.link.give({"order": 0, "do": "restore-node", "node": node})
 
-    def dismiss_spawner(self) -> None:
+    def stop_spawner(self) -> None:
         """Ask the spawner to leave; jobs go on, and the next order starts another."""
         self.link.give({"order": 0, "do": "leave"})
 
-    def sightings(self) -> list[Sighting]:
+    def observations(self) -> list[Observation]:
         """Return what was seen since the last call, in order, without waiting."""
         notes = self.link.take()
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
-        seen: list[Sighting] = list(self._refused)
+        found: list[Observation] = list(self._refused)
         self._refused.clear()
-        if self._seen != self.link.connections:
+        if self._connection_read != self.link.connections:
             # What the spawner before said may have been lost with it.
-            self._seen = self.link.connections
-            seen += self._lost_nodes()
+            self._connection_read = self.link.connections
+            found += self._lost_nodes()
             for folder in self.home.unsettled():
-                seen += self._news_of(folder)
+                found += self._unreported(folder)
         for note in notes:
-            seen += self._sighted(note)
-        return seen
+            found += self._on_note(note)
+        return found
 
     def attempts(self) -> list[AttemptState]:
         """Return every attempt that is not settled; what it tells is not sighted again."""
@@ -142,7 +144,9 @@ class LocalExecutor:
         for folder in self.home.unsettled():
             state = state_of(folder)
             states.append(state)
-            self._tell(folder, "ended" if state.end else "started" if state.started_ms else "")
+            self._mark_reported(
+                folder, "ended" if state.end else "started" if state.started_ms else ""
+            )
         return states
 
     def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
@@ -151,7 +155,7 @@ class LocalExecutor:
             folder = self.home.attempt(job_id, number)
             if not folder.is_held() and folder.end() is not None:
                 folder.settle()
-                self._told.pop((job_id, number), None)
+                self._reported.pop((job_id, number), None)
 
     def logs(
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
@@ -174,7 +178,7 @@ class LocalExecutor:
             os.close(self._wake)
             self._wake = -1
 
-    def _sighted(self, note: NoteLine) -> list[Sighting]:
+    def _on_note(self, note: NoteLine) -> list[Observation]:
         at_ms = Millis(note["at_ms"])
         if "node" in note:
             return self._node(NodeId(note["node"]), at_ms, lost=note["saw"] == "node-lost")
@@ -184,35 +188,35 @@ class LocalExecutor:
         if note["saw"] in ("refused", "trouble") and "reason" in note:
             reason = _reason(note["reason"])
             if note["saw"] == "trouble":
-                return [Trouble(at_ms, job_id, attempt, reason)]
-            passing = reason.code in PASSING
-            return [OrderRefused(at_ms, job_id, attempt, reason, passing)]
+                return [ExecutorWarning(at_ms, job_id, attempt, reason)]
+            is_transient = reason.code in TRANSIENT
+            return [OrderRefused(at_ms, job_id, attempt, reason, is_transient)]
         folder = self.home.attempt(job_id, attempt)
         if note["saw"] == "started":
             return self._started(folder, at_ms)
         if note["saw"] == "ended" and "end" in note:
             return self._ended(folder, note["end"])
-        return self._news_of(folder)
+        return self._unreported(folder)
 
-    def _lost_nodes(self) -> list[Sighting]:
+    def _lost_nodes(self) -> list[Observation]:
         """Return what the state folder says of nodes and was not told yet."""
         lost = [NodeId(node) for node in self.home.nodes_lost()]
         at_ms = Millis(now_ms())
-        seen = [one for node in lost for one in self._node(node, at_ms, lost=True)]
+        found = [one for node in lost for one in self._node(node, at_ms, lost=True)]
         for node in [node for node in self._nodes_lost if node not in lost]:
-            seen += self._node(node, at_ms, lost=False)
-        return seen
+            found += self._node(node, at_ms, lost=False)
+        return found
 
-    def _node(self, node: NodeId, at_ms: Millis, *, lost: bool) -> list[Sighting]:
+    def _node(self, node: NodeId, at_ms: Millis, *, lost: bool) -> list[Observation]:
         if lost == (node in self._nodes_lost):
             return []
         if lost:
             self._nodes_lost[node] = at_ms
-            return [NodeSeenLost(at_ms, node)]
+            return [NodeUnreachable(at_ms, node)]
         del self._nodes_lost[node]
-        return [NodeSeenBack(at_ms, node)]
+        return [NodeReachable(at_ms, node)]
 
-    def _news_of(self, folder: AttemptFolder) -> list[Sighting]:
+    def _unreported(self, folder: AttemptFolder) -> list[Observation]:
         """Return what a folder says and was not told yet."""
         held = folder.is_held()
         end = None if held else folder.end()
@@ -221,26 +225,26 @@ class LocalExecutor:
         started = folder.record().get("started")
         return self._started(folder, Millis(started["at_ms"])) if started else []
 
-    def _started(self, folder: AttemptFolder, at_ms: Millis) -> list[Sighting]:
-        if not self._tell(folder, "started"):
+    def _started(self, folder: AttemptFolder, at_ms: Millis) -> list[Observation]:
+        if not self._mark_reported(folder, "started"):
             return []
         return [AttemptStarted(at_ms, JobId(folder.job), folder.number)]
 
-    def _ended(self, folder: AttemptFolder, end: EndLine) -> list[Sighting]:
+    def _ended(self, folder: AttemptFolder, end: EndLine) -> list[Observation]:
         """An end whose start was not told tells it first."""
         started_ms = end["started_ms"]
-        seen = [] if started_ms is None else self._started(folder, Millis(started_ms))
-        if self._tell(folder, "ended"):
-            seen.append(ending_of(folder, end))
-        return seen
+        found = [] if started_ms is None else self._started(folder, Millis(started_ms))
+        if self._mark_reported(folder, "ended"):
+            found.append(end_observation(folder, end))
+        return found
 
-    def _tell(self, folder: AttemptFolder, phase: str) -> bool:
+    def _mark_reported(self, folder: AttemptFolder, phase: str) -> bool:
         """Note that a phase is told; False where it, or a later one, was told before."""
         key = (folder.job, folder.number)
-        told = self._told.get(key, "")
-        if told in (phase, "ended"):
+        reported = self._reported.get(key, "")
+        if reported in (phase, "ended"):
             return False
-        self._told[key] = phase
+        self._reported[key] = phase
         return True
 
 
@@ -250,9 +254,9 @@ def state_of(folder: AttemptFolder) -> AttemptState:
     end = None if held else folder.end()
     record = folder.record()
     launch, started = record.get("launch"), record.get("started")
-    sighting = ending_of(folder, end) if end else None
-    if sighting is not None:
-        phase = "lost" if isinstance(sighting, AttemptLost) else "ended"
+    observation = end_observation(folder, end) if end else None
+    if observation is not None:
+        phase = "lost" if isinstance(observation, AttemptLost) else "ended"
     elif not held:
         phase = "orphaned"
     else:
@@ -272,14 +276,14 @@ def state_of(folder: AttemptFolder) -> AttemptState:
         ),
         ordered_ms=Millis(launch["ordered_ms"] if launch else 0),
         started_ms=Millis(started["at_ms"]) if started else None,
-        end=sighting,
+        end=observation,
     )
 
 
-def ending_of(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost:
+def end_observation(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost:
     """Return an end file as a sighting."""
     reason = _reason(end["reason"]) if end["reason"] else None
-    at_ms, died_ms = Millis(end["at_ms"]), end.get("died_ms")
+    at_ms, last_alive_ms = Millis(end["at_ms"]), end.get("died_ms")
     if end["how"] == "lost":
         assert reason is not None, "a lost attempt says why"
         return AttemptLost(at_ms, JobId(folder.job), folder.number, reason)
@@ -287,13 +291,13 @@ def ending_of(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost
         at_ms=at_ms,
         job_id=JobId(folder.job),
         attempt=folder.number,
-        how=cast(How, end["how"]),
+        how=cast(EndKind, end["how"]),
         exit_code=end["exit_code"],
         signal=end["signal"],
         member=end["member"],
         reason=reason,
         log_bytes_dropped=end["log_bytes_dropped"],
-        died_ms=None if died_ms is None else Millis(died_ms),
+        last_alive_ms=None if last_alive_ms is None else Millis(last_alive_ms),
     )
 
 

@@ -60,7 +60,7 @@ def children(pid: int) -> list[int]:
     return [other for other in _all() if _parent(other) == pid]
 
 
-def carriers(mark: bytes) -> list[int]:
+def processes_with_mark(mark: bytes) -> list[int]:
     """Return the processes whose environment holds the mark at the start of a variable."""
     return [pid for pid in _all() if carries(pid, mark)]
 
@@ -74,7 +74,7 @@ def carries(pid: int, mark: bytes) -> bool:
         return False
 
 
-def leads_process_space(pid: int) -> bool:
+def leads_pid_namespace(pid: int) -> bool:
     """Tell whether a process is the first of a process space that is not this one's."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:

@@ -14,20 +14,20 @@ import time
 from contextlib import suppress
 
 from tenfold.clock.wall import now_ms
-from tenfold.live.local.attempt.ending import the_end, write_end
+from tenfold.live.local.attempt.ending import end_line, write_end
 from tenfold.live.local.attempt.environment import ADDRESS, member_environment
 from tenfold.live.local.attempt.folder import AttemptFolder, add_to_record
 from tenfold.live.local.attempt.heartbeat import Heartbeats, touched
 from tenfold.live.local.attempt.logs import LogWriter
-from tenfold.live.local.attempt.own_folders import give_what_root_left
+from tenfold.live.local.attempt.own_folders import chown_root_leftovers
 from tenfold.live.local.attempt.places import Places
 from tenfold.live.local.member.containers import (
-    failure_to_run,
-    leaders_inside,
-    let_it_clean_up,
+    container_inits,
     remove_containers,
+    runtime_failure,
+    wait_for_cleanup,
 )
-from tenfold.live.local.member.images import is_podman, member_of_image
+from tenfold.live.local.member.images import container_command, is_podman
 from tenfold.live.local.member.limits import Group, Limits
 from tenfold.live.local.member.members import HELD, open_pipe, prepare_for_members, start_member
 from tenfold.live.local.member.user import raise_limits
@@ -127,7 +127,7 @@ class _Supervisor:
             sentence = f"it cannot be started: {error.strerror or error}{where}"
             self._reason = {"code": "start-failed", "sentence": sentence}
         if is_podman(self.launch["runtime"]) and (self._first is None or self._first[1] >= 0):
-            let_it_clean_up()
+            wait_for_cleanup()
         end_descendants()
         for pipe, log in list(self._logs.items()):
             while log.pump(pipe) and select.select([pipe], [], [], 0)[0]:
@@ -139,7 +139,7 @@ class _Supervisor:
     def _start(self) -> None:
         launch, folder = self.launch, self.folder
         places = Places(folder.home, launch)
-        give_what_root_left(folder, places)
+        chown_root_leftovers(folder, places)
         places.prepare()
         members = launch["members"]
         self.group = self._limits.make(
@@ -199,7 +199,7 @@ class _Supervisor:
         command, user = launch["command"], launch.get("user")
         beat = touched(folder.path, rank, user) if launch["image"] or user else ""
         if launch["image"]:
-            member = member_of_image(launch, rank, environment, folder.path, places, beat)
+            member = container_command(launch, rank, environment, folder.path, places, beat)
             command, environment, user = member
         reader, writer = open_pipe()
         if user is not None:
@@ -295,7 +295,7 @@ class _Supervisor:
 
     def _tell_inside(self, told: list[int]) -> None:
         """Give notice to commands inside; one that starts only now is told a little later."""
-        for pid in leaders_inside(self.folder.path):
+        for pid in container_inits(self.folder.path):
             if pid not in told:
                 told.append(pid)
                 notify(pid, signal.SIGTERM)
@@ -319,7 +319,7 @@ class _Supervisor:
         if self._kill_at_ms is not None:
             waits.append(max(self._kill_at_ms - now, 0))
         if self._heartbeats is not None and not self._noticed:
-            waits.extend(self._heartbeats.look_in_ms(now))
+            waits.extend(self._heartbeats.next_check_ms(now))
         if self._notes.waits or self._told_inside is not None:
             waits.append(UNSAID_MS)
         return min([*waits, WAIT_MS_MOST]) if waits else None
@@ -333,9 +333,9 @@ class _Supervisor:
             sentence = f"the job used more than the {memory_mib} MiB that it asked for"
             self._reason = {"code": "out-of-memory", "sentence": sentence}
         elif self._how == "exited" and member is not None and code is not None:
-            self._reason = failure_to_run(self.launch, self.folder.path, member, code)
+            self._reason = runtime_failure(self.launch, self.folder.path, member, code)
             self._how = "start-failed" if self._reason else self._how
-        end = the_end(
+        end = end_line(
             self._how,
             started_ms=self._started_ms,
             code=code,

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tenfold.live.gpu_use import Reader
 from tenfold.live.local.attempt.folder import Home
-from tenfold.live.usage import Look, Measured
+from tenfold.live.usage import AttemptUsage, UsageSample
 from tenfold.model.ids import JobId
 from tenfold.model.job.usage import GpuUse, JobUse
 from tenfold.model.units import SECOND, Millis
@@ -46,22 +46,22 @@ class LocalProbe:
         self._ticks: dict[Key, tuple[Millis, int]] = {}
         """When an attempt was looked at last, and the ticks that it had used by then."""
 
-    def measure(self, now_ms: Millis) -> Look:
+    def measure(self, now_ms: Millis) -> UsageSample:
         """Return what every attempt that runs has used since the last look."""
         self._known = self._running()
         gpus = [] if self._read_gpus is None else self._read_gpus()
         devices = {one.number: one for one in gpus}
         ticks = ticks_below({one.supervisor: key for key, one in self._known.items()}, processes())
         before, self._ticks = self._ticks, {key: (now_ms, used) for key, used in ticks.items()}
-        found: list[Measured] = []
+        found: list[AttemptUsage] = []
         for key, known in self._known.items():
             if known.gpus and self._read_gpus is not None:
                 use = _gpu_use(known.gpus, devices, now_ms)
             else:
                 use = _cpu_use(before.get(key), ticks.get(key), now_ms)
             if use is not None:
-                found.append(Measured(JobId(key[0]), key[1], use))
-        return Look(tuple(found), tuple(gpus))
+                found.append(AttemptUsage(JobId(key[0]), key[1], use))
+        return UsageSample(tuple(found), tuple(gpus))
 
     def _running(self) -> dict[Key, _Known]:
         found: dict[Key, _Known] = {}

@@ -10,8 +10,13 @@ from msgspec import Struct
 
 from tenfold.live.acceptance import PREFIX
 from tenfold.live.local.attempt.folder import Home
-from tenfold.live.local.attempt.own_folders import close_to_others
-from tenfold.live.local.member.team_users import NoUserLeft, TeamUsers, forget_put_right, why_shared
+from tenfold.live.local.attempt.own_folders import remove_other_access
+from tenfold.live.local.member.team_users import (
+    TeamUsers,
+    UidsExhausted,
+    reset_ownership_migration,
+    why_no_team_users,
+)
 from tenfold.model.errors import InputError, Refused
 from tenfold.server.runtime.settings import Settings
 from tenfold.server.runtime.state_dir import StateFolder
@@ -31,7 +36,7 @@ def teams_apart(settings: Settings, folder: StateFolder) -> Apart:
     home = Home(str(folder.run))
     why = "--team-users off"
     if settings.team_users != "off":
-        why = why_shared(str(folder.path), settings.team_uids)
+        why = why_no_team_users(str(folder.path), settings.team_uids)
     if why and settings.team_users == "on":
         raise Refused(
             "teams-share-a-user",
@@ -40,7 +45,7 @@ def teams_apart(settings: Settings, folder: StateFolder) -> Apart:
         )
     try:
         if why:
-            forget_put_right(home)
+            reset_ownership_migration(home)
             says = f"all run as one user, and are closed to each other in the API alone ({why})"
             return Apart(None, says)
         return _with_users(settings, folder, home)
@@ -51,7 +56,7 @@ def teams_apart(settings: Settings, folder: StateFolder) -> Apart:
             "look at the disk, or start with --team-users off",
             file=str(folder.path),
         ) from None
-    except NoUserLeft:
+    except UidsExhausted:
         raise InputError(
             "no-team-user",
             "there are more teams than users for them",
@@ -64,8 +69,8 @@ def _with_users(settings: Settings, folder: StateFolder, home: Home) -> Apart:
     home.prepare()
     users = TeamUsers(home, settings.team_uids)
     # What lies beside the way is closed before the way is opened.
-    close_to_others(str(folder.path), ("run",))
-    left = users.put_right((PREFIX,))
+    remove_other_access(str(folder.path), ("run",))
+    left = users.migrate_ownership((PREFIX,))
     folder.prepare()
     home.prepare()
     if left:

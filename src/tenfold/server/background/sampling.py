@@ -11,8 +11,8 @@ from msgspec import UNSET
 
 from tenfold.decide.detect.idle import IdleRule, Watch, look, turn_of
 from tenfold.fleet.fleet import Fleet
-from tenfold.live.inbox import Answer, Inbox, Observe, Seen
-from tenfold.live.usage import Measured, Probe, Usage
+from tenfold.live.inbox import Answer, Inbox, JobActivity, ReportActivity
+from tenfold.live.usage import AttemptUsage, Probe, Usage
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Run
 from tenfold.model.job.terms import Terms
@@ -50,9 +50,9 @@ class Sampling(Beside):
 
     def announce(self) -> None:
         """Say, before the loop begins, that nobody measured until now."""
-        self._inbox.put(Observe(is_anew=True), self._announced)
+        self._inbox.put(ReportActivity(is_first_report=True), self._announced)
 
-    def once(self) -> tuple[Seen, ...]:
+    def once(self) -> tuple[JobActivity, ...]:
         """Look once, and tell the loop what has changed."""
         now_ms = Millis(self._now_ms())
         found = self._probe.measure(now_ms)
@@ -61,7 +61,7 @@ class Sampling(Beside):
         before, self._watches = self._watches, {}
         if fleet is None:
             return ()
-        seen: list[Seen] = []
+        seen: list[JobActivity] = []
         for one in found.attempts:
             run = fleet.running.get(one.job_id)
             if run is not None and _may_idle(run):
@@ -69,10 +69,12 @@ class Sampling(Beside):
                 seen += self._looked(one, run, watch, idles=one.job_id in fleet.idle)
         self._usage.idle = fleet.idle.copy()
         if seen:
-            self._inbox.put(Observe(tuple(seen)), self._told)
+            self._inbox.put(ReportActivity(tuple(seen)), self._told)
         return tuple(seen)
 
-    def _looked(self, one: Measured, run: Run, before: Watch | None, *, idles: bool) -> list[Seen]:
+    def _looked(
+        self, one: AttemptUsage, run: Run, before: Watch | None, *, idles: bool
+    ) -> list[JobActivity]:
         use, rule = one.use, self._rule
         watch = look(before, use.use_milli_most, use.at_ms, rule, idles=idles)
         self._watches[one.job_id, one.attempt] = watch
@@ -80,7 +82,7 @@ class Sampling(Beside):
         turn = turn_of(watch, rule, None if own_ms is UNSET else own_ms, idles=idles)
         if turn is None:
             return []
-        return [Seen(one.job_id, one.attempt, watch.below_ms)]
+        return [JobActivity(one.job_id, one.attempt, watch.below_ms)]
 
     def _told(self, answer: Answer) -> None:
         """Let listings know at once; what is told here is on the disk."""

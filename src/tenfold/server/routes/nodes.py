@@ -10,7 +10,7 @@ from litestar import Router, get, post
 from litestar.params import FromPath, QueryParameter
 
 from tenfold.journal import read
-from tenfold.live.inbox import Accept, Examine, Mark, Together
+from tenfold.live.inbox import AcceptNode, NodeBatch, RetestNode, SetNodeState
 from tenfold.model.api.nodes import (
     CAUSE_MOST,
     Marked,
@@ -55,7 +55,7 @@ async def mark_nodes(request: Asked, control: Given) -> NodesMarked:
     names = list(dict.fromkeys(row.nodes))
     made = tuple(wish(row.verb, name, request.user.name, row.cause) for name in names)
     check_writable(control.trouble())
-    await ask(control.inbox, Together(made), control.wait_s)
+    await ask(control.inbox, NodeBatch(made), control.wait_s)
     return NodesMarked(nodes=tuple(Marked(id=name, state=STANDS[row.verb]) for name in names))
 
 
@@ -113,16 +113,18 @@ async def accept(request: Asked, control: Given, node_id: FromPath[str]) -> Mark
     return await _one(control, "accept", node_id, request.user.name)
 
 
-def wish(verb: NodeVerb, node: str, by: str, cause: str = "") -> Mark | Examine | Accept:
+def wish(
+    verb: NodeVerb, node: str, by: str, cause: str = ""
+) -> SetNodeState | RetestNode | AcceptNode:
     """Return what the loop is asked to do to one node."""
     if verb == "test":
-        return Examine(NodeId(node))
+        return RetestNode(NodeId(node))
     if verb == "accept":
-        return Accept(NodeId(node), by)
+        return AcceptNode(NodeId(node), by)
     said = f"{cause}, said by {by}" if cause and verb == "cordon" else cause
     if not said and verb == "fail":
         said = f"said by {by}"
-    return Mark(NodeId(node), STANDS[verb], said)
+    return SetNodeState(NodeId(node), STANDS[verb], said)
 
 
 async def _one(control: Control, verb: NodeVerb, node_id: str, by: str, cause: str = "") -> Marked:

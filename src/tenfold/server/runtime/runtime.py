@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from tenfold import __version__
 from tenfold.clock.steady import SteadyClock
 from tenfold.clock.wall import now_ms
-from tenfold.compose.blame import judge_of
+from tenfold.compose.blame import cordon_rule_of
 from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.control_plane import Store as LoopStore
 from tenfold.compose.live_journal import LiveJournal
@@ -21,10 +21,10 @@ from tenfold.decide.recover.lemons import Blaming
 from tenfold.engine.loop import Witness
 from tenfold.files.records.replay_bundle import BundleHeader
 from tenfold.journal.store import Store, open_store
-from tenfold.live.acceptance import Examiner
-from tenfold.live.attempts import SavedAt
+from tenfold.live.acceptance import NodeTester
+from tenfold.live.attempts import CheckpointTime
 from tenfold.live.executor import Executor
-from tenfold.live.inbox import Answer, Inbox, Join
+from tenfold.live.inbox import Answer, Inbox, JoinNodes
 from tenfold.live.usage import Probe, Usage
 from tenfold.model.fleet.node import Node
 from tenfold.model.policy.policy import Policy
@@ -64,7 +64,7 @@ class Fittings(Struct, frozen=True, kw_only=True, eq=False):
     """A path, or the URL of a database."""
     executor: Callable[[], Executor]
     logs: JobLogs
-    saved_at: SavedAt = lambda job, work: None
+    saved_at: CheckpointTime = lambda job, work: None
     policy: Policy = Policy()
     shadow: Policy | None = None
     """A policy that is asked too, and only written down."""
@@ -74,7 +74,7 @@ class Fittings(Struct, frozen=True, kw_only=True, eq=False):
     wait_s: float = WAIT_S
     blaming: Blaming = Blaming()
     """When a node is cordoned because jobs keep failing there."""
-    examiner: Examiner = Examiner()
+    node_tester: NodeTester = NodeTester()
     """How nodes are tested; by default they are not."""
     traces: Traces = field(default_factory=Traces)
     pruning: Callable[[Store], Pruning] | None = None
@@ -139,7 +139,7 @@ class Serving:
     def start(self, nodes: Sequence[Node] = (), *, tests_nodes: bool = False) -> None:
         """Begin the loop; nodes that the journal does not know join the fleet, tested or not."""
         if nodes:
-            self.inbox.put(Join(tuple(nodes), tests_nodes), _told)
+            self.inbox.put(JoinNodes(tuple(nodes), tests_nodes), _told)
         if self.sampling is not None:
             self.sampling.announce()
         self._thread.start()
@@ -251,8 +251,8 @@ class Serving:
             deciders=lambda: [placing_decider(fittings.policy)],
             saved_at=fittings.saved_at,
             witnesses=_witnesses,
-            judge=judge_of(fittings.blaming),
-            examiner=fittings.examiner,
+            judge=cordon_rule_of(fittings.blaming),
+            node_tester=fittings.node_tester,
             number_least=fittings.number_least,
         )
 

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.client.place import Address
 from tenfold.clock.wall import now_ms
-from tenfold.compose.acceptance import examiner_of
+from tenfold.compose.acceptance import node_tester_of
 from tenfold.journal.read import counts
 from tenfold.journal.store import reason_of
 from tenfold.journal.usable import check_usable
@@ -164,7 +164,7 @@ def _fittings(settings: Settings, folder: StateFolder, users: TeamUsers | None) 
         idling=settings.idling,
         gpus_on=settings.nodes[0].id if settings.asks_gpus and settings.nodes else "",
         pruning=lambda store: Pruning(folder.run, settings.kept, store, now_ms),
-        examiner=examiner_of(settings.acceptance, COMMAND),
+        node_tester=node_tester_of(settings.acceptance, COMMAND),
         traces=traces_here(),
         number_least=folder.last_number() + 1,
         streams=Streams(streams_most(connections_most())),

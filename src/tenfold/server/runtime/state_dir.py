@@ -19,11 +19,11 @@ import msgspec
 from tenfold.checkpoint import CheckpointError, newest
 from tenfold.client.place import ADDRESS, Address
 from tenfold.files.records.shadow_log import NAME as SHADOW_LOG
-from tenfold.live.attempts import SavedAt
+from tenfold.live.attempts import CheckpointTime
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.folder import Home as ExecutorHome
-from tenfold.live.local.attempt.folder import closed_folder, plain_name
+from tenfold.live.local.attempt.folder import plain_name, private_folder
 from tenfold.live.local.attempt.places import Places
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId
@@ -49,10 +49,10 @@ class StateFolder:
 
     def prepare(self) -> None:
         """Make the folders, closed to everybody else but for the way of teams' users."""
-        closed_folder(str(self.log.parent))
-        way = ExecutorHome(str(self.run)).way_mode()
+        private_folder(str(self.log.parent))
+        way = ExecutorHome(str(self.run)).parent_mode()
         for folder in (self.path, self.run):
-            closed_folder(str(folder), way)
+            private_folder(str(folder), way)
 
     def last_number(self) -> int:
         """Return the largest number of a job that left something here.
@@ -107,7 +107,7 @@ class LocalLogs:
         )
 
 
-def saved_in(run: Path) -> SavedAt:
+def saved_in(run: Path) -> CheckpointTime:
     """Return what tells when a job of the local executor last saved a checkpoint that holds."""
     home = ExecutorHome(str(run))
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tenfold.compose.blame import blaming_of, judge_of
+from tenfold.compose.blame import blaming_of, cordon_rule_of
 from tenfold.decide.recover.lemons import Blaming, keep_failing
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.image import fleet_from, image_of
-from tenfold.live.blame import Blame
+from tenfold.live.blame import FailureCordons
 from tenfold.model.errors import InputError
 from tenfold.model.events import (
     JobEnded,
@@ -172,20 +172,20 @@ def test_the_cordon_comes_with_the_failure_that_calls_for_it():
     story.fails(story.runs(BAD, "ann"), "lost")
     story.completes(story.runs(GOOD, "bob"))
     last = story.runs(BAD, "eve")
-    blame = Blame(judge_of(RULE), story.fleet)
+    blame = FailureCordons(cordon_rule_of(RULE), story.fleet)
     now_ms = Millis(story.now_ms + 1)
-    assert blame.verdicts((), now_ms) == []
+    assert blame.cordons((), now_ms) == []
     fact = JobEnded(now_ms, last, "failed", 1, AttemptFailure(1, "lost", now_ms, BAD))
-    [cordon] = blame.verdicts((fact,), now_ms)
+    [cordon] = blame.cordons((fact,), now_ms)
     assert isinstance(cordon, NodeCordoned)
     assert cordon.node_id == BAD
     story.fleet.apply_all([fact, cordon])
-    assert blame.verdicts((), now_ms) == []
+    assert blame.cordons((), now_ms) == []
 
 
 def test_a_controller_that_was_killed_before_it_judged_judges_when_it_comes_back():
     story = lemon()
-    assert Blame(judge_of(RULE), story.fleet).verdicts((), Millis(story.now_ms))
+    assert FailureCordons(cordon_rule_of(RULE), story.fleet).cordons((), Millis(story.now_ms))
 
 
 def test_crashes_are_counted_until_something_new_is_saved():

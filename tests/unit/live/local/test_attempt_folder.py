@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.live.local.attempt.ending import the_end, write_end
+from tenfold.live.local.attempt.ending import end_line, write_end
 from tenfold.live.local.attempt.folder import Home, add_to_record, file_name, plain_name
 from tenfold.live.local.spawner.notes import NoteWriter, open_notes
 from tenfold.live.local.spawner.wire import LaunchLine
@@ -138,7 +138,7 @@ def test_an_end_is_there_whole_or_not_at_all(home: Home):
     os.close(folder.make(launch()) or -1)
     Path(folder.path, ".end.json").write_text('{"at_ms"')
     assert folder.end() is None
-    folder.write_end(the_end("exited", started_ms=3, code=-9, member=0))
+    folder.write_end(end_line("exited", started_ms=3, code=-9, member=0))
     end = folder.end()
     assert end is not None
     assert (end["exit_code"], end["signal"], end["member"]) == (None, 9, 0)
@@ -158,7 +158,7 @@ def test_an_end_is_tried_until_the_disk_takes_it_and_trouble_is_told_once(
         real(end)  # type: ignore[arg-type]
 
     monkeypatch.setattr(folder, "write_end", full)
-    write_end(folder, the_end("exited", started_ms=3, code=0), NoteWriter(home.path), waits.append)
+    write_end(folder, end_line("exited", started_ms=3, code=0), NoteWriter(home.path), waits.append)
     assert waits == [0.05, 0.1, 0.2, 0.4]
     assert folder.end() is not None
     told = [json.loads(line) for line in os.read(notes, 65_536).splitlines()]

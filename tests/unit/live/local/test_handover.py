@@ -12,7 +12,7 @@ from tenfold.live.local.attempt.folder import AttemptFolder, Home
 from tenfold.live.local.member.members import open_pipe
 from tenfold.live.local.spawner.handover import NOTE, OVER, Post, hand_over, open_link
 from tenfold.live.local.spawner.notes import NoteWriter, open_notes
-from tenfold.live.local.spawner.supervisor_pool import REST_S_MOST, RESTING_MOST, Crew
+from tenfold.live.local.spawner.supervisor_pool import REST_S_MOST, RESTING_MOST, SupervisorPool
 from tenfold.live.local.spawner.watch import Watch
 
 NO_PROCESS = 0
@@ -50,7 +50,7 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def resting(crew: Crew, folder: AttemptFolder, now_s: float = 0.0) -> tuple[Watch, Post]:
+def resting(crew: SupervisorPool, folder: AttemptFolder, now_s: float = 0.0) -> tuple[Watch, Post]:
     ours, theirs = open_link()
     watched = Watch(folder, NO_PROCESS, -1, ours)
     crew.rest(watched, now_s)
@@ -85,7 +85,7 @@ def test_a_lock_that_nobody_took_is_free_again(home: Home, tmp_path: Path):
 
 
 def test_who_rests_leaves_when_it_is_told_or_alone(home: Home, signals: tuple[int, int]):
-    crew = Crew()
+    crew = SupervisorPool()
     watched, post = resting(crew, home.attempt("job", 1))
     watched.let_go()
     assert post.following(home, signals[0]) is None
@@ -97,7 +97,7 @@ def test_who_rests_leaves_when_it_is_told_or_alone(home: Home, signals: tuple[in
 def test_an_attempt_that_came_with_a_signal_is_taken(
     home: Home, tmp_path: Path, signals: tuple[int, int]
 ):
-    crew = Crew()
+    crew = SupervisorPool()
     _, post = resting(crew, home.attempt("job", 1))
     os.write(signals[1], bytes([signal.SIGTERM]))
     assert crew.begin(home.attempt("job", 2), locked(tmp_path / "record")) is not None
@@ -107,7 +107,7 @@ def test_an_attempt_that_came_with_a_signal_is_taken(
 
 
 def test_the_last_to_rest_begins_first(home: Home, tmp_path: Path):
-    crew = Crew()
+    crew = SupervisorPool()
     first, _first_post = resting(crew, home.attempt("a", 1), 0.0)
     second, _second_post = resting(crew, home.attempt("b", 1), 0.1)
     begun = crew.begin(home.attempt("c", 1), locked(tmp_path / "record"))
@@ -119,7 +119,7 @@ def test_the_last_to_rest_begins_first(home: Home, tmp_path: Path):
 
 
 def test_nobody_rests_for_long_and_not_all_do(home: Home, signals: tuple[int, int]):
-    crew = Crew()
+    crew = SupervisorPool()
     assert crew.wait_s(0.0) is None
     members = [resting(crew, home.attempt("job", number)) for number in range(RESTING_MOST + 1)]
     assert members[-1][1].following(home, signals[0]) is None, "one too many"
@@ -134,7 +134,7 @@ def test_one_that_was_signalled_is_given_nothing(
     home: Home, tmp_path: Path, signals: tuple[int, int]
 ):
     """The signal may still be on its way, and would hit the wrong attempt."""
-    crew = Crew()
+    crew = SupervisorPool()
     ours, theirs = open_link()
     gone = os.pidfd_open(os.getpid())
     watched = Watch(home.attempt("job", 1), NO_PROCESS, gone, ours)

@@ -10,14 +10,14 @@ from tenfold.live.executor import Launch, Member
 from tenfold.live.local.attempt.folder import Home
 from tenfold.live.local.attempt.places import Places
 from tenfold.live.local.member import images
-from tenfold.live.local.member.containers import failure_to_run
+from tenfold.live.local.member.containers import runtime_failure
 from tenfold.live.local.member.images import (
     Inside,
+    container_command,
     container_name,
-    devices_unknown,
     find_runtime,
-    member_of_image,
-    own_environment,
+    lacks_device_spec,
+    runtime_variables,
 )
 from tenfold.live.local.spawner.launches import launch_line, refusal
 from tenfold.live.local.spawner.wire import LaunchLine, UserLine
@@ -48,7 +48,7 @@ def line(runtime: str = "/bin/podman", **of_work: object) -> LaunchLine:
 def ran(tmp_path: Path, launch: LaunchLine, environment: dict[str, str]) -> Inside:
     places = Places(Home(str(tmp_path)), launch)
     values = {**environment, **MARK}
-    return member_of_image(launch, 0, values, str(tmp_path), places, f"{tmp_path}/0.beat")
+    return container_command(launch, 0, values, str(tmp_path), places, f"{tmp_path}/0.beat")
 
 
 def test_the_first_runtime_on_the_path_is_taken(tmp_path: Path):
@@ -125,9 +125,9 @@ def test_gpus_that_are_here_are_shown_and_counted_anew_inside(
         "--device=nvidia.com/gpu=3",
     ]
     assert "CUDA_VISIBLE_DEVICES=0,1\n" in (tmp_path / "0.env").read_text()
-    assert devices_unknown((1, 3), (str(tmp_path),))
+    assert lacks_device_spec((1, 3), (str(tmp_path),))
     (tmp_path / "nvidia.yaml").write_text("kind: nvidia.com/gpu\n")
-    assert not devices_unknown((1, 3), ("/nowhere", str(tmp_path)))
+    assert not lacks_device_spec((1, 3), ("/nowhere", str(tmp_path)))
 
 
 def test_gpus_of_a_virtual_node_are_numbered_and_not_shown(tmp_path: Path):
@@ -136,7 +136,7 @@ def test_gpus_of_a_virtual_node_are_numbered_and_not_shown(tmp_path: Path):
     inside = ran(tmp_path, line(), {"CUDA_VISIBLE_DEVICES": "1,3"})
     assert not any(word.startswith("--device") for word in inside.words)
     assert "CUDA_VISIBLE_DEVICES=1,3\n" in (tmp_path / "0.env").read_text()
-    assert not devices_unknown((1, 3), ())
+    assert not lacks_device_spec((1, 3), ())
 
 
 def test_apptainer_runs_as_the_team_with_the_jobs_own_variables(tmp_path: Path):
@@ -154,7 +154,7 @@ def test_apptainer_runs_as_the_team_with_the_jobs_own_variables(tmp_path: Path):
 
 def test_a_runtime_gets_of_the_controllers_environment_what_it_reads():
     given = {"HOME": "/h", "XDG_RUNTIME_DIR": "/r", "TENFOLD_TOKEN": "x", "PATH": "/bin"}
-    assert own_environment(given) == {"HOME": "/h", "XDG_RUNTIME_DIR": "/r"}
+    assert runtime_variables(given) == {"HOME": "/h", "XDG_RUNTIME_DIR": "/r"}
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_why_an_image_did_not_run_is_what_its_runtime_said_last(
     tmp_path: Path, runtime: str, said: str, code: int, why: str
 ):
     (tmp_path / "0.log").write_text(f"before\n{said}\n\n")
-    reason = failure_to_run(line(f"/bin/{runtime}"), str(tmp_path), 0, code)
+    reason = runtime_failure(line(f"/bin/{runtime}"), str(tmp_path), 0, code)
     if not why:
         assert reason is None
     else:
@@ -232,4 +232,4 @@ def test_why_an_image_did_not_run_is_what_its_runtime_said_last(
 
 def test_the_end_of_a_plain_job_is_not_read_for_words_of_a_runtime(tmp_path: Path):
     (tmp_path / "0.log").write_text("Error: alpine: image not known\n")
-    assert failure_to_run(line(image=""), str(tmp_path), 0, 125) is None
+    assert runtime_failure(line(image=""), str(tmp_path), 0, 125) is None

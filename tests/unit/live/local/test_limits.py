@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tenfold.live.local.member.limits import find_limits
+from tenfold.live.local.member.limits import detect_limits
 
 NAME = "tenfold-x"
 
@@ -34,7 +34,7 @@ def test_a_group_above_is_taken_where_ones_own_passes_nothing_on(tmp_path: Path)
     root = kernel(tmp_path)
     base = group(root / "user" / NAME, "cpu memory")
     group(base / "probe", "")
-    limits = find_limits(NAME, root=str(root), own=own_path(root, "/user/shell"))
+    limits = detect_limits(NAME, root=str(root), own=own_path(root, "/user/shell"))
     assert limits.kind == "cgroup-v2"
     job = group(base / "job.1", "", "memory.max", "memory.swap.max", "memory.oom.group")
     made = limits.make("job.1", cpus_milli=0, memory_mib=1)
@@ -52,7 +52,7 @@ def test_a_group_that_no_process_can_be_moved_to_is_not_taken(tmp_path: Path):
     group(root / "user" / NAME, "cpu memory")
     base = group(root / NAME, "cpu memory")
     group(base / "probe", "")
-    limits = find_limits(NAME, root=str(root), own=own_path(root, "/user/shell"))
+    limits = detect_limits(NAME, root=str(root), own=own_path(root, "/user/shell"))
     assert limits.kind == "cgroup-v2"
     group(base / "job.1", "", "cpu.max")
     assert limits.make("job.1", cpus_milli=500, memory_mib=0).folders == [f"{base}/job.1"]
@@ -60,7 +60,7 @@ def test_a_group_that_no_process_can_be_moved_to_is_not_taken(tmp_path: Path):
 
 def test_without_a_group_that_serves_there_is_prlimit(tmp_path: Path):
     root = kernel(tmp_path)
-    limits = find_limits(NAME, root=str(root), own=own_path(root, "/user/shell"))
+    limits = detect_limits(NAME, root=str(root), own=own_path(root, "/user/shell"))
     assert limits.kind == "prlimit"
 
 
@@ -68,5 +68,5 @@ def test_a_path_of_another_view_is_not_followed(tmp_path: Path):
     root = group(tmp_path / "cgroup", "cpu memory")
     base = group(root / NAME, "cpu memory")
     group(base / "probe", "")
-    limits = find_limits(NAME, root=str(root), own=own_path(root, "/outside/of/this"))
+    limits = detect_limits(NAME, root=str(root), own=own_path(root, "/outside/of/this"))
     assert limits.kind == "cgroup-v2"

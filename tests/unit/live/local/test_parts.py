@@ -13,7 +13,7 @@ from tenfold.live.local.attempt.environment import inherited, mark_of, member_en
 from tenfold.live.local.attempt.folder import Home
 from tenfold.live.local.attempt.heartbeat import Heartbeats, touched
 from tenfold.live.local.attempt.places import Places
-from tenfold.live.local.member.limits import find_limits
+from tenfold.live.local.member.limits import detect_limits
 from tenfold.live.local.spawner.launches import launch_line, refusal
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId, NodeId, TeamId
@@ -154,7 +154,7 @@ def test_cgroup_v1_is_taken_where_v2_has_no_controllers(tmp_path: Path):
     controls(tmp_path / "memory" / "mine")
     controls(tmp_path / "cpu")
     controls(tmp_path / "unified", "cgroup.controllers", "cgroup.subtree_control")
-    limits = find_limits("tenfold-x", root=str(tmp_path), own=str(own))
+    limits = detect_limits("tenfold-x", root=str(tmp_path), own=str(own))
     assert limits.kind == "cgroup-v1"
     memory = tmp_path / "memory" / "mine" / "tenfold-x" / "job.1"
     controls(memory, "memory.limit_in_bytes", "memory.oom_control")
@@ -178,7 +178,7 @@ def test_cgroup_v2_is_taken_where_it_has_controllers(tmp_path: Path):
     controls(base, "cgroup.subtree_control")
     (base / "cgroup.controllers").write_text("cpu memory\n")
     controls(base / "probe")
-    limits = find_limits("tenfold-x", root=str(tmp_path), own=str(own))
+    limits = detect_limits("tenfold-x", root=str(tmp_path), own=str(own))
     assert limits.kind == "cgroup-v2"
     controls(base / "job.1", "cpu.max", "memory.max")
     limits.make("job.1", cpus_milli=1_500, memory_mib=10)
@@ -187,7 +187,7 @@ def test_cgroup_v2_is_taken_where_it_has_controllers(tmp_path: Path):
 
 
 def test_without_control_groups_there_is_prlimit(tmp_path: Path):
-    limits = find_limits("tenfold-x", root=str(tmp_path), own=str(tmp_path / "none"))
+    limits = detect_limits("tenfold-x", root=str(tmp_path), own=str(tmp_path / "none"))
     assert limits.kind == "prlimit"
     group = limits.make("job.1", cpus_milli=500, memory_mib=64)
     assert (group.kind, group.folders) == ("prlimit", [])
@@ -231,7 +231,7 @@ def test_a_member_is_silent_when_its_file_stops_changing(tmp_path: Path):
     for rank in range(2):
         os.utime(touched(str(tmp_path), rank), ns=(1, 1))
     assert beats.silent(0, [0, 1]) is None
-    assert beats.look_in_ms(100) == [150]
+    assert beats.next_check_ms(100) == [150]
     os.utime(touched(str(tmp_path), 0), ns=(2, 2))
     assert beats.silent(900, [0, 1]) is None
     assert beats.silent(1_200, [0, 1]) == 1
@@ -249,4 +249,4 @@ def test_the_date_of_a_heartbeat_may_lie_anywhere(tmp_path: Path):
 def test_nothing_is_watched_that_was_not_asked_for(tmp_path: Path):
     beats = Heartbeats(str(tmp_path), 1, None, 0)
     assert beats.silent(10**9, [0]) is None
-    assert beats.look_in_ms(10**9) == []
+    assert beats.next_check_ms(10**9) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.live.local.attempt.ending import the_end
+from tenfold.live.local.attempt.ending import end_line
 from tenfold.live.local.attempt.folder import AttemptFolder, Home
 from tenfold.live.local.attempt.pruning import DAY_MS, GIB, Kept, prune
 from tenfold.model.errors import InputError
@@ -31,7 +31,7 @@ def attempt(
     lock = folder.make(launch(job, number))
     assert lock is not None
     Path(folder.path, "0.log").write_bytes(b"x" * size)
-    folder.write_end(the_end("exited", started_ms=1, code=0))
+    folder.write_end(end_line("exited", started_ms=1, code=0))
     os.close(lock)
     ended_ns = round((NOW_MS - days * DAY_MS) * 1_000_000)
     os.utime(f"{folder.path}/end.json", ns=(ended_ns, ended_ns))
@@ -82,7 +82,7 @@ def test_an_attempt_that_is_held_or_has_no_end_stays(home: Home):
     assert lock is not None
     held.settle()
     assert pruned(home, Kept(days=0, gib=0)) == 0
-    held.write_end(the_end("exited", started_ms=1, code=0))
+    held.write_end(end_line("exited", started_ms=1, code=0))
     assert pruned(home, Kept(days=0, gib=0)) == 0, "its supervisor lives"
     os.close(lock)
     assert pruned(home, Kept(days=0, gib=0)) == 1

@@ -9,13 +9,13 @@ import pytest
 
 from tenfold.client.place import SYSTEM, home_folder
 from tenfold.live.local.attempt.folder import TEAM_USERS, Home
-from tenfold.live.local.attempt.own_folders import close_to_others
+from tenfold.live.local.attempt.own_folders import remove_other_access
 from tenfold.live.local.member.team_users import (
-    NoUserLeft,
     Span,
     TeamUsers,
-    forget_put_right,
-    why_shared,
+    UidsExhausted,
+    reset_ownership_migration,
+    why_no_team_users,
 )
 from tenfold.live.local.spawner.launches import user_of
 from tenfold.model.errors import InputError
@@ -45,7 +45,7 @@ def test_a_number_is_never_given_to_another_team(home: Home):
     # Another range, of which one number is given already.
     later = TeamUsers(home, Span(SPAN.first + 1, SPAN.first + 2))
     assert later.of("c")["uid"] == SPAN.first + 2
-    with pytest.raises(NoUserLeft):
+    with pytest.raises(UidsExhausted):
         later.of("d")
     assert later.of("a")["uid"] == SPAN.first
 
@@ -81,7 +81,7 @@ def test_half_a_list_is_refused_and_not_begun_anew(home: Home):
 
 
 def test_the_way_opens_with_the_list_and_stays_open(home: Home):
-    assert home.way_mode() == 0o700
+    assert home.parent_mode() == 0o700
     TeamUsers(home, SPAN)
     home.prepare()
     modes = {name: os.stat(f"{home.path}/{name}").st_mode & 0o777 for name in os.listdir(home.path)}
@@ -95,10 +95,10 @@ def test_the_way_opens_with_the_list_and_stays_open(home: Home):
 
 
 def test_files_are_given_again_after_jobs_ran_without_users(home: Home):
-    TeamUsers(home, SPAN).put_right()
+    TeamUsers(home, SPAN).migrate_ownership()
     path = Path(home.path) / TEAM_USERS
     assert json.loads(path.read_text())["put_right"] is True
-    forget_put_right(home)
+    reset_ownership_migration(home)
     assert json.loads(path.read_text())["put_right"] is False
 
 
@@ -118,7 +118,7 @@ def test_what_lies_beside_the_way_is_closed(tmp_path: Path):
     (tmp_path / "run").mkdir(0o755)
     (tmp_path / "logs").mkdir(0o755)
     (tmp_path / "elsewhere").symlink_to("/etc")
-    close_to_others(str(tmp_path), ("run",))
+    remove_other_access(str(tmp_path), ("run",))
     modes = {path.name: path.lstat().st_mode & 0o077 for path in tmp_path.iterdir()}
     assert (modes["journal.db"], modes["open.toml"], modes["logs"]) == (0, 0, 0)
     assert modes["run"] == 0o055
@@ -129,7 +129,7 @@ def test_a_closed_folder_on_the_way_is_named(tmp_path: Path):
     closed = tmp_path / "closed"
     closed.mkdir(0o700)
     # The nearest one: that is the one to change.
-    assert f"`{closed}`" in why_shared(str(closed / "home"), Span())
+    assert f"`{closed}`" in why_no_team_users(str(closed / "home"), Span())
 
 
 def test_root_keeps_its_state_where_users_of_teams_can_come_to_it(tmp_path: Path, monkeypatch):

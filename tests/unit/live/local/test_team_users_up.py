@@ -12,10 +12,10 @@ import pytest
 from patience import HANG_S
 from tenfold.client.client import Client
 from tenfold.client.place import address_in
-from tenfold.live.local.member.team_users import Span, why_shared
+from tenfold.live.local.member.team_users import Span, why_no_team_users
 from unit.up_process import Up
 
-WHY = why_shared(tempfile.gettempdir(), Span())
+WHY = why_no_team_users(tempfile.gettempdir(), Span())
 WAIT_S = HANG_S
 apart = pytest.mark.skipif(bool(WHY), reason=f"teams have no users of their own here: {WHY}")
 

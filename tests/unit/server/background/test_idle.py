@@ -16,8 +16,8 @@ from tenfold.decide.detect.idle import IdleRule
 from tenfold.engine.recording import events_of
 from tenfold.engine.replay import rebuild
 from tenfold.journal.read import lines_between
-from tenfold.live.inbox import Answer, Observe, Seen
-from tenfold.live.usage import Look, Measured
+from tenfold.live.inbox import Answer, JobActivity, ReportActivity
+from tenfold.live.usage import AttemptUsage, UsageSample
 from tenfold.model.events import Event, JobBusy, JobEnded, JobIdled
 from tenfold.model.ids import JobId
 from tenfold.model.job.usage import GpuUse, JobUse, Measure
@@ -43,10 +43,10 @@ class Figures:
         self.measure_is: Measure = "gpu"
         self.at_ms = now_ms()
 
-    def measure(self, now_ms: Millis) -> Look:
+    def measure(self, now_ms: Millis) -> UsageSample:
         self.at_ms += MINUTE
         attempts = tuple(
-            Measured(
+            AttemptUsage(
                 JobId(name),
                 1,
                 JobUse(
@@ -60,7 +60,7 @@ class Figures:
             for name, use in self.uses.items()
         )
         gpu = GpuUse(number=0, use_milli=250, memory_used_bytes=5, memory_bytes=10)
-        return Look(attempts, (gpu,))
+        return UsageSample(attempts, (gpu,))
 
 
 class Plane:
@@ -232,14 +232,14 @@ def test_what_is_old_news_is_no_fact(tmp_path: Path, hands: Hands):
         answers: list[Answer] = []
         now = Millis(now_ms())
         for seen in (
-            Seen(JobId(made), 2, now),
-            Seen(JobId(made), 1, None),
-            Seen(JobId("nobody-9"), 1, now),
+            JobActivity(JobId(made), 2, now),
+            JobActivity(JobId(made), 1, None),
+            JobActivity(JobId("nobody-9"), 1, now),
         ):
-            it.serving.inbox.put(Observe((seen,)), answers.append)
+            it.serving.inbox.put(ReportActivity((seen,)), answers.append)
         until(lambda: len(answers) == 3)
-        twice = (Seen(JobId(made), 1, now), Seen(JobId(made), 1, now))
-        it.serving.inbox.put(Observe(twice), answers.append)
+        twice = (JobActivity(JobId(made), 1, now), JobActivity(JobId(made), 1, now))
+        it.serving.inbox.put(ReportActivity(twice), answers.append)
         until(lambda: len(answers) == 4)
         assert [type(one) for one in it.facts()] == [JobIdled]
         assert not any(one.refused for one in answers)

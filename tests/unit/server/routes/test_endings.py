@@ -10,7 +10,7 @@ from litestar.testing import TestClient
 from tenfold.clock.wall import now_ms
 from tenfold.journal.derive import Draft
 from tenfold.live.executor import MemberLog
-from tenfold.live.local.attempt.ending import the_end
+from tenfold.live.local.attempt.ending import end_line
 from tenfold.live.local.attempt.folder import Home
 from tenfold.live.local.attempt.logs import LogWriter
 from tenfold.model.api.jobs import Attempt, Job, Reason
@@ -83,7 +83,7 @@ def attempts(folder: Path, *, ended: bool) -> LocalLogs:
     log.write(b"x" * 75)
     log.close()
     if ended:
-        attempt.write_end(the_end("exited", started_ms=now_ms(), code=0, log_bytes_dropped=99))
+        attempt.write_end(end_line("exited", started_ms=now_ms(), code=0, log_bytes_dropped=99))
     return LocalLogs(folder)
 
 

@@ -18,7 +18,7 @@ from tenfold.journal.read import jobs
 from tenfold.journal.store import Store, open_store
 from tenfold.journal.submit_keys import find_key, latest_keys
 from tenfold.live import keys
-from tenfold.live.keys import Keys
+from tenfold.live.keys import RecentKeys
 from tenfold.model.events import Event, JobSubmitted
 from tenfold.model.ids import TeamId
 from tenfold.model.job.submission import SubmitKey
@@ -164,7 +164,7 @@ def test_a_fact_without_a_key_is_written_as_it_always_was():
 
 
 def test_the_latest_keys_are_in_memory_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(keys, "KEPT_MOST", 2)
-    known = Keys([(key("a"), 1), (key("b"), 2), (key("c"), 3)])
+    monkeypatch.setattr(keys, "KEYS_KEPT_MAX", 2)
+    known = RecentKeys([(key("a"), 1), (key("b"), 2), (key("c"), 3)])
     assert [known.find(key(name)) for name in "abc"] == [None, 2, 3]
     assert isinstance(known.find(key("b", "other")), Reason)

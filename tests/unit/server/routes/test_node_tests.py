@@ -10,7 +10,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from patience import until
-from tenfold.compose.acceptance import examiner_of, rule_of
+from tenfold.compose.acceptance import node_tester_of, rule_of
 from tenfold.live.executor import Launch
 from tenfold.model.acceptance import Figure, NodeTest
 from tenfold.server.runtime.runtime import Fittings, Serving
@@ -46,7 +46,7 @@ def serving(tmp_path: Path, hands: Hands) -> Generator[Serving, None, None]:
             journal=str(tmp_path / "journal.db"),
             executor=lambda: Measured(hands),
             logs=hands,
-            examiner=examiner_of(rule_of(0.2), ("measure",)),
+            node_tester=node_tester_of(rule_of(0.2), ("measure",)),
             wait_s=20.0,
         )
     )

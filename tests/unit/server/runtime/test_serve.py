@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Generator[Path, None, None]:
         for one in executor.attempts():
             executor.stop(one.job_id, one.attempt, 0)
         until(lambda: all(one.end for one in executor.attempts()))
-        executor.dismiss_spawner()
+        executor.stop_spawner()
         executor.close()
 
 

@@ -17,7 +17,7 @@ RETRY_S_FIRST = 0.05
 RETRY_S_MOST = 5.0
 
 
-def the_end(
+def end_line(
     how: str,
     *,
     started_ms: int | None,

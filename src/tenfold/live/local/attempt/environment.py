@@ -6,7 +6,7 @@ of a job. What Tenfold sets comes last, so that a job file cannot take another's
 
 from collections.abc import Mapping
 
-from tenfold.live.local.attempt.heartbeat import beat_file
+from tenfold.live.local.attempt.heartbeat import heartbeat_file
 from tenfold.live.local.spawner.wire import LaunchLine
 
 INHERITED = ("PATH", "LANG", "TZ")
@@ -76,7 +76,7 @@ def _own(launch: LaunchLine, rank: int, attempt_folder: str) -> dict[str, str]:
         "TENFOLD_JOB": launch["job"],
         "TENFOLD_ATTEMPT": str(launch["attempt"]),
         "TENFOLD_NODES": ",".join(member["node"] for member in launch["members"]),
-        "TENFOLD_HEARTBEAT": beat_file(attempt_folder, rank),
+        "TENFOLD_HEARTBEAT": heartbeat_file(attempt_folder, rank),
     }
 
 

@@ -62,12 +62,12 @@ class Home:
     def prepare(self) -> None:
         """Make the folders, closed to everybody else but for the way of teams' users."""
         for folder in (self.open, self.lost_nodes):
-            closed_folder(folder)
-        way = self.way_mode()
+            private_folder(folder)
+        way = self.parent_mode()
         for folder in (self.path, f"{self.path}/attempts", f"{self.path}/teams"):
-            closed_folder(folder, way)
+            private_folder(folder, way)
 
-    def way_mode(self) -> int:
+    def parent_mode(self) -> int:
         """Return the mode of folders on the way to those of teams."""
         return 0o711 if os.path.exists(f"{self.path}/{TEAM_USERS}") else 0o700
 
@@ -247,7 +247,7 @@ def add_to_record(lock: int, line: Mapping[str, object]) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def closed_folder(path: str, mode: int = 0o700) -> None:
+def private_folder(path: str, mode: int = 0o700) -> None:
     """Make a folder that only this user can enter, or close one that is there."""
     os.makedirs(path, 0o700, exist_ok=True)
     os.chmod(path, mode)

@@ -12,7 +12,7 @@ LOOKS_PER_SILENCE = 4
 LOOK_MS_LEAST = 50
 
 
-def beat_file(folder: str, rank: int) -> str:
+def heartbeat_file(folder: str, rank: int) -> str:
     """Return the file that a member touches."""
     return f"{folder}/{rank}.beat"
 
@@ -22,7 +22,7 @@ def touched(folder: str, rank: int, user: UserLine | None = None) -> str:
 
     Nor could a user of a team make it in a folder that is not its own.
     """
-    path = beat_file(folder, rank)
+    path = heartbeat_file(folder, rank)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if user is not None:
@@ -36,12 +36,12 @@ class Heartbeats:
     """The heartbeat files of one gang. Watches nothing where no limit was asked for."""
 
     def __init__(self, folder: str, members: int, silent_ms_most: int | None, now_ms: int) -> None:
-        self._paths = [beat_file(folder, rank) for rank in range(members)]
+        self._paths = [heartbeat_file(folder, rank) for rank in range(members)]
         self._most_ms = silent_ms_most
         self._seen = [(0, now_ms)] * members
         self._look_at_ms = now_ms
 
-    def look_in_ms(self, now_ms: int) -> list[int]:
+    def next_check_ms(self, now_ms: int) -> list[int]:
         """Return the wait until the next look; nothing where none is due."""
         return [] if self._most_ms is None else [max(self._look_at_ms - now_ms, 0)]
 

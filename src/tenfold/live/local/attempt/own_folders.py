@@ -17,7 +17,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = _OPEN | os.O_DIRECTORY
 
 
-def give_tree(base: str, inside: str, uid: int, gid: int) -> int:
+def chown_tree(base: str, inside: str, uid: int, gid: int) -> int:
     """Give what lies in a folder to a user; return how much of it could not be given.
 
     `base` is a folder that nobody but root can put a link in place of; `inside` is a path below
@@ -91,7 +91,7 @@ def _gave_file(name: str, folder: int, uid: int, gid: int) -> bool:
     return True
 
 
-def give_what_root_left(folder: AttemptFolder, places: Places) -> None:
+def chown_root_leftovers(folder: AttemptFolder, places: Places) -> None:
     """Give a job's folders to its user where an earlier attempt ran without one."""
     user = places.user
     if user is None or folder.number == 1 or not _ran_as_root(folder):
@@ -99,7 +99,7 @@ def give_what_root_left(folder: AttemptFolder, places: Places) -> None:
     base = f"{places.team}/"
     for place in (places.work, places.saves):
         if place.startswith(base):
-            give_tree(places.team, place.removeprefix(base), user["uid"], user["gid"])
+            chown_tree(places.team, place.removeprefix(base), user["uid"], user["gid"])
 
 
 def _ran_as_root(folder: AttemptFolder) -> bool:
@@ -110,7 +110,7 @@ def _ran_as_root(folder: AttemptFolder) -> bool:
     return launch is not None and "user" not in launch
 
 
-def close_to_others(folder: str, but: tuple[str, ...]) -> None:
+def remove_other_access(folder: str, but: tuple[str, ...]) -> None:
     """Close what lies in a folder of root's to everybody else, but for some names."""
     with os.scandir(folder) as entries:
         for entry in entries:

@@ -2,7 +2,7 @@
 
 import os
 
-from tenfold.live.local.attempt.folder import Home, closed_folder, file_name
+from tenfold.live.local.attempt.folder import Home, file_name, private_folder
 from tenfold.live.local.member.user import acting_as
 from tenfold.live.local.spawner.wire import LaunchLine
 
@@ -27,7 +27,7 @@ class Places:
         What a job could have put in the way, a link to elsewhere, is met with its own rights.
         """
         if not os.path.isdir(self.team):
-            closed_folder(self.team)
+            private_folder(self.team)
         if self.user is not None and os.lstat(self.team).st_uid != self.user["uid"]:
             os.chown(self.team, self.user["uid"], self.user["gid"], follow_symlinks=False)
         with acting_as(self.user):
@@ -51,6 +51,6 @@ def enter(folder: str) -> None:
     os.stat(f"{folder}/.")
 
 
-def leaves_team(folder: str) -> bool:
+def escapes_team_folder(folder: str) -> bool:
     """Tell whether a relative folder climbs out of the one it is relative to."""
     return not os.path.isabs(folder) and os.path.normpath(folder).split("/")[0] == ".."

@@ -14,7 +14,7 @@ from tenfold.live.local.processes import (
     carries,
     descendants,
     kill,
-    leads_process_space,
+    leads_pid_namespace,
     reap,
 )
 from tenfold.live.local.spawner.wire import LaunchLine, ReasonLine
@@ -33,14 +33,14 @@ _SAID_BYTES = 4_096
 _SAID_CHARACTERS = 400
 
 
-def leaders_inside(attempt: str) -> list[int]:
+def container_inits(attempt: str) -> list[int]:
     """Return the first process of every container below this process that runs its command."""
     mark = mark_of(attempt)
     below = descendants(os.getpid())
-    return [pid for pid in below if leads_process_space(pid) and carries(pid, mark)]
+    return [pid for pid in below if leads_pid_namespace(pid) and carries(pid, mark)]
 
 
-def let_it_clean_up() -> None:
+def wait_for_cleanup() -> None:
     """Wait for what podman leaves running for a moment after the command: it tidies up."""
     ends = time.monotonic() + CLEAN_S_MOST
     while reap() is not None and time.monotonic() < ends:
@@ -71,7 +71,7 @@ def remove_containers(launch: LaunchLine, attempt: str) -> None:
         time.sleep(LOOK_AGAIN_S)
 
 
-def failure_to_run(launch: LaunchLine, attempt: str, rank: int, code: int) -> ReasonLine | None:
+def runtime_failure(launch: LaunchLine, attempt: str, rank: int, code: int) -> ReasonLine | None:
     """Return why an image did not run at all; None where a command in it ended with the code."""
     if not launch["image"]:
         return None

@@ -73,17 +73,17 @@ def is_podman(runtime: str) -> bool:
     return runtime.rpartition("/")[2] == "podman"
 
 
-def own_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def runtime_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what a runtime gets of the controller's environment, and no job does."""
     return {name: environment[name] for name in OWN_NAMES if name in environment}
 
 
-def devices_unknown(gpus: Sequence[int], specs: Sequence[str] = DEVICE_SPECS) -> bool:
+def lacks_device_spec(gpus: Sequence[int], specs: Sequence[str] = DEVICE_SPECS) -> bool:
     """Tell whether GPUs that are here cannot be shown to an image: nobody described them."""
     return bool(_present(gpus)) and not any(_names_gpus(folder) for folder in specs)
 
 
-def member_of_image(
+def container_command(
     launch: LaunchLine,
     rank: int,
     environment: dict[str, str],

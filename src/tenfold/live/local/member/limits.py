@@ -95,7 +95,7 @@ class Limits:
                     _rmdir(f"{base}/{name}")
 
     def leave(self) -> None:
-        """Remove what `find_limits` made, where nothing is in it any more."""
+        """Remove what `detect_limits` made, where nothing is in it any more."""
         self.sweep()
         for base in self._bases.values():
             _rmdir(base)
@@ -121,7 +121,7 @@ class Limits:
         return taken
 
 
-def find_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup") -> Limits:
+def detect_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup") -> Limits:
     """Return the best that works here; `name` keeps two state folders apart."""
     paths = _own_paths(own)
     unified = _find_unified(name, root, paths.get("", ""))

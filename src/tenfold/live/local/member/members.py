@@ -11,7 +11,7 @@ import signal
 from collections.abc import Mapping
 
 from tenfold.live.local.member.limits import Group
-from tenfold.live.local.member.user import acting_as, drop_to, in_the_way
+from tenfold.live.local.member.user import acting_as, blocked_by, drop_to
 from tenfold.live.local.processes import die_with_parent
 from tenfold.live.local.spawner.wire import UserLine
 
@@ -73,7 +73,7 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
         os.execve(found, command, environment)
     except BaseException as error:
         why = error.strerror if isinstance(error, OSError) else repr(error)
-        closed = "" if user is None else in_the_way(found, user)
+        closed = "" if user is None else blocked_by(found, user)
         complaint = f"the command `{command[0]}` cannot be run: {why}{closed}\n"
         os.write(failures, complaint.encode()[-1_000:])
     finally:

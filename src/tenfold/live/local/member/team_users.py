@@ -19,7 +19,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from tenfold.live.local.attempt.folder import TEAM_USERS, Home, file_name, plain_name, write_durably
-from tenfold.live.local.attempt.own_folders import close_to_others, give_tree
+from tenfold.live.local.attempt.own_folders import chown_tree, remove_other_access
 from tenfold.live.local.spawner.wire import UserLine
 from tenfold.model.errors import InputError
 
@@ -40,7 +40,7 @@ class Span(Struct, frozen=True):
     last: int = LAST
 
 
-class NoUserLeft(Exception):
+class UidsExhausted(Exception):
     """Every number of the range is given out or taken."""
 
 
@@ -59,7 +59,7 @@ class TeamUsers:
     def of(self, team: str, *, gpus: bool = False) -> UserLine:
         """Return the user of a team; a new one is on the disk when this returns.
 
-        Raises `OSError` where the disk does not take it, and `NoUserLeft`.
+        Raises `OSError` where the disk does not take it, and `UidsExhausted`.
         """
         uid = self._teams.get(team)
         if uid is None:
@@ -73,9 +73,9 @@ class TeamUsers:
         groups = self._groups if gpus else []
         return {"uid": uid, "gid": uid, "groups": groups, "name": file_name(team)}
 
-    def put_right(self, but: tuple[str, ...] = ()) -> int:
+    def migrate_ownership(self, but: tuple[str, ...] = ()) -> int:
         """Give folders of before to their teams, once; return how many files were left alone."""
-        close_to_others(self._home.path, ("attempts", "teams"))
+        remove_other_access(self._home.path, ("attempts", "teams"))
         if self._is_put_right:
             return 0
         left = 0
@@ -83,7 +83,7 @@ class TeamUsers:
         for name in sorted(os.listdir(teams)):
             if plain_name(name) not in but:
                 uid = self.of(plain_name(name))["uid"]
-                left += give_tree(f"{teams}/{name}", "", uid, uid)
+                left += chown_tree(f"{teams}/{name}", "", uid, uid)
         self._is_put_right = True
         self._write()
         return left
@@ -93,14 +93,14 @@ class TeamUsers:
         for uid in range(self._span.first, self._span.last + 1):
             if uid not in given and not _has_account(uid):
                 return uid
-        raise NoUserLeft
+        raise UidsExhausted
 
     def _write(self) -> None:
         kept = {"teams": self._teams, "put_right": self._is_put_right}
         write_durably(self._path, json.dumps(kept, indent=1))
 
 
-def forget_put_right(home: Home) -> None:
+def reset_ownership_migration(home: Home) -> None:
     """Note that jobs run as root again: what they write must be given to their teams later."""
     path = f"{home.path}/{TEAM_USERS}"
     if os.path.exists(path):
@@ -109,7 +109,7 @@ def forget_put_right(home: Home) -> None:
             write_durably(path, json.dumps({"teams": teams, "put_right": False}, indent=1))
 
 
-def why_shared(home: str, span: Span) -> str:
+def why_no_team_users(home: str, span: Span) -> str:
     """Return why teams cannot have users of their own here; empty where they can."""
     if os.geteuid() != 0:
         return "it was not started as root"

@@ -62,7 +62,7 @@ def raise_limits() -> None:
         )
 
 
-def in_the_way(file: str, user: UserLine) -> str:
+def blocked_by(file: str, user: UserLine) -> str:
     """Return what keeps this process, a user by now, from a file; empty where nothing does."""
     for path in (file, _interpreter(file)):
         closed = _closed(os.path.realpath(path)) if path else ""

@@ -3,11 +3,11 @@
 import re
 
 from tenfold.clock.wall import now_ms
-from tenfold.live.acceptance import is_trial
+from tenfold.live.acceptance import is_node_test
 from tenfold.live.executor import Launch
-from tenfold.live.local.attempt.places import leaves_team
-from tenfold.live.local.member.images import RUNTIMES, devices_unknown, find_runtime, is_podman
-from tenfold.live.local.member.team_users import NoUserLeft, TeamUsers
+from tenfold.live.local.attempt.places import escapes_team_folder
+from tenfold.live.local.member.images import RUNTIMES, find_runtime, is_podman, lacks_device_spec
+from tenfold.live.local.member.team_users import TeamUsers, UidsExhausted
 from tenfold.live.local.spawner.wire import LaunchLine, UserLine
 from tenfold.model.ids import TeamId
 from tenfold.model.reason import Reason, TeamRef, Text
@@ -39,7 +39,7 @@ def refusal(launch: Launch, path: str) -> tuple[str, Reason | None]:
         return "", Reason("unusable-word")
     saves = spec.checkpoint.folder if spec.checkpoint else ""
     for folder in (spec.folder, saves):
-        if folder and leaves_team(folder):
+        if folder and escapes_team_folder(folder):
             return "", Reason("folder-outside-team", {"folder": Text(folder)})
     if not spec.image:
         return "", None
@@ -66,7 +66,7 @@ def _unusable(launch: Launch, runtime: str) -> Reason | None:
     words = [spec.folder, saves, *(word for pair in spec.env for word in pair)]
     if any("\n" in word or "\r" in word for word in words):
         return Reason("unusable-word", {"runtime": name})
-    if any(devices_unknown(member.gpus) for member in launch.members):
+    if any(lacks_device_spec(member.gpus) for member in launch.members):
         return Reason("gpus-not-described", {"runtime": name})
     return None
 
@@ -76,14 +76,14 @@ def user_of(launch: Launch, users: TeamUsers | None) -> tuple[UserLine | None, R
 
     Tests of nodes run as the control plane does: they measure the machine for it.
     """
-    if users is None or is_trial(launch.job_id):
+    if users is None or is_node_test(launch.job_id):
         return None, None
     try:
         gpus = any(member.gpus for member in launch.members)
         return users.of(launch.team, gpus=gpus), None
     except OSError as error:
         return None, Reason("cannot-write", {"said": Text(error.strerror or str(error))})
-    except NoUserLeft:
+    except UidsExhausted:
         return None, Reason("no-team-user", {"team": TeamRef(TeamId(launch.team))})
 
 

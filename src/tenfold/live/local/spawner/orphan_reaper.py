@@ -9,12 +9,12 @@ import os
 import time
 from contextlib import suppress
 
-from tenfold.live.local.attempt.ending import the_end, write_end
+from tenfold.live.local.attempt.ending import end_line, write_end
 from tenfold.live.local.attempt.environment import mark_of
 from tenfold.live.local.attempt.folder import AttemptFolder, add_to_record
 from tenfold.live.local.member.containers import remove_containers
 from tenfold.live.local.member.limits import Limits
-from tenfold.live.local.processes import carriers, kill
+from tenfold.live.local.processes import kill, processes_with_mark
 from tenfold.live.local.spawner.notes import NoteWriter
 
 LOOK_AGAIN_S = 0.01
@@ -28,7 +28,7 @@ def bury(folder: AttemptFolder, lock: int, limits: Limits) -> None:
     group = limits.group(os.path.basename(folder.mark))
     mark = mark_of(folder.path)
     wait_s = LOOK_AGAIN_S
-    while left := [*group.pids(), *carriers(mark)]:
+    while left := [*group.pids(), *processes_with_mark(mark)]:
         for pid in left:
             kill(pid)
         time.sleep(wait_s)
@@ -38,7 +38,7 @@ def bury(folder: AttemptFolder, lock: int, limits: Limits) -> None:
         remove_containers(record["launch"], folder.path)
     started = record.get("started")
     sentence = "the process that watched the job died, and how the job ended is not known"
-    end = the_end(
+    end = end_line(
         "lost",
         started_ms=started["at_ms"] if started else None,
         reason={"code": "supervisor-lost", "sentence": sentence},

@@ -23,7 +23,7 @@ from typing import cast
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt.folder import AttemptFolder, Home
-from tenfold.live.local.member.limits import Limits, find_limits
+from tenfold.live.local.member.limits import Limits, detect_limits
 from tenfold.live.local.member.members import HELD, TAKEN, open_pipe
 from tenfold.live.local.processes import become_subreaper, children, kill, reap
 from tenfold.live.local.spawner.clients import SOCKET, Clients
@@ -32,7 +32,7 @@ from tenfold.live.local.spawner.handover import BYTES_MOST, OVER, Post, open_lin
 from tenfold.live.local.spawner.notes import open_notes
 from tenfold.live.local.spawner.orders import refusal_of_start, refused
 from tenfold.live.local.spawner.orphan_reaper import bury
-from tenfold.live.local.spawner.supervisor_pool import Crew
+from tenfold.live.local.spawner.supervisor_pool import SupervisorPool
 from tenfold.live.local.spawner.watch import Watch, watch
 from tenfold.live.local.spawner.wire import (
     PROTOCOL,
@@ -65,7 +65,7 @@ def main(home: str, ready: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_most, files_most))
     become_subreaper()
     status = os.stat(state.path)
-    limits = find_limits(f"tenfold-{status.st_dev:x}-{status.st_ino:x}")
+    limits = detect_limits(f"tenfold-{status.st_dev:x}-{status.st_ino:x}")
     spawner = _Spawner(state, limits)
     spawner.adopt()
     os.close(ready)
@@ -83,7 +83,7 @@ class _Spawner:
         self._clients = Clients(self._poll, self._hello)
         self._watched: dict[int, Watch] = {}
         self._links: dict[int, Watch] = {}
-        self._crew = Crew()
+        self._crew = SupervisorPool()
         self._pids: set[int] = set()
         self._later: list[AttemptFolder] = []
         self._half = b""

@@ -9,7 +9,7 @@ RESTING_MOST = 32
 """Each keeps some MiB; more of them than jobs that start together are of no use."""
 
 
-class Crew:
+class SupervisorPool:
     """Those who rest. The one that came last is given work first, for it is warm."""
 
     def __init__(self) -> None:
