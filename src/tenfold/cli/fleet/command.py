@@ -27,8 +27,23 @@ app.command(ceiling_command, name="ceiling")
 app.command(import_app)
 app.command(discover_command, name="discover")
 app.command(merge_command, name="merge")
-app.command("tenfold.cli.fleet.domains:domains_command", name="domains")
-app.command("tenfold.cli.fleet.idle:idle_command", name="idle")
+app.command(
+    "tenfold.cli.fleet.domains:domains_command",
+    name="domains",
+    help="""Show what the loss of each failure domain would take down.
+
+    With --jobs, a simulation places the jobs, and each domain lists the jobs that its loss
+    would stop and the GPU-hours lost since their last checkpoint.
+    """,
+)
+app.command(
+    "tenfold.cli.fleet.idle:idle_command",
+    name="idle",
+    help="""Show allocated but idle GPUs by team and by job.
+
+    Queries the running control plane. GPU-hours count from when each job went idle.
+    """,
+)
 
 AT_LEAST_ONE = validators.Number(gte=1)
 Facts = Annotated[

@@ -63,11 +63,7 @@ def domains_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Show what the loss of each failure domain would take down.
-
-    With --jobs, a simulation places the jobs, and each domain lists the jobs that its loss
-    would stop and the GPU-hours lost since their last checkpoint.
-    """
+    """Show what the loss of each failure domain would take down."""
     if jobs is None:
         fleet = open_fleet(file, facts)
         known = blast_radius(fleet.layout, fleet.catalogue)

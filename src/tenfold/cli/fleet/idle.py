@@ -18,10 +18,7 @@ def idle_command(
     *,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
-    """Show allocated but idle GPUs by team and by job.
-
-    Queries the running control plane. GPU-hours count from when each job went idle.
-    """
+    """Show allocated but idle GPUs by team and by job."""
     with Client() as client:
         found = client.idle()
     print_json(found) if as_json else show_idle(found)
