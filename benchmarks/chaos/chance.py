@@ -345,9 +345,9 @@ class Users:
             self._inbox.put(Cancel(self.told[self._chance.pick(0, len(self.told) - 1)]), self._nod)
             return
         self.left -= 1
-        self._inbox.put(Submit((self._submission(),)), self._hear)
+        self._inbox.put(Submit((self._submission(),)), self._receive)
 
-    def _hear(self, answer: Answer) -> None:
+    def _receive(self, answer: Answer) -> None:
         if answer.refused is not None:
             self.refused += 1
         self.told += answer.jobs

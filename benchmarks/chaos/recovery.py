@@ -23,7 +23,7 @@ from benchmarks.chaos.plane import Plane
 from benchmarks.chaos.victims import Victims
 from tenfold.checkpoint import verify
 from tenfold.client.client import Client
-from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.model.ids import JobId
 from tenfold.server.runtime.state_dir import LocalLogs
 
@@ -79,7 +79,7 @@ class Recovery:
         self._ask, self._dice = ask, Random(ask.seed)
         self._plane = Plane(folder / "home", 2)
         self._victims = Victims(self._plane.folder.run, Random(ask.seed + 1))
-        self._home = Home(str(self._plane.folder.run))
+        self._home = ExecutorDir(str(self._plane.folder.run))
         self._logs = LocalLogs(self._plane.folder.run)
         self._steps = STEPS_A_KILL * (ask.kills + 1)
         self._job = ""

@@ -34,8 +34,8 @@ def difference(journal: Path, policy: Policy) -> str:
     """Say where a replay leaves its record; empty where it does not."""
     store = open_store(str(journal))
     try:
-        begins = [writer.first_seq for writer in writers(store)]
-        lines = list(closed(lines_between(store), begins))
+        offset = [writer.first_seq for writer in writers(store)]
+        lines = list(closed(lines_between(store), offset))
         fleet = restore(store).fleet
     finally:
         store.close()
@@ -47,7 +47,7 @@ def difference(journal: Path, policy: Policy) -> str:
     return "" if same else "the replay ends with another fleet than the journal"
 
 
-def closed(lines: Iterator[Line], begins: Sequence[int]) -> Iterator[Line]:
+def closed(lines: Iterator[Line], offset: Sequence[int]) -> Iterator[Line]:
     """Yield lines with a record for each cycle that a kill cut off after its orders."""
     fleet, seq = Fleet(), 0
     open_orders: list[Action] = []
@@ -60,7 +60,7 @@ def closed(lines: Iterator[Line], begins: Sequence[int]) -> Iterator[Line]:
             open_orders, cut = [], []
             continue
         seq += 1
-        if seq in begins and open_orders:
+        if seq in offset and open_orders:
             waits, runs = len(fleet.pending), len(fleet.running)
             yield Cycle(now_ms, CUT, fleet.version, waits, runs, tuple(open_orders), None)
             cut, open_orders = [*cut, *open_orders], []

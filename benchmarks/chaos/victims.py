@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from tenfold.live.local.attempt.environment import mark_of
-from tenfold.live.local.attempt.folder import AttemptFolder, Home
+from tenfold.live.local.attempt.environment import attempt_mark
+from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
 from tenfold.live.local.processes import processes_with_mark
 from tenfold.live.local.spawner.spawner import LOCK
-from tenfold.live.local.spawner.watch import watch
+from tenfold.live.local.spawner.watch import watch_supervisor
 
 Attempt = tuple[str, int]
 
@@ -24,7 +24,7 @@ class Victims:
     """Kills by kind, and remembers which attempts were hit."""
 
     def __init__(self, run: Path, dice: Random) -> None:
-        self._home = Home(str(run))
+        self._home = ExecutorDir(str(run))
         self._dice = dice
         self.spawners = 0
         self.supervisors: set[Attempt] = set()
@@ -46,7 +46,7 @@ class Victims:
     def kill_supervisor(self) -> bool:
         """Kill the process that watches one attempt; False where there is none."""
         for folder in self._drawn():
-            found = watch(folder) if folder.is_held() else None
+            found = watch_supervisor(folder) if folder.is_locked() else None
             if found is None:
                 continue
             # Noted first: whether it was too late is not known afterwards.
@@ -63,7 +63,7 @@ class Victims:
     def kill_member(self) -> bool:
         """Kill one process of one attempt; False where there is none."""
         for folder in self._drawn():
-            mark = mark_of(folder.path)
+            mark = attempt_mark(folder.path)
             for pid in processes_with_mark(mark)[:1]:
                 self.members.add((folder.job, folder.number))
                 if _kill_if(pid, lambda one, mark=mark: _carries(one, mark)):
@@ -76,7 +76,7 @@ class Victims:
 
     def _watched_by(self, pid: int) -> Iterator[Attempt]:
         for folder in self._home.unsettled():
-            if folder.record().get("supervisor") == pid and folder.is_held():
+            if folder.record().get("supervisor") == pid and folder.is_locked():
                 yield folder.job, folder.number
 
     def _drawn(self) -> list[AttemptFolder]:

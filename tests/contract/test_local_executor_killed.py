@@ -18,9 +18,9 @@ from contract.real_processes import launch
 from contract.test_local_executor import LocalRig
 from patience import HANG_S
 from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Observation
-from tenfold.live.local.attempt.environment import mark_of
+from tenfold.live.local.attempt.environment import attempt_mark
 from tenfold.live.local.processes import processes_with_mark
-from tenfold.live.local.spawner.watch import watch
+from tenfold.live.local.spawner.watch import watch_supervisor
 from tenfold.model.ids import JobId
 
 JOBS = 60
@@ -91,7 +91,7 @@ class Chaos:
 
     def kill_supervisor(self) -> None:
         for folder in self.executor.home.unsettled():
-            found = watch(folder) if folder.is_held() else None
+            found = watch_supervisor(folder) if folder.is_locked() else None
             if found is not None:
                 signal.pidfd_send_signal(found.file, signal.SIGKILL)
                 os.close(found.file)
@@ -129,6 +129,6 @@ def test_every_job_ends_once_and_ran_once(rig: LocalRig, tmp_path: Path, seed: i
             assert (end.how, end.exit_code) == ("exited", number % 50)
             assert (place / str(number)).exists()
     for folder in chaos.executor.home.unsettled():
-        assert processes_with_mark(mark_of(folder.path)) == []
+        assert processes_with_mark(attempt_mark(folder.path)) == []
     assert len(chaos.ordered) >= JOBS
     assert chaos.killed["spawner"] >= SPAWNERS

@@ -13,15 +13,15 @@ from contract.executor_contract import ExecutorContract
 from contract.real_processes import FOREVER, Ear, Process, launch, wait_for, wait_for_a
 from contract.test_local_executor import LOG_BYTES_MOST, LocalRig
 from tenfold.live.executor import AttemptEnded, AttemptStarted, Launch, Observation, OrderRefused
-from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.executor import LocalExecutor
-from tenfold.live.local.member.team_users import Span, TeamUsers, why_no_team_users
+from tenfold.live.local.member.team_users import TeamUsers, UidRange, why_no_team_users
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.report.reasons.render import render
 
-SPAN = Span()
-WHY = why_no_team_users(tempfile.gettempdir(), SPAN)
+UID_RANGE = UidRange()
+WHY = why_no_team_users(tempfile.gettempdir(), UID_RANGE)
 pytestmark = pytest.mark.skipif(bool(WHY), reason=f"teams have no users of their own here: {WHY}")
 
 
@@ -39,14 +39,14 @@ def tmp_path() -> Iterator[Path]:
 class UsersRig(LocalRig):
     """A state folder with users for teams."""
 
-    def users(self, span: Span = SPAN) -> TeamUsers:
-        home = Home(str(self.home))
+    def users(self, span: UidRange = UID_RANGE) -> TeamUsers:
+        home = ExecutorDir(str(self.home))
         home.prepare()
         users = TeamUsers(home, span)
         users.migrate_ownership()
         return users
 
-    def connect(self, span: Span = SPAN) -> LocalExecutor:
+    def connect(self, span: UidRange = UID_RANGE) -> LocalExecutor:
         client = LocalExecutor(
             str(self.home), log_bytes_most=LOG_BYTES_MOST, users=self.users(span)
         )
@@ -129,7 +129,7 @@ def test_a_job_can_use_what_is_its_own(rig: UsersRig):
     )
     executor.start(of_team("a", script, checkpoint=CheckpointSpec(folder="saves")))
     assert ended(executor).exit_code == 0
-    uid = str(SPAN.first)
+    uid = str(UID_RANGE.first)
     team = rig.home / "teams" / "a"
     assert said(executor, "a").split() == ["on", "kept", uid, "a", "a", str(team)]
     assert (team / "a-1" / "saves" / "one").read_text() == "saved\n"
@@ -216,7 +216,7 @@ def test_a_command_that_is_closed_on_the_path_is_passed_over(rig: UsersRig, tmp_
 
 
 def test_a_folder_of_before_is_given_to_its_team(rig: UsersRig, tmp_path: Path):
-    Home(str(rig.home)).prepare()
+    ExecutorDir(str(rig.home)).prepare()
     first = LocalExecutor(str(rig.home))
     first.start(of_team("a", "mkdir deep; echo old > deep/file; echo two > twice; exit 3"))
     ended(first)
@@ -249,7 +249,7 @@ def test_what_an_attempt_of_before_left_later_is_given_to_the_next(rig: UsersRig
 
 
 def test_a_job_is_refused_when_no_user_is_left(rig: UsersRig):
-    executor = rig.connect(Span(SPAN.first, SPAN.first))
+    executor = rig.connect(UidRange(UID_RANGE.first, UID_RANGE.first))
     executor.start(of_team("a", "true"))
     ended(executor)
     executor.start(of_team("b", "true"))

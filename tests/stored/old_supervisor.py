@@ -82,9 +82,9 @@ def _end(
         "reason": None if stop is None else {"code": stop["cause"], "sentence": stop["sentence"]},
         "log_bytes_dropped": 0,
     }
-    aside = folder / ".end.json"
-    aside.write_text(json.dumps(end))
-    aside.rename(folder / "end.json")
+    staging = folder / ".end.json"
+    staging.write_text(json.dumps(end))
+    staging.rename(folder / "end.json")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from msgspec import Struct
 from stored.reading import DATA, expected
 from stored.wire_types import LINES, ROOTS, STRUCTS, listing
 from tenfold.live.executor import Launch, Member
-from tenfold.live.local.attempt.folder import Home
-from tenfold.live.local.member.team_users import Span, TeamUsers
+from tenfold.live.local.attempt.folder import ExecutorDir
+from tenfold.live.local.member.team_users import TeamUsers, UidRange
 from tenfold.live.local.spawner.launches import launch_line
 from tenfold.model.actions import Action
 from tenfold.model.events import KIND_OF, Event
@@ -157,13 +157,13 @@ def test_lines_of_attempt_folders_are_plain_dictionaries():
 
 
 def test_the_users_of_teams_are_read_as_they_were_written(tmp_path: Path):
-    home = Home(str(tmp_path))
+    home = ExecutorDir(str(tmp_path))
     home.prepare()
     (tmp_path / "teams" / "blue").mkdir()
     text = '{\n "teams": {\n  "red": 2100000003\n },\n "put_right": true\n}'
     (tmp_path / "team-users.json").write_text(text)
-    users = TeamUsers(home, Span())
-    assert users.of("red")["uid"] == 2_100_000_003
+    users = TeamUsers(home, UidRange())
+    assert users.user_for("red")["uid"] == 2_100_000_003
     # Said to be done: no file changes hands, nor gets `blue` a user.
     assert users.migrate_ownership() == 0
     assert (tmp_path / "team-users.json").read_text() == text

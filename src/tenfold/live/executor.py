@@ -143,9 +143,9 @@ class MemberLog(Struct, frozen=True, kw_only=True):
     tail: bytes
     paths: tuple[str, ...]
     bytes_kept: int
-    placed: tuple[tuple[int, str], ...] = ()
+    segments: tuple[tuple[int, str], ...] = ()
     """The same files under names that stay, each with the byte of the whole at which it begins."""
-    is_gone: bool = False
+    is_removed: bool = False
     """Whether the attempt was never begun, or all that was kept of it was removed."""
     bytes_dropped: int = 0
     """What this member wrote before all that is kept, and is gone."""

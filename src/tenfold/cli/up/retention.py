@@ -61,12 +61,12 @@ class Care:
         from tenfold.compose.acceptance import rule_of  # noqa: PLC0415
         from tenfold.compose.blame import blaming_of  # noqa: PLC0415
         from tenfold.decide.detect.idle import idle_rule_of  # noqa: PLC0415
-        from tenfold.live.local.attempt.pruning import Kept  # noqa: PLC0415
+        from tenfold.live.local.attempt.pruning import AttemptRetention  # noqa: PLC0415
 
         return replace(
             settings,
             keep_days=self.keep_days,
-            kept=Kept(days=self.keep_logs_days, gib=self.keep_logs_gib),
+            kept=AttemptRetention(days=self.keep_logs_days, gib=self.keep_logs_gib),
             blaming=blaming_of(self.blame_share),
             acceptance=rule_of(self.acceptance_band),
             idling=idle_rule_of(_idle_s(self.idle_after), self.idle_below),

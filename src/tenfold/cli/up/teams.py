@@ -31,9 +31,9 @@ class Teams:
         """Return settings with these."""
         from msgspec.structs import replace  # noqa: PLC0415 - refusals come before it
 
-        from tenfold.live.local.member.team_users import Span  # noqa: PLC0415
+        from tenfold.live.local.member.team_users import UidRange  # noqa: PLC0415
 
-        span = Span()
+        span = UidRange()
         if self.team_uids:
             first, dash, last = self.team_uids.partition("-")
             if not (dash and first.isdecimal() and last.isdecimal()):
@@ -43,7 +43,7 @@ class Teams:
                     "write it like 2100000000-2100009999",
                     field="--team-uids",
                 )
-            span = Span(int(first), int(last))
+            span = UidRange(int(first), int(last))
         return replace(settings, team_users=self.team_users, team_uids=span)
 
 

@@ -29,10 +29,10 @@ from tenfold.live.executor import (
 )
 from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.environment import inherited
-from tenfold.live.local.attempt.folder import AttemptFolder, Home
+from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
 from tenfold.live.local.member.images import runtime_variables
 from tenfold.live.local.member.team_users import TeamUsers
-from tenfold.live.local.spawner.launches import launch_line, refusal, user_of
+from tenfold.live.local.spawner.launches import launch_line, user_of, why_refused
 from tenfold.live.local.spawner.link import SpawnerLink
 from tenfold.live.local.spawner.wire import EndLine, NoteLine, ReasonLine, StopLine
 from tenfold.model.ids import JobId, NodeId
@@ -54,7 +54,7 @@ class LocalExecutor:
         log_bytes_most: int = logs.BYTES_MOST,
         users: TeamUsers | None = None,
     ) -> None:
-        self.home = Home(home)
+        self.home = ExecutorDir(home)
         self.home.prepare()
         own = os.environ if environment is None else environment
         self._inherited = inherited(own)
@@ -82,7 +82,7 @@ class LocalExecutor:
 
     def start(self, launch: Launch) -> None:
         """Order a start. The same attempt ordered twice starts once."""
-        runtime, reason = refusal(launch, self._inherited["PATH"])
+        runtime, reason = why_refused(launch, self._inherited["PATH"])
         user = None
         if reason is None:
             user, reason = user_of(launch, self._users)
@@ -94,7 +94,7 @@ class LocalExecutor:
             line["runtime_env"] = self._runtime_env
         if user is not None:
             line["user"] = user
-        self.link.give({"order": 0, "do": "start", "launch": line})
+        self.link.send({"order": 0, "do": "start", "launch": line})
 
     def _refuse(self, launch: Launch, reason: Reason) -> None:
         is_transient = reason.code in TRANSIENT
@@ -107,23 +107,23 @@ class LocalExecutor:
     def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
         """Give notice to every member, and end whatever is left after `grace_ms`."""
         stop: StopLine = {"grace_ms": grace_ms, "cause": "stopped", "sentence": "it was stopped"}
-        self.link.give({"order": 0, "do": "stop", "job": job_id, "attempt": attempt, "stop": stop})
+        self.link.send({"order": 0, "do": "stop", "job": job_id, "attempt": attempt, "stop": stop})
 
     def lose_node(self, node: NodeId) -> None:
         """Take a node to be lost: what runs there is killed, and starts there are refused."""
-        self.link.give({"order": 0, "do": "lose-node", "node": node})
+        self.link.send({"order": 0, "do": "lose-node", "node": node})
 
     def restore_node(self, node: NodeId) -> None:
         """Take a lost node to be back."""
-        self.link.give({"order": 0, "do": "restore-node", "node": node})
+        self.link.send({"order": 0, "do": "restore-node", "node": node})
 
     def stop_spawner(self) -> None:
         """Ask the spawner to leave; jobs go on, and the next order starts another."""
-        self.link.give({"order": 0, "do": "leave"})
+        self.link.send({"order": 0, "do": "leave"})
 
     def observations(self) -> list[Observation]:
         """Return what was seen since the last call, in order, without waiting."""
-        notes = self.link.take()
+        notes = self.link.receive()
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         found: list[Observation] = list(self._refused)
@@ -153,7 +153,7 @@ class LocalExecutor:
         """Leave these out of `attempts` from now on: their ends stand in the journal."""
         for job_id, number in attempts:
             folder = self.home.attempt(job_id, number)
-            if not folder.is_held() and folder.end() is not None:
+            if not folder.is_locked() and folder.end() is not None:
                 folder.settle()
                 self._reported.pop((job_id, number), None)
 
@@ -162,13 +162,13 @@ class LocalExecutor:
     ) -> MemberLog:
         """Return the end of what a member wrote; empty where it wrote nothing."""
         folder = self.home.attempt(job_id, attempt)
-        paths = logs.pieces(folder.path, member)
+        paths = logs.segments(folder.path, member)
         kept = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
         return MemberLog(
             tail=logs.tail(paths, bytes_most),
             paths=tuple(paths),
             bytes_kept=kept,
-            placed=tuple(logs.placed(folder.path, member)),
+            segments=tuple(logs.segment_offsets(folder.path, member)),
         )
 
     def close(self) -> None:
@@ -218,7 +218,7 @@ class LocalExecutor:
 
     def _unreported(self, folder: AttemptFolder) -> list[Observation]:
         """Return what a folder says and was not told yet."""
-        held = folder.is_held()
+        held = folder.is_locked()
         end = None if held else folder.end()
         if end is not None:
             return self._ended(folder, end)
@@ -250,7 +250,7 @@ class LocalExecutor:
 
 def state_of(folder: AttemptFolder) -> AttemptState:
     """Return what is known of an attempt. The lock is asked before the end is."""
-    held = folder.is_held()
+    held = folder.is_locked()
     end = None if held else folder.end()
     record = folder.record()
     launch, started = record.get("launch"), record.get("started")

@@ -62,10 +62,10 @@ def children(pid: int) -> list[int]:
 
 def processes_with_mark(mark: bytes) -> list[int]:
     """Return the processes whose environment holds the mark at the start of a variable."""
-    return [pid for pid in _all() if carries(pid, mark)]
+    return [pid for pid in _all() if has_mark(pid, mark)]
 
 
-def carries(pid: int, mark: bytes) -> bool:
+def has_mark(pid: int, mark: bytes) -> bool:
     """Tell whether the environment of a process holds the mark at the start of a variable."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:

@@ -17,10 +17,10 @@ from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt.ending import end_line, write_end
 from tenfold.live.local.attempt.environment import ADDRESS, member_environment
 from tenfold.live.local.attempt.folder import AttemptFolder, add_to_record
-from tenfold.live.local.attempt.heartbeat import Heartbeats, touched
+from tenfold.live.local.attempt.heartbeat import Heartbeats, touch_heartbeat
 from tenfold.live.local.attempt.logs import LogWriter
 from tenfold.live.local.attempt.own_folders import chown_root_leftovers
-from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.member.containers import (
     container_inits,
     remove_containers,
@@ -28,8 +28,13 @@ from tenfold.live.local.member.containers import (
     wait_for_cleanup,
 )
 from tenfold.live.local.member.images import container_command, is_podman
-from tenfold.live.local.member.limits import Group, Limits
-from tenfold.live.local.member.members import HELD, open_pipe, prepare_for_members, start_member
+from tenfold.live.local.member.limits import AttemptCgroup, ResourceLimits
+from tenfold.live.local.member.members import (
+    BLOCKED_SIGNALS,
+    open_pipe,
+    prepare_for_members,
+    start_member,
+)
 from tenfold.live.local.member.user import raise_limits
 from tenfold.live.local.processes import (
     become_subreaper,
@@ -40,12 +45,12 @@ from tenfold.live.local.processes import (
     notify_group,
     reap,
 )
-from tenfold.live.local.spawner.handover import Post
+from tenfold.live.local.spawner.handover import SpawnerChannel
 from tenfold.live.local.spawner.notes import NoteWriter
 from tenfold.live.local.spawner.wire import EndLine, ReasonLine, StartedLine, line
 
 KILL_AGAIN_MS = 200
-UNSAID_MS = 100
+RESEND_MS = 100
 WAIT_MS_MOST = 3_600_000
 """The kernel counts to 24 days; a grace may be longer."""
 ATTEMPTS_MOST = 1_000
@@ -53,26 +58,32 @@ ATTEMPTS_MOST = 1_000
 UMASK_OWN = 0o077
 
 
-def supervise(folder: AttemptFolder, lock: int, limits: Limits, post: Post | None = None) -> None:
-    """Carry an attempt to its end, and then those that come by `post`, as a fresh fork."""
+def supervise(
+    folder: AttemptFolder, lock: int, limits: ResourceLimits, channel: SpawnerChannel | None = None
+) -> None:
+    """Carry an attempt to its end, and then those that come by `channel`, as a fresh fork."""
     become_subreaper()
-    signals = _take_signals()
+    signals = _open_signal_pipe()
     for _ in range(ATTEMPTS_MOST):
-        signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+        signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
         os.umask(UMASK_OWN)
         add_to_record(lock, {"supervisor": os.getpid()})
-        notes = NoteWriter(folder.home.path, post)
+        notes = NoteWriter(folder.home.path, channel)
         supervisor = _Supervisor(folder, lock, limits, notes, signals)
         end = supervisor.run()
         write_end(folder, end, notes)
         supervisor.group.remove()
         os.close(lock)
-        if post is None or not supervisor.ended_by_itself or notes.waits:
+        if channel is None or not supervisor.is_reusable or notes.has_unsent:
             return
-        taken = post.following(folder.home, signals) if post.over(_told(folder, end)) else None
-        if taken is None:
+        next_attempt = (
+            channel.wait_for_next(folder.home, signals)
+            if channel.report_end(_end_note(folder, end))
+            else None
+        )
+        if next_attempt is None:
             return
-        folder, lock = taken
+        folder, lock = next_attempt
 
 
 class _Supervisor:
@@ -80,14 +91,14 @@ class _Supervisor:
         self,
         folder: AttemptFolder,
         lock: int,
-        limits: Limits,
+        limits: ResourceLimits,
         notes: NoteWriter,
         signals: int,
     ) -> None:
         self.folder = folder
         self._lock = lock
         self.launch = folder.launch()
-        self.group = Group([], kind=limits.kind)
+        self.group = AttemptCgroup([], kind=limits.kind)
         self._limits = limits
         self._notes = notes
         self._signals = signals
@@ -98,8 +109,8 @@ class _Supervisor:
         self._log_bytes_dropped = 0
         self._heartbeats: Heartbeats | None = None
         self._kill_at_ms: int | None = None
-        self._noticed = False
-        self._told_inside: list[int] | None = None
+        self._stopping = False
+        self._notified_inside: list[int] | None = None
         """Who leads a container and was given notice; None where nobody waits for it."""
         self._how = "exited"
         self._reason: ReasonLine | None = None
@@ -108,19 +119,19 @@ class _Supervisor:
         self._died_ms: int | None = None
 
     @property
-    def ended_by_itself(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether nobody had to be told anything: then nothing of the attempt is left here."""
-        return self._reason is None and not self._noticed
+        return self._reason is None and not self._stopping
 
     def run(self) -> EndLine:
         """Return how the attempt ended, when nothing of it is left."""
         try:
-            self._obey_stop()
-            if not self._noticed:
+            self._read_stop()
+            if not self._stopping:
                 self._start()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED_SIGNALS)
             while self._ranks:
-                self._turn()
+                self._poll_once()
         except OSError as error:
             self._how = "start-failed" if self._started_ms is None else self._how
             where = f" `{error.filename}`" if error.filename else ""
@@ -130,7 +141,7 @@ class _Supervisor:
             wait_for_cleanup()
         end_descendants()
         for pipe, log in list(self._logs.items()):
-            while log.pump(pipe) and select.select([pipe], [], [], 0)[0]:
+            while log.copy_from(pipe) and select.select([pipe], [], [], 0)[0]:
                 pass
             self._close_log(pipe)
         remove_containers(self.launch, self.folder.path)
@@ -138,23 +149,23 @@ class _Supervisor:
 
     def _start(self) -> None:
         launch, folder = self.launch, self.folder
-        places = Places(folder.home, launch)
-        chown_root_leftovers(folder, places)
-        places.prepare()
+        folders = JobFolders(folder.home, launch)
+        chown_root_leftovers(folder, folders)
+        folders.prepare()
         members = launch["members"]
         self.group = self._limits.make(
-            os.path.basename(folder.mark),
+            os.path.basename(folder.marker),
             cpus_milli=_total([member["cpus_milli"] for member in members]),
             memory_mib=_total([member["memory_mib"] for member in members]),
         )
         user = launch.get("user")
-        prepare_for_members(places.work, user)
+        prepare_for_members(folders.workdir, user)
         if user is not None:
             raise_limits()
         port = _free_port()
         failed, failures = os.pipe2(os.O_CLOEXEC)
         for rank in range(len(members)):
-            self._start_member(rank, port, places, failures)
+            self._start_member(rank, port, folders, failures)
         os.close(failures)
         self._heartbeats = Heartbeats(
             folder.path, len(members), launch["silent_ms_most"], _monotonic_ms()
@@ -177,7 +188,7 @@ class _Supervisor:
         with suppress(OSError):
             # A full disk: the end will say when it started.
             add_to_record(self._lock, {"started": started})
-        self._notes.say(
+        self._notes.send(
             {
                 "saw": "started",
                 "at_ms": self._started_ms,
@@ -186,20 +197,20 @@ class _Supervisor:
             }
         )
 
-    def _start_member(self, rank: int, port: int, places: Places, failures: int) -> None:
+    def _start_member(self, rank: int, port: int, folders: JobFolders, failures: int) -> None:
         launch, folder = self.launch, self.folder
         environment = member_environment(
             launch,
             rank,
             port,
-            home=places.team,
+            home=folders.team,
             attempt_folder=folder.path,
-            saves_folder=places.saves,
+            saves_folder=folders.checkpoints,
         )
         command, user = launch["command"], launch.get("user")
-        beat = touched(folder.path, rank, user) if launch["image"] or user else ""
+        beat = touch_heartbeat(folder.path, rank, user) if launch["image"] or user else ""
         if launch["image"]:
-            member = container_command(launch, rank, environment, folder.path, places, beat)
+            member = container_command(launch, rank, environment, folder.path, folders, beat)
             command, environment, user = member
         reader, writer = open_pipe()
         if user is not None:
@@ -219,12 +230,12 @@ class _Supervisor:
         self._logs[reader] = LogWriter(folder.path, rank, launch["log_bytes_most"])
         self._poll.register(reader, select.POLLIN)
 
-    def _turn(self) -> None:
+    def _poll_once(self) -> None:
         """Wait for the next thing and deal with it."""
         for ready, _ in self._poll.poll(self._wait_ms()):
             if ready == self._signals:
-                self._take(os.read(self._signals, 256))
-            elif not self._logs[ready].pump(ready):
+                self._on_signals(os.read(self._signals, 256))
+            elif not self._logs[ready].copy_from(ready):
                 self._poll.unregister(ready)
                 self._close_log(ready)
         now = _monotonic_ms()
@@ -232,12 +243,12 @@ class _Supervisor:
             for pid in descendants(os.getpid()):
                 kill(pid)
             self._kill_at_ms = now + KILL_AGAIN_MS
-        if self._told_inside is not None:
-            self._tell_inside(self._told_inside)
-        if self._heartbeats is not None and not self._noticed:
-            silent = self._heartbeats.silent(now, list(self._ranks.values()))
-            if silent is not None:
-                self._hangs(silent, self._heartbeats.silence_ms(silent, now))
+        if self._notified_inside is not None:
+            self._notify_inside(self._notified_inside)
+        if self._heartbeats is not None and not self._stopping:
+            hung = self._heartbeats.hung_member(now, list(self._ranks.values()))
+            if hung is not None:
+                self._on_hang(hung, self._heartbeats.silence_ms(hung, now))
         self._notes.flush()
 
     def _close_log(self, pipe: int) -> None:
@@ -246,17 +257,17 @@ class _Supervisor:
         self._log_bytes_dropped += log.bytes_dropped
         os.close(pipe)
 
-    def _take(self, numbers: bytes) -> None:
+    def _on_signals(self, numbers: bytes) -> None:
         if signal.SIGUSR1 in numbers:
-            self._obey_stop()
+            self._read_stop()
         if signal.SIGUSR2 in numbers:
             # The disk was too full to say more.
             reason: ReasonLine = {"code": "stopped", "sentence": "it was stopped"}
-            self._give_notice(self.launch["grace_ms"], "stopped", reason)
+            self._begin_stop(self.launch["grace_ms"], "stopped", reason)
         if signal.SIGTERM in numbers or signal.SIGINT in numbers:
             # Nobody of ours sends these: the machine goes down, and the job is to start again.
             reason = {"code": "supervisor-told", "sentence": "the supervisor was told to end"}
-            self._give_notice(self.launch["grace_ms"], "lost", reason)
+            self._begin_stop(self.launch["grace_ms"], "lost", reason)
         for pid, status in reap() or []:
             rank = self._ranks.pop(pid, None)
             if rank is not None:
@@ -267,25 +278,25 @@ class _Supervisor:
             return
         if self._first is None:
             self._first = (rank, code)
-        if not self._noticed:
-            self._give_notice(self.launch["grace_ms"], self._how, None)
+        if not self._stopping:
+            self._begin_stop(self.launch["grace_ms"], self._how, None)
 
-    def _obey_stop(self) -> None:
+    def _read_stop(self) -> None:
         stop = self.folder.stop()
         if stop is not None:
             reason: ReasonLine = {"code": stop["cause"], "sentence": stop["sentence"]}
             how = "lost" if stop["cause"] == "node-lost" else "stopped"
-            self._give_notice(stop["grace_ms"], how, reason)
+            self._begin_stop(stop["grace_ms"], how, reason)
 
-    def _give_notice(self, grace_ms: int, how: str, reason: ReasonLine | None) -> None:
+    def _begin_stop(self, grace_ms: int, how: str, reason: ReasonLine | None) -> None:
         """Tell every member to end; a later notice may only hurry. The first cause stands."""
-        if not self._noticed:
+        if not self._stopping:
             self._how, self._reason = how, reason
-            self._noticed = True
+            self._stopping = True
             if grace_ms > 0 and is_podman(self.launch["runtime"]):
                 # podman passes notice on only once it is ready to, and dies of it before.
-                self._told_inside = []
-                self._tell_inside(self._told_inside)
+                self._notified_inside = []
+                self._notify_inside(self._notified_inside)
             elif grace_ms > 0:
                 for pid in self._ranks:
                     notify_group(pid, signal.SIGTERM)
@@ -293,35 +304,35 @@ class _Supervisor:
         if self._kill_at_ms is None or kill_at_ms < self._kill_at_ms:
             self._kill_at_ms = kill_at_ms
 
-    def _tell_inside(self, told: list[int]) -> None:
+    def _notify_inside(self, notified: list[int]) -> None:
         """Give notice to commands inside; one that starts only now is told a little later."""
         for pid in container_inits(self.folder.path):
-            if pid not in told:
-                told.append(pid)
+            if pid not in notified:
+                notified.append(pid)
                 notify(pid, signal.SIGTERM)
-        if len(told) == len(self.launch["members"]):
-            self._told_inside = None
+        if len(notified) == len(self.launch["members"]):
+            self._notified_inside = None
 
-    def _hangs(self, rank: int, silence_ms: int) -> None:
+    def _on_hang(self, rank: int, silence_ms: int) -> None:
         """End a gang one of whose members is stuck, stopped by a signal, or waits for ever."""
         # The others are killed at the same stroke: who ends first must not be left to chance.
         self._first = self._first or (rank, -signal.SIGKILL)
         self._died_ms = now_ms() - silence_ms
         sentence = f"member {rank} gave no sign of life for too long"
-        self._give_notice(0, "silent", {"code": "silent", "sentence": sentence})
+        self._begin_stop(0, "silent", {"code": "silent", "sentence": sentence})
 
     def _fail(self, sentence: str) -> None:
-        self._give_notice(0, "start-failed", {"code": "start-failed", "sentence": sentence})
+        self._begin_stop(0, "start-failed", {"code": "start-failed", "sentence": sentence})
 
     def _wait_ms(self) -> int | None:
         waits: list[int] = []
         now = _monotonic_ms()
         if self._kill_at_ms is not None:
             waits.append(max(self._kill_at_ms - now, 0))
-        if self._heartbeats is not None and not self._noticed:
+        if self._heartbeats is not None and not self._stopping:
             waits.extend(self._heartbeats.next_check_ms(now))
-        if self._notes.waits or self._told_inside is not None:
-            waits.append(UNSAID_MS)
+        if self._notes.has_unsent or self._notified_inside is not None:
+            waits.append(RESEND_MS)
         return min([*waits, WAIT_MS_MOST]) if waits else None
 
     def _end(self) -> EndLine:
@@ -348,7 +359,7 @@ class _Supervisor:
         return end
 
 
-def _told(folder: AttemptFolder, end: EndLine) -> bytes:
+def _end_note(folder: AttemptFolder, end: EndLine) -> bytes:
     return line(
         {
             "saw": "ended",
@@ -360,7 +371,7 @@ def _told(folder: AttemptFolder, end: EndLine) -> bytes:
     )
 
 
-def _take_signals() -> int:
+def _open_signal_pipe() -> int:
     """Return a pipe that tells which signals came. The spawner's fork holds them back so far."""
     reader, writer = open_pipe()
     os.set_blocking(writer, False)
@@ -368,9 +379,9 @@ def _take_signals() -> int:
     return reader
 
 
-def _total(asked: list[int]) -> int:
+def _total(amounts: list[int]) -> int:
     """Return what a gang may use; one member without a limit leaves all of it without."""
-    return sum(asked) if all(asked) else 0
+    return sum(amounts) if all(amounts) else 0
 
 
 def _free_port() -> int:

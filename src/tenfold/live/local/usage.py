@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from tenfold.live.gpu_use import Reader
-from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.usage import AttemptUsage, UsageSample
 from tenfold.model.ids import JobId
 from tenfold.model.job.usage import GpuUse, JobUse
@@ -40,7 +40,7 @@ class LocalProbe:
 
     def __init__(self, home: str, gpus: Reader | None = None) -> None:
         """Without `gpus`, devices are only numbers and CPU time stands in for their use."""
-        self._home = Home(home)
+        self._home = ExecutorDir(home)
         self._read_gpus = gpus
         self._known: dict[Key, _Known] = {}
         self._ticks: dict[Key, tuple[Millis, int]] = {}

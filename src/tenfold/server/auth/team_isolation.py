@@ -9,7 +9,7 @@ import logging
 from msgspec import Struct
 
 from tenfold.live.acceptance import PREFIX
-from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.attempt.own_folders import remove_other_access
 from tenfold.live.local.member.team_users import (
     TeamUsers,
@@ -33,7 +33,7 @@ class Apart(Struct, frozen=True):
 
 def teams_apart(settings: Settings, folder: StateFolder) -> Apart:
     """Give teams users of their own where that can be done and was not declined."""
-    home = Home(str(folder.run))
+    home = ExecutorDir(str(folder.run))
     why = "--team-users off"
     if settings.team_users != "off":
         why = why_no_team_users(str(folder.path), settings.team_uids)
@@ -65,7 +65,7 @@ def teams_apart(settings: Settings, folder: StateFolder) -> Apart:
         ) from None
 
 
-def _with_users(settings: Settings, folder: StateFolder, home: Home) -> Apart:
+def _with_users(settings: Settings, folder: StateFolder, home: ExecutorDir) -> Apart:
     home.prepare()
     users = TeamUsers(home, settings.team_uids)
     # What lies beside the way is closed before the way is opened.

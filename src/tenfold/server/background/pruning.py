@@ -11,8 +11,8 @@ from tenfold.journal.rows import JobStory
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS
 from tenfold.live.executor import MemberLog
-from tenfold.live.local.attempt.folder import Home
-from tenfold.live.local.attempt.pruning import Kept, Pruned, prune
+from tenfold.live.local.attempt.folder import ExecutorDir
+from tenfold.live.local.attempt.pruning import AttemptRetention, Pruned, prune
 from tenfold.model.errors import TenfoldError
 from tenfold.model.job.job import ENDED
 from tenfold.model.reason import Reason
@@ -30,9 +30,11 @@ class Pruning(Beside):
     One that is being removed at the end is moved aside, and removed the next time.
     """
 
-    def __init__(self, run: Path, kept: Kept, store: Store, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, run: Path, kept: AttemptRetention, store: Store, now_ms: Callable[[], int]
+    ) -> None:
         super().__init__("pruning", END_S)
-        self._home, self._kept, self._store = Home(str(run)), kept, store
+        self._home, self._kept, self._store = ExecutorDir(str(run)), kept, store
         self._now_ms = now_ms
 
     def once(self) -> Pruned:
@@ -64,7 +66,7 @@ class Pruning(Beside):
 def check_kept(log: MemberLog, story: JobStory, number: int) -> None:
     """Raise where an attempt ran, and what it wrote was removed since."""
     ran = any(one.number == number and one.started_ms and one.ended_ms for one in story.attempts)
-    if log.is_gone and ran:
+    if log.is_removed and ran:
         raise Problem(
             410,
             Reason(

@@ -96,7 +96,7 @@ def _placing(log: MemberLog) -> dict[str, str]:
 def placed(control: Control, job_id: JobId, attempt: int, member: int) -> Placed:
     """Return the pieces of a log; an executor that cannot tell has one."""
     log = control.logs.logs(job_id, attempt, member, 0)
-    return log.placed or [(0, path) for path in log.paths[-1:]]
+    return log.segments or [(0, path) for path in log.paths[-1:]]
 
 
 async def followed(

@@ -15,8 +15,8 @@ from tenfold.decide.detect.acceptance import AcceptanceRule
 from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import Blaming
 from tenfold.journal.compaction import KEEP_DAYS
-from tenfold.live.local.attempt.pruning import Kept
-from tenfold.live.local.member.team_users import MOST, Span
+from tenfold.live.local.attempt.pruning import AttemptRetention
+from tenfold.live.local.member.team_users import MOST, UidRange
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.fleet.node import Node
 from tenfold.model.policy.policy import Policy
@@ -46,7 +46,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether others may reach it without TLS."""
     journal: str = ""
     """The URL of a database; empty means a file in the state folder."""
-    kept: Kept = Kept()
+    kept: AttemptRetention = AttemptRetention()
     """How long the folders of attempts stay whose jobs are over, and how much of them."""
     blaming: Blaming = Blaming()
     """When a node is cordoned because jobs keep failing there."""
@@ -60,7 +60,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether the GPUs of the nodes are those of this machine, and not only numbers."""
     team_users: Literal["auto", "on", "off"] = "auto"
     """Whether each team's jobs run as a user of its own; by itself, where that can be done."""
-    team_uids: Span = Span()
+    team_uids: UidRange = UidRange()
     """The numbers that such users are given."""
     keep_days: float = KEEP_DAYS
     """Days that stay in the journal; older events move into bundles in the state folder."""

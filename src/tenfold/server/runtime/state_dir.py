@@ -22,9 +22,8 @@ from tenfold.files.records.shadow_log import NAME as SHADOW_LOG
 from tenfold.live.attempts import CheckpointTime
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.local.attempt import logs
-from tenfold.live.local.attempt.folder import Home as ExecutorHome
-from tenfold.live.local.attempt.folder import plain_name, private_folder
-from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.attempt.folder import ExecutorDir, plain_name, private_folder
+from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
@@ -50,7 +49,7 @@ class StateFolder:
     def prepare(self) -> None:
         """Make the folders, closed to everybody else but for the way of teams' users."""
         private_folder(str(self.log.parent))
-        way = ExecutorHome(str(self.run)).parent_mode()
+        way = ExecutorDir(str(self.run)).parent_mode()
         for folder in (self.path, self.run):
             private_folder(str(folder), way)
 
@@ -82,7 +81,7 @@ class LocalLogs:
     """Reads the logs of the local executor without being its client; for many threads."""
 
     def __init__(self, run: Path) -> None:
-        self._home = ExecutorHome(str(run))
+        self._home = ExecutorDir(str(run))
 
     def logs(
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
@@ -90,7 +89,7 @@ class LocalLogs:
         """Return the end of what a member wrote; empty where it wrote nothing."""
         attempt_folder = self._home.attempt(job_id, attempt)
         folder, end = attempt_folder.path, attempt_folder.end()
-        paths = logs.pieces(folder, member)
+        paths = logs.segments(folder, member)
         kept = 0
         for path in paths:
             # A piece may turn into an older one at this moment.
@@ -100,16 +99,16 @@ class LocalLogs:
             tail=logs.tail(paths, bytes_most),
             paths=tuple(paths),
             bytes_kept=kept,
-            placed=(placed := tuple(logs.placed(folder, member))),
-            is_gone=not os.path.isdir(folder),
-            bytes_dropped=placed[0][0] if placed else 0,
+            segments=(segments := tuple(logs.segment_offsets(folder, member))),
+            is_removed=not os.path.isdir(folder),
+            bytes_dropped=segments[0][0] if segments else 0,
             bytes_dropped_in_all=0 if end is None else end["log_bytes_dropped"],
         )
 
 
 def saved_in(run: Path) -> CheckpointTime:
     """Return what tells when a job of the local executor last saved a checkpoint that holds."""
-    home = ExecutorHome(str(run))
+    home = ExecutorDir(str(run))
 
     def saved_at(job: Job, run_spec: RunSpec) -> Millis | None:
         if run_spec.checkpoint is None:
@@ -120,7 +119,7 @@ def saved_in(run: Path) -> CheckpointTime:
             "folder": run_spec.folder,
             "saves_folder": run_spec.checkpoint.folder,
         }
-        folder = Places(home, cast("LaunchLine", line)).saves
+        folder = JobFolders(home, cast("LaunchLine", line)).checkpoints
         with suppress(OSError, CheckpointError):
             found = newest(folder)
             if found is not None and found.at_ms is not None:

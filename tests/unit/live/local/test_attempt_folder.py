@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.live.local.attempt.ending import end_line, write_end
-from tenfold.live.local.attempt.folder import Home, add_to_record, file_name, plain_name
+from tenfold.live.local.attempt.folder import ExecutorDir, add_to_record, file_name, plain_name
 from tenfold.live.local.spawner.notes import NoteWriter, open_notes
 from tenfold.live.local.spawner.wire import LaunchLine
 
@@ -35,8 +35,8 @@ def launch(job: str = "job-1", attempt: int = 1) -> LaunchLine:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    home = Home(str(tmp_path / "state"))
+def home(tmp_path: Path) -> ExecutorDir:
+    home = ExecutorDir(str(tmp_path / "state"))
     home.prepare()
     return home
 
@@ -52,7 +52,7 @@ def test_a_name_becomes_a_file_name_and_back(name: str):
     assert not file.startswith(".")
 
 
-def test_a_folder_is_made_once(home: Home):
+def test_a_folder_is_made_once(home: ExecutorDir):
     folder = home.attempt("job-1", 1)
     lock = folder.make(launch())
     assert lock is not None
@@ -61,36 +61,36 @@ def test_a_folder_is_made_once(home: Home):
     os.close(lock)
 
 
-def test_whoever_made_a_folder_holds_it_until_the_descriptor_is_gone(home: Home):
+def test_whoever_made_a_folder_holds_it_until_the_descriptor_is_gone(home: ExecutorDir):
     folder = home.attempt("job-1", 1)
-    assert not folder.is_held()
+    assert not folder.is_locked()
     lock = folder.make(launch())
     assert lock is not None
-    assert folder.is_held()
+    assert folder.is_locked()
     copy = os.dup(lock)
     os.close(lock)
-    assert folder.is_held()
+    assert folder.is_locked()
     os.close(copy)
-    assert not folder.is_held()
+    assert not folder.is_locked()
     again = folder.take_lock()
-    assert folder.is_held()
+    assert folder.is_locked()
     os.close(again)
 
 
-def test_two_who_ask_at_once_do_not_see_each_other(home: Home):
+def test_two_who_ask_at_once_do_not_see_each_other(home: ExecutorDir):
     folder = home.attempt("job-1", 1)
     os.close(folder.make(launch()) or -1)
     asking = os.open(f"{folder.path}/record", os.O_RDONLY)
-    assert not folder.is_held()
+    assert not folder.is_locked()
     os.close(asking)
 
 
-def test_what_a_spawner_left_half_made_does_not_stand_in_the_way(home: Home):
+def test_what_a_spawner_left_half_made_does_not_stand_in_the_way(home: ExecutorDir):
     folder = home.attempt("job-1", 1)
-    aside = Path(folder.job_folder) / ".1"
-    aside.mkdir(parents=True)
-    (aside / "record").write_text('{"launch": {"jo')
-    Path(folder.mark).write_text("")
+    staging = Path(folder.job_folder) / ".1"
+    staging.mkdir(parents=True)
+    (staging / "record").write_text('{"launch": {"jo')
+    Path(folder.marker).write_text("")
     assert home.unsettled() == []
     assert home.numbers("job-1") == []
     lock = folder.make(launch())
@@ -99,7 +99,7 @@ def test_what_a_spawner_left_half_made_does_not_stand_in_the_way(home: Home):
     os.close(lock)
 
 
-def test_a_line_that_is_still_being_written_does_not_count(home: Home):
+def test_a_line_that_is_still_being_written_does_not_count(home: ExecutorDir):
     folder = home.attempt("job-1", 1)
     lock = folder.make(launch())
     assert lock is not None
@@ -109,7 +109,7 @@ def test_a_line_that_is_still_being_written_does_not_count(home: Home):
     os.close(lock)
 
 
-def test_the_last_supervisor_counts(home: Home):
+def test_the_last_supervisor_counts(home: ExecutorDir):
     folder = home.attempt("job-1", 1)
     lock = folder.make(launch())
     assert lock is not None
@@ -119,7 +119,7 @@ def test_the_last_supervisor_counts(home: Home):
     os.close(lock)
 
 
-def test_attempts_are_listed_until_they_are_settled(home: Home):
+def test_attempts_are_listed_until_they_are_settled(home: ExecutorDir):
     for job, number in (("b", 1), ("a", 2), ("a", 10)):
         os.close(home.attempt(job, number).make(launch(job, number)) or -1)
     assert sorted((one.job, one.number) for one in home.unsettled()) == [
@@ -133,7 +133,7 @@ def test_attempts_are_listed_until_they_are_settled(home: Home):
     assert home.numbers("a") == [2, 10]
 
 
-def test_an_end_is_there_whole_or_not_at_all(home: Home):
+def test_an_end_is_there_whole_or_not_at_all(home: ExecutorDir):
     folder = home.attempt("job-1", 1)
     os.close(folder.make(launch()) or -1)
     Path(folder.path, ".end.json").write_text('{"at_ms"')
@@ -145,7 +145,7 @@ def test_an_end_is_there_whole_or_not_at_all(home: Home):
 
 
 def test_an_end_is_tried_until_the_disk_takes_it_and_trouble_is_told_once(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: ExecutorDir, monkeypatch: pytest.MonkeyPatch
 ):
     folder = home.attempt("job-1", 1)
     os.close(folder.make(launch()) or -1)
@@ -166,23 +166,23 @@ def test_an_end_is_tried_until_the_disk_takes_it_and_trouble_is_told_once(
     os.close(notes)
 
 
-def test_notes_wait_while_the_pipe_is_full_and_are_dropped_without_a_reader(home: Home):
+def test_notes_wait_while_the_pipe_is_full_and_are_dropped_without_a_reader(home: ExecutorDir):
     writer = NoteWriter(home.path)
-    writer.say({"saw": "started", "at_ms": 1})
-    assert not writer.waits
+    writer.send({"saw": "started", "at_ms": 1})
+    assert not writer.has_unsent
     notes = open_notes(home.path)
-    while not writer.waits:
-        writer.say({"saw": "started", "at_ms": 1})
+    while not writer.has_unsent:
+        writer.send({"saw": "started", "at_ms": 1})
     first = os.read(notes, 1_000_000)
     writer.flush()
-    assert not writer.waits
+    assert not writer.has_unsent
     assert first + os.read(notes, 1_000_000) == b'{"saw":"started","at_ms":1}\n' * (
         len(first) // 28 + 1
     )
     os.close(notes)
 
 
-def test_a_lost_node_is_remembered(home: Home):
+def test_a_lost_node_is_remembered(home: ExecutorDir):
     home.mark_node("a/b", lost=True)
     assert home.is_lost("a/b")
     assert not home.is_lost("a")

@@ -7,19 +7,19 @@ from typing import cast
 import pytest
 
 from tenfold.live.executor import Launch, Member
-from tenfold.live.local.attempt.folder import Home
-from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.attempt.folder import ExecutorDir
+from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.member import images
 from tenfold.live.local.member.containers import runtime_failure
 from tenfold.live.local.member.images import (
-    Inside,
+    ContainerCommand,
     container_command,
     container_name,
     find_runtime,
     lacks_device_spec,
     runtime_variables,
 )
-from tenfold.live.local.spawner.launches import launch_line, refusal
+from tenfold.live.local.spawner.launches import launch_line, why_refused
 from tenfold.live.local.spawner.wire import LaunchLine, UserLine
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.run_spec import RunSpec
@@ -45,8 +45,8 @@ def line(runtime: str = "/bin/podman", **of_work: object) -> LaunchLine:
     return made
 
 
-def ran(tmp_path: Path, launch: LaunchLine, environment: dict[str, str]) -> Inside:
-    places = Places(Home(str(tmp_path)), launch)
+def ran(tmp_path: Path, launch: LaunchLine, environment: dict[str, str]) -> ContainerCommand:
+    places = JobFolders(ExecutorDir(str(tmp_path)), launch)
     values = {**environment, **MARK}
     return container_command(launch, 0, values, str(tmp_path), places, f"{tmp_path}/0.beat")
 
@@ -173,7 +173,7 @@ def test_what_a_runtime_cannot_do_is_refused(
     tmp_path: Path, name: str, of_work: dict[str, object], code: str
 ):
     (tmp_path / name).touch(0o755)
-    _, reason = refusal(order(**{"image": "alpine", **of_work}), str(tmp_path))
+    _, reason = why_refused(order(**{"image": "alpine", **of_work}), str(tmp_path))
     assert reason is not None
     assert reason.code == code
 
@@ -190,7 +190,7 @@ def test_what_a_runtime_cannot_do_is_refused(
 )
 def test_names_of_images_that_are_here_are_taken(tmp_path: Path, image: str):
     (tmp_path / "podman").touch(0o755)
-    assert refusal(order(image=image), str(tmp_path)) == (f"{tmp_path}/podman", None)
+    assert why_refused(order(image=image), str(tmp_path)) == (f"{tmp_path}/podman", None)
 
 
 def test_gpus_that_nobody_described_are_a_reason_to_refuse(
@@ -198,8 +198,8 @@ def test_gpus_that_nobody_described_are_a_reason_to_refuse(
 ):
     (tmp_path / "podman").touch(0o755)
     monkeypatch.setattr(images, "_present", lambda gpus: list(cast("list[int]", gpus)))
-    monkeypatch.setattr(images, "_names_gpus", lambda _folder: False)
-    _, reason = refusal(order(image="alpine"), str(tmp_path))
+    monkeypatch.setattr(images, "_describes_gpus", lambda _folder: False)
+    _, reason = why_refused(order(image="alpine"), str(tmp_path))
     assert reason is not None
     assert reason.code == "gpus-not-described"
     assert "nvidia-ctk" in render(reason)

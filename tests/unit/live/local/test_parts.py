@@ -9,12 +9,12 @@ import pytest
 
 from tenfold.live.executor import Launch, Member
 from tenfold.live.local.attempt import logs
-from tenfold.live.local.attempt.environment import inherited, mark_of, member_environment
-from tenfold.live.local.attempt.folder import Home
-from tenfold.live.local.attempt.heartbeat import Heartbeats, touched
-from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.attempt.environment import attempt_mark, inherited, member_environment
+from tenfold.live.local.attempt.folder import ExecutorDir
+from tenfold.live.local.attempt.heartbeat import Heartbeats, touch_heartbeat
+from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.member.limits import detect_limits
-from tenfold.live.local.spawner.launches import launch_line, refusal
+from tenfold.live.local.spawner.launches import launch_line, why_refused
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
@@ -96,10 +96,12 @@ def test_a_job_without_devices_sees_none():
 def test_a_job_cannot_take_the_identity_of_another():
     values = variables(order(env=(("TENFOLD_JOB", "other"), ("TENFOLD_HEARTBEAT", "/x"))))
     assert values["TENFOLD_JOB"] == "job-1"
-    assert f"TENFOLD_HEARTBEAT={values['TENFOLD_HEARTBEAT']}".encode().startswith(mark_of("/a/1"))
+    assert f"TENFOLD_HEARTBEAT={values['TENFOLD_HEARTBEAT']}".encode().startswith(
+        attempt_mark("/a/1")
+    )
 
 
-# Launches and places.
+# Launches and folders.
 
 
 @pytest.mark.parametrize(
@@ -117,26 +119,28 @@ def test_a_job_cannot_take_the_identity_of_another():
     ],
 )
 def test_a_launch_that_cannot_be_is_turned_away(launch: Launch, code: str):
-    _, reason = refusal(launch, "/nowhere")
+    _, reason = why_refused(launch, "/nowhere")
     assert reason is not None
     assert reason.code == code
 
 
 @pytest.mark.parametrize("folder", ["", "a/b", "/data/x", "a/..", "...x"])
 def test_a_folder_under_the_teams_or_a_whole_path_will_do(folder: str):
-    assert refusal(order(folder=folder), "/nowhere") == ("", None)
+    assert why_refused(order(folder=folder), "/nowhere") == ("", None)
 
 
 def test_attempts_of_a_job_share_a_folder_and_what_they_saved(tmp_path: Path):
-    home = Home(str(tmp_path))
-    places = Places(home, line(order(checkpoint=CheckpointSpec(folder="ckpt"))))
-    assert places.work == f"{tmp_path}/teams/team/job-1"
-    assert places.saves == f"{tmp_path}/teams/team/job-1/ckpt"
-    places.prepare()
-    assert os.path.isdir(places.saves)
-    assert places.shared() == [places.team]
-    elsewhere = Places(home, line(order(folder="/data", checkpoint=CheckpointSpec(folder="ckpt"))))
-    assert elsewhere.shared() == [elsewhere.team, "/data"]
+    home = ExecutorDir(str(tmp_path))
+    folders = JobFolders(home, line(order(checkpoint=CheckpointSpec(folder="ckpt"))))
+    assert folders.workdir == f"{tmp_path}/teams/team/job-1"
+    assert folders.checkpoints == f"{tmp_path}/teams/team/job-1/ckpt"
+    folders.prepare()
+    assert os.path.isdir(folders.checkpoints)
+    assert folders.mounts() == [folders.team]
+    elsewhere = JobFolders(
+        home, line(order(folder="/data", checkpoint=CheckpointSpec(folder="ckpt")))
+    )
+    assert elsewhere.mounts() == [elsewhere.team, "/data"]
 
 
 # Limits, on a tree that only looks like the kernel's.
@@ -202,7 +206,7 @@ def test_a_log_keeps_the_newest_and_counts_what_it_drops(tmp_path: Path):
     for number in range(100):
         log.write(f"line {number:03d}\n".encode())
     log.close()
-    paths = logs.pieces(str(tmp_path), 0)
+    paths = logs.segments(str(tmp_path), 0)
     kept = b"".join(Path(path).read_bytes() for path in paths)
     assert len(kept) <= 40
     assert log.bytes_dropped + len(kept) == 900
@@ -216,10 +220,10 @@ def test_a_log_that_cannot_be_written_is_dropped_and_the_pipe_read_all_the_same(
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.write(writer, b"x" * 1_000)
-    assert log.pump(reader)
+    assert log.copy_from(reader)
     assert log.bytes_dropped == 1_000
     os.close(writer)
-    assert not log.pump(reader)
+    assert not log.copy_from(reader)
     os.close(reader)
 
 
@@ -229,24 +233,24 @@ def test_a_log_that_cannot_be_written_is_dropped_and_the_pipe_read_all_the_same(
 def test_a_member_is_silent_when_its_file_stops_changing(tmp_path: Path):
     beats = Heartbeats(str(tmp_path), 2, 1_000, 0)
     for rank in range(2):
-        os.utime(touched(str(tmp_path), rank), ns=(1, 1))
-    assert beats.silent(0, [0, 1]) is None
+        os.utime(touch_heartbeat(str(tmp_path), rank), ns=(1, 1))
+    assert beats.hung_member(0, [0, 1]) is None
     assert beats.next_check_ms(100) == [150]
-    os.utime(touched(str(tmp_path), 0), ns=(2, 2))
-    assert beats.silent(900, [0, 1]) is None
-    assert beats.silent(1_200, [0, 1]) == 1
-    assert beats.silent(1_500, [0]) is None
+    os.utime(touch_heartbeat(str(tmp_path), 0), ns=(2, 2))
+    assert beats.hung_member(900, [0, 1]) is None
+    assert beats.hung_member(1_200, [0, 1]) == 1
+    assert beats.hung_member(1_500, [0]) is None
 
 
 def test_the_date_of_a_heartbeat_may_lie_anywhere(tmp_path: Path):
     """A clock that was set back makes files of the future."""
     beats = Heartbeats(str(tmp_path), 1, 1_000, 0)
     for turn in range(10):
-        os.utime(touched(str(tmp_path), 0), ns=(10**18 - turn, 10**18 - turn))
-        assert beats.silent(900 * turn, [0]) is None
+        os.utime(touch_heartbeat(str(tmp_path), 0), ns=(10**18 - turn, 10**18 - turn))
+        assert beats.hung_member(900 * turn, [0]) is None
 
 
 def test_nothing_is_watched_that_was_not_asked_for(tmp_path: Path):
     beats = Heartbeats(str(tmp_path), 1, None, 0)
-    assert beats.silent(10**9, [0]) is None
+    assert beats.hung_member(10**9, [0]) is None
     assert beats.next_check_ms(10**9) == []

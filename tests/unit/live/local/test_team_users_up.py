@@ -12,10 +12,10 @@ import pytest
 from patience import HANG_S
 from tenfold.client.client import Client
 from tenfold.client.place import address_in
-from tenfold.live.local.member.team_users import Span, why_no_team_users
+from tenfold.live.local.member.team_users import UidRange, why_no_team_users
 from unit.up_process import Up
 
-WHY = why_no_team_users(tempfile.gettempdir(), Span())
+WHY = why_no_team_users(tempfile.gettempdir(), UidRange())
 WAIT_S = HANG_S
 apart = pytest.mark.skipif(bool(WHY), reason=f"teams have no users of their own here: {WHY}")
 
@@ -80,7 +80,7 @@ def test_a_state_folder_of_before_is_put_right(up: Up):
     (up.home / "first-job.toml").chmod(0o644)
     up.interrupt()
     start(up)
-    assert ran(up, "a", "cd; cat file; id -u") == f"old\n{Span().first}\n"
+    assert ran(up, "a", "cd; cat file; id -u") == f"old\n{UidRange().first}\n"
     assert (up.home / "first-job.toml").stat().st_mode & 0o077 == 0
     assert up.home.stat().st_mode & 0o777 == 0o711
 

@@ -11,7 +11,7 @@ from tenfold.clock.wall import now_ms
 from tenfold.journal.derive import Draft
 from tenfold.live.executor import MemberLog
 from tenfold.live.local.attempt.ending import end_line
-from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.attempt.logs import LogWriter
 from tenfold.model.api.jobs import Attempt, Job, Reason
 from tenfold.model.events import JobCancelled, JobEnded, JobSubmitted
@@ -75,7 +75,7 @@ def test_facts_that_do_not_say_who_are_read_as_before():
 
 
 def attempts(folder: Path, *, ended: bool) -> LocalLogs:
-    home = Home(str(folder))
+    home = ExecutorDir(str(folder))
     home.prepare()
     attempt = home.attempt(JobId("loud-1"), 1)
     Path(attempt.path).mkdir(parents=True)

@@ -10,7 +10,7 @@ from tenfold.clock.wall import now_ms
 from tenfold.fleet.trouble import KEEPS_FAILING
 from tenfold.journal.snapshots import restore
 from tenfold.live.executor import AttemptLost, MemberLog
-from tenfold.live.local.attempt.pruning import Kept
+from tenfold.live.local.attempt.pruning import AttemptRetention
 from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
@@ -161,7 +161,7 @@ def test_pruning_asks_the_journal_which_jobs_are_not_over(
     member: Client, hands: Hands, serving: Serving, tmp_path: Path
 ):
     runs(member)
-    pruning = Pruning(tmp_path / "run", Kept(days=0, gib=0), serving.store, now_ms)
+    pruning = Pruning(tmp_path / "run", AttemptRetention(days=0, gib=0), serving.store, now_ms)
     assert pruning.once().folders == 0
 
 

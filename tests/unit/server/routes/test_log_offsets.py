@@ -6,7 +6,7 @@ from pathlib import Path
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from tenfold.live.local.attempt.logs import PIECES, LogWriter, pieces, placed
+from tenfold.live.local.attempt.logs import SEGMENTS, LogWriter, segment_offsets, segments
 from tenfold.server.log_stream import Growing, near_end
 from unit.server.plain_executor import Hands
 from unit.server.waiting import job_when
@@ -16,11 +16,11 @@ PIECE = 10
 
 
 def writer(folder: Path) -> LogWriter:
-    return LogWriter(str(folder), 0, PIECE * PIECES)
+    return LogWriter(str(folder), 0, PIECE * SEGMENTS)
 
 
 def growing(folder: Path, offset: int) -> Growing:
-    return Growing(lambda: placed(str(folder), 0), offset)
+    return Growing(lambda: segment_offsets(str(folder), 0), offset)
 
 
 def read(log: Growing) -> bytes:
@@ -38,7 +38,7 @@ def test_a_byte_has_one_number_whatever_piece_it_lies_in(tmp_path: Path):
     whole, log = said(9), writer(tmp_path)
     for at in range(0, len(whole), 3):
         log.write(whole[at : at + 3])
-    assert [begin for begin, _ in placed(str(tmp_path), 0)] == [0, 10, 20, 30]
+    assert [begin for begin, _ in segment_offsets(str(tmp_path), 0)] == [0, 10, 20, 30]
     for offset in range(len(whole)):
         assert read(growing(tmp_path, offset)) == whole[offset:]
 
@@ -52,12 +52,12 @@ def test_a_log_of_one_piece_has_no_other_name(tmp_path: Path):
 def test_what_was_dropped_is_passed_over_and_its_file_is_gone(tmp_path: Path):
     whole, log = said(25), writer(tmp_path)
     log.write(whole)
-    assert [begin for begin, _ in placed(str(tmp_path), 0)] == [60, 70, 80, 90]
+    assert [begin for begin, _ in segment_offsets(str(tmp_path), 0)] == [60, 70, 80, 90]
     late = growing(tmp_path, 5)
     assert read(late) == whole[60:]
     assert late.offset == len(whole)
     kept = {os.stat(tmp_path / name).st_ino for name in os.listdir(tmp_path)}
-    assert len(kept) == PIECES == len(pieces(str(tmp_path), 0))
+    assert len(kept) == SEGMENTS == len(segments(str(tmp_path), 0))
 
 
 def test_a_reader_keeps_up_with_a_log_that_turns_underneath(tmp_path: Path):
@@ -71,7 +71,7 @@ def test_a_reader_keeps_up_with_a_log_that_turns_underneath(tmp_path: Path):
 
 def test_the_end_of_a_log_may_lie_in_several_pieces(tmp_path: Path):
     writer(tmp_path).write(said(9))
-    found = placed(str(tmp_path), 0)
+    found = segment_offsets(str(tmp_path), 0)
     assert (near_end(found, 8), near_end(found, 1_000), near_end([], 5)) == (28, 0, 0)
 
 

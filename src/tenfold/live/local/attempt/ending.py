@@ -47,14 +47,14 @@ def write_end(
 ) -> None:
     """Return when the end is on the disk. Trouble is told once for every kind of it."""
     retry_s = RETRY_S_FIRST
-    told: int | None = None
+    reported: int | None = None
     while True:
         try:
             folder.write_end(end)
         except OSError as error:
-            if error.errno != told:
-                told = error.errno
-                notes.say(
+            if error.errno != reported:
+                reported = error.errno
+                notes.send(
                     {
                         "saw": "trouble",
                         "at_ms": now_ms(),

@@ -36,7 +36,7 @@ def member_environment(
     }
 
 
-def mark_of(attempt_folder: str) -> bytes:
+def attempt_mark(attempt_folder: str) -> bytes:
     """Return what the environment of every process of an attempt holds, and no other's."""
     return f"TENFOLD_HEARTBEAT={attempt_folder}/".encode()
 

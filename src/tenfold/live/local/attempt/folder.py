@@ -51,7 +51,7 @@ def plain_name(file: str) -> str:
     return (head + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in coded)).decode()
 
 
-class Home:
+class ExecutorDir:
     """The state folder of one executor."""
 
     def __init__(self, path: str) -> None:
@@ -118,37 +118,37 @@ class Home:
 class AttemptFolder:
     """One attempt of one job."""
 
-    def __init__(self, home: Home, job: str, number: int) -> None:
+    def __init__(self, home: ExecutorDir, job: str, number: int) -> None:
         self.home = home
         self.job = job
         self.number = number
         self.job_folder = f"{home.path}/attempts/{file_name(job)}"
         self.path = f"{self.job_folder}/{number}"
-        self.mark = f"{home.open}/{file_name(job)}.{number}"
+        self.marker = f"{home.open}/{file_name(job)}.{number}"
         self._launch: LaunchLine | None = None
 
     def make(self, launch: LaunchLine) -> int | None:
         """Return the lock on a new folder, or None where the attempt was made before."""
         if os.path.isdir(self.path):
             return None
-        aside = f"{self.job_folder}/.{self.number}"
+        staging = f"{self.job_folder}/.{self.number}"
         with suppress(FileExistsError):
             os.mkdir(self.job_folder, 0o700)
-        self._remove_aside(aside)
+        self._remove_staging(staging)
         lock = -1
         try:
-            os.mkdir(aside, 0o700)
+            os.mkdir(staging, 0o700)
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            lock = os.open(f"{aside}/record", flags, 0o600)
+            lock = os.open(f"{staging}/record", flags, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
             add_to_record(lock, {"launch": launch})
-            self._let_pass(aside, launch)
-            _mark(f"{aside}/record", self.mark)
-            os.rename(aside, self.path)
+            self._grant_team_access(staging, launch)
+            _link_marker(f"{staging}/record", self.marker)
+            os.rename(staging, self.path)
         except OSError:
             if lock >= 0:
                 os.close(lock)
-            self._remove_aside(aside)
+            self._remove_staging(staging)
             raise
         self._launch = launch
         return lock
@@ -159,7 +159,7 @@ class AttemptFolder:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return lock
 
-    def is_held(self) -> bool:
+    def is_locked(self) -> bool:
         """Tell whether a supervisor lives."""
         try:
             lock = os.open(f"{self.path}/record", os.O_RDONLY | os.O_CLOEXEC)
@@ -217,27 +217,27 @@ class AttemptFolder:
     def settle(self) -> None:
         """Take the attempt out of what is listed."""
         with suppress(FileNotFoundError):
-            os.unlink(self.mark)
+            os.unlink(self.marker)
 
     def _replace(self, name: str, text: str, *, durable: bool = False) -> None:
-        aside = f"{self.path}/.{name}"
-        _write(aside, text, durable=durable)
-        os.rename(aside, f"{self.path}/{name}")
+        staging = f"{self.path}/.{name}"
+        _write(staging, text, durable=durable)
+        os.rename(staging, f"{self.path}/{name}")
 
-    def _let_pass(self, aside: str, launch: LaunchLine) -> None:
+    def _grant_team_access(self, staging: str, launch: LaunchLine) -> None:
         """Let the user of a team come to its beats, and no other's."""
         if "user" in launch:
-            for folder in (self.job_folder, aside):
+            for folder in (self.job_folder, staging):
                 os.chown(folder, -1, launch["user"]["gid"])
                 os.chmod(folder, 0o710)
 
-    def _remove_aside(self, aside: str) -> None:
+    def _remove_staging(self, staging: str) -> None:
         """Remove what a spawner that died half-way left; nothing ran from there."""
-        for file in (f"{aside}/record", self.mark):
+        for file in (f"{staging}/record", self.marker):
             with suppress(OSError):
                 os.unlink(file)
         with suppress(OSError):
-            os.rmdir(aside)
+            os.rmdir(staging)
 
 
 def add_to_record(lock: int, line: Mapping[str, object]) -> None:
@@ -256,9 +256,9 @@ def private_folder(path: str, mode: int = 0o700) -> None:
 def write_durably(path: str, text: str) -> None:
     """Write a file that is whole whenever it is there, and there after a crash."""
     folder, _, name = path.rpartition("/")
-    aside = f"{folder}/.{name}"
-    _write(aside, text, durable=True)
-    os.rename(aside, path)
+    staging = f"{folder}/.{name}"
+    _write(staging, text, durable=True)
+    os.rename(staging, path)
     _sync_folder(folder)
 
 
@@ -296,9 +296,9 @@ def _sync_folder(path: str) -> None:
         os.close(folder)
 
 
-def _mark(record: str, mark: str) -> None:
+def _link_marker(record: str, marker: str) -> None:
     try:
-        os.link(record, mark)
+        os.link(record, marker)
     except PermissionError:
         # A file system without links.
-        _write(mark, "")
+        _write(marker, "")

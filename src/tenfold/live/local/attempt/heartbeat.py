@@ -8,8 +8,8 @@ import os
 
 from tenfold.live.local.spawner.wire import UserLine
 
-LOOKS_PER_SILENCE = 4
-LOOK_MS_LEAST = 50
+CHECKS_PER_LIMIT = 4
+CHECK_MS_MIN = 50
 
 
 def heartbeat_file(folder: str, rank: int) -> str:
@@ -17,7 +17,7 @@ def heartbeat_file(folder: str, rank: int) -> str:
     return f"{folder}/{rank}.beat"
 
 
-def touched(folder: str, rank: int, user: UserLine | None = None) -> str:
+def touch_heartbeat(folder: str, rank: int, user: UserLine | None = None) -> str:
     """Return the file of a member, made already: an image can be shown only what is there.
 
     Nor could a user of a team make it in a folder that is not its own.
@@ -38,30 +38,30 @@ class Heartbeats:
     def __init__(self, folder: str, members: int, silent_ms_most: int | None, now_ms: int) -> None:
         self._paths = [heartbeat_file(folder, rank) for rank in range(members)]
         self._most_ms = silent_ms_most
-        self._seen = [(0, now_ms)] * members
-        self._look_at_ms = now_ms
+        self._last_change = [(0, now_ms)] * members
+        self._check_at_ms = now_ms
 
     def next_check_ms(self, now_ms: int) -> list[int]:
         """Return the wait until the next look; nothing where none is due."""
-        return [] if self._most_ms is None else [max(self._look_at_ms - now_ms, 0)]
+        return [] if self._most_ms is None else [max(self._check_at_ms - now_ms, 0)]
 
-    def silent(self, now_ms: int, ranks: list[int]) -> int | None:
+    def hung_member(self, now_ms: int, ranks: list[int]) -> int | None:
         """Return a running member that was silent for too long, if it is time to look."""
-        if self._most_ms is None or now_ms < self._look_at_ms:
+        if self._most_ms is None or now_ms < self._check_at_ms:
             return None
-        self._look_at_ms = now_ms + max(self._most_ms // LOOKS_PER_SILENCE, LOOK_MS_LEAST)
+        self._check_at_ms = now_ms + max(self._most_ms // CHECKS_PER_LIMIT, CHECK_MS_MIN)
         for rank in ranks:
-            beat, since_ms = self._seen[rank]
+            beat, since_ms = self._last_change[rank]
             changed = _changed_ns(self._paths[rank])
             if changed != beat:
-                self._seen[rank] = (changed, now_ms)
+                self._last_change[rank] = (changed, now_ms)
             elif now_ms - since_ms > self._most_ms:
                 return rank
         return None
 
     def silence_ms(self, rank: int, now_ms: int) -> int:
         """Return for how long a member has been silent, as far as anybody looked."""
-        return now_ms - self._seen[rank][1]
+        return now_ms - self._last_change[rank][1]
 
 
 def _changed_ns(path: str) -> int:

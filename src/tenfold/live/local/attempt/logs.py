@@ -7,7 +7,7 @@ full disk. What does not fit any more is counted and dropped, the oldest first.
 import os
 from contextlib import suppress
 
-PIECES = 4
+SEGMENTS = 4
 BYTES_MOST = 64 * 1024 * 1024
 """For one member, over all its pieces. An assumption: enough for a day of ordinary lines."""
 _READ_BYTES = 64 * 1024
@@ -20,14 +20,14 @@ class LogWriter:
     def __init__(self, folder: str, rank: int, bytes_most: int = BYTES_MOST) -> None:
         self.path = f"{folder}/{rank}.log"
         self.bytes_dropped = 0
-        self._piece_bytes_most = max(bytes_most // PIECES, 1)
+        self._piece_bytes_most = max(bytes_most // SEGMENTS, 1)
         self._file = -1
         self._bytes = 0
-        self._begins = 0
+        self._offset = 0
         """The byte of the whole at which the newest piece begins."""
         self._links: list[str] = []
 
-    def pump(self, pipe: int) -> bool:
+    def copy_from(self, pipe: int) -> bool:
         """Copy what waits, as much as is fair to other members; False at the end of the pipe."""
         for _ in range(_READS_PER_TURN):
             try:
@@ -43,11 +43,11 @@ class LogWriter:
         """Add a chunk, turning to a new piece where this one is full."""
         rest = memoryview(chunk)
         while rest:
-            room = self._piece_bytes_most - self._bytes
+            free = self._piece_bytes_most - self._bytes
             try:
-                if self._file < 0 or room <= 0:
-                    room = self._turn()
-                written = os.write(self._file, rest[:room])
+                if self._file < 0 or free <= 0:
+                    free = self._rotate()
+                written = os.write(self._file, rest[:free])
             except OSError:
                 # A full disk: the job must go on, its words are lost.
                 self.bytes_dropped += len(rest)
@@ -61,17 +61,17 @@ class LogWriter:
             os.close(self._file)
             self._file = -1
 
-    def _turn(self) -> int:
-        """Open the next piece and let the oldest go; return its room."""
+    def _rotate(self) -> int:
+        """Open the next piece and let the oldest go; return its free."""
         if self._file >= 0:
             self.close()
             if not self._links:
                 self._link(0)
-            self._begins += self._bytes
-            oldest = f"{self.path}.{PIECES - 1}"
+            self._offset += self._bytes
+            oldest = f"{self.path}.{SEGMENTS - 1}"
             if os.path.exists(oldest):
                 self.bytes_dropped += os.path.getsize(oldest)
-            for number in range(PIECES - 1, 0, -1):
+            for number in range(SEGMENTS - 1, 0, -1):
                 older = f"{self.path}.{number}"
                 newer = f"{self.path}.{number - 1}" if number > 1 else self.path
                 if os.path.exists(newer):
@@ -80,31 +80,31 @@ class LogWriter:
         self._file = os.open(self.path, flags, 0o600)
         self._bytes = 0
         if self._links:
-            self._link(self._begins)
+            self._link(self._offset)
         return self._piece_bytes_most
 
-    def _link(self, begins: int) -> None:
+    def _link(self, offset: int) -> None:
         """Give the newest piece a name that stays, by which followers find their place again.
 
         Only a log of several pieces has them; where links cannot be made, it has none.
         """
-        name = f"{self.path}@{begins}"
+        name = f"{self.path}@{offset}"
         with suppress(OSError):
             os.link(self.path, name)
             self._links.append(name)
-        if len(self._links) > PIECES:
+        if len(self._links) > SEGMENTS:
             with suppress(OSError):
                 os.unlink(self._links.pop(0))
 
 
-def pieces(folder: str, rank: int) -> list[str]:
+def segments(folder: str, rank: int) -> list[str]:
     """Return the files that hold a member's log, oldest first."""
     path = f"{folder}/{rank}.log"
-    names = [f"{path}.{number}" for number in range(PIECES - 1, 0, -1)] + [path]
+    names = [f"{path}.{number}" for number in range(SEGMENTS - 1, 0, -1)] + [path]
     return [name for name in names if os.path.exists(name)]
 
 
-def placed(folder: str, rank: int) -> list[tuple[int, str]]:
+def segment_offsets(folder: str, rank: int) -> list[tuple[int, str]]:
     """Return the files that hold a log, each with the byte of the whole at which it begins."""
     begin = f"{rank}.log@"
     with suppress(FileNotFoundError):

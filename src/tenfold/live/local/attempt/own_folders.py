@@ -11,7 +11,7 @@ import stat
 from contextlib import suppress
 
 from tenfold.live.local.attempt.folder import AttemptFolder
-from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.attempt.places import JobFolders
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = _OPEN | os.O_DIRECTORY
@@ -32,14 +32,14 @@ def chown_tree(base: str, inside: str, uid: int, gid: int) -> int:
             below = os.open(part, _FOLDER, dir_fd=folder)
             os.close(folder)
             folder = below
-        return _given(folder, uid, gid)
+        return _chown_all(folder, uid, gid)
     except OSError:
         return 1
     finally:
         os.close(folder)
 
 
-def _given(top: int, uid: int, gid: int) -> int:
+def _chown_all(top: int, uid: int, gid: int) -> int:
     """Give a folder and what is below, itself last: while it is root's, it is not done."""
     device, left = os.fstat(top).st_dev, 0
     # Depth by a list and not by calls: a job may nest folders as deep as it likes.
@@ -48,7 +48,7 @@ def _given(top: int, uid: int, gid: int) -> int:
         folder, names = waiting[-1]
         if not names:
             waiting.pop()
-            left += not _gave_folder(folder, uid, gid)
+            left += not _chown_folder(folder, uid, gid)
             continue
         name = names.pop()
         try:
@@ -57,7 +57,7 @@ def _given(top: int, uid: int, gid: int) -> int:
                 below = os.open(name, _FOLDER, dir_fd=folder)
                 waiting.append((below, list(_names(below))))
             elif stat.S_ISREG(status.st_mode) and status.st_uid != uid:
-                left += not _gave_file(name, folder, uid, gid)
+                left += not _chown_file(name, folder, uid, gid)
         except FileNotFoundError:
             continue
         except OSError:
@@ -69,7 +69,7 @@ def _names(folder: int) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-def _gave_folder(folder: int, uid: int, gid: int) -> bool:
+def _chown_folder(folder: int, uid: int, gid: int) -> bool:
     try:
         os.fchown(folder, uid, gid)
     except OSError:
@@ -79,7 +79,7 @@ def _gave_folder(folder: int, uid: int, gid: int) -> bool:
     return True
 
 
-def _gave_file(name: str, folder: int, uid: int, gid: int) -> bool:
+def _chown_file(name: str, folder: int, uid: int, gid: int) -> bool:
     file = os.open(name, _OPEN, dir_fd=folder)
     try:
         status = os.fstat(file)
@@ -91,15 +91,15 @@ def _gave_file(name: str, folder: int, uid: int, gid: int) -> bool:
     return True
 
 
-def chown_root_leftovers(folder: AttemptFolder, places: Places) -> None:
+def chown_root_leftovers(folder: AttemptFolder, folders: JobFolders) -> None:
     """Give a job's folders to its user where an earlier attempt ran without one."""
-    user = places.user
+    user = folders.user
     if user is None or folder.number == 1 or not _ran_as_root(folder):
         return
-    base = f"{places.team}/"
-    for place in (places.work, places.saves):
+    base = f"{folders.team}/"
+    for place in (folders.workdir, folders.checkpoints):
         if place.startswith(base):
-            chown_tree(places.team, place.removeprefix(base), user["uid"], user["gid"])
+            chown_tree(folders.team, place.removeprefix(base), user["uid"], user["gid"])
 
 
 def _ran_as_root(folder: AttemptFolder) -> bool:

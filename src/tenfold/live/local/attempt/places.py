@@ -2,23 +2,23 @@
 
 import os
 
-from tenfold.live.local.attempt.folder import Home, file_name, private_folder
+from tenfold.live.local.attempt.folder import ExecutorDir, file_name, private_folder
 from tenfold.live.local.member.user import acting_as
 from tenfold.live.local.spawner.wire import LaunchLine
 
 
-class Places:
+class JobFolders:
     """The folders of one attempt: its team's, the one it runs in, the one it saves to."""
 
-    def __init__(self, home: Home, launch: LaunchLine) -> None:
+    def __init__(self, home: ExecutorDir, launch: LaunchLine) -> None:
         self.team = home.team_folder(launch["team"])
         if launch["folder"]:
-            self.work = os.path.normpath(os.path.join(self.team, launch["folder"]))
+            self.workdir = os.path.normpath(os.path.join(self.team, launch["folder"]))
         else:
             # Shared by all attempts: a later one finds what an earlier one saved.
-            self.work = f"{self.team}/{file_name(launch['job'])}"
+            self.workdir = f"{self.team}/{file_name(launch['job'])}"
         saves = launch["saves_folder"]
-        self.saves = os.path.normpath(os.path.join(self.work, saves)) if saves else ""
+        self.checkpoints = os.path.normpath(os.path.join(self.workdir, saves)) if saves else ""
         self.user = launch.get("user")
 
     def prepare(self) -> None:
@@ -31,16 +31,16 @@ class Places:
         if self.user is not None and os.lstat(self.team).st_uid != self.user["uid"]:
             os.chown(self.team, self.user["uid"], self.user["gid"], follow_symlinks=False)
         with acting_as(self.user):
-            for folder in (self.work, self.saves):
+            for folder in (self.workdir, self.checkpoints):
                 if folder.startswith(f"{self.team}/"):
                     os.makedirs(folder, 0o700, exist_ok=True)
                 if folder and self.user is not None:
                     enter(folder)
 
-    def shared(self) -> list[str]:
+    def mounts(self) -> list[str]:
         """Return the folders that an image must see, none inside another."""
         kept: list[str] = [self.team]
-        for folder in (self.work, self.saves):
+        for folder in (self.workdir, self.checkpoints):
             if folder and not any(f"{folder}/".startswith(f"{outer}/") for outer in kept):
                 kept.append(folder)
         return kept

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from tenfold.live.local.attempt.folder import AttemptFolder, Home, plain_name
+from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir, plain_name
 from tenfold.model.units import HOUR
 
 DAY_MS = 24 * HOUR
@@ -20,7 +20,7 @@ GIB = 1 << 30
 GONE = ".gone"
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class AttemptRetention(Struct, frozen=True, kw_only=True):
     """What stays of attempts whose jobs are over. Both figures are assumptions."""
 
     days: float = 14.0
@@ -42,26 +42,31 @@ class _Settled(Struct, frozen=True):
     folder: AttemptFolder
 
 
-def prune(home: Home, kept: Kept, now_ms: int, not_over: Callable[[], frozenset[str]]) -> Pruned:
-    """Remove what is too old or too much. `not_over` names the jobs whose attempts stay.
+def prune(
+    home: ExecutorDir,
+    retention: AttemptRetention,
+    now_ms: int,
+    active_jobs: Callable[[], frozenset[str]],
+) -> Pruned:
+    """Remove what is too old or too much. `active_jobs` names the jobs whose attempts stay.
 
     It is asked after the folders were looked at: a job that has a settled attempt by then and
     is not over is sure to be named.
     """
     found = list(_settled(home))
-    stay = not_over()
+    stay = active_jobs()
     found = [one for one in found if one.folder.job not in stay]
     found.sort(key=lambda one: (one.ended_ms, one.folder.job, one.folder.number), reverse=True)
-    oldest_ms, left, freed, count = now_ms - kept.days * DAY_MS, 0, 0, 0
+    oldest_ms, left, freed, count = now_ms - retention.days * DAY_MS, 0, 0, 0
     for one in found:
-        if one.ended_ms >= oldest_ms and left + one.size <= kept.gib * GIB:
+        if one.ended_ms >= oldest_ms and left + one.size <= retention.gib * GIB:
             left += one.size
         elif _remove(one.folder):
             freed, count = freed + one.size, count + 1
     return Pruned(folders=count, bytes_freed=freed, bytes_left=left)
 
 
-def _settled(home: Home) -> Iterator[_Settled]:
+def _settled(home: ExecutorDir) -> Iterator[_Settled]:
     attempts = f"{home.path}/attempts"
     for job in os.listdir(attempts):
         for name in os.listdir(f"{attempts}/{job}"):
@@ -71,7 +76,7 @@ def _settled(home: Home) -> Iterator[_Settled]:
             elif name.isdecimal():
                 folder = home.attempt(plain_name(job), int(name))
                 with suppress(FileNotFoundError):
-                    if not os.path.exists(folder.mark):
+                    if not os.path.exists(folder.marker):
                         ended_ms = os.stat(f"{folder.path}/end.json").st_mtime_ns // 1_000_000
                         yield _Settled(ended_ms, _size(folder.path), folder)
 
@@ -83,14 +88,14 @@ def _size(path: str) -> int:
 
 
 def _remove(folder: AttemptFolder) -> bool:
-    if folder.is_held() or os.path.exists(folder.mark):
+    if folder.is_locked() or os.path.exists(folder.marker):
         return False
-    aside = f"{folder.job_folder}/{folder.number}{GONE}"
+    staging = f"{folder.job_folder}/{folder.number}{GONE}"
     try:
-        os.rename(folder.path, aside)
+        os.rename(folder.path, staging)
     except OSError:
         return False
-    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(staging, ignore_errors=True)
     with suppress(OSError):
         os.rmdir(folder.job_folder)
     return True

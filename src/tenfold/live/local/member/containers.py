@@ -8,11 +8,11 @@ import os
 import time
 
 from tenfold.live.local.attempt import logs
-from tenfold.live.local.attempt.environment import mark_of
+from tenfold.live.local.attempt.environment import attempt_mark
 from tenfold.live.local.member.images import container_name, is_podman, runtime_environment
 from tenfold.live.local.processes import (
-    carries,
     descendants,
+    has_mark,
     kill,
     leads_pid_namespace,
     reap,
@@ -35,9 +35,9 @@ _SAID_CHARACTERS = 400
 
 def container_inits(attempt: str) -> list[int]:
     """Return the first process of every container below this process that runs its command."""
-    mark = mark_of(attempt)
+    mark = attempt_mark(attempt)
     below = descendants(os.getpid())
-    return [pid for pid in below if leads_pid_namespace(pid) and carries(pid, mark)]
+    return [pid for pid in below if leads_pid_namespace(pid) and has_mark(pid, mark)]
 
 
 def wait_for_cleanup() -> None:
@@ -97,6 +97,6 @@ def _sentence(launch: LaunchLine, said: str, begin: str) -> str:
 
 
 def _last_line(attempt: str, rank: int) -> str:
-    text = logs.tail(logs.pieces(attempt, rank), _SAID_BYTES).decode(errors="replace")
+    text = logs.tail(logs.segments(attempt, rank), _SAID_BYTES).decode(errors="replace")
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1][:_SAID_CHARACTERS] if lines else ""

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tenfold.live.local.attempt.places import Places
+from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.spawner.wire import LaunchLine, UserLine
 
 RUNTIMES = ("podman", "apptainer")
@@ -41,7 +41,7 @@ OWN_NAMES = (
 _MARK = "TENFOLD_HEARTBEAT"
 
 
-class Inside(NamedTuple):
+class ContainerCommand(NamedTuple):
     """One member inside an image: what is run, with which variables, and as whom."""
 
     words: list[str]
@@ -49,7 +49,7 @@ class Inside(NamedTuple):
     user: UserLine | None
 
 
-class View(NamedTuple):
+class Mounts(NamedTuple):
     """What a member inside sees of the outside, and which attempt it belongs to."""
 
     attempt: str
@@ -80,7 +80,7 @@ def runtime_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 def lacks_device_spec(gpus: Sequence[int], specs: Sequence[str] = DEVICE_SPECS) -> bool:
     """Tell whether GPUs that are here cannot be shown to an image: nobody described them."""
-    return bool(_present(gpus)) and not any(_names_gpus(folder) for folder in specs)
+    return bool(_present(gpus)) and not any(_describes_gpus(folder) for folder in specs)
 
 
 def container_command(
@@ -88,24 +88,24 @@ def container_command(
     rank: int,
     environment: dict[str, str],
     attempt: str,
-    places: Places,
+    folders: JobFolders,
     beat: str,
-) -> Inside:
+) -> ContainerCommand:
     """Return how a member is run in its image; may write a file, so raises `OSError`.
 
     podman finds its images as the user that runs Tenfold, and becomes the team's user inside.
     """
-    view = View(attempt, places.work, [*places.shared(), beat])
+    view = Mounts(attempt, folders.workdir, [*folders.mounts(), beat])
     gpus, user = launch["members"][rank]["gpus"], launch.get("user")
     if is_podman(launch["runtime"]):
         words = [*_podman(launch, rank, environment, view, _present(gpus)), *_as_user(user)]
         own = {**runtime_environment(launch), _MARK: environment[_MARK]}
-        return Inside([*words, launch["image"], *launch["command"]], own, None)
+        return ContainerCommand([*words, launch["image"], *launch["command"]], own, None)
     words = [launch["runtime"], "exec", "--no-home", f"--pwd={view.work}"]
     words += [f"--bind={path}" for path in view.shared]
     if gpus:
         words.append("--nv")
-    return Inside([*words, launch["image"], *launch["command"]], environment, user)
+    return ContainerCommand([*words, launch["image"], *launch["command"]], environment, user)
 
 
 def container_name(attempt: str, rank: int) -> str:
@@ -123,7 +123,7 @@ def _podman(
     launch: LaunchLine,
     rank: int,
     environment: Mapping[str, str],
-    view: View,
+    view: Mounts,
     devices: Sequence[int],
 ) -> list[str]:
     seen = {**environment}
@@ -195,7 +195,7 @@ def _present(gpus: Sequence[int]) -> list[int]:
     return [gpu for gpu in gpus if os.path.exists(f"/dev/nvidia{gpu}")]
 
 
-def _names_gpus(folder: str) -> bool:
+def _describes_gpus(folder: str) -> bool:
     try:
         names = os.listdir(folder)
     except OSError:

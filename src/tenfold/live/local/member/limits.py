@@ -21,7 +21,7 @@ V1_WITH_SWAP = "memory.memsw.limit_in_bytes"
 NOTHING: Mapping[str, str] = {}
 
 
-class Group:
+class AttemptCgroup:
     """The control groups of one attempt; none of them where there are no cgroups."""
 
     def __init__(self, folders: list[str], *, kind: str) -> None:
@@ -61,19 +61,21 @@ class Group:
             _rmdir(folder)
 
 
-class Limits:
+class ResourceLimits:
     """How limits are enforced here: folders for groups by controller, none for prlimit."""
 
     def __init__(self, kind: str, bases: dict[str, str]) -> None:
         self.kind = kind
         self._bases = bases
 
-    def group(self, name: str) -> Group:
+    def group(self, name: str) -> AttemptCgroup:
         """Return the groups that an attempt has already, to end what is in them."""
         folders = [f"{base}/{name}" for base in dict.fromkeys(self._bases.values())]
-        return Group([folder for folder in folders if os.path.isdir(folder)], kind=self.kind)
+        return AttemptCgroup(
+            [folder for folder in folders if os.path.isdir(folder)], kind=self.kind
+        )
 
-    def make(self, name: str, *, cpus_milli: int, memory_mib: int) -> Group:
+    def make(self, name: str, *, cpus_milli: int, memory_mib: int) -> AttemptCgroup:
         """Return new groups with limits; 0 limits nothing. What no group can do, prlimit must."""
         folders: list[str] = []
         limited = True
@@ -85,7 +87,7 @@ class Limits:
             most = str(memory_mib * MIB)
             settings = {"memory.max": most, "memory.limit_in_bytes": most}
             limited &= self._add(folders, "memory", name, settings, {**NO_SWAP, V1_WITH_SWAP: most})
-        return Group(folders, kind=self.kind if limited else "prlimit")
+        return AttemptCgroup(folders, kind=self.kind if limited else "prlimit")
 
     def sweep(self) -> None:
         """Remove the groups of attempts that are over."""
@@ -106,7 +108,7 @@ class Limits:
         controller: str,
         name: str,
         settings: dict[str, str],
-        wishes: Mapping[str, str] = NOTHING,
+        optional: Mapping[str, str] = NOTHING,
     ) -> bool:
         """Make a group with whichever of the settings there is; tell whether it took one."""
         base = self._bases.get(controller, "")
@@ -115,24 +117,24 @@ class Limits:
             return False
         if folder not in folders:
             folders.append(folder)
-        taken = any([_put(f"{folder}/{file}", value) for file, value in settings.items()])
-        for file, value in wishes.items():
+        applied = any([_put(f"{folder}/{file}", value) for file, value in settings.items()])
+        for file, value in optional.items():
             _put(f"{folder}/{file}", value)
-        return taken
+        return applied
 
 
-def detect_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup") -> Limits:
+def detect_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup") -> ResourceLimits:
     """Return the best that works here; `name` keeps two state folders apart."""
     paths = _own_paths(own)
     unified = _find_unified(name, root, paths.get("", ""))
     if unified:
-        return Limits("cgroup-v2", {"cpu": unified, "memory": unified})
+        return ResourceLimits("cgroup-v2", {"cpu": unified, "memory": unified})
     bases: dict[str, str] = {}
     for controller in ("cpu", "memory"):
         base = _find_v1(name, f"{root}/{controller}", paths.get(controller))
         if base:
             bases[controller] = base
-    return Limits("cgroup-v1" if bases else "prlimit", bases)
+    return ResourceLimits("cgroup-v1" if bases else "prlimit", bases)
 
 
 def _own_paths(own: str) -> dict[str, str]:
@@ -157,7 +159,7 @@ def _find_unified(name: str, root: str, path: str) -> str:
         if "memory" in _text(f"{parent}/cgroup.controllers").split():
             base = f"{parent}/{name}"
             if _mkdir(base):
-                if _passes_on(parent, base) or _passes_on_alone(parent, base, name):
+                if _delegates(parent, base) or _delegates_after_move(parent, base, name):
                     return base
                 _rmdir(base)
     return ""
@@ -172,20 +174,20 @@ def _upwards(mount: str, path: str) -> Iterator[str]:
     yield mount
 
 
-def _passes_on(parent: str, base: str) -> bool:
+def _delegates(parent: str, base: str) -> bool:
     """Tell whether groups below `base` limit what is moved into them."""
-    _give_down(parent)
+    _enable_controllers(parent)
     given = _text(f"{base}/cgroup.controllers").split()
-    return "cpu" in given and "memory" in given and _give_down(base) and _can_join(base)
+    return "cpu" in given and "memory" in given and _enable_controllers(base) and _can_join(base)
 
 
-def _passes_on_alone(parent: str, base: str, name: str) -> bool:
+def _delegates_after_move(parent: str, base: str, name: str) -> bool:
     """Step aside, if this is the only process of the group, and ask again."""
     if f"{os.getpid()}" not in _text(f"{parent}/cgroup.procs").split():
         return False
     leaf = f"{parent}/{name}-spawner"
     if _mkdir(leaf) and _put(f"{leaf}/cgroup.procs", "0"):
-        if _passes_on(parent, base):
+        if _delegates(parent, base):
             return True
         _put(f"{parent}/cgroup.procs", "0")
     _rmdir(leaf)
@@ -205,7 +207,7 @@ def _can_join(base: str) -> bool:
     return status == 0
 
 
-def _give_down(folder: str) -> bool:
+def _enable_controllers(folder: str) -> bool:
     return _put(f"{folder}/cgroup.subtree_control", "+cpu +memory")
 
 

@@ -10,18 +10,18 @@ import resource
 import signal
 from collections.abc import Mapping
 
-from tenfold.live.local.member.limits import Group
+from tenfold.live.local.member.limits import AttemptCgroup
 from tenfold.live.local.member.user import acting_as, blocked_by, drop_to
 from tenfold.live.local.processes import die_with_parent
 from tenfold.live.local.spawner.wire import UserLine
 
 FAILED = 127
 UMASK = 0o022
-HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
+BLOCKED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
 """What spawner and supervisor take through a pipe, and a fork must not take from them."""
 _FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
 """What a job may open: as many as the spawner might before it raised its own limit."""
-TAKEN = (*HELD, signal.SIGPIPE, signal.SIGXFSZ)
+HANDLED_SIGNALS = (*BLOCKED_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that get a handler: a command finds those at the system's default, and finds those
 that are ignored, as Python does with the last two, ignored."""
 
@@ -40,13 +40,13 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
     *,
     output: int,
     failures: int,
-    group: Group,
+    group: AttemptCgroup,
     memory_mib: int,
     user: UserLine | None = None,
 ) -> int:
     """Return the process of a new member, which leads its own session.
 
-    The caller holds back `HELD`, has nothing to read as its standard input, and sends no signal
+    The caller blocks `BLOCKED_SIGNALS`, has an empty standard input, and sends no signal
     before the member runs its command.
     """
     supervisor = os.getpid()
@@ -57,19 +57,19 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
         return pid
     try:
         os.setsid()
-        _tie_to(supervisor)
+        _die_with(supervisor)
         group.join(memory_mib)
         if user is not None:
             drop_to(user)
             # The kernel forgets whom to tell when a process changes its user.
-            _tie_to(supervisor)
+            _die_with(supervisor)
             if not os.access(found, os.X_OK):
                 # What root finds on the path may be closed to the team, and the next be open.
                 own = _found(command[0], path)
                 found = own if "/" in own else found
         os.dup2(output, 1)
         os.dup2(output, 2)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED_SIGNALS)
         os.execve(found, command, environment)
     except BaseException as error:
         why = error.strerror if isinstance(error, OSError) else repr(error)
@@ -80,7 +80,7 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
         os._exit(FAILED)
 
 
-def _tie_to(supervisor: int) -> None:
+def _die_with(supervisor: int) -> None:
     """Have this process die with its parent, or at once where that died before it was asked."""
     die_with_parent()
     if os.getppid() != supervisor:

@@ -18,7 +18,13 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from tenfold.live.local.attempt.folder import TEAM_USERS, Home, file_name, plain_name, write_durably
+from tenfold.live.local.attempt.folder import (
+    TEAM_USERS,
+    ExecutorDir,
+    file_name,
+    plain_name,
+    write_durably,
+)
 from tenfold.live.local.attempt.own_folders import chown_tree, remove_other_access
 from tenfold.live.local.spawner.wire import UserLine
 from tenfold.model.errors import InputError
@@ -33,7 +39,7 @@ NEEDED = {"chown": 0, "dac_override": 1, "fowner": 3, "kill": 5, "setgid": 6, "s
 """Rights of root that a container may have taken away, by their number."""
 
 
-class Span(Struct, frozen=True):
+class UidRange(Struct, frozen=True):
     """The numbers that may be given out."""
 
     first: int = FIRST
@@ -47,16 +53,16 @@ class UidsExhausted(Exception):
 class TeamUsers:
     """The users of teams. One process at a time writes the list: who holds the state folder."""
 
-    def __init__(self, home: Home, span: Span) -> None:
+    def __init__(self, home: ExecutorDir, uid_range: UidRange) -> None:
         self._home = home
-        self._span = span
+        self._uid_range = uid_range
         self._path = f"{home.path}/{TEAM_USERS}"
-        self._teams, self._is_put_right = _read(self._path)
+        self._teams, self._is_migrated = _read(self._path)
         self._groups = _gpu_groups()
         if not os.path.exists(self._path):
             self._write()
 
-    def of(self, team: str, *, gpus: bool = False) -> UserLine:
+    def user_for(self, team: str, *, gpus: bool = False) -> UserLine:
         """Return the user of a team; a new one is on the disk when this returns.
 
         Raises `OSError` where the disk does not take it, and `UidsExhausted`.
@@ -76,31 +82,31 @@ class TeamUsers:
     def migrate_ownership(self, but: tuple[str, ...] = ()) -> int:
         """Give folders of before to their teams, once; return how many files were left alone."""
         remove_other_access(self._home.path, ("attempts", "teams"))
-        if self._is_put_right:
+        if self._is_migrated:
             return 0
         left = 0
         teams = f"{self._home.path}/teams"
         for name in sorted(os.listdir(teams)):
             if plain_name(name) not in but:
-                uid = self.of(plain_name(name))["uid"]
+                uid = self.user_for(plain_name(name))["uid"]
                 left += chown_tree(f"{teams}/{name}", "", uid, uid)
-        self._is_put_right = True
+        self._is_migrated = True
         self._write()
         return left
 
     def _free(self) -> int:
         given = frozenset(self._teams.values())
-        for uid in range(self._span.first, self._span.last + 1):
+        for uid in range(self._uid_range.first, self._uid_range.last + 1):
             if uid not in given and not _has_account(uid):
                 return uid
         raise UidsExhausted
 
     def _write(self) -> None:
-        kept = {"teams": self._teams, "put_right": self._is_put_right}
+        kept = {"teams": self._teams, "put_right": self._is_migrated}
         write_durably(self._path, json.dumps(kept, indent=1))
 
 
-def reset_ownership_migration(home: Home) -> None:
+def reset_ownership_migration(home: ExecutorDir) -> None:
     """Note that jobs run as root again: what they write must be given to their teams later."""
     path = f"{home.path}/{TEAM_USERS}"
     if os.path.exists(path):
@@ -109,16 +115,17 @@ def reset_ownership_migration(home: Home) -> None:
             write_durably(path, json.dumps({"teams": teams, "put_right": False}, indent=1))
 
 
-def why_no_team_users(home: str, span: Span) -> str:
+def why_no_team_users(home: str, uid_range: UidRange) -> str:
     """Return why teams cannot have users of their own here; empty where they can."""
     if os.geteuid() != 0:
         return "it was not started as root"
-    missing = [name for name, bit in NEEDED.items() if not _rights() >> bit & 1]
+    missing = [name for name, bit in NEEDED.items() if not _capabilities() >> bit & 1]
     if missing:
         return f"root may not do everything here: {', '.join(missing)}"
     for kind in ("uid", "gid"):
-        if not _is_mapped(f"/proc/self/{kind}_map", span):
-            return f"this container has no {kind} {span.first} to {span.last}; see --team-uids"
+        if not _is_mapped(f"/proc/self/{kind}_map", uid_range):
+            ids = f"{uid_range.first} to {uid_range.last}"
+            return f"this container has no {kind} {ids}; see --team-uids"
     folder = os.path.dirname(os.path.realpath(home))
     closed = ""
     while not closed and folder != "/":
@@ -163,7 +170,7 @@ def _gpu_groups() -> list[int]:
     return [gid for gid in found if gid]
 
 
-def _rights() -> int:
+def _capabilities() -> int:
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:
         for line in file:
             if line.startswith("CapEff:"):
@@ -171,11 +178,13 @@ def _rights() -> int:
     return 0
 
 
-def _is_mapped(path: str, span: Span) -> bool:
+def _is_mapped(path: str, uid_range: UidRange) -> bool:
     """Tell whether numbers mean something in this namespace of users."""
     try:
         with open(path, encoding="ascii") as file:
             lines = [[int(word) for word in line.split()] for line in file]
     except OSError:
         return True
-    return any(first <= span.first and span.last < first + count for first, _, count in lines)
+    return any(
+        first <= uid_range.first and uid_range.last < first + count for first, _, count in lines
+    )

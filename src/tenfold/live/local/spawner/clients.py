@@ -18,7 +18,7 @@ UNREAD_BYTES_MOST = 16 * 1024 * 1024
 class _Client:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.half = b""
+        self.partial = b""
         self.unsent = bytearray()
         self.is_full = False
 
@@ -44,7 +44,7 @@ class Clients:
         """Whether somebody is connected."""
         return bool(self._clients)
 
-    def attend(self, file: int, events: int) -> Iterator[tuple[int, bytes]]:
+    def on_ready(self, file: int, events: int) -> Iterator[tuple[int, bytes]]:
         """Take what a descriptor has to give; yields (client, line)."""
         if file == self._listener.fileno():
             self._accept()
@@ -52,16 +52,16 @@ class Clients:
             for text in self._lines(file):
                 yield file, text
 
-    def tell(self, file: int, note: NoteLine) -> None:
+    def send(self, file: int, note: NoteLine) -> None:
         """Send a note to one client, at the next `flush`."""
         if file in self._clients:
             self._clients[file].unsent += line(note)
 
-    def tell_all(self, note: NoteLine) -> None:
+    def broadcast(self, note: NoteLine) -> None:
         """Send a note to everybody, at the next `flush`."""
-        self.tell_all_text(line(note))
+        self.broadcast_line(line(note))
 
-    def tell_all_text(self, text: bytes) -> None:
+    def broadcast_line(self, text: bytes) -> None:
         """Send a line that is made already."""
         for client in self._clients.values():
             client.unsent += text
@@ -110,8 +110,8 @@ class Clients:
         if not text:
             self._drop(file)
             return []
-        *lines, client.half = (client.half + text).split(b"\n")
-        if len(client.half) > LINE_BYTES_MOST:
+        *lines, client.partial = (client.partial + text).split(b"\n")
+        if len(client.partial) > LINE_BYTES_MOST:
             self._drop(file)
             return []
         return lines

@@ -9,18 +9,18 @@ from typing import NoReturn
 EXIT_BUG = 70
 LOCK_FILE, LINK_FILE = 3, 4
 """A fork keeps its lock and its link as these, and none above them."""
-_ASIDE = 16
+_FD_ABOVE = 16
 """Above those: a descriptor is moved there first, lest it be one that is taken."""
 
 
-def become(kept: list[int], work: Callable[[], None]) -> NoReturn:
+def run_forked(kept: list[int], work: Callable[[], None]) -> NoReturn:
     """Become another process: of what the spawner held, only these descriptors stay open."""
     status = EXIT_BUG
     try:
         gc.disable()
         os.setsid()
-        aside = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, _ASIDE) for file in kept]
-        for number, file in enumerate(aside, start=LOCK_FILE):
+        staging = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, _FD_ABOVE) for file in kept]
+        for number, file in enumerate(staging, start=LOCK_FILE):
             os.dup2(file, number, inheritable=False)
         os.closerange(LOCK_FILE + len(kept), os.sysconf("SC_OPEN_MAX"))
         work()

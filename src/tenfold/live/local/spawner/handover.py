@@ -15,16 +15,16 @@ import signal
 import socket
 import sys
 
-from tenfold.live.local.attempt.folder import AttemptFolder, Home
+from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
 
-NOTE, OVER = b"n", b"o"
+NOTE, ATTEMPT_OVER = b"n", b"o"
 """What a message begins with: a note, or the end of the attempt and readiness for another."""
 BYTES_MOST = 65_536
 _INT_BYTES = 4
 _LOCK_BYTES = socket.CMSG_LEN(_INT_BYTES)
 
 
-class Post:
+class SpawnerChannel:
     """The supervisor's end. Without a spawner it says so, and nothing is lost."""
 
     def __init__(self, file: int) -> None:
@@ -34,14 +34,14 @@ class Post:
         """Pass on a line; raises `BlockingIOError` to try later, False where nobody listens."""
         return self._send(NOTE + text)
 
-    def over(self, text: bytes) -> bool:
+    def report_end(self, text: bytes) -> bool:
         """Tell the end of the attempt; False where the supervisor should leave instead."""
         try:
-            return self._send(OVER + text)
+            return self._send(ATTEMPT_OVER + text)
         except BlockingIOError:
             return False
 
-    def following(self, home: Home, signals: int) -> tuple[AttemptFolder, int] | None:
+    def wait_for_next(self, home: ExecutorDir, signals: int) -> tuple[AttemptFolder, int] | None:
         """Wait for the next attempt and return it with its lock; None when it is time to leave."""
         poll = select.poll()
         for file in (self._socket.fileno(), signals):
@@ -50,22 +50,22 @@ class Post:
             ready = [file for file, _ in poll.poll()]
             # An attempt that came together with a signal is taken, and hears of the signal.
             if self._socket.fileno() in ready:
-                return self._taken(home)
+                return self._receive_attempt(home)
             numbers = os.read(signals, 256)
             if signal.SIGTERM in numbers or signal.SIGINT in numbers:
                 return None
 
-    def _taken(self, home: Home) -> tuple[AttemptFolder, int] | None:
+    def _receive_attempt(self, home: ExecutorDir) -> tuple[AttemptFolder, int] | None:
         # Not `recv_fds`, which drops the flag: a member must not inherit the lock.
         flag = socket.MSG_CMSG_CLOEXEC
         try:
-            text, beside, _, _ = self._socket.recvmsg(BYTES_MOST, _LOCK_BYTES, flag)
+            text, ancillary, _, _ = self._socket.recvmsg(BYTES_MOST, _LOCK_BYTES, flag)
         except OSError:
             return None
-        if not text or not beside:
+        if not text or not ancillary:
             return None
         job, number = json.loads(text)
-        return home.attempt(job, number), int.from_bytes(beside[0][2], sys.byteorder)
+        return home.attempt(job, number), int.from_bytes(ancillary[0][2], sys.byteorder)
 
     def _send(self, message: bytes) -> bool:
         try:

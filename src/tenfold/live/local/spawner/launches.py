@@ -22,7 +22,7 @@ TRANSPORTS = (
 """Before a colon they name a place to fetch from, and podman may read more there than the job."""
 
 
-def refusal(launch: Launch, path: str) -> tuple[str, Reason | None]:
+def why_refused(launch: Launch, path: str) -> tuple[str, Reason | None]:
     """Return what runs the launch's image, and why the launch cannot be carried out, if so."""
     spec = launch.run_spec
     if not spec.command or not spec.command[0]:
@@ -47,12 +47,12 @@ def refusal(launch: Launch, path: str) -> tuple[str, Reason | None]:
         return "", Reason("unusable-image", {"image": Text(spec.image)})
     runtime = find_runtime(path)
     if runtime:
-        return runtime, _unusable(launch, runtime)
+        return runtime, _why_image_unusable(launch, runtime)
     fields = {"image": Text(spec.image), "runtimes": RUNTIMES}
     return "", Reason("no-container-runtime", fields)
 
 
-def _unusable(launch: Launch, runtime: str) -> Reason | None:
+def _why_image_unusable(launch: Launch, runtime: str) -> Reason | None:
     """Return why an image cannot be run by what is here."""
     spec = launch.run_spec
     name = runtime.rpartition("/")[2]
@@ -80,7 +80,7 @@ def user_of(launch: Launch, users: TeamUsers | None) -> tuple[UserLine | None, R
         return None, None
     try:
         gpus = any(member.gpus for member in launch.members)
-        return users.of(launch.team, gpus=gpus), None
+        return users.user_for(launch.team, gpus=gpus), None
     except OSError as error:
         return None, Reason("cannot-write", {"said": Text(error.strerror or str(error))})
     except UidsExhausted:

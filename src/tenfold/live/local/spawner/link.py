@@ -12,7 +12,7 @@ import subprocess
 import sys
 from typing import cast
 
-from tenfold.live.local.attempt.folder import Home
+from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.spawner.clients import SOCKET
 from tenfold.live.local.spawner.wire import PROTOCOL, NoteLine, OrderLine, line, parsed
 from tenfold.model.errors import Unreachable
@@ -30,14 +30,14 @@ PROGRAM = (
 class SpawnerLink:
     """A connection that heals itself. `connections` counts them: a new one means news unheard."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: ExecutorDir) -> None:
         self._home = home
         self._poll = select.epoll()
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._orders: dict[int, bytes] = {}
         self._last = 0
-        self._half = b""
+        self._partial = b""
         self._unsent = b""
         self.connections = 0
         self.limits = ""
@@ -51,7 +51,7 @@ class SpawnerLink:
         """Have another descriptor wake whoever waits."""
         self._poll.register(file, select.EPOLLIN)
 
-    def give(self, order: OrderLine) -> None:
+    def send(self, order: OrderLine) -> None:
         """Number an order and send it, now or when the spawner has room for it."""
         self._last += 1
         order["order"] = self._last
@@ -62,12 +62,12 @@ class SpawnerLink:
             self._unsent += line(order)
             self._send()
 
-    def take(self) -> list[NoteLine]:
+    def receive(self) -> list[NoteLine]:
         """Return the notes that came; connects again where the spawner went."""
         notes: list[NoteLine] = []
         for _ in range(TRIES):
             self.connect()
-            notes += [note for note in self._read() if not self._is_plain_receipt(note)]
+            notes += [note for note in self._read() if not self._is_plain_ack(note)]
             # A spawner may exit right after its first line. Without a connection nothing
             # would wake the caller again.
             if self._socket is not None:
@@ -82,7 +82,7 @@ class SpawnerLink:
         for _ in range(TRIES):
             if self._socket is not None:
                 return
-            self._knock()
+            self._try_connect()
         if self._socket is None:
             raise Unreachable(
                 "no-spawner",
@@ -96,8 +96,8 @@ class SpawnerLink:
             self._drop()
         self._poll.close()
 
-    def _knock(self) -> None:
-        found = self._dial() or (self._start_spawner() and self._dial())
+    def _try_connect(self) -> None:
+        found = self._open_connection() or (self._start_spawner() and self._open_connection())
         if not found:
             return
         connection, hello = found
@@ -115,11 +115,11 @@ class SpawnerLink:
         self.connections += 1
         self.limits = hello.get("limits", "")
         self.spawner = hello.get("pid", 0)
-        self._half = b""
+        self._partial = b""
         self._unsent = b"".join(self._orders.values())
         self._send()
 
-    def _dial(self) -> tuple[socket.socket, NoteLine] | None:
+    def _open_connection(self) -> tuple[socket.socket, NoteLine] | None:
         """Return a connection and the spawner's first line; None where nobody answers."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(ANSWER_S_MOST)
@@ -181,7 +181,7 @@ class SpawnerLink:
             if not text:
                 self._drop()
                 break
-            *lines, self._half = (self._half + text).split(b"\n")
+            *lines, self._partial = (self._partial + text).split(b"\n")
             notes += [cast(NoteLine, parsed(one)) for one in lines]
         return notes
 
@@ -205,7 +205,7 @@ class SpawnerLink:
         self._socket.close()
         self._socket = None
 
-    def _is_plain_receipt(self, note: NoteLine) -> bool:
+    def _is_plain_ack(self, note: NoteLine) -> bool:
         """Forget an order that was taken; what was known before is passed on."""
         if note["saw"] != "taken":
             return False

@@ -9,7 +9,7 @@ those. So a note that cannot be given now is kept and tried again, and lost with
 import os
 from contextlib import suppress
 
-from tenfold.live.local.spawner.handover import Post
+from tenfold.live.local.spawner.handover import SpawnerChannel
 from tenfold.live.local.spawner.wire import NoteLine, line
 
 NAME = "notes"
@@ -20,54 +20,54 @@ BYTES_MOST = 4_096
 class NoteWriter:
     """The supervisor's end."""
 
-    def __init__(self, home: str, post: Post | None = None) -> None:
-        self._post = post
+    def __init__(self, home: str, channel: SpawnerChannel | None = None) -> None:
+        self._channel = channel
         self._path = f"{home}/{NAME}"
-        self._unsaid: list[bytes] = []
+        self._unsent: list[bytes] = []
 
     @property
-    def waits(self) -> bool:
+    def has_unsent(self) -> bool:
         """Whether a note is still to be given."""
-        return bool(self._unsaid)
+        return bool(self._unsent)
 
-    def say(self, note: NoteLine) -> None:
+    def send(self, note: NoteLine) -> None:
         """Give a note, now or at the next `flush`."""
         text = line(note)
         if len(text) <= BYTES_MOST:
-            self._unsaid.append(text)
+            self._unsent.append(text)
         self.flush()
 
     def flush(self) -> None:
         """Give what waits; without a spawner there is nobody to hurry."""
-        if not self._unsaid or self._posted():
+        if not self._unsent or self._sent_by_channel():
             return
         try:
             pipe = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
-            self._unsaid.clear()
+            self._unsent.clear()
             return
         try:
-            while self._unsaid:
-                os.write(pipe, self._unsaid[0])
-                del self._unsaid[0]
+            while self._unsent:
+                os.write(pipe, self._unsent[0])
+                del self._unsent[0]
         except BlockingIOError:
             pass
         except OSError:
-            self._unsaid.clear()
+            self._unsent.clear()
         finally:
             os.close(pipe)
 
-    def _posted(self) -> bool:
+    def _sent_by_channel(self) -> bool:
         """Give what waits to the link; False where there is none any more."""
         try:
-            while self._unsaid and self._post is not None:
-                if not self._post.note(self._unsaid[0]):
-                    self._post = None
+            while self._unsent and self._channel is not None:
+                if not self._channel.note(self._unsent[0]):
+                    self._channel = None
                     return False
-                del self._unsaid[0]
+                del self._unsent[0]
         except BlockingIOError:
             return True
-        return self._post is not None
+        return self._channel is not None
 
 
 def open_notes(home: str) -> int:

@@ -1,7 +1,7 @@
 """Which starts the spawner turns away, and how it says so."""
 
 from tenfold.clock.wall import now_ms
-from tenfold.live.local.attempt.folder import NAME_BYTES_MOST, AttemptFolder, Home, file_name
+from tenfold.live.local.attempt.folder import NAME_BYTES_MOST, AttemptFolder, ExecutorDir, file_name
 from tenfold.live.local.spawner.wire import LaunchLine, NoteLine
 
 
@@ -16,7 +16,7 @@ def refused(folder: AttemptFolder, code: str, sentence: str) -> NoteLine:
     }
 
 
-def refusal_of_start(home: Home, launch: LaunchLine) -> NoteLine | None:
+def refusal_of_start(home: ExecutorDir, launch: LaunchLine) -> NoteLine | None:
     """Return why an attempt that has no folder yet must not start; None where it may."""
     job, attempt = launch["job"], launch["attempt"]
     folder = home.attempt(job, attempt)
@@ -29,7 +29,7 @@ def refusal_of_start(home: Home, launch: LaunchLine) -> NoteLine | None:
     if earlier:
         last = home.attempt(job, earlier[-1])
         # No end and no lock is no end: something of it may still live.
-        if last.is_held() or last.end() is None:
+        if last.is_locked() or last.end() is None:
             sentence = f"attempt {earlier[-1]} of `{job}` is not over yet"
             return refused(folder, "earlier-attempt-lives", sentence)
     for member in launch["members"]:

@@ -10,10 +10,10 @@ import time
 from contextlib import suppress
 
 from tenfold.live.local.attempt.ending import end_line, write_end
-from tenfold.live.local.attempt.environment import mark_of
+from tenfold.live.local.attempt.environment import attempt_mark
 from tenfold.live.local.attempt.folder import AttemptFolder, add_to_record
 from tenfold.live.local.member.containers import remove_containers
-from tenfold.live.local.member.limits import Limits
+from tenfold.live.local.member.limits import ResourceLimits
 from tenfold.live.local.processes import kill, processes_with_mark
 from tenfold.live.local.spawner.notes import NoteWriter
 
@@ -21,12 +21,12 @@ LOOK_AGAIN_S = 0.01
 LOOK_AGAIN_S_MOST = 1.0
 
 
-def bury(folder: AttemptFolder, lock: int, limits: Limits) -> None:
+def reap_orphan(folder: AttemptFolder, lock: int, limits: ResourceLimits) -> None:
     """Record a lost attempt once nothing of it lives. The caller is a fresh fork."""
     with suppress(OSError):
         add_to_record(lock, {"supervisor": os.getpid()})
-    group = limits.group(os.path.basename(folder.mark))
-    mark = mark_of(folder.path)
+    group = limits.group(os.path.basename(folder.marker))
+    mark = attempt_mark(folder.path)
     wait_s = LOOK_AGAIN_S
     while left := [*group.pids(), *processes_with_mark(mark)]:
         for pid in left:

@@ -22,18 +22,18 @@ from contextlib import suppress
 from typing import cast
 
 from tenfold.clock.wall import now_ms
-from tenfold.live.local.attempt.folder import AttemptFolder, Home
-from tenfold.live.local.member.limits import Limits, detect_limits
-from tenfold.live.local.member.members import HELD, TAKEN, open_pipe
+from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
+from tenfold.live.local.member.limits import ResourceLimits, detect_limits
+from tenfold.live.local.member.members import BLOCKED_SIGNALS, HANDLED_SIGNALS, open_pipe
 from tenfold.live.local.processes import become_subreaper, children, kill, reap
 from tenfold.live.local.spawner.clients import SOCKET, Clients
-from tenfold.live.local.spawner.forked import LINK_FILE, LOCK_FILE, become
-from tenfold.live.local.spawner.handover import BYTES_MOST, OVER, Post, open_link
+from tenfold.live.local.spawner.forked import LINK_FILE, LOCK_FILE, run_forked
+from tenfold.live.local.spawner.handover import ATTEMPT_OVER, BYTES_MOST, SpawnerChannel, open_link
 from tenfold.live.local.spawner.notes import open_notes
 from tenfold.live.local.spawner.orders import refusal_of_start, refused
-from tenfold.live.local.spawner.orphan_reaper import bury
+from tenfold.live.local.spawner.orphan_reaper import reap_orphan
 from tenfold.live.local.spawner.supervisor_pool import SupervisorPool
-from tenfold.live.local.spawner.watch import Watch, watch
+from tenfold.live.local.spawner.watch import SupervisorWatch, watch_supervisor
 from tenfold.live.local.spawner.wire import (
     PROTOCOL,
     LaunchLine,
@@ -52,7 +52,7 @@ LATER_S = 0.05
 def main(home: str, ready: int) -> None:
     """Serve one state folder until nobody needs it. `ready` is closed once clients may come."""
     os.umask(0o077)
-    state = Home(home)
+    state = ExecutorDir(home)
     state.prepare()
     lock = os.open(f"{state.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -74,19 +74,19 @@ def main(home: str, ready: int) -> None:
 
 
 class _Spawner:
-    def __init__(self, home: Home, limits: Limits) -> None:
+    def __init__(self, home: ExecutorDir, limits: ResourceLimits) -> None:
         self._home = home
         self._limits = limits
         self._poll = select.epoll()
-        self._signals = _take_signals()
+        self._signals = _open_signal_pipe()
         self._notes = open_notes(home.path)
         self._clients = Clients(self._poll, self._hello)
-        self._watched: dict[int, Watch] = {}
-        self._links: dict[int, Watch] = {}
-        self._crew = SupervisorPool()
+        self._watched: dict[int, SupervisorWatch] = {}
+        self._links: dict[int, SupervisorWatch] = {}
+        self._pool = SupervisorPool()
         self._pids: set[int] = set()
-        self._later: list[AttemptFolder] = []
-        self._half = b""
+        self._retry: list[AttemptFolder] = []
+        self._partial = b""
         self._leaving = False
         for file in (self._signals, self._notes):
             self._poll.register(file, select.EPOLLIN)
@@ -94,7 +94,7 @@ class _Spawner:
     def adopt(self) -> None:
         """Watch the supervisors that live, and bury the attempts that have none and no end."""
         for folder in self._home.unsettled():
-            self._look_after(folder)
+            self._watch_or_reap(folder)
         if not self._watched:
             self._limits.sweep()
 
@@ -110,47 +110,47 @@ class _Spawner:
             if self._signals in files:
                 self._reap()
             for file, events in ready:
-                self._attend(file, events)
-            later, self._later = self._later, []
-            for folder in later:
-                self._look_after(folder)
+                self._on_ready(file, events)
+            retry, self._retry = self._retry, []
+            for folder in retry:
+                self._watch_or_reap(folder)
             self._clients.flush()
-            self._crew.dismiss(time.monotonic())
+            self._pool.release_expired(time.monotonic())
         if all(watched.is_over for watched in self._watched.values()):
             self._limits.leave()
         os.unlink(SOCKET)
 
-    def _attend(self, file: int, events: int) -> None:
+    def _on_ready(self, file: int, events: int) -> None:
         if file in self._links:
-            self._hear(self._links[file])
+            self._receive(self._links[file])
         elif file in self._watched:
-            self._supervisor_gone(self._watched.pop(file))
+            self._on_supervisor_exit(self._watched.pop(file))
         elif file not in (self._notes, self._signals):
-            for client, text in self._clients.attend(file, events):
-                self._obey(client, text)
+            for client, text in self._clients.on_ready(file, events):
+                self._handle_order(client, text)
 
     def _is_idle(self) -> bool:
-        return not (self._watched or self._later or self._clients.any)
+        return not (self._watched or self._retry or self._clients.any)
 
     def _wait_s(self) -> float | None:
-        if self._later:
+        if self._retry:
             return LATER_S
-        return IDLE_S if self._is_idle() else self._crew.wait_s(time.monotonic())
+        return IDLE_S if self._is_idle() else self._pool.wait_s(time.monotonic())
 
     # Orders.
 
-    def _obey(self, client: int, text: bytes) -> None:
+    def _handle_order(self, client: int, text: bytes) -> None:
         try:
             order = cast(OrderLine, parsed(text))
             known = self._carry_out(order)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             os.write(2, f"an order was not carried out: {error!r}\n".encode())
             return
-        taken: NoteLine = {"saw": "taken", "at_ms": now_ms(), "order": order["order"]}
+        ack: NoteLine = {"saw": "taken", "at_ms": now_ms(), "order": order["order"]}
         if known is not None:
-            taken["known"] = True
-            taken["job"], taken["attempt"] = known.job, known.number
-        self._clients.tell(client, taken)
+            ack["known"] = True
+            ack["job"], ack["attempt"] = known.job, known.number
+        self._clients.send(client, ack)
 
     def _carry_out(self, order: OrderLine) -> AttemptFolder | None:
         """Do what an order says; return the attempt if it was there before."""
@@ -178,7 +178,7 @@ class _Spawner:
             sentence = f"the folder of the attempt cannot be made: {why}"
             refusal = refused(folder, "cannot-write", sentence)
         if refusal is not None:
-            self._clients.tell_all(refusal)
+            self._clients.broadcast(refusal)
         else:
             assert lock is not None, "only this process makes folders"
             self._begin(folder, lock)
@@ -188,10 +188,10 @@ class _Spawner:
         folder = self._home.attempt(job, attempt)
         if not os.path.isdir(folder.path):
             sentence = f"attempt {attempt} of `{job}` was never started here"
-            self._clients.tell_all(refused(folder, "no-such-attempt", sentence))
+            self._clients.broadcast(refused(folder, "no-such-attempt", sentence))
             return
         for watched in self._watched.values():
-            if watched.is_of(folder):
+            if watched.supervises(folder):
                 watched.stop(stop)
                 return
         # Not watched yet, or over: whoever comes to watch it looks at this.
@@ -199,7 +199,7 @@ class _Spawner:
 
     def _mark_node(self, node: str, *, lost: bool) -> None:
         self._home.mark_node(node, lost=lost)
-        self._clients.tell_all(
+        self._clients.broadcast(
             {"saw": "node-lost" if lost else "node-back", "at_ms": now_ms(), "node": node}
         )
         if lost:
@@ -216,7 +216,7 @@ class _Spawner:
 
     def _begin(self, folder: AttemptFolder, lock: int) -> None:
         """Give an attempt to a supervisor that rests, or to a new one."""
-        watched = self._crew.begin(folder, lock)
+        watched = self._pool.assign(folder, lock)
         if watched is not None and watched.link is not None:
             os.close(lock)
             self._watched[watched.file] = self._links[watched.link.fileno()] = watched
@@ -228,7 +228,7 @@ class _Spawner:
             return
 
         def work() -> None:
-            supervise(folder, LOCK_FILE, self._limits, Post(LINK_FILE))
+            supervise(folder, LOCK_FILE, self._limits, SpawnerChannel(LINK_FILE))
 
         self._fork(folder, [lock, theirs.detach()], work, ours)
 
@@ -240,26 +240,26 @@ class _Spawner:
         link: socket.socket | None = None,
     ) -> None:
         """Fork a process that has these descriptors, the lock first, and watch it."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+        signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
         try:
             pid = os.fork()
         except OSError:
             pid = -1
         if pid == 0:
-            become(kept, work)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+            run_forked(kept, work)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED_SIGNALS)
         for file in kept:
             os.close(file)
         if pid < 0:
-            self._later.append(folder)
+            self._retry.append(folder)
             return
         self._pids.add(pid)
         try:
-            self._watch(Watch(folder, pid, os.pidfd_open(pid), link))
+            self._watch(SupervisorWatch(folder, pid, os.pidfd_open(pid), link))
         except OSError:
-            self._later.append(folder)
+            self._retry.append(folder)
 
-    def _watch(self, watched: Watch) -> None:
+    def _watch(self, watched: SupervisorWatch) -> None:
         self._watched[watched.file] = watched
         self._pids.add(watched.pid)
         self._poll.register(watched.file, select.EPOLLIN)
@@ -267,7 +267,7 @@ class _Spawner:
             self._links[watched.link.fileno()] = watched
             self._poll.register(watched.link, select.EPOLLIN)
 
-    def _hear(self, watched: Watch) -> bool:
+    def _receive(self, watched: SupervisorWatch) -> bool:
         """Pass on what a supervisor says; False where it says nothing any more."""
         assert watched.link is not None, "only who has a link is heard"
         try:
@@ -279,37 +279,37 @@ class _Spawner:
         if not text:
             self._unlink(watched)
             return False
-        self._clients.tell_all_text(text[1:])
-        if text[:1] == OVER:
+        self._clients.broadcast_line(text[1:])
+        if text[:1] == ATTEMPT_OVER:
             watched.is_over = True
-            self._crew.rest(watched, time.monotonic())
+            self._pool.add_idle(watched, time.monotonic())
         return True
 
-    def _unlink(self, watched: Watch) -> None:
+    def _unlink(self, watched: SupervisorWatch) -> None:
         if watched.link is not None:
             self._poll.unregister(watched.link)
             del self._links[watched.link.fileno()]
             watched.link.close()
             watched.link = None
 
-    def _look_after(self, folder: AttemptFolder) -> None:
+    def _watch_or_reap(self, folder: AttemptFolder) -> None:
         """Watch a supervisor that was not forked here; without one, bury what has no end."""
-        if folder.is_held():
-            found = watch(folder)
+        if folder.is_locked():
+            found = watch_supervisor(folder)
             if found is None:
-                self._later.append(folder)
+                self._retry.append(folder)
             else:
                 self._watch(found)
-                found.look_at_stop()
+                found.signal_stop()
         elif folder.end() is None:
             lock = folder.take_lock()
-            self._fork(folder, [lock], lambda: bury(folder, LOCK_FILE, self._limits))
+            self._fork(folder, [lock], lambda: reap_orphan(folder, LOCK_FILE, self._limits))
 
-    def _supervisor_gone(self, watched: Watch) -> None:
-        while watched.link is not None and self._hear(watched):
+    def _on_supervisor_exit(self, watched: SupervisorWatch) -> None:
+        while watched.link is not None and self._receive(watched):
             """What it said last comes before its end."""
         self._unlink(watched)
-        self._crew.forget(watched)
+        self._pool.forget(watched)
         self._poll.unregister(watched.file)
         os.close(watched.file)
         self._pids.discard(watched.pid)
@@ -319,9 +319,9 @@ class _Spawner:
         end = watched.folder.end()
         if end is None:
             self._kill_strays()
-            self._later.append(watched.folder)
+            self._retry.append(watched.folder)
             return
-        self._clients.tell_all(
+        self._clients.broadcast(
             {
                 "saw": "ended",
                 "at_ms": end["at_ms"],
@@ -344,10 +344,10 @@ class _Spawner:
                 kill(pid)
 
     def _pass_on_notes(self) -> None:
-        text = self._half + _drain(self._notes)
-        *lines, self._half = text.split(b"\n")
+        text = self._partial + _drain(self._notes)
+        *lines, self._partial = text.split(b"\n")
         for one in lines:
-            self._clients.tell_all_text(one + b"\n")
+            self._clients.broadcast_line(one + b"\n")
 
     def _hello(self) -> NoteLine:
         return {
@@ -359,7 +359,7 @@ class _Spawner:
         }
 
 
-def _take_signals() -> int:
+def _open_signal_pipe() -> int:
     reader, writer = open_pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -368,12 +368,12 @@ def _take_signals() -> int:
     for number in signal.valid_signals():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
-    for number in TAKEN:
-        signal.signal(number, _noted)
+    for number in HANDLED_SIGNALS:
+        signal.signal(number, _ignore_signal)
     return reader
 
 
-def _noted(_number: int, _frame: object) -> None:
+def _ignore_signal(_number: int, _frame: object) -> None:
     """The pipe has it already; supervisors inherit this."""
 
 

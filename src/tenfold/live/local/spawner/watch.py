@@ -9,7 +9,7 @@ from tenfold.live.local.attempt.folder import AttemptFolder
 from tenfold.live.local.spawner.wire import StopLine
 
 
-class Watch:
+class SupervisorWatch:
     """One supervisor; `file` becomes readable when it is gone, `link` when it has a word."""
 
     def __init__(
@@ -25,11 +25,11 @@ class Watch:
         self.was_signalled = False
         self._nodes: list[str] | None = None
 
-    def on(self, folder: AttemptFolder) -> "Watch":
+    def for_attempt(self, folder: AttemptFolder) -> "SupervisorWatch":
         """Return a watch on the same process with its next attempt."""
-        return Watch(folder, self.pid, self.file, self.link)
+        return SupervisorWatch(folder, self.pid, self.file, self.link)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Have a supervisor that rests leave. Its end of the link tells it."""
         if self.link is not None:
             with suppress(OSError):
@@ -42,7 +42,7 @@ class Watch:
             self._nodes = [member["node"] for member in self.folder.launch()["members"]]
         return self._nodes
 
-    def is_of(self, folder: AttemptFolder) -> bool:
+    def supervises(self, folder: AttemptFolder) -> bool:
         """Tell whether this is the supervisor of an attempt that is under way."""
         return not self.is_over and self.folder.path == folder.path
 
@@ -53,9 +53,9 @@ class Watch:
         except OSError:
             self._signal(signal.SIGUSR2)
         else:
-            self.look_at_stop()
+            self.signal_stop()
 
-    def look_at_stop(self) -> None:
+    def signal_stop(self) -> None:
         """Have the supervisor read whether it is to stop."""
         self._signal(signal.SIGUSR1)
 
@@ -65,7 +65,7 @@ class Watch:
             signal.pidfd_send_signal(self.file, number)
 
 
-def watch(folder: AttemptFolder) -> Watch | None:
+def watch_supervisor(folder: AttemptFolder) -> SupervisorWatch | None:
     """Return a watch on the supervisor that holds the lock; None to ask again a little later.
 
     The lock is held before and after the process is opened: then the number was its own.
@@ -77,7 +77,7 @@ def watch(folder: AttemptFolder) -> Watch | None:
         file = os.pidfd_open(pid)
     except ProcessLookupError:
         return None
-    if folder.is_held() and folder.record().get("supervisor") == pid:
-        return Watch(folder, pid, file)
+    if folder.is_locked() and folder.record().get("supervisor") == pid:
+        return SupervisorWatch(folder, pid, file)
     os.close(file)
     return None
