@@ -20,7 +20,7 @@ from benchmarks.chaos.plane import Plane
 from benchmarks.journal_speed import lives
 from benchmarks.verdict import Verdict
 from tenfold.client.client import Client
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from tenfold.journal.append import open_journal
 from tenfold.journal.store import open_store
 
@@ -78,7 +78,7 @@ def handed_in(client: Client) -> float:
 
 def asked(plane: Plane, client: Client) -> dict[str, Any]:
     """Return how long requests of many people take while thousands of jobs wait."""
-    address = address_in(plane.folder.path)
+    address = read_address(plane.folder.path)
     assert address is not None, "it answers"
     one = client.page(state="pending", limit=1).jobs[0].id
     words = [address.url, address.token, str(CLIENTS), str(LOAD_S), one]
@@ -114,7 +114,7 @@ def remembered(folder: Path) -> tuple[float, float]:
 
 
 def memory_mib(plane: Plane) -> float:
-    address = address_in(plane.folder.path)
+    address = read_address(plane.folder.path)
     assert address is not None, "it answers"
     return psutil.Process(address.pid).memory_info().rss / MIB
 

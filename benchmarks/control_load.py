@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from tenfold.client import calls
-from tenfold.model.api.fleet import FleetNow
+from tenfold.model.api.fleet import FleetStatus
 from tenfold.model.api.jobs import Job, JobPage, Submitted
 
 PERIOD_S = 1.0
@@ -34,7 +34,7 @@ def call_of(kind: str, job_id: str) -> calls.Call[Any]:
         return calls.get("/jobs", JobPage, limit=100)
     if kind == "submit":
         return calls.post("/jobs", Submitted, JOB, calls.new_key())
-    return calls.get("/fleet", FleetNow)
+    return calls.get("/fleet", FleetStatus)
 
 
 class Crowd:

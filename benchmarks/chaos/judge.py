@@ -18,7 +18,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.rows import AttemptRow, JobRow
 from tenfold.journal.store import open_store
-from tenfold.model.api.jobs import PAGE_MOST
+from tenfold.model.api.jobs import PAGE_MAX
 from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, JobSubmitted
 
 LOST = "node-lost"
@@ -60,7 +60,7 @@ def history(journal: Path) -> History:
         events = [event for _, event in read.events_after(store)]
         jobs: dict[str, JobRow] = {}
         before: int | None = None
-        while page := read.jobs(store, before=before, limit=PAGE_MOST):
+        while page := read.jobs(store, before=before, limit=PAGE_MAX):
             jobs |= {row.id: row for row in page}
             before = page[-1].seq
         attempts: dict[str, tuple[AttemptRow, ...]] = {}

@@ -14,10 +14,10 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from tenfold.client.client import Client
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.units import Millis
-from tenfold.server.runtime.state_dir import StateFolder
+from tenfold.server.runtime.state_dir import StateDir
 
 LOOK_S = 0.01
 READY_S_MOST = 300.0
@@ -30,7 +30,7 @@ class Plane:
     """One state folder and the control plane in it, if any."""
 
     def __init__(self, home: Path, nodes: int) -> None:
-        self.folder = StateFolder(home)
+        self.folder = StateDir(home)
         self._options = ["--listen", "127.0.0.1:0", "--virtual-nodes", str(nodes)]
         self._log = home.parent / "up.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -61,7 +61,7 @@ class Plane:
 
     def answers(self) -> bool:
         """Tell whether the one that runs has left its address."""
-        address = address_in(self.folder.path)
+        address = read_address(self.folder.path)
         return (
             self._process is not None
             and address is not None
@@ -71,7 +71,7 @@ class Plane:
 
     def client(self) -> Client | None:
         """Return a client of whoever left an address last; it may be gone."""
-        address = address_in(self.folder.path)
+        address = read_address(self.folder.path)
         return None if address is None else Client(address.url, address.token, timeout_s=ANSWER_S)
 
     def kill(self) -> bool:

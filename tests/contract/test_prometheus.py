@@ -8,7 +8,7 @@ import pytest
 import tenfold
 from engines.prometheus import require_prometheus, running_prometheus
 from patience import HANG_S
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from unit.up_process import Up
 
 pytestmark = pytest.mark.engine
@@ -28,7 +28,7 @@ def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, N
 
 def test_a_viewers_token_is_all_that_it_takes(up: Up, tmp_path: Path):
     up.start("--virtual-nodes", "2")
-    at = address_in(up.home)
+    at = read_address(up.home)
     assert at is not None
     with tenfold.Client() as client:
         viewer = client.create_token("prometheus", team="ops", role="viewer", days=1).token

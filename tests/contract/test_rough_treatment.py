@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from patience import HANG_S, until
-from tenfold.client.place import Address, address_in
+from tenfold.client.endpoint import Address, read_address
 from unit.up_process import Up
 
 ATTEMPT_OVER = ("succeeded", "failed", "cancelled")
@@ -23,7 +23,7 @@ ATTEMPT_OVER = ("succeeded", "failed", "cancelled")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Generator[Address, None, None]:
     up = Up(tmp_path_factory.mktemp("rough") / "home")
     up.start("--virtual-nodes", "2")
-    found = address_in(up.home)
+    found = read_address(up.home)
     assert found is not None
     yield found
     up.kill()

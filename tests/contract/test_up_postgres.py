@@ -14,7 +14,7 @@ import tenfold
 from engines.postgres import Server, new_database, running_server
 from patience import HANG_S, until
 from tenfold.cli.main import main
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from unit.up_process import Up
 
 pytestmark = pytest.mark.engine
@@ -61,7 +61,7 @@ def gate(tmp_path: Path) -> Generator[Path, None, None]:
 
 def asking(up: Up) -> httpx.Client:
     """Return a client that asks once, and is told of trouble."""
-    at = address_in(up.home)
+    at = read_address(up.home)
     assert at is not None
     headers = {"Authorization": f"Bearer {at.token}"}
     return httpx.Client(base_url=at.url, headers=headers, timeout=HANG_S)

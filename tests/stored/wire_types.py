@@ -19,7 +19,7 @@ from typing import (
 
 from msgspec import NODEFAULT, UNSET, Struct, UnsetType, json, structs
 
-from tenfold.client.place import Address
+from tenfold.client.endpoint import Address
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.shadow import ShadowDifference
 from tenfold.engine.stretches import Stretch

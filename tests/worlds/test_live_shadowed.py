@@ -15,8 +15,8 @@ from tenfold.model.decision import Decision
 from tenfold.model.events import Event, JobEnded, JobSubmitted
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
-from tenfold.server.background import shadow as shadowing
-from tenfold.server.background.shadow import Shadowing
+from tenfold.server.background import shadow as shadow_runner
+from tenfold.server.background.shadow import ShadowRunner
 from worlds.test_sim_is_live import (
     check_replay,
     crowd,
@@ -52,14 +52,14 @@ def test_a_live_fleet_with_a_shadow_starts_what_it_would_have_without(
         for rank in range(len(given)):
             os.mkfifo(gates / f"{job_id}.{rank}")
     moments = sorted({event.at_ms for event in script if isinstance(event, JobSubmitted)})
-    monkeypatch.setattr(shadowing, "POLL_S", 0.01)
+    monkeypatch.setattr(shadow_runner, "POLL_S", 0.01)
     if kind == "a broken one":
         monkeypatch.setattr(live_shadow, "shadow_decider", lambda policy, cost: Broken())
 
     with living(tmp_path, ruled) as live:
         live.told.wait(lambda event: True)
         with closing(open_store(live.journal)) as store:
-            shadow = Shadowing(store, Policy(name="las"), tmp_path / "shadow.jsonl")
+            shadow = ShadowRunner(store, Policy(name="las"), tmp_path / "shadow.jsonl")
             shadow.start()
             for event in script:
                 if isinstance(event, JobSubmitted) and moments[0] == event.at_ms:

@@ -2,9 +2,9 @@
 
 from typing import Self
 
+from tenfold.client.endpoint import find_endpoint
 from tenfold.client.operations import Operations
-from tenfold.client.place import find_place
-from tenfold.client.tries import TIMEOUT_S, Seat
+from tenfold.client.retries import TIMEOUT_S, CurrentEndpoint
 
 
 class AsyncClient(Operations):
@@ -19,8 +19,8 @@ class AsyncClient(Operations):
     ) -> None:
         from tenfold.client.connections import AsyncTransport  # noqa: PLC0415
 
-        seat = Seat(find_place(url, token))
-        super().__init__(seat, AsyncTransport(seat.place, timeout_s))
+        current = CurrentEndpoint(find_endpoint(url, token))
+        super().__init__(current, AsyncTransport(current.endpoint, timeout_s))
 
     async def __aenter__(self) -> Self:
         return self

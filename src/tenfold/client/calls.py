@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from tenfold.client.problems import stranger
+from tenfold.client.problems import not_a_control_plane
 
 API = "/api/v1"
 Answer = TypeVar("Answer")
@@ -72,12 +72,12 @@ class Call(Struct, Generic[Answer], frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(content, type=self.answer)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise stranger(url, str(error)) from None
+            raise not_a_control_plane(url, str(error)) from None
 
 
 def get(path: str, answer: type[Answer], **params: str | float | None) -> Call[Answer]:
     """Return a request that only reads; parameters that are None are left out."""
-    return Call(method="GET", path=API + path, answer=answer, params=_words(params))
+    return Call(method="GET", path=API + path, answer=answer, params=_as_strings(params))
 
 
 def post(
@@ -92,7 +92,7 @@ def post(
         method="POST",
         path=API + path,
         answer=answer,
-        params=_words(params),
+        params=_as_strings(params),
         body=None if body is None else msgspec.json.encode(body),
         key=key,
     )
@@ -108,14 +108,14 @@ def new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
-def quoted(name: str) -> str:
+def path_quoted(name: str) -> str:
     """Return a name as one part of a path."""
     return quote(name, safe="")
 
 
-def _words(params: Mapping[str, str | float | None]) -> dict[str, str]:
-    return {key: _word(value) for key, value in params.items() if value is not None}
+def _as_strings(params: Mapping[str, str | float | None]) -> dict[str, str]:
+    return {key: _as_string(value) for key, value in params.items() if value is not None}
 
 
-def _word(value: str | float) -> str:
+def _as_string(value: str | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

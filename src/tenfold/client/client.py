@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iter
 from functools import wraps
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, overload
 
+from tenfold.client.endpoint import find_endpoint
 from tenfold.client.operations import Operations
-from tenfold.client.place import find_place
-from tenfold.client.tries import TIMEOUT_S, Seat
+from tenfold.client.retries import TIMEOUT_S, CurrentEndpoint
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -24,8 +24,8 @@ class _Connection:
     ) -> None:
         from tenfold.client.connections import BlockingTransport  # noqa: PLC0415
 
-        seat = Seat(find_place(url, token))
-        self.operations = Operations(seat, BlockingTransport(seat.place, timeout_s))
+        current = CurrentEndpoint(find_endpoint(url, token))
+        self.operations = Operations(current, BlockingTransport(current.endpoint, timeout_s))
 
 
 def _run(work: Awaitable[Answer]) -> Answer:
@@ -54,8 +54,8 @@ def _blocking(
     call: Callable[Concatenate[Operations, Args], Coroutine[Any, Any, Answer]],
 ) -> Callable[Concatenate[_Connection, Args], Answer]:
     @wraps(call)
-    def run(client: _Connection, /, *args: Args.args, **named: Args.kwargs) -> Answer:
-        return _run(call(client.operations, *args, **named))
+    def run(client: _Connection, /, *args: Args.args, **kwargs: Args.kwargs) -> Answer:
+        return _run(call(client.operations, *args, **kwargs))
 
     return run
 
@@ -64,8 +64,8 @@ def _iterating(
     call: Callable[Concatenate[Operations, Args], AsyncGenerator[Answer, None]],
 ) -> Callable[Concatenate[_Connection, Args], Iterator[Answer]]:
     @wraps(call)
-    def run(client: _Connection, /, *args: Args.args, **named: Args.kwargs) -> Iterator[Answer]:
-        return _run_each(call(client.operations, *args, **named))
+    def run(client: _Connection, /, *args: Args.args, **kwargs: Args.kwargs) -> Iterator[Answer]:
+        return _run_each(call(client.operations, *args, **kwargs))
 
     return run
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from tenfold.client.place import Place
+from tenfold.client.endpoint import Endpoint
 
 CONNECT_S = 5.0
 
@@ -65,18 +65,18 @@ class BlockingStream(_Stream):
 class AsyncTransport:
     """Carries requests in an event loop."""
 
-    def __init__(self, place: Place, timeout_s: float) -> None:
-        self._http = async_connection(place, timeout_s)
+    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
+        self._http = async_connection(endpoint, timeout_s)
 
-    async def request(self, asked: dict[str, Any]) -> tuple[int, bytes]:
+    async def request(self, request_args: dict[str, Any]) -> tuple[int, bytes]:
         """Return the status and the content of an answer."""
-        answer = await self._http.request(**asked)
+        answer = await self._http.request(**request_args)
         return answer.status_code, answer.content
 
     @asynccontextmanager
-    async def stream(self, asked: dict[str, Any]) -> AsyncGenerator[AsyncStream, None]:
+    async def stream(self, request_args: dict[str, Any]) -> AsyncGenerator[AsyncStream, None]:
         """Open an answer that is read as it comes."""
-        async with self._http.stream(**asked) as answer:
+        async with self._http.stream(**request_args) as answer:
             yield AsyncStream(answer)
 
     async def pause(self, seconds: float) -> None:
@@ -91,18 +91,18 @@ class AsyncTransport:
 class BlockingTransport:
     """Carries requests in the thread that asks: nothing here ever suspends a coroutine."""
 
-    def __init__(self, place: Place, timeout_s: float) -> None:
-        self._http = connection(place, timeout_s)
+    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
+        self._http = connection(endpoint, timeout_s)
 
-    async def request(self, asked: dict[str, Any]) -> tuple[int, bytes]:
+    async def request(self, request_args: dict[str, Any]) -> tuple[int, bytes]:
         """Return the status and the content of an answer."""
-        answer = self._http.request(**asked)
+        answer = self._http.request(**request_args)
         return answer.status_code, answer.content
 
     @asynccontextmanager
-    async def stream(self, asked: dict[str, Any]) -> AsyncGenerator[BlockingStream, None]:
+    async def stream(self, request_args: dict[str, Any]) -> AsyncGenerator[BlockingStream, None]:
         """Open an answer that is read as it comes."""
-        with self._http.stream(**asked) as answer:
+        with self._http.stream(**request_args) as answer:
             yield BlockingStream(answer)
 
     async def pause(self, seconds: float) -> None:
@@ -117,22 +117,22 @@ class BlockingTransport:
 Transport = AsyncTransport | BlockingTransport
 
 
-def connection(place: Place, timeout_s: float) -> httpx.Client:
+def connection(endpoint: Endpoint, timeout_s: float) -> httpx.Client:
     """Return a connection for the blocking client."""
-    return httpx.Client(**_options(place, timeout_s))
+    return httpx.Client(**_options(endpoint, timeout_s))
 
 
-def async_connection(place: Place, timeout_s: float) -> httpx.AsyncClient:
+def async_connection(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
     """Return a connection for the async client."""
-    return httpx.AsyncClient(**_options(place, timeout_s))
+    return httpx.AsyncClient(**_options(endpoint, timeout_s))
 
 
-def _options(place: Place, timeout_s: float) -> dict[str, Any]:
+def _options(endpoint: Endpoint, timeout_s: float) -> dict[str, Any]:
     # The system's certificates, or those that SSL_CERT_FILE names: the way to trust one's own.
-    trusted = ssl.create_default_context() if place.is_encrypted else False
+    trusted = ssl.create_default_context() if endpoint.is_encrypted else False
     return {
         "timeout": httpx.Timeout(timeout_s, connect=CONNECT_S),
-        "trust_env": not place.is_near,
+        "trust_env": not endpoint.is_local,
         "verify": trusted,
         "follow_redirects": False,
     }

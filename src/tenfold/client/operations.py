@@ -7,22 +7,29 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
-from tenfold.client.calls import Call, JobKeys, delete, get, new_key, post, quoted
-from tenfold.client.problems import log_broke_off, not_over, problem_of, silent
+from tenfold.client.calls import Call, JobKeys, delete, get, new_key, path_quoted, post
+from tenfold.client.problems import log_interrupted, no_answer, problem_of, wait_timed_out
+from tenfold.client.retries import CurrentEndpoint, OutageTolerance, Retries, poll_intervals
 from tenfold.client.streams import EventReader, LogFollower
-from tenfold.client.tries import Patience, Seat, Tries, looks
-from tenfold.model.api.fleet import FleetNow, Idle, JournalEvent
+from tenfold.model.api.fleet import FleetStatus, Idle, JournalEvent
 from tenfold.model.api.jobs import (
-    PAGE_MOST,
+    PAGE_MAX,
     Batch,
+    CancelledJob,
     DryRun,
     Job,
     JobPage,
     Submitted,
-    Taken,
     Why,
 )
-from tenfold.model.api.nodes import Marked, MarkNodes, Node, Nodes, NodesMarked, NodeVerb
+from tenfold.model.api.nodes import (
+    Node,
+    NodeActionRequest,
+    Nodes,
+    NodeStatus,
+    NodeStatuses,
+    NodeVerb,
+)
 from tenfold.model.api.tokens import DAYS, CreateToken, NewToken, RoleName, Token, Tokens
 from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.model.job.job import JobState
@@ -36,8 +43,8 @@ Answer = TypeVar("Answer")
 class Operations:
     """The calls of both clients, over either transport."""
 
-    def __init__(self, seat: Seat, transport: "Transport") -> None:
-        self._seat = seat
+    def __init__(self, current: CurrentEndpoint, transport: "Transport") -> None:
+        self._current = current
         self._transport = transport
 
     async def close(self) -> None:
@@ -47,7 +54,7 @@ class Operations:
     @property
     def url(self) -> str:
         """Where it asks."""
-        return self._seat.place.url
+        return self._current.endpoint.url
 
     async def submit(self, *, key: str | None = None, **job: Unpack[JobKeys]) -> Submitted:
         """Hand in a job by the keys of a job file; return once it will not be lost.
@@ -55,20 +62,20 @@ class Operations:
         It goes out under a key, one of its own if none is given, and is made again under it if
         the answer is lost: the control plane takes it once.
         """
-        return await self._ask(_submission(job, key))
+        return await self._call(_submission(job, key))
 
     async def submit_file(self, path: str | Path, *, key: str | None = None) -> Submitted:
         """Hand in a job file; its faults are named with their lines."""
         from tenfold.files.jobs.submission import read_submission  # noqa: PLC0415
 
-        return await self._ask(_submission(read_submission(Path(path)), key))
+        return await self._call(_submission(read_submission(Path(path)), key))
 
     async def submit_many(
         self, jobs: Sequence[Mapping[str, Any]], *, key: str | None = None
     ) -> tuple[Submitted, ...]:
         """Hand in several jobs, all of them or none, in one commit."""
         batch = post("/jobs", Batch, {"jobs": jobs}, key or new_key())
-        return (await self._ask(batch)).jobs
+        return (await self._call(batch)).jobs
 
     async def dry_run(
         self,
@@ -78,11 +85,11 @@ class Operations:
         **job: Unpack[JobKeys],
     ) -> DryRun:
         """Return what would become of a job if it were handed in now; nothing is handed in."""
-        return await self._ask(post("/jobs/dry-run", DryRun, job, seek=seek, eta=eta))
+        return await self._call(post("/jobs/dry-run", DryRun, job, seek=seek, eta=eta))
 
     async def job(self, job_id: str, *, eta: bool = False) -> Job:
         """Return a job as it stands; with `eta`, when it will start, which may take seconds."""
-        return await self._ask(get(_job(job_id), Job, eta=eta or None))
+        return await self._call(get(_job(job_id), Job, eta=eta or None))
 
     async def page(  # noqa: PLR0913 - each is a bound of its own, by name
         self,
@@ -96,7 +103,7 @@ class Operations:
         idle: bool = False,
     ) -> JobPage:
         """Return a page of jobs, the newest first; `since` is a moment in ISO 8601."""
-        return await self._ask(
+        return await self._call(
             get(
                 "/jobs",
                 JobPage,
@@ -127,7 +134,7 @@ class Operations:
                 since=since,
                 array=array,
                 before=before,
-                limit=PAGE_MOST,
+                limit=PAGE_MAX,
             )
             for job in page.jobs:
                 yield job
@@ -135,9 +142,9 @@ class Operations:
             if before is None:
                 return
 
-    async def cancel(self, job_id: str) -> Taken:
+    async def cancel(self, job_id: str) -> CancelledJob:
         """Take back a job that waits, or tell one that runs to end."""
-        return await self._ask(delete(_job(job_id), Taken))
+        return await self._call(delete(_job(job_id), CancelledJob))
 
     async def why(
         self,
@@ -147,65 +154,65 @@ class Operations:
         eta: bool = False,
     ) -> Why:
         """Return why a job waits and what would let it start."""
-        return await self._ask(get(f"{_job(job_id)}/why", Why, seek=seek, eta=eta or None))
+        return await self._call(get(f"{_job(job_id)}/why", Why, seek=seek, eta=eta or None))
 
     async def nodes(self) -> tuple[Node, ...]:
         """Return the nodes of the fleet."""
-        return (await self._ask(get("/nodes", Nodes))).nodes
+        return (await self._call(get("/nodes", Nodes))).nodes
 
-    async def cordon(self, node_id: str) -> Marked:
+    async def cordon(self, node_id: str) -> NodeStatus:
         """Let a node take no new work."""
         return await self._mark(node_id, "cordon")
 
-    async def uncordon(self, node_id: str) -> Marked:
+    async def uncordon(self, node_id: str) -> NodeStatus:
         """Let a node take work again."""
         return await self._mark(node_id, "uncordon")
 
-    async def fail(self, node_id: str, cause: str = "") -> Marked:
+    async def fail(self, node_id: str, cause: str = "") -> NodeStatus:
         """Say that a node is gone: what runs there is ended and waits again."""
         return await self._mark(node_id, "fail", cause)
 
-    async def test_node(self, node_id: str) -> Marked:
+    async def test_node(self, node_id: str) -> NodeStatus:
         """Measure a node again; `nodes` tells what came of it."""
         return await self._mark(node_id, "test")
 
-    async def accept_node(self, node_id: str) -> Marked:
+    async def accept_node(self, node_id: str) -> NodeStatus:
         """Take a node in spite of its acceptance test."""
         return await self._mark(node_id, "accept")
 
     async def mark_nodes(
         self, node_ids: Sequence[str], verb: NodeVerb, cause: str = ""
-    ) -> tuple[Marked, ...]:
+    ) -> tuple[NodeStatus, ...]:
         """Do one thing to several nodes in one request: to all of them, or to none."""
-        body = MarkNodes(nodes=list(node_ids), verb=verb, cause=cause)
-        return (await self._ask(post("/nodes", NodesMarked, body))).nodes
+        body = NodeActionRequest(nodes=list(node_ids), verb=verb, cause=cause)
+        return (await self._call(post("/nodes", NodeStatuses, body))).nodes
 
-    async def fleet(self) -> FleetNow:
+    async def fleet(self) -> FleetStatus:
         """Return the fleet in a few figures."""
-        return await self._ask(get("/fleet", FleetNow))
+        return await self._call(get("/fleet", FleetStatus))
 
     async def idle(self) -> Idle:
         """Return who holds GPUs and does not use them."""
-        return await self._ask(get("/fleet/idle", Idle))
+        return await self._call(get("/fleet/idle", Idle))
 
     async def who_am_i(self) -> Token:
         """Return whose token this is."""
-        return await self._ask(get("/whoami", Token))
+        return await self._call(get("/whoami", Token))
 
     async def tokens(self) -> tuple[Token, ...]:
         """Return every token, without what makes it one."""
-        return (await self._ask(get("/tokens", Tokens))).tokens
+        return (await self._call(get("/tokens", Tokens))).tokens
 
     async def create_token(
         self, name: str, *, team: str, role: RoleName = "member", days: float | None = None
     ) -> NewToken:
         """Make a token; this is the one time that it is shown."""
         body = CreateToken(name=name, team=team, role=role, days=DAYS if days is None else days)
-        return await self._ask(post("/tokens", NewToken, body))
+        return await self._call(post("/tokens", NewToken, body))
 
     async def revoke_token(self, token_id: str) -> Token:
         """End a token now."""
-        return await self._ask(delete(f"/tokens/{quoted(token_id)}", Token))
+        return await self._call(delete(f"/tokens/{path_quoted(token_id)}", Token))
 
     async def wait(self, job_id: str, *, timeout_s: float | None = None) -> Job:
         """Return a job once it is over; raise `NoAnswer` where `timeout_s` passes before.
@@ -213,14 +220,14 @@ class Operations:
         A control plane that is started again meanwhile does not end the wait.
         """
         ends_s = None if timeout_s is None else monotonic() + timeout_s
-        patience = Patience(self._seat)
-        for pause_s in looks():
+        tolerance = OutageTolerance(self._current)
+        for pause_s in poll_intervals():
             try:
                 job = await self.job(job_id)
-            except Unreachable as wrong:
-                patience.away(wrong, monotonic())
+            except Unreachable as problem:
+                tolerance.failed(problem, monotonic())
             else:
-                patience.there()
+                tolerance.answered()
                 if job.is_over:
                     return job
             left_s = inf if ends_s is None else ends_s - monotonic()
@@ -228,7 +235,7 @@ class Operations:
                 break
             # The last look comes when the time is up, and not before.
             await self._transport.pause(min(pause_s, left_s))
-        raise not_over(job_id, timeout_s)
+        raise wait_timed_out(job_id, timeout_s)
 
     @overload
     def logs(
@@ -276,22 +283,26 @@ class Operations:
 
         With `follow` it goes on for ever, over a control plane that is started again, too.
         """
-        reader, patience, pauses = EventReader(after), Patience(self._seat), looks()
+        reader, tolerance, pauses = (
+            EventReader(after),
+            OutageTolerance(self._current),
+            poll_intervals(),
+        )
         call = get("/events", JournalEvent, follow=follow)
         while True:
             reader.begin()
             try:
                 async with self._stream(call, reader.headers) as answer:
-                    pauses = looks()
-                    patience.there()
+                    pauses = poll_intervals()
+                    tolerance.answered()
                     async for line in answer.lines():
                         event = reader.read(line)
                         if event is not None:
                             yield event
-            except TenfoldError as wrong:
+            except TenfoldError as problem:
                 if not follow:
                     raise
-                patience.away(wrong, monotonic())
+                tolerance.failed(problem, monotonic())
             if not follow:
                 return
             await self._transport.pause(next(pauses))
@@ -300,7 +311,7 @@ class Operations:
         self, job_id: str, member: int, follower: LogFollower, tail: int | None
     ) -> AsyncGenerator[str, None]:
         """Yield what a job writes; a stream that breaks off goes on where it was."""
-        pauses, patience = looks(), Patience(self._seat)
+        pauses, tolerance = poll_intervals(), OutageTolerance(self._current)
         while True:
             try:
                 job = await self.job(job_id)
@@ -311,21 +322,21 @@ class Operations:
                     continue
                 async with aclosing(self._read(job_id, member, follower, tail)) as texts:
                     async for text in texts:
-                        patience.there()
+                        tolerance.answered()
                         yield text
                 job = await self.job(job_id)
                 if not follower.has_ended(job):
-                    raise log_broke_off(job_id, self.url)
-            except TenfoldError as wrong:
-                follower.check_resumes(wrong)
-                patience.away(wrong, monotonic())
+                    raise log_interrupted(job_id, self.url)
+            except TenfoldError as problem:
+                follower.raise_unless_resumable(problem)
+                tolerance.failed(problem, monotonic())
                 await self._transport.pause(next(pauses))
                 continue
             if text := follower.end():
                 yield text
             if follower.is_last(job):
                 return
-            pauses = looks()
+            pauses = poll_intervals()
 
     async def _read(
         self, job_id: str, member: int, follower: LogFollower, tail: int | None
@@ -346,41 +357,41 @@ class Operations:
 
         more: dict[str, Any] = {"timeout": None} if endless else {}
         try:
-            asked = {**self._seat.request(call, headers), **more}
-            async with self._transport.stream(asked) as answer:
+            request_args = {**self._current.request(call, headers), **more}
+            async with self._transport.stream(request_args) as answer:
                 if answer.status >= 300:
-                    wrong = problem_of(answer.status, await answer.read(), self.url)
-                    assert wrong is not None, "a status of 300 or more is a problem"
-                    raise wrong
+                    problem = problem_of(answer.status, await answer.read(), self.url)
+                    assert problem is not None, "a status of 300 or more is a problem"
+                    raise problem
                 yield answer
         except HTTPError as error:
-            raise silent(self.url, error, was_sent=False) from None
+            raise no_answer(self.url, error, was_sent=False) from None
 
-    async def _mark(self, node_id: str, verb: NodeVerb, cause: str = "") -> Marked:
-        path = f"/nodes/{quoted(node_id)}/{verb}"
-        return await self._ask(post(path, Marked, cause=cause or None))
+    async def _mark(self, node_id: str, verb: NodeVerb, cause: str = "") -> NodeStatus:
+        path = f"/nodes/{path_quoted(node_id)}/{verb}"
+        return await self._call(post(path, NodeStatus, cause=cause or None))
 
     async def _text(self, call: Call[Any]) -> str:
         return (await self._content(call)).decode(errors="replace")
 
-    async def _ask(self, call: Call[Answer]) -> Answer:
+    async def _call(self, call: Call[Answer]) -> Answer:
         return call.read(await self._content(call), self.url)
 
     async def _content(self, call: Call[Any]) -> bytes:
         from httpx import ConnectError, ConnectTimeout, HTTPError  # noqa: PLC0415
 
-        tries = Tries(self._seat, call)
+        retries = Retries(self._current, call)
         while True:
-            wrong: TenfoldError | None
+            problem: TenfoldError | None
             try:
-                status, content = await self._transport.request(self._seat.request(call))
-                wrong = problem_of(status, content, self.url)
-                if wrong is None:
+                status, content = await self._transport.request(self._current.request(call))
+                problem = problem_of(status, content, self.url)
+                if problem is None:
                     return content
             except HTTPError as error:
                 sent = call.changes and not isinstance(error, ConnectError | ConnectTimeout)
-                wrong = silent(self.url, error, was_sent=sent)
-            await self._transport.pause(tries.pause_after(wrong))
+                problem = no_answer(self.url, error, was_sent=sent)
+            await self._transport.pause(retries.pause_after(problem))
 
 
 def _submission(job: Mapping[str, Any], key: str | None) -> Call[Submitted]:
@@ -388,7 +399,7 @@ def _submission(job: Mapping[str, Any], key: str | None) -> Call[Submitted]:
 
 
 def _job(job_id: str) -> str:
-    return f"/jobs/{quoted(job_id)}"
+    return f"/jobs/{path_quoted(job_id)}"
 
 
 def _log(

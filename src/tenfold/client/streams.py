@@ -78,17 +78,17 @@ class LogFollower:
 
     def begin(self, headers: Mapping[str, str]) -> None:
         """Take note of where a stream begins."""
-        told = headers.get("Log-Offset", "")
-        self.offset = int(told) if told.isdecimal() else None
+        header = headers.get("Log-Offset", "")
+        self.offset = int(header) if header.isdecimal() else None
         self._has_begun = True
 
-    def check_resumes(self, wrong: TenfoldError) -> None:
+    def raise_unless_resumable(self, problem: TenfoldError) -> None:
         """Raise what went wrong where the stream cannot go on after it.
 
         Either nobody ever answered, or a control plane that does not count bytes broke off.
         """
         if not self._was_answered or (self._has_begun and self.offset is None):
-            raise wrong
+            raise problem
 
     def read(self, chunk: bytes) -> str:
         """Return what came as text; a character that was cut waits for its end."""

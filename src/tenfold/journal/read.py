@@ -19,7 +19,7 @@ from tenfold.journal.rows import AttemptRow, JobRow, JobStory, NodeRow, WriterRo
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, NODES, WRITERS
 from tenfold.model.actions import Action
-from tenfold.model.api.jobs import PAGE_MOST
+from tenfold.model.api.jobs import PAGE_MAX
 from tenfold.model.errors import InputError
 from tenfold.model.events import ActionOrdered, Event, JobSubmitted
 from tenfold.model.job.job import ENDED, JOB_STATES, JobState
@@ -110,7 +110,7 @@ def jobs(
         question = question.where(JOBS.c.seq < before)
     if since_ms is not None:
         question = question.where(JOBS.c.submitted_ms >= since_ms)
-    question = question.order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, PAGE_MOST)))
+    question = question.order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, PAGE_MAX)))
     with store.reading() as connection:
         if named is not None:
             question = question.where(JOBS.c.id.in_(named[:NAMED_MOST]))

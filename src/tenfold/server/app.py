@@ -4,7 +4,7 @@ from litestar import Litestar, Router
 from litestar.di import Provide
 from litestar.types import ControllerRouterHandler
 
-from tenfold.server.auth.access import check_routes, guard_with
+from tenfold.server.auth.access import check_routes, make_guard
 from tenfold.server.metrics.metrics import metrics_routes
 from tenfold.server.openapi import config
 from tenfold.server.problems import HANDLERS
@@ -20,7 +20,7 @@ from tenfold.server.routes import why as routes_why
 from tenfold.server.runtime import health
 from tenfold.server.runtime.deps import Control
 
-BODY_BYTES_MOST = 4 << 20
+BODY_BYTES_MAX = 4 << 20
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -43,12 +43,12 @@ def make_app(control: Control, more: tuple[ControllerRouterHandler, ...] = ()) -
     ]
     app = Litestar(
         route_handlers=[*routes, *more],
-        guards=[guard_with(control.tokens)],
+        guards=[make_guard(control.tokens)],
         middleware=[RequestLog(control.meters, control.traces)],
         dependencies={"control": Provide(lambda: control, sync_to_thread=False)},
         exception_handlers=HANDLERS,
         openapi_config=config(),
-        request_max_body_size=BODY_BYTES_MOST,
+        request_max_body_size=BODY_BYTES_MAX,
         response_headers=HEADERS,
         logging_config=None,
         debug=False,

@@ -6,25 +6,25 @@ from anyio import to_thread
 
 from tenfold.journal.store import Store, last_seq
 
-SEQ_MOST = 2**63 - 1
-LOOK_S = 0.2
+SEQ_MAX = 2**63 - 1
+POLL_S = 0.2
 """From one look at the journal to the next."""
 
 
-class Newest:
+class EventCursor:
     """The number of the newest event, asked for once by all streams."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._seq = 0
         self._read_s = float("-inf")
 
     async def seq(self) -> int:
         """Return it, not older than a look."""
         loop = asyncio.get_running_loop()
-        async with self._turn:
-            if loop.time() - self._read_s >= LOOK_S:
+        async with self._lock:
+            if loop.time() - self._read_s >= POLL_S:
                 self._seq = await to_thread.run_sync(self._read)
                 self._read_s = loop.time()
             return self._seq

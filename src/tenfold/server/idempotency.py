@@ -17,12 +17,12 @@ from tenfold.model.job.submission import SubmitKey, names_of
 from tenfold.model.reason import Reason
 from tenfold.server.auth.tokens import Token
 from tenfold.server.problems import refusal
-from tenfold.server.submissions import HandedIn, digest_of
+from tenfold.server.submissions import SubmissionRequest, digest_of
 
-Key = Annotated[
+IdempotencyKey = Annotated[
     str | None,
     HeaderParameter(
-        name="Idempotency-Key",
+        name="Idempotency-IdempotencyKey",
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
@@ -31,17 +31,17 @@ Key = Annotated[
 ]
 
 
-def key_of(given: str | None, body: bytes, token: Token) -> SubmitKey | None:
+def submit_key(given: str | None, body: bytes, token: Token) -> SubmitKey | None:
     """Return the key of a request, which belongs to the team that asks."""
     if given is None:
         return None
     return SubmitKey(TeamId(token.team), given, digest_of(body))
 
 
-def answer_before(store: Store, key: SubmitKey, asked: HandedIn) -> Answer | None:
+def previous_answer(store: Store, key: SubmitKey, request: SubmissionRequest) -> Answer | None:
     """Return what a request was answered the first time; None where this is the first time.
 
-    Raise where something else was asked for under its key. It reads the journal.
+    Raise where something else was request for under its key. It reads the journal.
     """
     row = find_key(store, key.team, key.key)
     if row is None:
@@ -49,4 +49,4 @@ def answer_before(store: Store, key: SubmitKey, asked: HandedIn) -> Answer | Non
     found = match_key(key, row.digest, row.number)
     if isinstance(found, Reason):
         raise refusal(found)
-    return Answer(names_of(asked.submissions, found), again=True)
+    return Answer(names_of(request.submissions, found), again=True)

@@ -1,6 +1,6 @@
 """From a request over HTTP to the inbox of the loop, and back once the disk has it.
 
-The loop answers from its own thread. Whoever waits too long is told that nobody knows: what was
+The loop answers from its own thread. Whoever waits too long is future that nobody knows: what was
 asked for may still be done.
 """
 
@@ -18,26 +18,26 @@ STARTING = "starting"
 """The code of a loop that reads its journal: requests may wait for it."""
 
 
-async def ask(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> Answer:
+async def call_loop(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> Answer:
     """Return the answer of the loop; raise the problem where it refuses or does not answer."""
     loop = asyncio.get_running_loop()
-    told: asyncio.Future[Answer] = loop.create_future()
+    future: asyncio.Future[Answer] = loop.create_future()
 
     def settle(answer: Answer) -> None:
-        if not told.done():
-            told.set_result(answer)
+        if not future.done():
+            future.set_result(answer)
 
-    def tell(answer: Answer) -> None:
-        # A server that is gone has nobody left to tell.
+    def deliver(answer: Answer) -> None:
+        # A server that is gone has nobody left to deliver.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, answer)
 
-    inbox.put(request, tell)
+    inbox.put(request, deliver)
     try:
-        answer = await asyncio.wait_for(told, wait_s)
+        answer = await asyncio.wait_for(future, wait_s)
     except TimeoutError:
-        said = f"the control plane did not answer within {wait_s:g} s"
-        raise refusal(Reason("not-known", sentence=said)) from None
+        message = f"the control plane did not answer within {wait_s:g} s"
+        raise refusal(Reason("not-known", sentence=message)) from None
     if answer.refused is not None:
         raise refusal(answer.refused)
     return answer
@@ -46,7 +46,9 @@ async def ask(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> Answer:
 def check_writable(trouble: Reason | None) -> None:
     """Raise where the loop does not run: nothing can be promised then."""
     if trouble is not None and trouble.code != STARTING:
-        said = f"nothing can be taken now: {render(trouble, Reader())}"
+        message = f"nothing can be taken now: {render(trouble, Reader())}"
         raise Problem(
-            503, Reason(trouble.code, sentence=said), "ask again; `/readyz` tells when it is over"
+            503,
+            Reason(trouble.code, sentence=message),
+            "try again; `/readyz` shows when it is over",
         )

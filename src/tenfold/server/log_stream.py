@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 READ_BYTES = 256 << 10
-Placed = Sequence[tuple[int, str]]
+LogPieces = Sequence[tuple[int, str]]
 """The pieces of a log, oldest first, each with the number of its first byte."""
 
 
-class Growing:
+class LogReader:
     """Reads a log as it grows; pieces may be added and dropped underneath."""
 
-    def __init__(self, pieces: Callable[[], Placed], offset: int) -> None:
+    def __init__(self, pieces: Callable[[], LogPieces], offset: int) -> None:
         self._pieces = pieces
         self._file: BinaryIO | None = None
         self._begins = -1
@@ -69,7 +69,7 @@ class Growing:
         return True
 
 
-def near_end(pieces: Placed, bytes_most: int) -> int:
+def tail_offset(pieces: LogPieces, bytes_most: int) -> int:
     """Return the number of the byte that so many bytes follow, or of the oldest that is left."""
     if not pieces:
         return 0

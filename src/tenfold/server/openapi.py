@@ -15,14 +15,14 @@ from litestar.openapi.plugins import OpenAPIRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from tenfold import __version__
-from tenfold.model.api.nodes import MarkNodes
+from tenfold.model.api.nodes import NodeActionRequest
 from tenfold.model.api.problems import ProblemBody
 from tenfold.model.api.tokens import CreateToken
 from tenfold.model.job.spec import JobSpec
-from tenfold.server.auth.access import needs
+from tenfold.server.auth.access import requires_role
 from tenfold.server.auth.tokens import Role
 from tenfold.server.problems import MEDIA_TYPE
-from tenfold.server.submissions import BATCH_MOST
+from tenfold.server.submissions import BATCH_MAX
 
 Schema = dict[str, Any]
 FOLDER = "/api/v1/schema"
@@ -41,7 +41,9 @@ class _Json(OpenAPIRenderPlugin):
 def config() -> OpenAPIConfig:
     """Return how the framework describes the routes."""
     bearer = SecurityScheme(type="http", scheme="bearer", description="A token, `tf_...`.")
-    router = Router(FOLDER, route_handlers=[], opt=needs(Role.viewer), include_in_schema=False)
+    router = Router(
+        FOLDER, route_handlers=[], opt=requires_role(Role.viewer), include_in_schema=False
+    )
     plugins: Sequence[OpenAPIRenderPlugin] = [
         _Json(path="/openapi.json", media_type=MediaType.JSON)
     ]
@@ -60,14 +62,14 @@ def config() -> OpenAPIConfig:
 def described(schema: Schema) -> Schema:
     """Return a description with the bodies of requests and the form of errors."""
     (job, nodes, token, problem), parts = msgspec.json.schema_components(
-        (JobSpec, MarkNodes, CreateToken, ProblemBody), ref_template=_REF
+        (JobSpec, NodeActionRequest, CreateToken, ProblemBody), ref_template=_REF
     )
     batch = {
         "type": "object",
         "required": ["jobs"],
         "additionalProperties": False,
         "properties": {
-            "jobs": {"type": "array", "minItems": 1, "maxItems": BATCH_MOST, "items": job}
+            "jobs": {"type": "array", "minItems": 1, "maxItems": BATCH_MAX, "items": job}
         },
     }
     components = cast("Schema", schema.get("components", {}))

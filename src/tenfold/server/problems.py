@@ -20,7 +20,7 @@ from tenfold.model.reason import Reason
 from tenfold.report.reasons.render import Reader, render
 
 MEDIA_TYPE = "application/problem+json"
-ERRORS_MOST = 100
+ERRORS_MAX = 100
 """Faults that are listed: a batch may have ten thousand."""
 
 _TITLES = {
@@ -46,7 +46,7 @@ _CODES = {
     415: ("media-type", "send JSON"),
     429: ("too-many-requests", "wait a little and ask again"),
 }
-_CALLED = {
+_CLIENT_NAMES = {
     "in_state": "state",
     "last_event_id": "Last-Event-ID",
     "idempotency_key": "Idempotency-Key",
@@ -97,7 +97,7 @@ class Problem(Exception):
 
     def body(self) -> ProblemBody:
         """Return what is sent."""
-        shown = tuple(self.faults[:ERRORS_MOST])
+        shown = tuple(self.faults[:ERRORS_MAX])
         return ProblemBody(
             type=f"urn:tenfold:problem:{self.reason.code}",
             title=_TITLES.get(self.status, "Error"),
@@ -111,12 +111,12 @@ class Problem(Exception):
         )
 
 
-def faulty(findings: Sequence[Finding], what: str) -> Problem:
+def validation_problem(findings: Sequence[Finding], what: str) -> Problem:
     """Return the problem of a body that was read and cannot be used."""
     faults = [_fault(one) for one in findings]
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    said = f"{what} cannot be used: {faults[0].message}{more}"
-    return Problem(422, Reason(faults[0].code, sentence=said), faults[0].hint, faults=faults)
+    message = f"{what} cannot be used: {faults[0].message}{more}"
+    return Problem(422, Reason(faults[0].code, sentence=message), faults[0].hint, faults=faults)
 
 
 def refusal(reason: Reason) -> Problem:
@@ -135,7 +135,7 @@ def no_such_job(job_id: str) -> Problem:
     )
 
 
-def answered(problem: Problem) -> Response[ProblemBody]:
+def problem_response(problem: Problem) -> Response[ProblemBody]:
     """Return a problem as a response."""
     return Response(
         problem.body(),
@@ -146,28 +146,28 @@ def answered(problem: Problem) -> Response[ProblemBody]:
 
 
 def _from_problem(_: Request[Any, Any, Any], error: Problem) -> Response[ProblemBody]:
-    return answered(error)
+    return problem_response(error)
 
 
 def _from_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[ProblemBody]:
     status = error.status_code
     if status >= 500:
-        return answered(_bug())
+        return problem_response(_bug())
     code, hint = _CODES.get(status, ("bad-request", ""))
     faults: list[Fault] = []
     if isinstance(error, ValidationException):
         code, hint, faults = "wrong-value", "mend the fields that are named", _faults(error.extra)
-    said = f"{faults[0].field}: {faults[0].message}" if faults else error.detail
+    message = f"{faults[0].field}: {faults[0].message}" if faults else error.detail
     headers = {key: value for key, value in (error.headers or {}).items() if key.lower() == "allow"}
-    return answered(
-        Problem(status, Reason(code, sentence=said), hint, faults=faults, headers=headers)
+    return problem_response(
+        Problem(status, Reason(code, sentence=message), hint, faults=faults, headers=headers)
     )
 
 
 def _from_tenfold(_: Request[Any, Any, Any], error: TenfoldError) -> Response[ProblemBody]:
     status = 503 if isinstance(error, Unreachable) else 403 if isinstance(error, Refused) else 422
     faults = [Fault(field=error.field, code=error.code, message=error.message)]
-    return answered(
+    return problem_response(
         Problem(
             status,
             Reason(error.code, sentence=error.message),
@@ -180,12 +180,12 @@ def _from_tenfold(_: Request[Any, Any, Any], error: TenfoldError) -> Response[Pr
 def _from_database(_: Request[Any, Any, Any], error: SQLAlchemyError) -> Response[ProblemBody]:
     _LOG.error("the journal does not answer", exc_info=error)
     reason = Reason("journal-unreachable", sentence="the journal does not answer")
-    return answered(Problem(503, reason, "ask again; `/readyz` tells when it is back"))
+    return problem_response(Problem(503, reason, "ask again; `/readyz` tells when it is back"))
 
 
 def _from_bug(request: Request[Any, Any, Any], error: Exception) -> Response[ProblemBody]:
     _LOG.error("a bug in %s %s", request.method, request.url.path, exc_info=error)
-    return answered(_bug())
+    return problem_response(_bug())
 
 
 def _bug() -> Problem:
@@ -208,14 +208,14 @@ def _faults(extra: object) -> list[Fault]:
         return []
     rows = [cast("dict[str, Any]", row) for row in cast("list[object]", extra) if row]
     return [
-        Fault(field=_called(row), code="wrong-value", message=str(row.get("message")))
+        Fault(field=_client_name(row), code="wrong-value", message=str(row.get("message")))
         for row in rows
     ]
 
 
-def _called(row: Mapping[str, Any]) -> str:
+def _client_name(row: Mapping[str, Any]) -> str:
     key = str(row.get("key", ""))
-    return _CALLED.get(key, key)
+    return _CLIENT_NAMES.get(key, key)
 
 
 _Handler = Callable[[Request[Any, Any, Any], Any], Response[ProblemBody]]

@@ -31,19 +31,19 @@ class RequestLog(ASGIMiddleware):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Pass a request on, and take note of its answer."""
-        begun = perf_counter()
+        start = perf_counter()
         method, route = _names(scope)
-        with self._traces.request(method, route, scope["headers"]) as told:
+        with self._traces.request(method, route, scope["headers"]) as span:
 
-            async def noting(message: Message) -> None:
+            async def send_and_record(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    told["status"] = message["status"]
-                    self._note(scope, message["status"], perf_counter() - begun)
+                    span["status"] = message["status"]
+                    self._record(scope, message["status"], perf_counter() - start)
                 await send(message)
 
-            await next_app(scope, receive, noting)
+            await next_app(scope, receive, send_and_record)
 
-    def _note(self, scope: Scope, status: int, took_s: float) -> None:
+    def _record(self, scope: Scope, status: int, took_s: float) -> None:
         method, route = _names(scope)
         self._meters.requests.labels(method, route, str(status)).observe(took_s)
         if route in QUIET:

@@ -1,20 +1,23 @@
-"""Jobs, attempts and nodes as they are told over HTTP: ISO times in UTC, reasons in sentences."""
+"""Convert journal rows to the types of the HTTP API: ISO times in UTC, reasons as sentences."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from signal import Signals
 
+from tenfold.fleet.fleet import Fleet
 from tenfold.journal.rows import ArrayStory, AttemptRow, JobRow, NodeRow
 from tenfold.model.acceptance import Acceptance, NodeVerdict
 from tenfold.model.api import jobs, nodes, tokens
 from tenfold.model.reason import Reason
 from tenfold.report.reasons.render import Reader, render
 from tenfold.server.auth.tokens import Token
-from tenfold.server.background.follower import Moment
-from tenfold.server.endings import failed_words
+from tenfold.server.background.follower import FleetSnapshot
 from tenfold.study.eta.eta import Eta
 
-_STANDS = {
-    "pending": "pending: not decided yet",
+SIGNAL_EXIT_BASE = 128
+"""A process killed by a signal has the exit code 128 plus the number of the signal."""
+_STATE_SENTENCES = {
+    "pending": "pending: not scheduled yet",
     "starting": "starting its processes",
     "running": "running",
     "stopping": "stopping",
@@ -22,31 +25,31 @@ _STANDS = {
 
 
 def iso(at_ms: int | None) -> str | None:
-    """Return a moment as people and programs read it; None stays None."""
+    """Return a time as ISO 8601; None stays None."""
     return None if at_ms is None else _iso(at_ms)
 
 
-def job_told(
+def to_job(
     row: JobRow,
     attempts: Sequence[AttemptRow],
     token: Token,
-    moment: Moment | None = None,
+    snapshot: FleetSnapshot | None = None,
     eta: Eta | None = None,
 ) -> jobs.Job:
-    """Return a job; with a moment of the fleet, one that waits says what it waits for."""
+    """Return a job; with a snapshot of the fleet, a pending job says what it waits for."""
     return jobs.Job(
         id=row.id,
         name=row.name,
         team=row.team,
         state=row.state,
         attempts=tuple(_attempt(one) for one in attempts),
-        reason=_reason(row, attempts, token, moment),
-        eta=eta_told(eta) or _promised(row, moment),
+        reason=_reason(row, attempts, token, snapshot),
+        eta=to_eta(eta) or _reserved_start(row, snapshot),
     )
 
 
-def array_told(base: str, whole: ArrayStory) -> jobs.Job:
-    """Return an array as one: where it stands, and how many of its members stand where."""
+def to_array(base: str, whole: ArrayStory) -> jobs.Job:
+    """Return an array as one job, with the number of members in each state."""
     counted = ", ".join(f"{count:,} {state}" for state, count in whole.states.items())
     return jobs.Job(
         id=base,
@@ -54,7 +57,7 @@ def array_told(base: str, whole: ArrayStory) -> jobs.Job:
         team=whole.first.team,
         state=whole.state,
         attempts=(),
-        reason=jobs.Reason(code="array", sentence=f"of {whole.count:,} members: {counted}"),
+        reason=jobs.Reason(code="array", sentence=f"{whole.count:,} members: {counted}"),
         array=jobs.Members(
             count=whole.count,
             states={str(state): count for state, count in whole.states.items()},
@@ -63,8 +66,8 @@ def array_told(base: str, whole: ArrayStory) -> jobs.Job:
     )
 
 
-def eta_told(eta: Eta | None) -> jobs.Eta | None:
-    """Return a forecast."""
+def to_eta(eta: Eta | None) -> jobs.Eta | None:
+    """Return the start time forecast of a job."""
     if eta is None:
         return None
     return jobs.Eta(
@@ -75,7 +78,7 @@ def eta_told(eta: Eta | None) -> jobs.Eta | None:
     )
 
 
-def node_told(row: NodeRow, token: Token) -> nodes.Node:
+def to_node(row: NodeRow, token: Token) -> nodes.Node:
     """Return a node."""
     return nodes.Node(
         id=row.id,
@@ -88,6 +91,14 @@ def node_told(row: NodeRow, token: Token) -> nodes.Node:
         changed_at=iso(row.changed_ms),
         sentence=_cause(row, token),
         test=_tested(row.acceptance, token.reader),
+    )
+
+
+def cordoned_for_failures(fleet: Fleet, token: Token) -> tuple[nodes.CordonedNode, ...]:
+    """Return the nodes that were cordoned because jobs kept failing there."""
+    return tuple(
+        nodes.CordonedNode(id=node, code=cause.code, sentence=render(cause, token.reader))
+        for node, cause in fleet.trouble.blamed.items()
     )
 
 
@@ -138,7 +149,7 @@ def _figures(acceptance: Acceptance) -> tuple[nodes.NodeFigure, ...]:
     )
 
 
-def token_told(token: Token) -> tokens.Token:
+def to_token(token: Token) -> tokens.Token:
     """Return a token's record."""
     day = token.last_used
     return tokens.Token(
@@ -164,26 +175,26 @@ def _attempt(row: AttemptRow) -> jobs.Attempt:
     )
 
 
-def _promised(row: JobRow, moment: Moment | None) -> jobs.Eta | None:
-    """Return the start that a waiting job was promised, which costs nothing to say."""
-    promise = moment.fleet.reservations.get(row.id) if moment is not None else None
-    if promise is None or row.state != "pending":
+def _reserved_start(row: JobRow, snapshot: FleetSnapshot | None) -> jobs.Eta | None:
+    """Return the reserved start of a pending job, which needs no forecast."""
+    reservation = snapshot.fleet.reservations.get(row.id) if snapshot is not None else None
+    if reservation is None or row.state != "pending":
         return None
-    at = _iso(promise.start_ms)
-    return jobs.Eta(p50_at=at, p90_at=at, basis="promised by then", calibrated=False)
+    at = _iso(reservation.start_ms)
+    return jobs.Eta(p50_at=at, p90_at=at, basis="reserved start", calibrated=False)
 
 
 def _cause(row: NodeRow, token: Token) -> str:
-    """Return why a node takes no work, where that is more than a word."""
+    """Return why a node is out of service, if there is more than a code."""
     if not row.fields and not row.sentence:
         return ""
     return render(Reason(row.cause, row.fields, row.sentence), token.reader)
 
 
 def _reason(
-    row: JobRow, attempts: Sequence[AttemptRow], token: Token, moment: Moment | None
+    row: JobRow, attempts: Sequence[AttemptRow], token: Token, snapshot: FleetSnapshot | None
 ) -> jobs.Reason:
-    found = moment.reason(row.id) if moment is not None and row.state == "pending" else None
+    found = snapshot.reason(row.id) if snapshot is not None and row.state == "pending" else None
     before = _recorded(row, attempts, token) if row.reason else ""
     if found is not None:
         sentence = render(found, token.reader, row.team)
@@ -192,15 +203,34 @@ def _reason(
         return jobs.Reason(code=found.code, sentence=sentence)
     if row.reason:
         return jobs.Reason(code=row.reason, sentence=before)
-    return jobs.Reason(code=row.state, sentence=_STANDS.get(row.state, ""))
+    return jobs.Reason(code=row.state, sentence=_STATE_SENTENCES.get(row.state, ""))
 
 
 def _recorded(row: JobRow, attempts: Sequence[AttemptRow], token: Token) -> str:
-    """Return what the journal says of a job."""
+    """Return the reason that the journal has for the state of a job."""
     why = Reason(row.reason, row.fields, row.sentence)
     if why.code == "failed" and "cause" not in why.fields and not why.sentence:
-        return failed_words(attempts)
+        return failure_sentence(attempts)
     return render(why, token.reader, row.team)
+
+
+def failure_sentence(attempts: Sequence[AttemptRow]) -> str:
+    """Return how the last attempt of a failed job ended."""
+    code = attempts[-1].exit_code if attempts else None
+    return (
+        "the command failed" if code is None else f"the command failed with {exit_code_text(code)}"
+    )
+
+
+def exit_code_text(code: int) -> str:
+    """Return an exit code, with the name of the signal that it stands for, if any.
+
+    A command killed by a signal and one that exits with 128 plus its number look the same.
+    """
+    try:
+        return f"exit code {code} ({Signals(code - SIGNAL_EXIT_BASE).name})"
+    except ValueError:
+        return f"exit code {code}"
 
 
 def _iso(at_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""From the body of a request to submissions, every fault named, and what is said of them after.
+"""From the body of a request to submissions, every fault named, and what is message of them after.
 
 A batch is taken whole or not at all: a client that mends one line sends it again and knows that
 nothing of it runs already.
@@ -23,28 +23,28 @@ from tenfold.model.job.submission import ARRAY_MOST, Submission
 from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.server.auth.tokens import Token
-from tenfold.server.problems import Problem, faulty
+from tenfold.server.problems import Problem, validation_problem
 
-BATCH_MOST = 10_000
+BATCH_MAX = 10_000
 """Submissions in one request."""
-ARRAY_BYTES_MOST = 256 << 20
+ARRAY_BYTES_MAX = 256 << 20
 """What arrays of one request may take up in the journal. An assumption: a body has 4 MiB."""
-MEMBERS_SHOWN_MOST = 1_000
+MEMBERS_SHOWN_MAX = 1_000
 """Members of an array that are named in the answer; the others follow from `count`."""
 
 Row = TypeVar("Row", bound=Struct)
 
 
-class HandedIn(Struct, frozen=True):
+class SubmissionRequest(Struct, frozen=True):
     """What one request hands in."""
 
     submissions: tuple[Submission, ...]
     is_batch: bool
 
 
-def handed_in(body: bytes, token: Token) -> HandedIn:
+def parse_submissions(body: bytes, token: Token) -> SubmissionRequest:
     """Return the submissions in a body; raise the problem that names every fault."""
-    values = decoded(body)
+    values = decode_object(body)
     batch = values.get("jobs")
     is_batch = "jobs" in values
     rows = _batch(values, batch) if is_batch else [values]
@@ -60,22 +60,24 @@ def handed_in(body: bytes, token: Token) -> HandedIn:
             _check_team(one, token)
             found.append(one)
     if findings:
-        raise faulty(findings, "the submission")
+        raise validation_problem(findings, "the submission")
     _check_size(found)
-    return HandedIn(tuple(found), is_batch)
+    return SubmissionRequest(tuple(found), is_batch)
 
 
 def digest_of(body: bytes) -> str:
     """Return a digest of what a body says, however it is laid out."""
-    told = msgspec.json.encode(decoded(body), order="deterministic")
-    return hashlib.sha256(told).hexdigest()
+    canonical = msgspec.json.encode(decode_object(body), order="deterministic")
+    return hashlib.sha256(canonical).hexdigest()
 
 
-def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> tuple[Submitted, ...]:
+def submitted(
+    request: SubmissionRequest, jobs: Sequence[JobId], policy: Policy
+) -> tuple[Submitted, ...]:
     """Return what each submission became, from the names of all jobs in order."""
     made: list[Submitted] = []
     names: Iterator[JobId] = iter(jobs)
-    for one in asked.submissions:
+    for one in request.submissions:
         own = [next(names) for _ in range(one.array or 1)]
         name, team, notes = one.run_spec.name, one.team, passed_over(policy, one)
         if not one.array:
@@ -88,7 +90,7 @@ def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> tuple[S
                 team=team,
                 state="pending",
                 count=one.array,
-                members=tuple(own[:MEMBERS_SHOWN_MOST]),
+                members=tuple(own[:MEMBERS_SHOWN_MAX]),
                 notes=notes,
             )
         )
@@ -98,19 +100,19 @@ def submitted(asked: HandedIn, jobs: Sequence[JobId], policy: Policy) -> tuple[S
 def read_body(row_type: type[Row], body: bytes, what: str) -> Row:
     """Return a body as a value; raise the problem that names every fault."""
     findings: list[Finding] = []
-    row = read_row(row_type, decoded(body), (), findings)
+    row = read_row(row_type, decode_object(body), (), findings)
     if row is None or findings:
-        raise faulty(findings, what)
+        raise validation_problem(findings, what)
     return row
 
 
-def decoded(body: bytes) -> dict[str, object]:
+def decode_object(body: bytes) -> dict[str, object]:
     """Return the table of keys and values that a body holds."""
     try:
         values: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        said = str(error) or "it is nested too deeply"
-        reason = Reason("not-json", sentence=f"the body is not JSON: {said}")
+        message = str(error) or "it is nested too deeply"
+        reason = Reason("not-json", sentence=f"the body is not JSON: {message}")
         raise Problem(400, reason, "send an object as JSON") from None
     if not isinstance(values, dict):
         reason = Reason("not-an-object", sentence="the body is JSON, and not an object")
@@ -126,11 +128,11 @@ def _batch(values: dict[str, object], batch: object) -> list[dict[str, object]]:
     ]
     rows = cast("list[object]", batch) if isinstance(batch, list) else None
     if rows is None:
-        said = "`jobs` is not a list of submissions"
-        faults.append(Fault(field="jobs", code="wrong-value", message=said))
-    elif not 1 <= len(rows) <= BATCH_MOST:
-        said = f"`jobs` has {len(rows):,} submissions; it may have 1 to {BATCH_MOST:,}"
-        faults.append(Fault(field="jobs", code="wrong-value", message=said))
+        message = "`jobs` is not a list of submissions"
+        faults.append(Fault(field="jobs", code="wrong-value", message=message))
+    elif not 1 <= len(rows) <= BATCH_MAX:
+        message = f"`jobs` has {len(rows):,} submissions; it may have 1 to {BATCH_MAX:,}"
+        faults.append(Fault(field="jobs", code="wrong-value", message=message))
     else:
         faults += [
             Fault(field=f"jobs[{place}]", code="wrong-value", message="it is not an object")
@@ -146,21 +148,21 @@ def _batch(values: dict[str, object], batch: object) -> list[dict[str, object]]:
 def _check_team(one: Submission, token: Token) -> None:
     if token.sees_all_teams or one.team == token.team:
         return
-    said = f"the token is of team `{token.team}`, and the job names team `{one.team}`"
-    reason = Reason("other-team", sentence=said)
-    fault = Fault(field="team", code=reason.code, message=said)
+    message = f"the token is of team `{token.team}`, and the job names team `{one.team}`"
+    reason = Reason("other-team", sentence=message)
+    fault = Fault(field="team", code=reason.code, message=message)
     raise Problem(403, reason, "leave `team` out", faults=[fault])
 
 
 def _check_size(found: Sequence[Submission]) -> None:
     count = sum(one.array or 1 for one in found)
     if count > ARRAY_MOST:
-        said = f"these are {count:,} jobs; one request may hand in {ARRAY_MOST:,}"
+        message = f"these are {count:,} jobs; one request may hand in {ARRAY_MOST:,}"
         raise Problem(
-            422, Reason("too-many-jobs", sentence=said), "hand them in by several requests"
+            422, Reason("too-many-jobs", sentence=message), "hand them in by several requests"
         )
     written = sum(one.array * len(msgspec.json.encode(one.run_spec)) for one in found if one.array)
-    if written > ARRAY_BYTES_MOST:
-        said = f"members of an array are kept one by one: these would take {written >> 20:,} MiB"
-        hint = f"{ARRAY_BYTES_MOST >> 20} MiB may be: put what they share into a file, and name it"
-        raise Problem(422, Reason("too-many-jobs", sentence=said), hint)
+    if written > ARRAY_BYTES_MAX:
+        message = f"members of an array are kept one by one: these would take {written >> 20:,} MiB"
+        hint = f"{ARRAY_BYTES_MAX >> 20} MiB may be: put what they share into a file, and name it"
+        raise Problem(422, Reason("too-many-jobs", sentence=message), hint)

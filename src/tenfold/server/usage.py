@@ -1,4 +1,4 @@
-"""What jobs use, as it is told: figures of the last look, and since when a job idles.
+"""What jobs use, as it is shown: figures of the last look, and since when a job idles.
 
 Figures are kept in memory and gone with the control plane; that a job idles is a fact.
 """
@@ -16,24 +16,24 @@ from tenfold.model.job.usage import JobUse, Measure
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.schemas import iso
 
-JOBS_MOST = 1_000
+JOBS_MAX = 1_000
 """Jobs that a report names; all are counted."""
 _PLAIN = Terms()
 
 
-def with_use(told: Job, row: JobRow, usage: Usage) -> Job:
+def with_use(shown: Job, row: JobRow, usage: Usage) -> Job:
     """Return a job that runs with what it uses; another as it is."""
     if row.state not in ("running", "stopping"):
-        return told
+        return shown
     use, since_ms = usage.of(row.id), usage.idle.get(row.id)
     if use is not None:
-        told = replace(told, use=use_told(use))
+        shown = replace(shown, use=to_use(use))
     # What idled was an attempt before this one, where it began to before this one ran.
     is_old = row.state == "running" and since_ms is not None and since_ms < row.changed_ms
-    return told if since_ms is None or is_old else replace(told, idle_since=iso(since_ms))
+    return shown if since_ms is None or is_old else replace(shown, idle_since=iso(since_ms))
 
 
-def use_told(use: JobUse) -> Use:
+def to_use(use: JobUse) -> Use:
     """Return figures of one look."""
     measure: Measure = use.measure
     memory = use.memory_used_bytes if measure == "gpu" else None
@@ -42,7 +42,7 @@ def use_told(use: JobUse) -> Use:
     )
 
 
-def idle_told(fleet: Fleet, usage: Usage, at_ms: Millis, team: str | None) -> Idle:
+def to_idle(fleet: Fleet, usage: Usage, at_ms: Millis, team: str | None) -> Idle:
     """Return who idles, of one team or of all."""
     found = [
         _idle_job(fleet.running[job_id], since_ms, at_ms, usage)
@@ -62,7 +62,7 @@ def idle_told(fleet: Fleet, usage: Usage, at_ms: Millis, team: str | None) -> Id
         gpus=_gpus(found),
         gpu_hours_lost=_hours(found),
         teams=tuple(sorted(summed, key=lambda one: -one.gpu_hours_lost)),
-        jobs=tuple(found[:JOBS_MOST]),
+        jobs=tuple(found[:JOBS_MAX]),
     )
 
 
@@ -80,7 +80,7 @@ def _idle_job(run: Run, since_ms: Millis, at_ms: Millis, usage: Usage) -> IdleJo
         gpus=gpus,
         idle_since=iso(since_ms),
         gpu_hours_lost=round(gpus * max(0, at_ms - since_ms) / HOUR, 3),
-        use=None if use is None else use_told(use),
+        use=None if use is None else to_use(use),
     )
 
 

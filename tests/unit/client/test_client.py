@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import tenfold
-from tenfold.client import connections, tries
+from tenfold.client import connections, retries
 from tenfold.client.calls import JobKeys
 from tenfold.client.problems import FaultyRequest
 from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
@@ -72,8 +72,8 @@ class Awaited:
 @pytest.fixture(params=["plain", "async"])
 def client_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     """Return a function that makes a client of one kind over a stub."""
-    monkeypatch.setattr(tries, "PAUSES_S", (0.0, 0.0))
-    monkeypatch.setattr(tries, "LOOK_S", (0.0, 0.0))
+    monkeypatch.setattr(retries, "PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(retries, "POLL_S", (0.0, 0.0))
 
     def made(stub: Stub, *words: str) -> Any:
         transport = httpx.MockTransport(stub)

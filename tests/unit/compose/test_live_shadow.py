@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from live_lives import Turns, live
 from tenfold.cli.main import main
-from tenfold.cli.up.shadow import shadow_of
+from tenfold.cli.up.inputs import shadow_of
 from tenfold.compose import live_shadow
 from tenfold.compose.live_shadow import LiveShadow
 from tenfold.files.records.shadow_log import ShadowEntry, ShadowLog, last_entry, latest_entries
@@ -24,8 +24,8 @@ from tenfold.model.events import Event, JobEnded, JobStarted, JobSubmitted, Node
 from tenfold.model.ids import JobId
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
-from tenfold.server.background import shadow as shadowing
-from tenfold.server.background.shadow import Shadowing
+from tenfold.server.background import shadow as shadow_runner
+from tenfold.server.background.shadow import ShadowRunner
 from tenfold.testing.builders import job, nodes
 from tests.rigs.journal import export_older
 
@@ -201,9 +201,9 @@ def test_events_that_were_moved_away_are_passed_over(trial: Trial):
 def test_a_shadow_that_thinks_for_too_long_is_left_out(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(shadowing, "THOUGHT_S_MOST", -1.0)
+    monkeypatch.setattr(shadow_runner, "CYCLE_S_MAX", -1.0)
     with closing(open_store(trial.journal)) as store:
-        slow = Shadowing(store, Policy(name="edf"), trial.log)
+        slow = ShadowRunner(store, Policy(name="edf"), trial.log)
         slow.work()
         assert slow.standing().failure == "it took 0 s over one cycle"
     found = last_entry(trial.log)
@@ -213,7 +213,7 @@ def test_a_shadow_that_thinks_for_too_long_is_left_out(
 
 def test_a_shadow_whose_log_cannot_be_written_is_left_out(trial: Trial):
     with closing(open_store(trial.journal)) as store:
-        mute = Shadowing(store, Policy(name="edf"), trial.log / "no" / "folder")
+        mute = ShadowRunner(store, Policy(name="edf"), trial.log / "no" / "folder")
         mute.work()
         assert "its log cannot be written" in mute.standing().failure
 

@@ -11,8 +11,8 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.server.app import make_app
 from tenfold.server.auth.tokens import Role
-from tenfold.server.runtime.runtime import Fittings, Serving
-from unit.server.plain_executor import Hands, PlainExecutor
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
 
 NODES = [
     Node(id=NodeId(f"n{one}"), pool=PoolId("p"), site=SiteId("s"), gpus=4, cpus_milli=8_000)
@@ -21,17 +21,17 @@ NODES = [
 
 
 @pytest.fixture
-def hands(tmp_path: Path) -> Hands:
-    return Hands(tmp_path)
+def processes(tmp_path: Path) -> FakeProcesses:
+    return FakeProcesses(tmp_path)
 
 
 @pytest.fixture
-def serving(tmp_path: Path, hands: Hands) -> Generator[Serving, None, None]:
-    made = Serving(
-        Fittings(
+def runtime(tmp_path: Path, processes: FakeProcesses) -> Generator[Runtime, None, None]:
+    made = Runtime(
+        ServerDeps(
             journal=str(tmp_path / "journal.db"),
-            executor=lambda: PlainExecutor(hands),
-            logs=hands,
+            executor=lambda: FakeExecutor(processes),
+            logs=processes,
             wait_s=20.0,
         )
     )
@@ -41,16 +41,16 @@ def serving(tmp_path: Path, hands: Hands) -> Generator[Serving, None, None]:
 
 
 @pytest.fixture
-def app(serving: Serving) -> Litestar:
-    return make_app(serving.control)
+def app(runtime: Runtime) -> Litestar:
+    return make_app(runtime.control)
 
 
 @pytest.fixture
-def token(serving: Serving) -> Callable[..., str]:
+def token(runtime: Runtime) -> Callable[..., str]:
     """Return a token of a role, as a header."""
 
     def made(role: str = "member", team: str = "red", days: float = 1) -> str:
-        secret, _ = serving.control.tokens.create(
+        secret, _ = runtime.control.tokens.create(
             name=f"{role}-of-{team}", team=team, role=Role[role], days=days
         )
         return secret

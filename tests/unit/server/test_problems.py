@@ -5,7 +5,7 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from tenfold.server.app import BODY_BYTES_MOST
+from tenfold.server.app import BODY_BYTES_MAX
 
 Client = TestClient[Litestar]
 JOBS = "/api/v1/jobs"
@@ -78,7 +78,7 @@ def test_more_jobs_than_one_request_may_hand_in_are_refused(member: Client):
 
 
 def test_a_body_that_is_too_large_is_refused_with_the_bound(member: Client):
-    told = problem(member, b" " * (BODY_BYTES_MOST + 1), 413)
+    told = problem(member, b" " * (BODY_BYTES_MAX + 1), 413)
     assert told["code"] == "body-too-large"
     assert "4 MiB" in str(told["hint"])
 

@@ -1,4 +1,4 @@
-"""Jobs as they are told: a start that was promised is said without being asked for."""
+"""Jobs as they are told: a start that was reserved is said without being asked for."""
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.rows import JobRow
@@ -9,8 +9,8 @@ from tenfold.model.job.job import JobState, Slot
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.auth.tokens import Role, Token
-from tenfold.server.background.follower import Moment
-from tenfold.server.schemas import job_told
+from tenfold.server.background.follower import FleetSnapshot
+from tenfold.server.schemas import to_job
 from tenfold.testing.builders import job, nodes
 
 TOKEN = Token(
@@ -42,9 +42,9 @@ def test_a_listing_tells_the_start_that_a_waiting_job_was_promised():
         fleet.apply(JobSubmitted(at, job(number, 1, team="red")))
     reservation = ReserveStart(JobId("job-1"), (Slot(node.id, 1),), Millis(HOUR), at)
     fleet.apply(ActionOrdered(at, reservation))
-    moment = Moment(fleet, at, Policy())
-    promised = job_told(row(1), (), TOKEN, moment).eta
-    assert promised is not None
-    assert promised.p50_at == promised.p90_at == "1970-01-01T01:00:00.000Z"
-    assert job_told(row(2), (), TOKEN, moment).eta is None
-    assert job_told(row(1, "starting"), (), TOKEN, moment).eta is None
+    snapshot = FleetSnapshot(fleet, at, Policy())
+    reserved = to_job(row(1), (), TOKEN, snapshot).eta
+    assert reserved is not None
+    assert reserved.p50_at == reserved.p90_at == "1970-01-01T01:00:00.000Z"
+    assert to_job(row(2), (), TOKEN, snapshot).eta is None
+    assert to_job(row(1, "starting"), (), TOKEN, snapshot).eta is None

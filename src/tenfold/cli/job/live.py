@@ -20,9 +20,9 @@ from tenfold.cli.output import print_json, show
 from tenfold.cli.timestamps import parse_timestamp
 from tenfold.client.calls import JobKeys
 from tenfold.client.client import Client
-from tenfold.client.place import find_place
+from tenfold.client.endpoint import find_endpoint
 from tenfold.files.jobs.submission import read_submission
-from tenfold.model.api.jobs import PAGE_MOST, Job, Submitted
+from tenfold.model.api.jobs import PAGE_MAX, Job, Submitted
 from tenfold.model.errors import InputError, TenfoldError, Unreachable
 from tenfold.model.job.job import JobState
 
@@ -61,7 +61,7 @@ def submit(file: Path, options: SubmitOptions) -> None:
             "--follow prints what the job writes, and --json would print beside it",
             "hand it in with --json, then `tenfold job logs ID --follow`",
         )
-    find_place()
+    find_endpoint()
     values = read_submission(file)
     if options.follow and "array" in values:
         raise InputError(
@@ -105,7 +105,7 @@ def dry_run(file: Path, seek: RemedySearch, *, as_json: bool) -> None:
 def _is_up() -> bool:
     """Tell whether something says where a control plane is."""
     try:
-        find_place()
+        find_endpoint()
     except Unreachable:
         return False
     return True
@@ -236,7 +236,7 @@ def _jobs(
             since=since,
             array=bounds.array,
             before=before,
-            limit=min(left, PAGE_MOST),
+            limit=min(left, PAGE_MAX),
             idle=bounds.idle,
         )
         yield from page.jobs

@@ -9,7 +9,8 @@ from cyclopts import App, Parameter
 
 from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, show
-from tenfold.client.place import HOME, home_folder
+from tenfold.cli.up.state_dir import StateDirOption
+from tenfold.client.endpoint import STATE_DIR, find_state_dir
 from tenfold.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ FILE = "journal.db"
 HISTORY = "history"
 URL = "TENFOLD_JOURNAL"
 
-Home = Annotated[
-    Path | None, Parameter(help=f"The state folder. {HOME}, or one under the user's data.")
-]
 Journal = Annotated[
     str,
     Parameter(env_var=URL, help="URL of the journal, where it is not a file in the state folder."),
@@ -37,7 +35,9 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")
 
 
 @app.command(name="info")
-def info_command(*, home: Home = None, journal: Journal = "", as_json: Json = False) -> None:
+def info_command(
+    *, home: StateDirOption = None, journal: Journal = "", as_json: Json = False
+) -> None:
     """Print what the journal holds: events, snapshots, jobs, its size, who writes it."""
     from tenfold.cli.journal.render import show_info  # noqa: PLC0415
     from tenfold.journal.inspect import inspect  # noqa: PLC0415
@@ -51,7 +51,7 @@ def info_command(*, home: Home = None, journal: Journal = "", as_json: Json = Fa
 def backup_command(
     file: Annotated[Path, Parameter(help="Where the copy goes.")],
     *,
-    home: Home = None,
+    home: StateDirOption = None,
     journal: Journal = "",
     force: Annotated[bool, Parameter(negative="", help="Write over a file.")] = False,
     as_json: Json = False,
@@ -70,7 +70,9 @@ def backup_command(
 
 
 @app.command(name="verify")
-def verify_command(*, home: Home = None, journal: Journal = "", as_json: Json = False) -> None:
+def verify_command(
+    *, home: StateDirOption = None, journal: Journal = "", as_json: Json = False
+) -> None:
     """Check that all the journal holds follows from its events, and that none is missing."""
     from tenfold.cli.journal.render import show_verified  # noqa: PLC0415
     from tenfold.journal.verify import verify  # noqa: PLC0415
@@ -88,7 +90,7 @@ def compact_command(
     keep_days: Annotated[
         float, Parameter(help="Days that stay in the journal. 30, as `tenfold up` keeps them.")
     ] = 30,
-    home: Home = None,
+    home: StateDirOption = None,
     journal: Journal = "",
     as_json: Json = False,
 ) -> None:
@@ -107,7 +109,7 @@ def compact_command(
         raise InputError(
             "wrong-value", "--keep-days is less than 0", "give days", field="--keep-days"
         )
-    folder = home_folder(home).absolute()
+    folder = find_state_dir(home).absolute()
     older_ms = now_ms() - round(keep_days * DAY_MS)
     moved: list[Export] = []
     with _opened(home, journal) as store:
@@ -123,14 +125,14 @@ def compact_command(
 
 def _shrunk(store: "Store", home: Path) -> int | None:
     """Give free pages of a file back to the disk; None while a control plane runs."""
-    from tenfold.cli.up.state_dir import held  # noqa: PLC0415
+    from tenfold.cli.up.state_dir import lock_state_dir  # noqa: PLC0415
     from tenfold.journal.backup import shrink  # noqa: PLC0415
     from tenfold.model.errors import Refused  # noqa: PLC0415
 
     if store.file is None:
         return None
     try:
-        with held(home):
+        with lock_state_dir(home):
             return shrink(store)
     except Refused:
         return None
@@ -140,12 +142,12 @@ def _shrunk(store: "Store", home: Path) -> int | None:
 def _opened(home: Path | None, journal: str) -> Generator["Store", None, None]:
     from tenfold.journal.store import open_store  # noqa: PLC0415
 
-    where = journal or str(home_folder(home).absolute() / FILE)
+    where = journal or str(find_state_dir(home).absolute() / FILE)
     if "://" not in where and not Path(where).is_file():
         raise InputError(
             "no-journal",
             f"there is no journal `{where}`",
-            f"name the state folder with --home or {HOME}, or a database with --journal",
+            f"name the state folder with --state-dir or {STATE_DIR}, or a database with --journal",
             file=where,
         )
     store = open_store(where)

@@ -8,7 +8,7 @@ from tenfold.client.client import Client
 from tenfold.model.api.nodes import Node, NodeFigure
 from tenfold.model.errors import NoAnswer
 
-LOOK_S = 0.25
+POLL_S = 0.25
 WAIT_S = 180.0
 """A test takes about two seconds, and is broken off after sixty."""
 
@@ -37,7 +37,7 @@ def wait_for_tests(client: Client, names: Sequence[str], before: Mapping[str, st
                 f"the test of node `{left[0]}` is not over yet",
                 "it goes on; `tenfold node list` tells what came of it",
             )
-        sleep(LOOK_S)
+        sleep(POLL_S)
 
 
 def show_test(node: Node) -> None:

@@ -10,7 +10,7 @@ from tenfold.cli.job.live_render import show_nodes
 from tenfold.cli.node.acceptance import show_refused, show_test, tested_at, wait_for_tests
 from tenfold.cli.output import print_json, show
 from tenfold.client.client import Client
-from tenfold.model.api.nodes import Marked, NodeVerb
+from tenfold.model.api.nodes import NodeStatus, NodeVerb
 from tenfold.model.errors import InputError
 from tenfold.model.fleet import hostlist
 
@@ -99,7 +99,7 @@ def _names(texts: Sequence[str]) -> list[str]:
         raise InputError("bad-host-list", said, "write them like n[01-08]") from None
 
 
-def _say(taken: Sequence[Marked], as_json: bool) -> None:
+def _say(taken: Sequence[NodeStatus], as_json: bool) -> None:
     if as_json:
         print_json(taken)
         return

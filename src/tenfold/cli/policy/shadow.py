@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from msgspec.structs import asdict
 
 from tenfold.cli.output import print_json, show
-from tenfold.client.place import HOME, home_folder
+from tenfold.cli.up.state_dir import StateDirOption
+from tenfold.client.endpoint import find_state_dir
 from tenfold.files.records.shadow_log import NAME, ShadowEntry, last_entry, latest_entries
 from tenfold.model.errors import InputError
 from tenfold.report.figures import count, share
@@ -20,7 +20,7 @@ LATEST_MOST = 1_000
 
 def shadow_command(
     *,
-    home: Annotated[Path | None, Parameter(help=f"The state folder. {HOME}.")] = None,
+    state_dir: StateDirOption = None,
     last: Annotated[int, Parameter(help="Differences to list. 5.")] = SHOWN,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
@@ -34,7 +34,7 @@ def shadow_command(
         raise InputError(
             "bad-number", f"--last is {last}", f"ask for 0 to {LATEST_MOST:,}", field="--last"
         )
-    path = home_folder(home) / NAME
+    path = find_state_dir(state_dir) / NAME
     now = last_entry(path)
     if now is None:
         raise InputError(

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, show
 from tenfold.cli.replay.render import diff_json, show_diff, show_story, show_verified, verified_json
-from tenfold.client.place import HOME, home_folder
+from tenfold.client.endpoint import STATE_DIR, find_state_dir
 from tenfold.clock.wall import now_ms
 from tenfold.compose.inputs import policy_of
 from tenfold.compose.policy_fleet import join_record
@@ -35,7 +35,7 @@ Record = Annotated[
     str | None,
     Parameter(
         help="A bundle, a state folder, a journal file or its URL. "
-        f"That of the control plane here ({JOURNAL}, or {HOME})."
+        f"That of the control plane here ({JOURNAL}, or {STATE_DIR})."
     ),
 ]
 PolicyNamed = Annotated[
@@ -77,7 +77,7 @@ def replay_command(
     With --explain one job's story is told instead.
     """
     _one_question(policy, explain, export, into)
-    named = record or environ.get(JOURNAL) or str(home_folder())
+    named = record or environ.get(JOURNAL) or str(find_state_dir())
     bundle, notes = open_record(named)
     for note in notes:
         sys.stderr.write(f"note: {note}\n")

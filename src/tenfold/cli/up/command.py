@@ -1,4 +1,4 @@
-"""`tenfold up`: the control plane of this machine, from nothing to an address."""
+"""`tenfold up`: start the control plane of this machine and serve its API."""
 
 import sys
 from collections.abc import Sequence
@@ -8,16 +8,27 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.up.retention import USUAL, Care
-from tenfold.cli.up.state_dir import check_nodes, first_job, held, keep_nodes, known_nodes
-from tenfold.cli.up.teams import TOGETHER_OR_APART, Teams
-from tenfold.client.place import HOME, home_folder
+from tenfold.cli.up.options import (
+    DEFAULT_OPERATIONS,
+    DEFAULT_TEAM_USERS,
+    OperationOptions,
+    TeamUserOptions,
+)
+from tenfold.cli.up.state_dir import (
+    StateDirOption,
+    check_nodes,
+    first_job,
+    lock_state_dir,
+    previous_nodes,
+    save_nodes,
+)
+from tenfold.client.endpoint import STATE_DIR, find_state_dir
 from tenfold.model.errors import InputError
 from tenfold.report.reasons.render import render
 
 if TYPE_CHECKING:
-    from tenfold.cli.up.demo import Player
-    from tenfold.cli.up.nodes import Ground
+    from tenfold.cli.up.demo import DemoPlayer
+    from tenfold.cli.up.inputs import ControlPlaneInputs
     from tenfold.server.runtime.serve import Started
     from tenfold.server.runtime.settings import Settings
 
@@ -25,40 +36,44 @@ app = App(
     name="up",
     help="Start the control plane of this machine.",
     help_format="plaintext",
-    default_parameter=Parameter(show_default=False),
 )
 
 LISTEN = "127.0.0.1:7410"
 
 
-Listen = Annotated[
-    str, Parameter(help=f"Address and port; port 0 takes any that is free. {LISTEN}.")
-]
-Fleet = Annotated[Path | None, Parameter(help="A fleet file, whose nodes are all virtual here.")]
+Listen = Annotated[str, Parameter(help="Address and port; port 0 picks a free one")]
+Fleet = Annotated[Path | None, Parameter(help="Fleet file; all its nodes are virtual here")]
 VirtualNodes = Annotated[
-    int | None, Parameter(help="As many virtual nodes of 8 GPUs instead of this machine.")
+    int | None, Parameter(help="Use this many virtual nodes with 8 GPUs, not this machine")
 ]
-PolicyNamed = Annotated[str | None, Parameter(help="A policy by name, or a policy file. tenfold.")]
-ShadowNamed = Annotated[
-    str | None, Parameter(help="A policy that is asked too, and only written down.")
+PolicyOption = Annotated[
+    str | None, Parameter(help="Policy, by name or as a policy file (default: tenfold)")
+]
+ShadowOption = Annotated[
+    str | None, Parameter(help="Second policy whose decisions are logged and not carried out")
 ]
 Demo = Annotated[
     bool,
-    Parameter(negative="", help="256 virtual GPUs, 15 teams, 3 weeks of work in 50 minutes."),
-]
-Home = Annotated[
-    Path | None, Parameter(help=f"The state folder. {HOME}, or one under the user's data.")
+    Parameter(
+        negative="",
+        show_default=False,
+        help="Run a demo: 256 virtual GPUs, 15 teams, 3 weeks of jobs in 50 minutes",
+    ),
 ]
 Journal = Annotated[
     str,
     Parameter(
         env_var="TENFOLD_JOURNAL",
-        help="URL of a database for the journal, not a file in the state folder.",
+        show_default=False,
+        help="Database URL of the journal (default: a file in the state directory)",
     ),
 ]
-Certificate = Annotated[Path | None, Parameter(help="A certificate, to be asked over TLS.")]
-Key = Annotated[Path | None, Parameter(help="Its key.")]
-Insecure = Annotated[bool, Parameter(negative="", help="Let other machines ask without TLS.")]
+Certificate = Annotated[Path | None, Parameter(help="TLS certificate, PEM")]
+Key = Annotated[Path | None, Parameter(help="Private key of the certificate, PEM")]
+Insecure = Annotated[
+    bool,
+    Parameter(negative="", show_default=False, help="Allow access from other machines without TLS"),
+]
 
 
 @app.default
@@ -67,41 +82,42 @@ def up_command(
     listen: Listen = LISTEN,
     fleet: Fleet = None,
     virtual_nodes: VirtualNodes = None,
-    policy: PolicyNamed = None,
-    shadow: ShadowNamed = None,
+    policy: PolicyOption = None,
+    shadow: ShadowOption = None,
     demo: Demo = False,
-    home: Home = None,
+    state_dir: StateDirOption = None,
     journal: Journal = "",
-    care: Care = USUAL,
-    teams: Teams = TOGETHER_OR_APART,
+    operations: OperationOptions = DEFAULT_OPERATIONS,
+    teams: TeamUserOptions = DEFAULT_TEAM_USERS,
     tls_cert: Certificate = None,
     tls_key: Key = None,
     insecure: Insecure = False,
 ) -> None:
-    """Start a control plane and serve until Ctrl-C. Jobs outlive it, and are found again.
+    """Start a control plane and serve until Ctrl-C. Jobs keep running after it stops.
 
-    Without --fleet and --virtual-nodes it runs jobs on this machine, as it is.
+    Without --fleet or --virtual-nodes, jobs run on this machine.
     """
     host, port = _address(listen)
-    folder = home_folder(home).absolute()
+    folder = find_state_dir(state_dir).absolute()
     if demo:
         _check_demo(fleet, virtual_nodes, policy)
-        # Its nodes and jobs are for show, and stay apart from others.
-        folder = folder if home is not None else folder / "demo"
-    with held(folder):
-        # The server and what it stands on take most of a second to import: refusals come first.
-        from tenfold.cli.up.nodes import ground  # noqa: PLC0415
-        from tenfold.cli.up.shadow import shadow_of  # noqa: PLC0415
+        # Demo nodes and jobs are kept out of the real state directory.
+        folder = folder if state_dir is not None else folder / "demo"
+    with lock_state_dir(folder):
+        # The server takes most of a second to import, so errors in options come first.
+        from tenfold.cli.up.inputs import control_plane_inputs, shadow_of  # noqa: PLC0415
         from tenfold.server.runtime.settings import Settings  # noqa: PLC0415
 
         if demo:
             fleet, policy = _demo_fleet(folder), "governed"
-        found = ground(fleet, policy or "tenfold", virtual_nodes, known_nodes(folder))
+        inputs = control_plane_inputs(
+            fleet, policy or "tenfold", virtual_nodes, previous_nodes(folder)
+        )
         settings = Settings(
-            home=folder,
-            nodes=found.nodes,
-            policy=found.policy,
-            shadow=shadow_of(shadow, found.policy, fleet),
+            state_dir=folder,
+            nodes=inputs.nodes,
+            policy=inputs.policy,
+            shadow=shadow_of(shadow, inputs.policy, fleet),
             host=host,
             port=port,
             tls_certificate=tls_cert,
@@ -109,22 +125,29 @@ def up_command(
             insecure=insecure,
             journal=journal,
         )
-        settings = teams.applied(care.applied(settings, is_virtual=found.is_virtual))
-        _farewell(_serve(settings, found, folder, fleet if demo else None))
+        settings = teams.applied(operations.applied(settings, is_virtual=inputs.is_virtual))
+        _print_stopped(_serve(settings, inputs, folder, fleet if demo else None))
 
 
-def _serve(settings: "Settings", found: "Ground", home: Path, played: Path | None) -> int | None:
-    """Serve to the end; return how many jobs go on, None where nobody can say."""
+def _serve(
+    settings: "Settings",
+    inputs: "ControlPlaneInputs",
+    state_dir: Path,
+    demo_fleet_file: Path | None,
+) -> int | None:
+    """Serve until stopped; return how many jobs keep running, None if that is unknown."""
     from tenfold.server.runtime.serve import run  # noqa: PLC0415
 
-    check_nodes(home, found.nodes)
-    for note in found.notes:
+    check_nodes(state_dir, inputs.nodes)
+    for note in inputs.notes:
         sys.stderr.write(f"note: {note}\n")
-    player = None if played is None else _player(home, played)
+    player = None if demo_fleet_file is None else _player(state_dir, demo_fleet_file)
 
     def started(it: "Started") -> None:
-        keep_nodes(home, found.nodes)
-        _greet(it, found.says, home, [] if player is None else _demo_lines(home, found))
+        save_nodes(state_dir, inputs.nodes)
+        _print_started(
+            it, inputs.summary, state_dir, [] if player is None else _demo_lines(state_dir, inputs)
+        )
         if player is not None:
             player.start()
 
@@ -135,17 +158,17 @@ def _serve(settings: "Settings", found: "Ground", home: Path, played: Path | Non
             player.stop()
 
 
-def _demo_fleet(home: Path) -> Path:
+def _demo_fleet(state_dir: Path) -> Path:
     from tenfold.cli.up.demo import demo_fleet  # noqa: PLC0415
 
-    return demo_fleet(home)
+    return demo_fleet(state_dir)
 
 
-def _player(home: Path, fleet: Path) -> "Player":
-    from tenfold.cli.up.demo import Player, demo_work  # noqa: PLC0415
+def _player(state_dir: Path, fleet: Path) -> "DemoPlayer":
+    from tenfold.cli.up.demo import DemoPlayer, demo_work  # noqa: PLC0415
 
-    player = Player(home, demo_work(fleet))
-    _say(f"demo: {player.says}")
+    player = DemoPlayer(state_dir, demo_work(fleet))
+    _print(f"demo: {player.summary}")
     return player
 
 
@@ -153,8 +176,8 @@ def _check_demo(fleet: Path | None, virtual_nodes: int | None, policy: str | Non
     if fleet is not None or virtual_nodes is not None or policy is not None:
         raise InputError(
             "two-fleets",
-            "--demo brings its own fleet and policy",
-            "leave out --fleet, --virtual-nodes and --policy, or --demo",
+            "--demo has its own fleet and policy",
+            "leave out --fleet, --virtual-nodes and --policy",
         )
 
 
@@ -163,57 +186,62 @@ def _address(listen: str) -> tuple[str, int]:
     if not colon or not port.isdecimal() or int(port) > 65_535 or not host:
         raise InputError(
             "wrong-address",
-            f"--listen is `{listen}`, which is no address and port",
+            f"--listen is `{listen}`, which is not an address and port",
             f"write it like {LISTEN}, or [::1]:7410",
             field="--listen",
         )
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _demo_lines(home: Path, found: "Ground") -> list[str]:
-    from tenfold.cli.up.nodes import leaf_of  # noqa: PLC0415
+def _demo_lines(state_dir: Path, inputs: "ControlPlaneInputs") -> list[str]:
+    from tenfold.cli.up.inputs import leaf_of  # noqa: PLC0415
 
-    leaf = leaf_of(found.nodes)
+    leaf, environment = leaf_of(inputs.nodes), _environment(state_dir)
     return [
-        f"kill a leaf switch: {_asking(home)}tenfold node fail '{leaf}' --cause leaf-switch",
-        f"and mend it: {_asking(home)}tenfold node uncordon '{leaf}'",
+        f"fail a leaf switch: {environment}tenfold node fail '{leaf}' --cause leaf-switch",
+        f"bring it back: {environment}tenfold node uncordon '{leaf}'",
     ]
 
 
-def _greet(it: "Started", says: str, home: Path, more: Sequence[str]) -> None:
+def _print_started(
+    it: "Started", summary: str, state_dir: Path, extra_lines: Sequence[str]
+) -> None:
     if it.trouble is not None:
-        sys.stderr.write(f"warning: no work is taken yet: {render(it.trouble)}\n")
-        sys.stderr.write(f"hint: {it.url}/readyz tells when it is; questions are answered\n")
+        sys.stderr.write(f"warning: not ready for jobs yet: {render(it.trouble)}\n")
+        sys.stderr.write(f"hint: {it.url}/readyz shows when it is; read requests already work\n")
         sys.stderr.flush()
-    _say(f"tenfold runs at {it.url}")
-    _say(f"nodes: {says}")
-    _say(f"state: {home}")
-    _say(f"teams: {it.teams}")
+    job_file = quote(str(first_job(state_dir)))
+    _print(f"Tenfold is running at {it.url}")
+    _print(f"nodes: {summary}")
+    _print(f"state: {state_dir}")
+    _print(f"teams: {it.teams}")
     if it.admin_token is not None:
-        _say(f"admin token, shown this once: {it.admin_token}")
-    _say(f"try: {_asking(home)}tenfold job submit {quote(str(first_job(home)))} --follow")
-    for line in more:
-        _say(line)
-    _say("Ctrl-C stops the control plane; jobs that run go on")
+        _print(f"admin token, shown only once: {it.admin_token}")
+    _print(f"try: {_environment(state_dir)}tenfold job submit {job_file} --follow")
+    for line in extra_lines:
+        _print(line)
+    _print("Ctrl-C stops the control plane; running jobs continue")
 
 
-def _asking(home: Path) -> str:
-    """Return what comes before a command where the folder was named on the command line alone."""
-    return "" if home_folder().absolute() == home else f"{HOME}={quote(str(home))} "
+def _environment(state_dir: Path) -> str:
+    """Return the variable to set before a command, if the directory was given as an option."""
+    if find_state_dir().absolute() == state_dir:
+        return ""
+    return f"{STATE_DIR}={quote(str(state_dir))} "
 
 
-def _farewell(jobs_alive: int | None) -> None:
+def _print_stopped(jobs_alive: int | None) -> None:
     if jobs_alive == 1:
-        _say("stopped; 1 job runs on, and `tenfold up` finds it again")
+        _print("stopped; 1 job is still running, and `tenfold up` picks it up again")
     elif jobs_alive:
-        _say(f"stopped; {jobs_alive:,} jobs run on, and `tenfold up` finds them again")
+        _print(f"stopped; {jobs_alive:,} jobs are still running, and `tenfold up` picks them up")
     elif jobs_alive == 0:
-        _say("stopped; no job was running")
+        _print("stopped; no jobs were running")
     else:
-        _say("stopped; jobs that were running go on, and `tenfold up` finds them again")
+        _print("stopped; running jobs continue, and `tenfold up` picks them up again")
 
 
-def _say(line: str) -> None:
-    """Write a line at once: whoever starts this in the background waits for it."""
+def _print(line: str) -> None:
+    """Print a line and flush it: scripts that start this in the background wait for it."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

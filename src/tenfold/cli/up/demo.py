@@ -1,9 +1,9 @@
-"""`tenfold up --demo`: a fleet to look at that is busy, with nobody's real work on it.
+"""`tenfold up --demo`: a busy fleet to look at, without real work on it.
 
-Three weeks of generated work, in the sizes and rhythm of a published trace, are handed in 600
-times as fast as they would come. Each job is a real process on a virtual node: it sleeps for a
-600th of its time. Nothing else is made up or sped up: decisions, starts and the hours of the
-policy take the time that they take.
+Three weeks of generated jobs, with the sizes and arrival pattern of a published trace, are
+submitted 600 times faster than they would arrive. Each job is a real process on a virtual node
+that sleeps for a 600th of its run time. Nothing else is simulated or sped up: decisions, starts
+and the hours of the policy take real time.
 """
 
 import sys
@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from tenfold.client.client import Client
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import SECOND
@@ -27,17 +27,17 @@ DAYS = 21.0
 LOAD = 0.95
 MIX = "helios"
 SEED = 1
-BATCH_MOST = 500
-LOOK_S = 0.25
-IN_DOUBT = ("answer-lost", "not-known")
+BATCH_MAX = 500
+POLL_S = 0.25
+UNCERTAIN = ("answer-lost", "not-known")
 NODE_GPUS = 8
 TEAMS = {
     **{"search": 4, "ads": 4, "feed": 3, "speech": 3, "vision": 3},
     **{"translation": 2, "ranking": 2, "safety": 2, "maps": 2, "robotics": 2},
     **{"health": 1, "legal": 1, "finance": 1, "support": 1, "tools": 1},
 }
-"""Fifteen teams by weight. Their quotas, a node for each unit of weight, are the whole fleet."""
-FLEET = """# The fleet of `tenfold up --demo`: 256 virtual GPUs below four leaf switches.
+"""Fifteen teams by weight. Their quotas, one node per unit of weight, add up to the fleet."""
+FLEET = """# The fleet of `tenfold up --demo`: 256 virtual GPUs under four leaf switches.
 name = "demo"
 
 [[fabric]]
@@ -60,9 +60,9 @@ quota_gpus = {{ "H100-80G-SXM" = {quota} }}
 """
 
 
-def demo_fleet(home: Path) -> Path:
-    """Return the fleet file of the demo, written into the state folder."""
-    path = home / "demo-fleet.toml"
+def demo_fleet(state_dir: Path) -> Path:
+    """Write the fleet file of the demo to the state directory and return its path."""
+    path = state_dir / "demo-fleet.toml"
     teams = [
         TEAM.format(name=name, weight=weight, quota=weight * NODE_GPUS)
         for name, weight in TEAMS.items()
@@ -72,13 +72,13 @@ def demo_fleet(home: Path) -> Path:
 
 
 def demo_work(fleet: Path) -> list[Job]:
-    """Return three weeks of jobs for it, always the same."""
+    """Return three weeks of jobs for it; the same ones each time."""
     ask = WorkAsk(fleet=fleet, mixes=[MIX], loads=[LOAD], days=DAYS, seed=SEED)
     return generate_work(ask).trace.jobs
 
 
 def submission(job: Job) -> dict[str, Any]:
-    """Return what is handed in for a generated job."""
+    """Return the job file keys of a generated job."""
     gpus = job.shape.gpus or job.shape.milli / WHOLE
     nodes = max(1, -(-job.shape.gpus // NODE_GPUS))
     return {
@@ -91,72 +91,74 @@ def submission(job: Job) -> dict[str, Any]:
     }
 
 
-class Player:
-    """Hands in jobs as their time comes, in a thread; a later start goes on where it was."""
+class DemoPlayer:
+    """Submits jobs when they are due, in a thread; a restart continues where it stopped."""
 
-    def __init__(self, home: Path, jobs: Sequence[Job]) -> None:
-        self._home = home
+    def __init__(self, state_dir: Path, jobs: Sequence[Job]) -> None:
+        self._state_dir = state_dir
         self._jobs = jobs
-        self._kept = home / "demo.json"
-        self._ends = Event()
+        self._progress_file = state_dir / "demo.json"
+        self._stopping = Event()
         self._thread = Thread(target=self._run, name="tenfold-demo", daemon=True)
 
     @property
     def done(self) -> int:
-        """How many were handed in before."""
+        """How many jobs were submitted before."""
         try:
-            return msgspec.json.decode(self._kept.read_bytes(), type=int)
+            return msgspec.json.decode(self._progress_file.read_bytes(), type=int)
         except (OSError, msgspec.DecodeError):
             return 0
 
     @property
-    def says(self) -> str:
-        """What will be played, for whoever starts it."""
+    def summary(self) -> str:
+        """What the demo will submit, for the user."""
         jobs, left = len(self._jobs), len(self._jobs) - self.done
         minutes = DAYS * 24 * 60 / SPEED
-        return f"{left:,} of {jobs:,} jobs of {len(TEAMS)} teams; all take {minutes:.0f} minutes"
+        return (
+            f"{left:,} of {jobs:,} jobs by {len(TEAMS)} teams; a full run takes {minutes:.0f} min"
+        )
 
     def start(self) -> None:
-        """Begin."""
+        """Start submitting."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Hand in no more."""
-        self._ends.set()
+        """Stop submitting."""
+        self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(LOOK_S * 4)
+            self._thread.join(POLL_S * 4)
 
     def due(self, done: int, since: int, elapsed_s: float) -> list[Job]:
-        """Return the next jobs whose time has come, so long after job `since` was due."""
+        """Return the next jobs that are due, this long after job `since` was due."""
         now_ms = self._jobs[since].submitted_ms + elapsed_s * SPEED * SECOND
-        some = self._jobs[done : done + BATCH_MOST]
+        some = self._jobs[done : done + BATCH_MAX]
         return [job for job in some if job.submitted_ms <= now_ms]
 
     def _run(self) -> None:
-        address = address_in(self._home)
-        assert address is not None, "it is started once requests are answered"
+        address = read_address(self._state_dir)
+        assert address is not None, "the demo starts once the server answers"
         with Client(address.url, address.token) as client:
             try:
                 self._play(client)
             except TenfoldError as error:
-                if not self._ends.is_set():
-                    sys.stderr.write(f"note: the demo ends here: {error.message}\n")
+                if not self._stopping.is_set():
+                    sys.stderr.write(f"note: the demo stopped: {error.message}\n")
 
     def _play(self, client: Client) -> None:
         done = since = self.done
         begun_s = monotonic()
-        while done < len(self._jobs) and not self._ends.is_set():
+        while done < len(self._jobs) and not self._stopping.is_set():
             due = self.due(done, since, monotonic() - begun_s)
             if due:
-                done += self._handed_in(client, due)
-                self._kept.write_bytes(msgspec.json.encode(done))
-            self._ends.wait(LOOK_S)
+                done += self._submit(client, due)
+                self._progress_file.write_bytes(msgspec.json.encode(done))
+            self._stopping.wait(POLL_S)
 
-    def _handed_in(self, client: Client, due: Sequence[Job]) -> int:
-        """Return how many are done with: none where trouble must pass first."""
+    def _submit(self, client: Client, due: Sequence[Job]) -> int:
+        """Submit jobs; return how many are done, 0 to try them again later."""
         try:
             client.submit_many([submission(job) for job in due])
         except Unreachable as error:
-            # What may have been taken is not handed in twice.
-            return len(due) if error.code in IN_DOUBT else 0
+            # Jobs that may have been accepted are not submitted twice.
+            return len(due) if error.code in UNCERTAIN else 0
         return len(due)

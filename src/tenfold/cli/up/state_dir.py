@@ -1,7 +1,7 @@
-"""The state folder as `tenfold up` finds it: one control plane at a time, and the same nodes.
+"""The state directory of `tenfold up`: one control plane at a time, always with the same nodes.
 
-Two in one folder would both start jobs. Nodes that the journal knows and nobody declares any
-more would still be given work, so a folder stays with its fleet.
+Two control planes in one directory would both start jobs. Nodes that the journal knows but the
+fleet no longer declares would still receive jobs, so a directory belongs to one fleet.
 """
 
 import fcntl
@@ -9,9 +9,12 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from cyclopts import Parameter
 
+from tenfold.client.endpoint import STATE_DIR
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.fleet.node import Node
 
@@ -22,29 +25,37 @@ FIRST_JOB_TEXT = """# A first job to try: tenfold job submit FILE --follow
 name = "hello"
 command = ["sh", "-c", "echo hello from $(hostname); echo attempt $TENFOLD_ATTEMPT"]
 """
+StateDirOption = Annotated[
+    Path | None,
+    Parameter(
+        name=("--state-dir", "--home"),
+        help=f"State directory (default: ${STATE_DIR}, or `tenfold` in your data directory)",
+    ),
+]
+"""`--home` is the old name."""
 
 
 @contextmanager
-def held(home: Path) -> Generator[None, None, None]:
-    """Hold the state folder; raise where another control plane does.
+def lock_state_dir(state_dir: Path) -> Generator[None, None, None]:
+    """Lock the state directory; raise if another control plane holds it.
 
-    The lock is the process's own: neither jobs nor supervisors inherit it.
+    The lock belongs to this process: neither jobs nor supervisors inherit it.
     """
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(state_dir / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InputError(
             "home-unusable",
-            f"the state folder `{home}` cannot be used: {error.strerror or error}",
-            "name another with --home or TENFOLD_HOME",
-            file=str(home),
+            f"cannot use the state directory `{state_dir}`: {error.strerror or error}",
+            f"choose another with --state-dir or {STATE_DIR}",
+            file=str(state_dir),
         ) from None
     try:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise _taken(home, file) from None
+            raise _in_use(state_dir, file) from None
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
         yield
@@ -52,46 +63,46 @@ def held(home: Path) -> Generator[None, None, None]:
         os.close(file)
 
 
-def known_nodes(home: Path) -> list[str]:
-    """Return the nodes that this folder was started with before; none at the first start."""
+def previous_nodes(state_dir: Path) -> list[str]:
+    """Return the nodes of the previous start in this directory; none at the first start."""
     try:
-        return msgspec.json.decode((home / NODES).read_bytes(), type=list[str])
+        return msgspec.json.decode((state_dir / NODES).read_bytes(), type=list[str])
     except (OSError, msgspec.DecodeError):
         return []
 
 
-def check_nodes(home: Path, nodes: Sequence[Node]) -> None:
-    """Raise where a node is missing that was there before."""
+def check_nodes(state_dir: Path, nodes: Sequence[Node]) -> None:
+    """Raise if a node of the previous start is missing."""
     now = dict.fromkeys(str(node.id) for node in nodes)
-    gone = [name for name in known_nodes(home) if name not in now]
+    gone = [name for name in previous_nodes(state_dir) if name not in now]
     if gone:
         more = f" and {len(gone) - 1:,} more" if len(gone) > 1 else ""
         raise Refused(
             "fleet-differs",
-            f"`{home}` was started with node `{gone[0]}`{more}, which is not declared now",
-            "start it as before, or keep another fleet in another folder (--home)",
+            f"node `{gone[0]}`{more} of the previous start in `{state_dir}` is not in this fleet",
+            "start with the same fleet, or use another state directory (--state-dir)",
         )
 
 
-def keep_nodes(home: Path, nodes: Sequence[Node]) -> None:
-    """Note the nodes of this start, for the next one."""
-    half = home / f".{NODES}"
+def save_nodes(state_dir: Path, nodes: Sequence[Node]) -> None:
+    """Record the nodes of this start, for the next one."""
+    half = state_dir / f".{NODES}"
     half.write_bytes(msgspec.json.encode([str(node.id) for node in nodes]))
-    half.replace(home / NODES)
+    half.replace(state_dir / NODES)
 
 
-def first_job(home: Path) -> Path:
-    """Return the file of a job to try; it is written once, and may be changed."""
-    path = home / FIRST_JOB
+def first_job(state_dir: Path) -> Path:
+    """Return the example job file; it is written once, and the user may edit it."""
+    path = state_dir / FIRST_JOB
     if not path.exists():
         path.write_text(FIRST_JOB_TEXT)
     return path
 
 
-def _taken(home: Path, file: int) -> Refused:
+def _in_use(state_dir: Path, file: int) -> Refused:
     pid = os.pread(file, 20, 0).decode(errors="replace").strip() or "unknown"
     return Refused(
         "home-taken",
-        f"a control plane runs in `{home}` already, as process {pid}",
-        f"use it, stop it (`kill {pid}`; jobs go on), or name another folder with --home",
+        f"a control plane is already running in `{state_dir}`, with PID {pid}",
+        f"use it, stop it (`kill {pid}`; jobs keep running), or choose another --state-dir",
     )

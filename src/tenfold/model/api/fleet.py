@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from tenfold.model.api.jobs import Use
 
 
-class FleetNow(Struct, frozen=True, kw_only=True):
+class FleetStatus(Struct, frozen=True, kw_only=True):
     """What there is and what it does."""
 
     at: str | None

@@ -4,11 +4,11 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from tenfold.model.api.nodes import NodeOut
+from tenfold.model.api.nodes import CordonedNode
 from tenfold.model.job.job import ENDED, JobState
 from tenfold.model.job.usage import Measure
 
-PAGE_MOST = 1_000
+PAGE_MAX = 1_000
 """Jobs in one page of a listing."""
 Outcome = Literal["starts", "waits", "never"]
 
@@ -129,7 +129,7 @@ class JobPage(Struct, frozen=True, kw_only=True):
     """What to give as `before` for the page that follows; None at the end."""
 
 
-class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CancelledJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job after it was cancelled."""
 
     id: str
@@ -150,7 +150,7 @@ class Why(Struct, frozen=True, kw_only=True):
     eta: Eta | None
     is_brief: bool
     """Whether the queue was too long to try remedies or to forecast."""
-    nodes_out: tuple[NodeOut, ...] = ()
+    nodes_out: tuple[CordonedNode, ...] = ()
     """Nodes that a waiting job cannot have because jobs kept failing there."""
 
 

@@ -7,31 +7,33 @@ from msgspec import Meta, Struct
 from tenfold.model.ids import Name
 
 NodeVerb = Literal["cordon", "uncordon", "fail", "test", "accept"]
-NODES_MOST = 100_000
+NODES_MAX = 100_000
 """Nodes in one request."""
-CAUSE_MOST = 200
+CAUSE_MAX = 200
 """Characters."""
 
 
-class MarkNodes(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class NodeActionRequest(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """What is asked of several nodes."""
 
-    nodes: Annotated[list[Name], Meta(min_length=1, max_length=NODES_MOST)]
+    nodes: Annotated[list[Name], Meta(min_length=1, max_length=NODES_MAX)]
     verb: NodeVerb
-    cause: Annotated[str, Meta(max_length=CAUSE_MOST)] = ""
+    cause: Annotated[str, Meta(max_length=CAUSE_MAX)] = ""
 
 
-class Marked(Struct, frozen=True, kw_only=True):
+class NodeStatus(Struct, frozen=True, kw_only=True):
     """How a node stands after what was asked."""
 
     id: str
     state: str
 
 
-class NodesMarked(Struct, frozen=True, kw_only=True):
+class NodeStatuses(Struct, frozen=True, kw_only=True):
     """How several nodes stand after what was asked of all of them."""
 
-    nodes: tuple[Marked, ...]
+    nodes: tuple[NodeStatus, ...]
 
 
 class NodeFigure(Struct, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ class Nodes(Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...]
 
 
-class NodeOut(Struct, frozen=True, kw_only=True):
+class CordonedNode(Struct, frozen=True, kw_only=True):
     """A node that is out of use, and why."""
 
     id: str

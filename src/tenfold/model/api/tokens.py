@@ -10,7 +10,7 @@ RoleName = Literal["viewer", "member", "operator", "admin"]
 """Each role may do all that those before it may."""
 DAYS = 90
 """How long a token lasts that does not say."""
-DAYS_MOST = 3_650
+DAYS_MAX = 3_650
 
 
 class CreateToken(
@@ -21,7 +21,7 @@ class CreateToken(
     name: FolderName
     team: FolderName
     role: RoleName = "member"
-    days: Annotated[float, Meta(gt=0, le=DAYS_MOST)] = DAYS
+    days: Annotated[float, Meta(gt=0, le=DAYS_MAX)] = DAYS
 
 
 class Token(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Who may ask for what: deny by default, and no route without a role.
 
-A route says the least role it needs with `needs(...)`. One guard, set on the whole application,
+A route declares its role with `requires_role(...)`. One guard, set on the whole application,
 reads the token, finds whose it is and compares. A route that says nothing cannot be built.
 """
 
@@ -18,13 +18,13 @@ from tenfold.server.auth.tokens import PREFIX, Role, Token, Tokens
 from tenfold.server.problems import Problem
 
 ROLE = "least_role"
-ANYBODY = "anybody"
+PUBLIC = "anybody"
 HEADER = {"WWW-Authenticate": 'Bearer realm="tenfold"'}
-SECRET_CHARACTERS_MOST = 200
+SECRET_CHARACTERS_MAX = 200
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
-Asked = Request[Token, Any, Any]
+AuthedRequest = Request[Token, Any, Any]
 """A request whose token was found to be good."""
 
 
@@ -32,27 +32,29 @@ class RouteWithoutRole(Exception):
     """A route says not who may use it; such an application is not built."""
 
 
-def needs(role: Role | None) -> dict[str, Any]:
+def requires_role(role: Role | None) -> dict[str, Any]:
     """Return the options of a route for this role and those above; None lets anybody in."""
-    return {ROLE: ANYBODY if role is None else role}
+    return {ROLE: PUBLIC if role is None else role}
 
 
-def guard_with(tokens: Tokens) -> Guard:
+def make_guard(tokens: Tokens) -> Guard:
     """Return the guard of an application."""
 
     async def guard(connection: Connection, route: BaseRouteHandler) -> None:
-        least = route.opt.get(ROLE)
-        if least == ANYBODY:
+        required = route.opt.get(ROLE)
+        if required == PUBLIC:
             return
         token = await _token_of(connection, tokens)
-        if not isinstance(least, Role):
-            said = f"`{connection.scope['path']}` has no such method"
-            reason = Reason("method-not-allowed", sentence=said)
+        if not isinstance(required, Role):
+            message = f"`{connection.scope['path']}` has no such method"
+            reason = Reason("method-not-allowed", sentence=message)
             raise Problem(405, reason, "look at the reference of the HTTP API")
-        if token.role < least:
-            said = f"this takes the role `{least.name}`, and the token has `{token.role.name}`"
+        if token.role < required:
+            message = (
+                f"this takes the role `{required.name}`, and the token has `{token.role.name}`"
+            )
             raise Problem(
-                403, Reason("role-too-low", sentence=said), "ask an admin for another token"
+                403, Reason("role-too-low", sentence=message), "ask an admin for another token"
             )
         connection.scope["user"] = token
 
@@ -67,7 +69,7 @@ def check_routes(app: Litestar) -> None:
 
 
 def routes_of(app: Litestar) -> list[tuple[str, list[str], object]]:
-    """Return every route: its path, its methods and the least role, None where it has none."""
+    """Return every route: its path, its methods and the required role, None where it has none."""
     found: list[tuple[str, list[str], object]] = []
     for route in app.routes:
         handlers: list[BaseRouteHandler] = getattr(route, "route_handlers", None) or [
@@ -79,49 +81,49 @@ def routes_of(app: Litestar) -> list[tuple[str, list[str], object]]:
     return found
 
 
-def sees(token: Token, job: JobRow) -> bool:
+def can_see(token: Token, job: JobRow) -> bool:
     """Tell whether a job is there for this token."""
     return token.sees_all_teams or job.team == token.team
 
 
-def team_seen(token: Token, team: str | None) -> str | None:
+def visible_team(token: Token, team: str | None) -> str | None:
     """Return the team whose jobs are listed: that of the token, or any for operators."""
     return team if token.sees_all_teams else token.team
 
 
-async def still_good(tokens: Tokens, token: Token) -> bool:
+async def is_still_valid(tokens: Tokens, token: Token) -> bool:
     """Tell whether a stream may go on: within seconds after its token is over it may not."""
     if tokens.is_stale:
-        await to_thread.run_sync(tokens.look)
-    return not tokens.is_over(token)
+        await to_thread.run_sync(tokens.refresh_revoked)
+    return not tokens.has_ended(token)
 
 
 async def _token_of(connection: Connection, tokens: Tokens) -> Token:
     scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret:
-        raise _nobody(
+        raise _unauthenticated(
             Reason("no-token", sentence="no token was shown"), "send `Authorization: Bearer tf_...`"
         )
     token = None
-    if secret.startswith(PREFIX) and len(secret) <= SECRET_CHARACTERS_MOST:
-        token = tokens.known(secret) or await to_thread.run_sync(tokens.find, secret)
+    if secret.startswith(PREFIX) and len(secret) <= SECRET_CHARACTERS_MAX:
+        token = tokens.cached(secret) or await to_thread.run_sync(tokens.find, secret)
     if token is None:
-        raise _nobody(
+        raise _unauthenticated(
             Reason("unknown-token", sentence="this token is nobody's"), "check that it is whole"
         )
     if token.revoked_ms is not None:
-        raise _nobody(
+        raise _unauthenticated(
             Reason("token-revoked", sentence="this token was revoked"),
             "ask an admin for another one",
         )
     if token.expires_ms <= tokens.now_ms():
-        raise _nobody(
+        raise _unauthenticated(
             Reason("token-expired", sentence="this token has expired"),
             "ask an admin for another one",
         )
     return token
 
 
-def _nobody(reason: Reason, hint: str) -> Problem:
+def _unauthenticated(reason: Reason, hint: str) -> Problem:
     return Problem(401, reason, hint, headers=HEADER)

@@ -1,9 +1,9 @@
-"""What of an event a token is shown: its team's jobs, nodes, and reasons as it may read them.
+"""What of an event a token is redacted: its team's jobs, nodes, and reasons as it may read them.
 
 An order to stop one team's job may say for whose sake, and a cordon whose jobs failed there.
 Below `operator`, fields that name other teams' jobs, users or teams are left out; so is prose
 from before reasons had fields, which may name anybody. The values of a job's environment are
-shown to members of its team alone: they may be secrets, and neither a dashboard nor an operator
+redacted to members of its team alone: they may be secrets, and neither a dashboard nor an operator
 needs them.
 """
 
@@ -33,15 +33,15 @@ from tenfold.report.reasons.render import with_sentences
 from tenfold.server.auth.tokens import Role, Token
 
 AT_ONCE = 500
-"""Names in one question: databases limit how many there may be."""
-STRUCK = "***"
+"""Names in one query: databases limit how many there may be."""
+REDACTED = "***"
 _EVENT = msgspec.json.Decoder(Event)
 _SUBMITTED = KIND_OF[JobSubmitted]
 _CODE = '"code":'
 """In the body of every event that has a reason."""
 
 
-class Line(NamedTuple):
+class EventRow(NamedTuple):
     """An event as it stands in the journal."""
 
     seq: int
@@ -49,30 +49,30 @@ class Line(NamedTuple):
     body: str
 
 
-def seen_by(token: Token, lines: list[Line], store: Store) -> list[Line]:
+def visible_events(token: Token, rows: list[EventRow], store: Store) -> list[EventRow]:
     """Return the events that a token may see, as it may see them."""
-    if not lines:
+    if not rows:
         return []
     if token.sees_all_teams:
-        return [_shown(line, _EVENT.decode(line.body), token, None) for line in lines]
-    events = [(line, _EVENT.decode(line.body)) for line in lines]
+        return [_redacted(row, _EVENT.decode(row.body), token, None) for row in rows]
+    events = [(row, _EVENT.decode(row.body)) for row in rows]
     with store.reading() as connection:
         teams = _teams(connection, (name for _, event in events if (name := job_of(event))))
     return [
-        _shown(line, event, token, team)
-        for line, event in events
+        _redacted(row, event, token, team)
+        for row, event in events
         if (team := _team(event, teams)) in (None, token.team)
     ]
 
 
-def _shown(line: Line, event: Event, token: Token, team: str | None) -> Line:
+def _redacted(row: EventRow, event: Event, token: Token, team: str | None) -> EventRow:
     """Return an event of a team's job, or of none, as a token may see it."""
     if isinstance(event, JobSubmitted):
-        return _without_values(line, token)
-    shown = event if token.sees_all_teams else _without_prose(event)
-    if _CODE in line.body:
-        shown = with_sentences(shown, token.reader, team)
-    return line if shown is event else line._replace(body=msgspec.json.encode(shown).decode())
+        return _without_values(row, token)
+    redacted = event if token.sees_all_teams else _without_prose(event)
+    if _CODE in row.body:
+        redacted = with_sentences(redacted, token.reader, team)
+    return row if redacted is event else row._replace(body=msgspec.json.encode(redacted).decode())
 
 
 def _without_prose(event: Event) -> Event:
@@ -87,25 +87,25 @@ def _without_prose(event: Event) -> Event:
     return event
 
 
-def _without_values(line: Line, token: Token) -> Line:
+def _without_values(row: EventRow, token: Token) -> EventRow:
     """Return an event without the values of an environment that is not the reader's own."""
-    if line.kind != _SUBMITTED or '"env"' not in line.body:
-        return line
-    plain: dict[str, Any] = msgspec.json.decode(line.body)
+    if row.kind != _SUBMITTED or '"env"' not in row.body:
+        return row
+    plain: dict[str, Any] = msgspec.json.decode(row.body)
     work: dict[str, Any] = plain.get("work") or {}
     if "env" not in work or (plain["job"]["team"] == token.team and token.role >= Role.member):
-        return line
-    work["env"] = [[pair[0], STRUCK] for pair in work["env"]]
-    return line._replace(body=msgspec.json.encode(plain).decode())
+        return row
+    work["env"] = [[pair[0], REDACTED] for pair in work["env"]]
+    return row._replace(body=msgspec.json.encode(plain).decode())
 
 
 def _teams(connection: Connection, names: Iterable[str]) -> dict[str, str]:
     """Return the team of each job that there is among these."""
-    asked, found = list(dict.fromkeys(names)), dict[str, str]()
-    for at in range(0, len(asked), AT_ONCE):
-        some = asked[at : at + AT_ONCE]
-        question = select(JOBS.c.id, JOBS.c.team).where(JOBS.c.id.in_(some))
-        found.update({row[0]: row[1] for row in connection.execute(question)})
+    job_ids, found = list(dict.fromkeys(names)), dict[str, str]()
+    for at in range(0, len(job_ids), AT_ONCE):
+        some = job_ids[at : at + AT_ONCE]
+        query = select(JOBS.c.id, JOBS.c.team).where(JOBS.c.id.in_(some))
+        found.update({row[0]: row[1] for row in connection.execute(query)})
     return found
 
 

@@ -19,21 +19,21 @@ from tenfold.live.local.member.team_users import (
 )
 from tenfold.model.errors import InputError, Refused
 from tenfold.server.runtime.settings import Settings
-from tenfold.server.runtime.state_dir import StateFolder
+from tenfold.server.runtime.state_dir import StateDir
 
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Apart(Struct, frozen=True):
+class TeamIsolation(Struct, frozen=True):
     """The users of teams, if they have some, and how that is said."""
 
     users: TeamUsers | None
-    says: str
+    description: str
 
 
-def teams_apart(settings: Settings, folder: StateFolder) -> Apart:
+def isolate_teams(settings: Settings, folder: StateDir) -> TeamIsolation:
     """Give teams users of their own where that can be done and was not declined."""
-    home = ExecutorDir(str(folder.run))
+    executor_dir = ExecutorDir(str(folder.run))
     why = "--team-users off"
     if settings.team_users != "off":
         why = why_no_team_users(str(folder.path), settings.team_uids)
@@ -45,10 +45,12 @@ def teams_apart(settings: Settings, folder: StateFolder) -> Apart:
         )
     try:
         if why:
-            reset_ownership_migration(home)
-            says = f"all run as one user, and are closed to each other in the API alone ({why})"
-            return Apart(None, says)
-        return _with_users(settings, folder, home)
+            reset_ownership_migration(executor_dir)
+            description = (
+                f"all run as one user, and are closed to each other in the API alone ({why})"
+            )
+            return TeamIsolation(None, description)
+        return _with_users(settings, folder, executor_dir)
     except OSError as error:
         raise InputError(
             "home-unusable",
@@ -65,15 +67,17 @@ def teams_apart(settings: Settings, folder: StateFolder) -> Apart:
         ) from None
 
 
-def _with_users(settings: Settings, folder: StateFolder, home: ExecutorDir) -> Apart:
-    home.prepare()
-    users = TeamUsers(home, settings.team_uids)
+def _with_users(settings: Settings, folder: StateDir, executor_dir: ExecutorDir) -> TeamIsolation:
+    executor_dir.prepare()
+    users = TeamUsers(executor_dir, settings.team_uids)
     # What lies beside the way is closed before the way is opened.
     remove_other_access(str(folder.path), ("run",))
     left = users.migrate_ownership((PREFIX,))
     folder.prepare()
-    home.prepare()
+    executor_dir.prepare()
     if left:
         _LOG.warning("%d files in folders of teams could not be given to their users", left)
     span = settings.team_uids
-    return Apart(users, f"each runs as a user of its own, from uid {span.first} to {span.last}")
+    return TeamIsolation(
+        users, f"each runs as a user of its own, from uid {span.first} to {span.last}"
+    )

@@ -1,7 +1,7 @@
-"""Tokens: 256 random bits, shown once, kept as their SHA-256, expiring and revocable.
+"""Tokens: 256 random bits, shown once, entry as their SHA-256, expiring and revocable.
 
 What is looked up stays in memory for some seconds, so that a busy client does not cost a
-question to the database each time. A token that is revoked here is gone at once; one revoked
+query to the database each time. A token that is revoked here is gone at once; one revoked
 by another process, within those seconds.
 """
 
@@ -28,8 +28,8 @@ from tenfold.report.reasons.render import Reader
 PREFIX = "tf_"
 NOTE_S = 0.25
 """How long a request waits for the note that its token was used."""
-KEPT_MS = 5 * SECOND
-KEPT_MOST = 10_000
+CACHED_MS = 5 * SECOND
+CACHED_MAX = 10_000
 
 
 class Role(IntEnum):
@@ -71,12 +71,12 @@ class Tokens:
     def __init__(self, store: Store, now_ms: Callable[[], int]) -> None:
         self._store = store
         self.now_ms = now_ms
-        self._kept: dict[str, tuple[int, Token]] = {}
+        self._cache: dict[str, tuple[int, Token]] = {}
         """By digest: when it was read, and what it is."""
-        self._noting: set[str] = set()
+        self._marking: set[str] = set()
         """Tokens whose use is being noted: a journal that is locked is asked once."""
         self._revoked: frozenset[str] = frozenset()
-        self._revoked_ms = -KEPT_MS
+        self._revoked_ms = -CACHED_MS
         """When these were read: all that are revoked, for streams that outlast their token."""
 
     def create(self, *, name: str, team: str, role: Role, days: float = DAYS) -> tuple[str, Token]:
@@ -106,9 +106,9 @@ class Tokens:
 
     def all(self) -> list[Token]:
         """Return every token, the oldest first; those that are over as well."""
-        question = select(TOKENS).order_by(TOKENS.c.created_ms, TOKENS.c.id)
+        query = select(TOKENS).order_by(TOKENS.c.created_ms, TOKENS.c.id)
         with self._store.reading() as connection:
-            return [_token(row) for row in connection.execute(question).mappings()]
+            return [_token(row) for row in connection.execute(query).mappings()]
 
     def revoke(self, token_id: str) -> Token | None:
         """End a token now; return its record, or None where there is none."""
@@ -123,71 +123,71 @@ class Tokens:
                 values: dict[str, Any] = {"revoked_ms": token.revoked_ms}
                 connection.execute(update(TOKENS).where(TOKENS.c.id == token_id).values(**values))
             digest: str = found["digest"]
-        self._kept.pop(digest, None)
+        self._cache.pop(digest, None)
         self._revoked = self._revoked | {token_id}
         return token
 
-    def is_over(self, token: Token) -> bool:
+    def has_ended(self, token: Token) -> bool:
         """Tell whether a token has come to its end since it was shown; asks nobody."""
         return token.expires_ms <= self.now_ms() or token.id in self._revoked
 
     @property
     def is_stale(self) -> bool:
-        """Whether it is time to `look` again which tokens were revoked."""
-        return not 0 <= self.now_ms() - self._revoked_ms < KEPT_MS
+        """Whether it is time to `refresh_revoked` again which tokens were revoked."""
+        return not 0 <= self.now_ms() - self._revoked_ms < CACHED_MS
 
-    def look(self) -> None:
+    def refresh_revoked(self) -> None:
         """Read which tokens were revoked, by other processes too; one reading serves all streams.
 
         A journal that does not answer now is read the next time.
         """
         self._revoked_ms = self.now_ms()
-        question = select(TOKENS.c.id).where(TOKENS.c.revoked_ms.is_not(None))
+        query = select(TOKENS.c.id).where(TOKENS.c.revoked_ms.is_not(None))
         with suppress(SQLAlchemyError), self._store.reading() as connection:
-            self._revoked = frozenset(connection.execute(question).scalars())
+            self._revoked = frozenset(connection.execute(query).scalars())
 
-    def known(self, secret: str) -> Token | None:
+    def cached(self, secret: str) -> Token | None:
         """Return whose token this is if it was looked up a moment ago; asks nobody."""
-        kept = self._kept.get(digest_of(secret))
-        return kept[1] if kept is not None and self.now_ms() - kept[0] < KEPT_MS else None
+        entry = self._cache.get(digest_of(secret))
+        return entry[1] if entry is not None and self.now_ms() - entry[0] < CACHED_MS else None
 
     def find(self, secret: str) -> Token | None:
         """Return whose token this is, over or not; None where it is nobody's."""
         digest = digest_of(secret)
-        question = select(TOKENS).where(TOKENS.c.digest == digest)
+        query = select(TOKENS).where(TOKENS.c.digest == digest)
         with self._store.reading() as connection:
-            row = connection.execute(question).mappings().one_or_none()
+            row = connection.execute(query).mappings().one_or_none()
         if row is None or not hmac.compare_digest(row["digest"], digest):
             return None
-        token = self._used(_token(row))
-        if len(self._kept) >= KEPT_MOST:
-            self._kept.clear()
-        self._kept[digest] = (self.now_ms(), token)
+        token = self._mark_used(_token(row))
+        if len(self._cache) >= CACHED_MAX:
+            self._cache.clear()
+        self._cache[digest] = (self.now_ms(), token)
         return token
 
-    def _used(self, token: Token) -> Token:
+    def _mark_used(self, token: Token) -> Token:
         """Note the day, once a day. A disk that is full or slow does not keep anybody out."""
         today = self.now_ms() // DAY
         if token.last_used == today:
             return token
-        if token.id not in self._noting:
-            self._noting.add(token.id)
-            noting = Thread(target=self._note, args=(token.id, today), daemon=True)
+        if token.id not in self._marking:
+            self._marking.add(token.id)
+            noting = Thread(target=self._write_used, args=(token.id, today), daemon=True)
             noting.start()
             noting.join(NOTE_S)
         return replace(token, last_used=today)
 
-    def _note(self, token_id: str, today: int) -> None:
+    def _write_used(self, token_id: str, today: int) -> None:
         try:
             with suppress(SQLAlchemyError), self._store.writing() as connection:
                 change = update(TOKENS).where(TOKENS.c.id == token_id).values(last_used=today)
                 connection.execute(change)
         finally:
-            self._noting.discard(token_id)
+            self._marking.discard(token_id)
 
 
 def digest_of(secret: str) -> str:
-    """Return what is kept of a token."""
+    """Return what is entry of a token."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 

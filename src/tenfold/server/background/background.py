@@ -1,7 +1,7 @@
-"""What goes on beside the loop: each a thread of its own, and none that keeps a server from ending.
+"""Threads that run alongside the scheduling loop; none of them can keep the server from stopping.
 
-A thread that does not come to its end in time is left where it is, and the log says so: it ends
-with the process. What it does must stand that, as it must stand a crash.
+A thread that does not stop in time is abandoned with a log line and ends with the process. Its
+work must survive that, as it must survive a crash.
 """
 
 import logging
@@ -13,42 +13,42 @@ from time import monotonic
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Beside(ABC):
-    """Something that is done beside the loop from `start` until `stop`."""
+class BackgroundTask(ABC):
+    """Work in its own thread, from `start` until `stop`."""
 
-    def __init__(self, name: str, end_s: float) -> None:
+    def __init__(self, name: str, stop_timeout_s: float) -> None:
         self.name = name
-        self.end_s = end_s
-        """How long it may take to come to an end."""
-        self.ends = Event()
+        self.stop_timeout_s = stop_timeout_s
+        self.stopping = Event()
         self._thread = Thread(target=self.work, name=f"tenfold-{name}", daemon=True)
 
     @abstractmethod
     def work(self) -> None:
-        """Do it, until `ends` is set: what the thread runs."""
+        """Run in the thread until `stopping` is set."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell it to end, and wait as long as it may take."""
-        self.ends.set()
-        self.join(self.end_s)
+        """Ask the thread to stop, and wait for it."""
+        self.stopping.set()
+        self.join(self.stop_timeout_s)
 
     def join(self, wait_s: float) -> None:
-        """Wait for its end; say so where it does not come."""
+        """Wait for the thread; log a warning if it does not stop in time."""
         if not self._thread.is_alive():
             return
         self._thread.join(max(0.0, wait_s))
         if self._thread.is_alive():
-            _LOG.warning("%s did not end within %.3g s and is left behind", self.name, self.end_s)
+            message = "background task `%s` did not stop within %.3g s; abandoning it"
+            _LOG.warning(message, self.name, self.stop_timeout_s)
 
 
-def stop_all(those: Sequence[Beside]) -> None:
-    """Tell all to end, then wait for them at the same time."""
-    for one in those:
-        one.ends.set()
-    begun = monotonic()
-    for one in those:
-        one.join(begun + one.end_s - monotonic())
+def stop_all(tasks: Sequence[BackgroundTask]) -> None:
+    """Ask all tasks to stop, then wait for them together."""
+    for task in tasks:
+        task.stopping.set()
+    start = monotonic()
+    for task in tasks:
+        task.join(start + task.stop_timeout_s - monotonic())

@@ -38,13 +38,13 @@ KEPT_COSTS = 20
 """A moment is kept this many times as long as it took to make, so that asking stays cheap."""
 
 
-QUEUE_MOST = 500
+QUEUE_MAX = 500
 """With more jobs waiting, the fleet is not run ahead: it would take minutes beside the loop."""
-LINE_MOST = 20_000
+QUEUE_COUNTED_MAX = 20_000
 """With more, those ahead of a job are not counted either: it would take seconds."""
 
 
-class Followed(Struct, frozen=True, kw_only=True):
+class WaitAnswer(Struct, frozen=True, kw_only=True):
     """What is known of the wait of one job."""
 
     why: Why
@@ -53,7 +53,7 @@ class Followed(Struct, frozen=True, kw_only=True):
     """Whether the queue was too long to try remedies or to forecast."""
 
 
-class Moment:
+class FleetSnapshot:
     """The fleet as it was a moment ago. Threads take turns."""
 
     def __init__(self, fleet: Fleet, at_ms: Millis, policy: Policy) -> None:
@@ -61,7 +61,7 @@ class Moment:
         self.at_ms = at_ms
         self._policy = policy
         self._govern = (policy.govern or GovernanceRules()) if policy.name == "governed" else None
-        self._asker: Explainer | None = None
+        self._explainer: Explainer | None = None
         self._reasons: dict[str, Reason] = {}
         self._lock = Lock()
         self.asking_s = 0.0
@@ -72,40 +72,40 @@ class Moment:
         job = self.fleet.pending.get(JobId(job_id))
         if job is None:
             return None
-        return _comes_after(self.fleet, job) or self._asked(job)
+        return _comes_after(self.fleet, job) or self._reason_of(job)
 
-    def why(self, job_id: str, seek: RemedySearch, *, with_eta: bool) -> Followed | None:
+    def why(self, job_id: str, seek: RemedySearch, *, with_eta: bool) -> WaitAnswer | None:
         """Return why a job waits and what would let it start; None where it does not wait."""
         job = self.fleet.pending.get(JobId(job_id))
         if job is None:
             return None
-        return self._tracked(self.fleet.fork(), job, seek, with_eta=with_eta)
+        return self._explain(self.fleet.fork(), job, seek, with_eta=with_eta)
 
-    def dry_run(self, submission: Submission, seek: RemedySearch, *, with_eta: bool) -> Followed:
+    def dry_run(self, submission: Submission, seek: RemedySearch, *, with_eta: bool) -> WaitAnswer:
         """Return what would become of a submission; of an array, of its first member."""
         fleet = self.fleet.fork()
         held = [one.job for jobs in (fleet.running, fleet.orders) for one in jobs.values()]
         number = 1 + max((one.seq for one in (*fleet.pending.values(), *held)), default=0)
         job = admitted(submission, number, self.at_ms)[0].job
         fleet.apply(JobSubmitted(self.at_ms, job))
-        return self._tracked(fleet, job, seek, with_eta=with_eta)
+        return self._explain(fleet, job, seek, with_eta=with_eta)
 
-    def _tracked(self, fleet: Fleet, job: Job, seek: RemedySearch, *, with_eta: bool) -> Followed:
+    def _explain(self, fleet: Fleet, job: Job, seek: RemedySearch, *, with_eta: bool) -> WaitAnswer:
         waiting = len(fleet.pending)
-        is_long = waiting > QUEUE_MOST
-        if waiting > LINE_MOST or (is_long and self._govern is not None):
-            return Followed(why=self._brief(fleet, job), is_brief=True)
+        is_long = waiting > QUEUE_MAX
+        if waiting > QUEUE_COUNTED_MAX or (is_long and self._govern is not None):
+            return WaitAnswer(why=self._brief(fleet, job), is_brief=True)
         if self._govern is None:
             found = why_under(fleet, job, self.at_ms, self._decider)
         else:
             found = Explainer(fleet, self._govern, self.at_ms).why(job, seek)
-        before = _comes_after(fleet, job)
-        if before is not None:
-            found = replace(found, reason=before)
+        dependency = _comes_after(fleet, job)
+        if dependency is not None:
+            found = replace(found, reason=dependency)
         if is_long and with_eta:
-            return Followed(why=found, is_brief=True)
+            return WaitAnswer(why=found, is_brief=True)
         eta = eta_for(fleet, found, self.at_ms, self._decider) if with_eta else None
-        return Followed(why=found, eta=eta)
+        return WaitAnswer(why=found, eta=eta)
 
     def _brief(self, fleet: Fleet, job: Job) -> Why:
         """Return why a job waits from what it needs and what is free, without its line."""
@@ -122,21 +122,21 @@ class Moment:
             promise=fleet.reservations.get(job.id),
         )
 
-    def _asked(self, job: Job) -> Reason:
+    def _reason_of(self, job: Job) -> Reason:
         with self._lock:
-            begun = perf_counter()
+            start = perf_counter()
             try:
                 if self._govern is not None:
-                    if self._asker is None:
-                        self._asker = Explainer(self.fleet, self._govern, self.at_ms)
-                    return self._asker.why(job, "none").reason
+                    if self._explainer is None:
+                        self._explainer = Explainer(self.fleet, self._govern, self.at_ms)
+                    return self._explainer.why(job, "none").reason
                 found = self._reasons.get(job.shape.key)
                 if found is None:
                     found = obstacle_of(self.fleet, job, self.at_ms).reason
                     self._reasons[job.shape.key] = found
                 return found
             finally:
-                self.asking_s += perf_counter() - begun
+                self.asking_s += perf_counter() - start
 
     def _decider(self) -> Decider:
         return placing_decider(self._policy)
@@ -151,27 +151,27 @@ class Follower:
         self._now_ms = now_ms
         self._lock = Lock()
         self._fleet: Fleet | None = None
-        self._moment: Moment | None = None
+        self._moment: FleetSnapshot | None = None
         self._made_s = 0.0
         self._cost_s = 0.0
 
-    def moment(self, seq: int = 0) -> Moment:
-        """Return a moment that is at most a little old, and not before event `seq`.
+    def snapshot(self, seq: int = 0) -> FleetSnapshot:
+        """Return a moment that is at most a little old, and not dependency event `seq`.
 
         It reads the journal, so never call it on the loop of the server.
         """
         with self._lock:
-            begun, kept = perf_counter(), self._moment
-            if kept is not None and kept.fleet.version >= seq and self._is_fresh(kept, begun):
+            start, kept = perf_counter(), self._moment
+            if kept is not None and kept.fleet.version >= seq and self._is_fresh(kept, start):
                 return kept
             fleet = self._caught_up()
             if kept is None or kept.fleet.version != fleet.version:
-                kept = Moment(fleet.fork(), Millis(self._now_ms()), self.policy)
+                kept = FleetSnapshot(fleet.fork(), Millis(self._now_ms()), self.policy)
             self._moment, self._made_s = kept, perf_counter()
-            self._cost_s = self._made_s - begun
+            self._cost_s = self._made_s - start
             return kept
 
-    def _is_fresh(self, kept: Moment, now_s: float) -> bool:
+    def _is_fresh(self, kept: FleetSnapshot, now_s: float) -> bool:
         kept_s = max(KEPT_S, KEPT_COSTS * (self._cost_s + kept.asking_s))
         return now_s - self._made_s < kept_s
 

@@ -16,15 +16,15 @@ from tenfold.live.local.attempt.pruning import AttemptRetention, Pruned, prune
 from tenfold.model.errors import TenfoldError
 from tenfold.model.job.job import ENDED
 from tenfold.model.reason import Reason
-from tenfold.server.background.background import Beside
+from tenfold.server.background.background import BackgroundTask
 from tenfold.server.problems import Problem
 
-LOOK_S = 3_600.0
+POLL_S = 3_600.0
 END_S = 30.0
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Pruning(Beside):
+class AttemptPruner(BackgroundTask):
     """Removes old folders: now, and every hour for as long as it runs.
 
     One that is being removed at the end is moved aside, and removed the next time.
@@ -59,7 +59,7 @@ class Pruning(Beside):
             except (TenfoldError, OSError, SQLAlchemyError) as error:
                 # Nothing is lost by it: the disk is only fuller than it need be.
                 _LOG.error("old attempts were not removed: %s", error)
-            if self.ends.wait(LOOK_S):
+            if self.stopping.wait(POLL_S):
                 return
 
 

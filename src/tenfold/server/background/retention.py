@@ -17,59 +17,63 @@ from tenfold.journal.compaction import DAY_MS, KEEP_DAYS, compact_once, oldest_m
 from tenfold.journal.retention import Export
 from tenfold.journal.store import open_store
 from tenfold.model.errors import TenfoldError
-from tenfold.server.background.background import Beside
+from tenfold.server.background.background import BackgroundTask
 
-LOOK_S = 3_600.0
+POLL_S = 3_600.0
 REST_S = 5.0
 """Between two parts."""
 END_S = 30.0
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Keeping(Struct, frozen=True, kw_only=True):
+class RetentionSettings(Struct, frozen=True, kw_only=True):
     """How long events stay in the journal, and where older ones go."""
 
     folder: Path
     days: float = KEEP_DAYS
-    look_s: float = LOOK_S
+    look_s: float = POLL_S
     rest_s: float = REST_S
 
 
-class Upkeep(Beside):
+class JournalRetention(BackgroundTask):
     """Moves old events out of a journal for as long as it runs; a part whole, or not at all."""
 
     def __init__(
-        self, journal: str, keeping: Keeping, header: BundleHeader, now_ms: Callable[[], int]
+        self,
+        journal: str,
+        retention: RetentionSettings,
+        header: BundleHeader,
+        now_ms: Callable[[], int],
     ) -> None:
         super().__init__("upkeep", END_S)
         self._journal = journal
-        self._keeping = keeping
+        self._settings = retention
         self._header = header
         self._now_ms = now_ms
 
     def once(self) -> list[Export]:
         """Move what is due, and return what was moved."""
-        older_ms = self._now_ms() - round(self._keeping.days * DAY_MS)
+        older_ms = self._now_ms() - round(self._settings.days * DAY_MS)
         store = open_store(self._journal)
         moved: list[Export] = []
         try:
             oldest = oldest_ms(store)
             if oldest is None or oldest >= older_ms - DAY_MS:
                 return moved
-            while not self.ends.is_set():
-                part = compact_once(store, self._keeping.folder, older_ms, self._header)
+            while not self.stopping.is_set():
+                part = compact_once(store, self._settings.folder, older_ms, self._header)
                 if part is None:
                     break
                 moved.append(part)
                 _LOG.info("events %d to %d moved to a bundle", part.first_seq, part.last_seq)
-                self.ends.wait(self._keeping.rest_s)
+                self.stopping.wait(self._settings.rest_s)
         finally:
             store.close()
         return moved
 
     def work(self) -> None:
         """Look every hour."""
-        while not self.ends.wait(self._keeping.look_s):
+        while not self.stopping.wait(self._settings.look_s):
             try:
                 self.once()
             except (TenfoldError, OSError, SQLAlchemyError) as error:

@@ -15,7 +15,7 @@ from tenfold.files.records.shadow_log import ShadowLog
 from tenfold.journal.store import Store
 from tenfold.model.errors import TenfoldError
 from tenfold.model.policy.policy import Policy
-from tenfold.server.background.background import Beside
+from tenfold.server.background.background import BackgroundTask
 
 REST = 3
 """Times as long as a shadow thought it rests: the loop and the server share its interpreter."""
@@ -25,13 +25,13 @@ AGAIN_S = 5.0
 """From a journal that does not answer to the next try."""
 MARK_S = 60.0
 """How often it writes down how far it has come where nothing differs."""
-THOUGHT_S_MOST = 30.0
+CYCLE_S_MAX = 30.0
 """A shadow that takes longer over one cycle is ended. An assumption: no cycle may take so long."""
 END_S = 5.0
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Shadowing(Beside):
+class ShadowRunner(BackgroundTask):
     """Runs a shadow until it is stopped, or breaks: from where it was, or with what comes next."""
 
     def __init__(self, store: Store, policy: Policy, log: Path) -> None:
@@ -48,7 +48,7 @@ class Shadowing(Beside):
         if shadow is None:
             return ShadowStanding(failure=self._failure or "it has not begun")
         told, since_s = shadow.standing(), self._thinks_since_s
-        if since_s is not None and perf_counter() - since_s > THOUGHT_S_MOST and not told.failure:
+        if since_s is not None and perf_counter() - since_s > CYCLE_S_MAX and not told.failure:
             said = f"it has thought about one cycle for {perf_counter() - since_s:.0f} s"
             return replace(told, failure=said)
         return told
@@ -72,7 +72,7 @@ class Shadowing(Beside):
 
     def _follow(self, log: ShadowLog) -> None:
         marked = perf_counter()
-        while not self.ends.is_set():
+        while not self.stopping.is_set():
             try:
                 rest_s = self._once(log)
                 if perf_counter() - marked > MARK_S and self._shadow is not None:
@@ -84,7 +84,7 @@ class Shadowing(Beside):
             if self._shadow is not None and self._shadow.failure:
                 self._broke(self._shadow.failure)
                 return
-            self.ends.wait(rest_s)
+            self.stopping.wait(rest_s)
         if self._shadow is not None:
             self._shadow.mark()
 
@@ -96,7 +96,7 @@ class Shadowing(Beside):
         found = self._shadow.step()
         self._thinks_since_s = None
         thought_s = perf_counter() - begun
-        if thought_s > THOUGHT_S_MOST:
+        if thought_s > CYCLE_S_MAX:
             self._shadow.end(f"it took {thought_s:.0f} s over one cycle")
         return REST * thought_s if found else POLL_S
 
@@ -105,11 +105,11 @@ class Shadowing(Beside):
         _LOG.error("the shadow `%s` is left out from now on: %s", self._policy.name, why)
 
 
-class ShadowMeters(Collector):
+class ShadowCollector(Collector):
     """What a shadow has come to, read when somebody scrapes."""
 
-    def __init__(self, shadowing: Shadowing) -> None:
-        self._shadowing = shadowing
+    def __init__(self, shadow_runner: ShadowRunner) -> None:
+        self._shadowing = shadow_runner
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registering must not read the journal."""

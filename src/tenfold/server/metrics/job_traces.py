@@ -1,8 +1,8 @@
 """The stages of each job as spans of one trace: submit, queue, decide, launch, run, end.
 
-The trace is the one that the request belonged to, kept with the job in the journal. A stage is
-told when the fact that ends it is on the disk, so no span has to be kept open: a control plane
-that was killed goes on with the stages that follow.
+The trace is the one the request belonged to; it is stored with the job in the journal. A stage is
+exported once the event that ends it is on disk, so no span is kept open: a control plane that was
+killed continues with the next stage.
 """
 
 from collections.abc import Iterable
@@ -33,19 +33,19 @@ VARIABLE = "TRACEPARENT"
 """By this a job knows of which trace it is a part, and may add spans of its own."""
 
 
-def traced(submissions: tuple[Submission, ...], trace: str) -> tuple[Submission, ...]:
+def with_trace(submissions: tuple[Submission, ...], trace: str) -> tuple[Submission, ...]:
     """Return submissions that know of which trace they are a part, where there is one."""
     if not trace:
         return submissions
-    return tuple(replace(one, run_spec=_marked(one.run_spec, trace)) for one in submissions)
+    return tuple(replace(one, run_spec=_with_trace(one.run_spec, trace)) for one in submissions)
 
 
-def _marked(spec: RunSpec, trace: str) -> RunSpec:
+def _with_trace(spec: RunSpec, trace: str) -> RunSpec:
     own = any(name == VARIABLE for name, _ in spec.env)
     return replace(spec, trace=trace, env=spec.env if own else (*spec.env, (VARIABLE, trace)))
 
 
-class _Known(Struct):
+class _TracedJob(Struct):
     """A job that is not over."""
 
     trace: str
@@ -60,78 +60,78 @@ class JobTraces:
 
     def __init__(self, traces: Traces) -> None:
         self._traces = traces
-        self._known: dict[JobId, _Known] = {}
+        self._jobs: dict[JobId, _TracedJob] = {}
 
     def take_over(self, unfinished: Iterable[tuple[JobRow, JobSubmitted]]) -> None:
         """Know the jobs again that were not over when the journal was opened."""
         for row, event in unfinished:
             if event.run_spec is not None and event.run_spec.trace:
-                known = _Known(event.run_spec.trace, row.team, row.changed_ms, row.attempts)
-                self._known[row.id] = known
+                job_trace = _TracedJob(event.run_spec.trace, row.team, row.changed_ms, row.attempts)
+                self._jobs[row.id] = job_trace
 
-    def note(self, event: Event, begun_ms: int, now_ms: int) -> None:
-        """Tell the stage that a fact ends; `begun_ms` is when its cycle began."""
+    def note(self, event: Event, started_ms: int, now_ms: int) -> None:
+        """Tell the stage that a fact ends; `started_ms` is when its cycle began."""
         if isinstance(event, JobSubmitted):
             self._submitted(event, now_ms)
         elif isinstance(event, ActionOrdered | ActionRefused):
             if isinstance(event.action, StartJob):
-                self._ordered(event, event.action, begun_ms, now_ms)
+                self._ordered(event, event.action, started_ms, now_ms)
         elif isinstance(event, JobStarted):
-            self._passes(event.job_id, "launch", event.at_ms)
+            self._end_stage(event.job_id, "launch", event.at_ms)
         elif isinstance(event, JobStopped):
-            self._passes(event.job_id, "run", event.at_ms, event.cause)
+            self._end_stage(event.job_id, "run", event.at_ms, event.cause)
         elif isinstance(event, JobResized):
-            self._passes(event.job_id, "run", event.at_ms, "resized")
+            self._end_stage(event.job_id, "run", event.at_ms, "resized")
         elif isinstance(event, JobEnded):
-            self._passes(event.job_id, "run", event.at_ms, event.status)
-            self._ends(event.job_id, now_ms, event.status)
+            self._end_stage(event.job_id, "run", event.at_ms, event.status)
+            self._end_job(event.job_id, now_ms, event.status)
         elif isinstance(event, JobCancelled | JobRefused):
             outcome = "cancelled" if isinstance(event, JobCancelled) else "refused"
-            self._passes(event.job_id, "queue", event.at_ms, outcome)
-            self._ends(event.job_id, now_ms, outcome)
+            self._end_stage(event.job_id, "queue", event.at_ms, outcome)
+            self._end_job(event.job_id, now_ms, outcome)
 
     def _submitted(self, event: JobSubmitted, now_ms: int) -> None:
         if event.run_spec is not None and event.run_spec.trace:
             job = event.job
-            known = self._known[job.id] = _Known(event.run_spec.trace, job.team, event.at_ms)
-            self._tell(job.id, known, "submit", now_ms)
-            known.since_ms = now_ms
+            job_trace = self._jobs[job.id] = _TracedJob(event.run_spec.trace, job.team, event.at_ms)
+            self._emit(job.id, job_trace, "submit", now_ms)
+            job_trace.since_ms = now_ms
 
     def _ordered(
-        self, event: ActionOrdered | ActionRefused, action: StartJob, begun_ms: int, now_ms: int
+        self, event: ActionOrdered | ActionRefused, action: StartJob, started_ms: int, now_ms: int
     ) -> None:
         job_id = action.job_id
         if isinstance(event, ActionRefused):
-            self._passes(job_id, "launch", event.at_ms, event.reason.code)
+            self._end_stage(job_id, "launch", event.at_ms, event.reason.code)
             return
-        known = self._known.get(job_id)
-        if known is not None:
-            known.attempt += 1
-            self._passes(job_id, "queue", event.at_ms)
-            known.since_ms = begun_ms
-            self._tell(job_id, known, "decide", now_ms)
-            known.since_ms = event.at_ms
+        job_trace = self._jobs.get(job_id)
+        if job_trace is not None:
+            job_trace.attempt += 1
+            self._end_stage(job_id, "queue", event.at_ms)
+            job_trace.since_ms = started_ms
+            self._emit(job_id, job_trace, "decide", now_ms)
+            job_trace.since_ms = event.at_ms
 
-    def _passes(self, job_id: JobId, stage: str, at_ms: int, outcome: str = "") -> None:
+    def _end_stage(self, job_id: JobId, stage: str, at_ms: int, outcome: str = "") -> None:
         """Tell a stage that is over; the next one begins."""
-        known = self._known.get(job_id)
-        if known is not None:
-            self._tell(job_id, known, stage, at_ms, outcome)
-            known.since_ms = at_ms
+        job_trace = self._jobs.get(job_id)
+        if job_trace is not None:
+            self._emit(job_id, job_trace, stage, at_ms, outcome)
+            job_trace.since_ms = at_ms
 
-    def _ends(self, job_id: JobId, now_ms: int, outcome: str) -> None:
-        known = self._known.pop(job_id, None)
-        if known is not None:
-            self._tell(job_id, known, "end", now_ms, outcome)
+    def _end_job(self, job_id: JobId, now_ms: int, outcome: str) -> None:
+        job_trace = self._jobs.pop(job_id, None)
+        if job_trace is not None:
+            self._emit(job_id, job_trace, "end", now_ms, outcome)
 
-    def _tell(
-        self, job_id: JobId, known: _Known, stage: str, ended_ms: int, outcome: str = ""
+    def _emit(
+        self, job_id: JobId, job_trace: _TracedJob, stage: str, ended_ms: int, outcome: str = ""
     ) -> None:
-        told: dict[str, str | int] = {
+        attributes: dict[str, str | int] = {
             "job": job_id,
-            "team": known.team,
-            "attempt": known.attempt,
+            "team": job_trace.team,
+            "attempt": job_trace.attempt,
         }
         if outcome:
-            told["outcome"] = outcome
-        self._traces.stage(stage, known.trace, known.since_ms, ended_ms, told)
+            attributes["outcome"] = outcome
+        self._traces.stage(stage, job_trace.trace, job_trace.since_ms, ended_ms, attributes)

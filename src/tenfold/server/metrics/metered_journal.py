@@ -18,19 +18,19 @@ from tenfold.server.metrics.jobs import JobMeters
 from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
 
-LATE_S = 2.0
+SLOW_S = 2.0
 """A write that takes longer is said."""
 _LOG = logging.getLogger("tenfold.server")
 
 
-class WatchedJournal:
+class MeteredJournal:
     """A journal whose commits are timed, and a witness that counts cycles."""
 
     def __init__(self, journal: LiveJournal, meters: Meters, traces: Traces) -> None:
         self._journal = journal
         self._meters = meters
         self._traces = traces
-        self._begun_ms: int | None = None
+        self._cycle_started_ms: int | None = None
         """When the first fact of this cycle came."""
         self._jobs: JobMeters | None = None
         self._stages = JobTraces(traces) if traces.is_on else None
@@ -48,13 +48,13 @@ class WatchedJournal:
 
     def append(self, events: Sequence[Event]) -> None:
         """Return once the disk has these."""
-        begun = perf_counter()
-        if self._begun_ms is None:
-            self._begun_ms = now_ms()
+        start = perf_counter()
+        if self._cycle_started_ms is None:
+            self._cycle_started_ms = now_ms()
         self._journal.append(events)
-        took_s = perf_counter() - begun
+        took_s = perf_counter() - start
         self._meters.commits.observe(took_s)
-        if took_s > LATE_S:
+        if took_s > SLOW_S:
             _LOG.warning("a write to the journal took %.1f s", took_s)
         self._meters.events.inc(len(events))
         if self._jobs is not None:
@@ -62,7 +62,7 @@ class WatchedJournal:
         if self._stages is not None:
             ended_ms = now_ms()
             for event in events:
-                self._stages.note(event, self._begun_ms, ended_ms)
+                self._stages.note(event, self._cycle_started_ms, ended_ms)
 
     def witnesses(self) -> list[Witness]:
         """Return the witnesses of the journal, and this one."""
@@ -72,8 +72,8 @@ class WatchedJournal:
         """Count a decision, and span it."""
         self._meters.cycles.inc()
         actions, waits = len(decision.actions), len(fleet.pending)
-        self._traces.cycle(self._begun_ms, decider.name, actions, waits)
-        self._begun_ms = None
+        self._traces.cycle(self._cycle_started_ms, decider.name, actions, waits)
+        self._cycle_started_ms = None
 
     def close(self) -> None:
         """Let go of the journal."""

@@ -25,7 +25,7 @@ from tenfold.journal.store import Store
 from tenfold.model.job.job import JOB_STATES
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND
-from tenfold.server.auth.access import needs
+from tenfold.server.auth.access import requires_role
 from tenfold.server.auth.tokens import Role
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -50,7 +50,7 @@ WAITS_S = (
 disable_created_metrics()
 
 
-class JobFigures:
+class JobMetrics:
     """What becomes of jobs: how long they wait, how failures are got over, what GPUs are for."""
 
     def __init__(self, own: CollectorRegistry) -> None:
@@ -121,7 +121,7 @@ class Meters:
             buckets=COMMITS_S,
             registry=own,
         )
-        self.jobs = JobFigures(own)
+        self.jobs = JobMetrics(own)
         self.requests = Histogram(
             "tenfold_http_request_seconds",
             "Requests over HTTP by route, method and status.",
@@ -134,7 +134,7 @@ class Meters:
         self, store: Store, fleet: Callable[[], Fleet], trouble: Callable[[], Reason | None]
     ) -> None:
         """Add what is read at each scrape: jobs, nodes and GPUs by state, and the loop."""
-        self.registry.register(_Standing(store, fleet, trouble))
+        self.registry.register(_StateCollector(store, fleet, trouble))
 
     def watch_clock(self, ahead_ms: Callable[[], int]) -> None:
         """Add how far the loop's clock is from that of the machine."""
@@ -150,7 +150,7 @@ class Meters:
         return generate_latest(self.registry)
 
 
-class _Standing(Collector):
+class _StateCollector(Collector):
     """Gauges that are read off the journal."""
 
     def __init__(
@@ -164,12 +164,12 @@ class _Standing(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Read what is so now."""
-        told = counts(self._store)
+        jobs_by_state = counts(self._store)
         jobs = GaugeMetricFamily("tenfold_jobs", "Jobs by state.", labels=("state",))
         for state in JOB_STATES:
-            jobs.add_metric((state,), told.get(state, 0))
+            jobs.add_metric((state,), jobs_by_state.get(state, 0))
         yield jobs
-        depth = told.get("pending", 0)
+        depth = jobs_by_state.get("pending", 0)
         yield GaugeMetricFamily("tenfold_queue_depth_jobs", "Jobs that wait.", value=depth)
         fleet = self._fleet()
         nodes = GaugeMetricFamily("tenfold_nodes", "Nodes by state.", labels=("state",))
@@ -205,7 +205,7 @@ def metrics_routes(meters: Meters) -> Router:
 
     @get(
         "/metrics",
-        opt=needs(Role.viewer),
+        opt=requires_role(Role.viewer),
         sync_to_thread=True,
         operation_id="metrics",
         media_type="text/plain",

@@ -47,17 +47,17 @@ class Traces:
         self, method: str, route: str, headers: Iterable[tuple[bytes, bytes]] = ()
     ) -> Generator[dict[str, int], None, None]:
         """Span one request; `status` is put into what is yielded."""
-        told: dict[str, int] = {}
+        attributes: dict[str, int] = {}
         if self._tracer is None:
-            yield told
+            yield attributes
             return
         parent = next((value for name, value in headers if name == PARENT.encode()), b"")
         above = _context(parent.decode("latin-1"))
         with self._tracer.start_as_current_span(f"{method} {route}", above) as span:
             span.set_attribute("http.request.method", method)
             span.set_attribute("http.route", route)
-            yield told
-            span.set_attribute("http.response.status_code", told.get("status", 0))
+            yield attributes
+            span.set_attribute("http.response.status_code", attributes.get("status", 0))
 
     def current(self) -> str:
         """Return the trace that is under way, as the header has it; empty where none is."""
@@ -71,22 +71,27 @@ class Traces:
         TraceContextTextMapPropagator().inject(carrier)
         return carrier.get(PARENT, "")
 
-    def cycle(self, begun_ms: int | None, decider: str, actions: int, waits: int) -> None:
+    def cycle(self, started_ms: int | None, decider: str, actions: int, waits: int) -> None:
         """Span one cycle that is over: from its first fact to its last order."""
-        if begun_ms is not None:
-            told = {"decider": decider, "actions": actions, "jobs_waiting": waits}
-            self.stage("cycle", "", begun_ms, now_ms(), told)
+        if started_ms is not None:
+            attributes = {"decider": decider, "actions": actions, "jobs_waiting": waits}
+            self.stage("cycle", "", started_ms, now_ms(), attributes)
 
     def stage(
-        self, name: str, trace: str, begun_ms: int, ended_ms: int, told: Mapping[str, str | int]
+        self,
+        name: str,
+        trace: str,
+        started_ms: int,
+        ended_ms: int,
+        attributes: Mapping[str, str | int],
     ) -> None:
         """Span something that is over, in a trace that was begun elsewhere, or in its own."""
         if self._tracer is None:
             return
-        span = self._tracer.start_span(name, _context(trace), start_time=begun_ms * NS)
-        for key, value in told.items():
+        span = self._tracer.start_span(name, _context(trace), start_time=started_ms * NS)
+        for key, value in attributes.items():
             span.set_attribute(f"tenfold.{key}", value)
-        span.end(max(begun_ms, ended_ms) * NS)
+        span.end(max(started_ms, ended_ms) * NS)
 
     def close(self) -> None:
         """Send what is left, and wait for it no longer than a moment."""
@@ -97,7 +102,7 @@ class Traces:
             last.join(END_S)
 
 
-def traces_here() -> Traces:
+def traces_from_environment() -> Traces:
     """Return what the environment asks for."""
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return Traces()

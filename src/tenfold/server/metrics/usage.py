@@ -18,11 +18,11 @@ from tenfold.model.job.job import WHOLE
 from tenfold.model.policy.governance import ANY, USD, GovernanceRules
 from tenfold.server.usage import gpus_of
 
-TEAMS_MOST = 50
+TEAMS_MAX = 50
 OTHERS = "(others)"
 
 
-class UsageMeters(Collector):
+class UsageCollector(Collector):
     """Gauges of use."""
 
     def __init__(
@@ -34,7 +34,7 @@ class UsageMeters(Collector):
     ) -> None:
         self._usage, self._fleet, self._now_s = usage, fleet, now_s
         self._quotas = quotas_of(govern or GovernanceRules())
-        self._spent = TeamSpent()
+        self._gpu_time = TeamGpuTime()
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registering must not read the journal."""
@@ -53,13 +53,13 @@ class UsageMeters(Collector):
             if run.job.id in fleet.idle:
                 idle[team] = idle.get(team, 0) + gpus
                 jobs[team] = jobs.get(team, 0) + 1
-        said = "GPUs that running jobs of a team hold."
-        yield by_team("tenfold_team_held_gpus", said, held)
-        yield self._spent.counted(held, self._now_s())
-        said = "GPUs that a team is promised by the policy."
-        yield by_team("tenfold_team_quota_gpus", said, self._quotas)
-        said = "GPUs that jobs of a team hold and do not use."
-        yield by_team("tenfold_idle_gpus", said, idle)
+        help_text = "GPUs that running jobs of a team hold."
+        yield by_team("tenfold_team_held_gpus", help_text, held)
+        yield self._gpu_time.counted(held, self._now_s())
+        help_text = "GPUs that a team is promised by the policy."
+        yield by_team("tenfold_team_quota_gpus", help_text, self._quotas)
+        help_text = "GPUs that jobs of a team hold and do not use."
+        yield by_team("tenfold_idle_gpus", help_text, idle)
         yield by_team("tenfold_idle_jobs", "Running jobs of a team that idle.", jobs)
         measured = GaugeMetricFamily(
             "tenfold_measured_jobs", "Running jobs whose use was measured.", labels=("measure",)
@@ -89,7 +89,7 @@ class UsageMeters(Collector):
         yield from (use, used, whole)
 
 
-class TeamSpent:
+class TeamGpuTime:
     """GPU time by team, added up from scrape to scrape: it only grows, as a counter must.
 
     The first teams to come keep their names; what later ones use is told as one.
@@ -102,13 +102,13 @@ class TeamSpent:
 
     def counted(self, held: Mapping[str, float], now_s: float) -> CounterMetricFamily:
         """Add what was held since the last scrape, and return the sums."""
-        said = "GPU time that running jobs of a team held, added up at each scrape."
-        family = CounterMetricFamily("tenfold_team_gpu_seconds", said, labels=("team",))
+        help_text = "GPU time that running jobs of a team held, added up at each scrape."
+        family = CounterMetricFamily("tenfold_team_gpu_seconds", help_text, labels=("team",))
         with self._lock:
             then_s, then = self._before or (now_s, {})
             passed_s = max(0.0, now_s - then_s)
             for team in dict.fromkeys((*then, *held)):
-                known = team in self._seconds or len(self._seconds) < TEAMS_MOST
+                known = team in self._seconds or len(self._seconds) < TEAMS_MAX
                 name = team if known else OTHERS
                 mean = (then.get(team, 0.0) + held.get(team, 0.0)) / 2
                 self._seconds[name] = self._seconds.get(name, 0.0) + mean * passed_s
@@ -118,14 +118,14 @@ class TeamSpent:
         return family
 
 
-def by_team(name: str, said: str, amounts: Mapping[str, float]) -> GaugeMetricFamily:
+def by_team(name: str, help_text: str, amounts: Mapping[str, float]) -> GaugeMetricFamily:
     """Return a gauge by team: the largest by name, and what is left as one."""
-    family = GaugeMetricFamily(name, said, labels=("team",))
+    family = GaugeMetricFamily(name, help_text, labels=("team",))
     ranked = sorted(amounts.items(), key=lambda one: (-one[1], one[0]))
-    for team, amount in ranked[:TEAMS_MOST]:
+    for team, amount in ranked[:TEAMS_MAX]:
         family.add_metric((team,), amount)
-    if len(ranked) > TEAMS_MOST:
-        family.add_metric((OTHERS,), sum(amount for _, amount in ranked[TEAMS_MOST:]))
+    if len(ranked) > TEAMS_MAX:
+        family.add_metric((OTHERS,), sum(amount for _, amount in ranked[TEAMS_MAX:]))
     return family
 
 

@@ -1,6 +1,6 @@
 """The journal as it is written, as server-sent events.
 
-A stream keeps its place in the journal and reads the next page when it has sent the last: what
+A stream keeps its place in the journal and reads the next page once it has sent the last: what
 a slow client has not read waits on the disk and not in memory. All streams share one question
 for the newest event. Who was here before says so with `Last-Event-ID` and misses nothing.
 """
@@ -17,22 +17,22 @@ from sqlalchemy import select
 
 from tenfold.journal.store import Store
 from tenfold.journal.tables import EVENTS
-from tenfold.server.auth.access import Asked, needs, still_good
-from tenfold.server.auth.redaction import Line, seen_by
+from tenfold.server.auth.access import AuthedRequest, is_still_valid, requires_role
+from tenfold.server.auth.redaction import EventRow, visible_events
 from tenfold.server.auth.tokens import Role, Token
-from tenfold.server.event_cursor import LOOK_S, SEQ_MOST
-from tenfold.server.runtime.deps import Control, Given
+from tenfold.server.event_cursor import POLL_S, SEQ_MAX
+from tenfold.server.runtime.deps import Control, ControlDep
 
 PAGE = 500
 PAGE_CHARACTERS = 1 << 18
 """A submission may have megabytes, and every stream holds a page."""
 HEARTBEAT_S = 15.0
-LAG_MOST = 100_000
+LAG_MAX = 100_000
 """Events that a stream may fall behind once it was up to date; then it is closed."""
 After = Annotated[
-    int | None, QueryParameter(ge=0, le=SEQ_MOST, description="Begin after this event; 0 for all.")
+    int | None, QueryParameter(ge=0, le=SEQ_MAX, description="Begin after this event; 0 for all.")
 ]
-LastId = Annotated[int | None, HeaderParameter(name="Last-Event-ID", ge=0, le=SEQ_MOST)]
+LastId = Annotated[int | None, HeaderParameter(name="Last-Event-ID", ge=0, le=SEQ_MAX)]
 Follow = Annotated[
     bool, QueryParameter(description="Go on as events come; else end with the newest.")
 ]
@@ -40,13 +40,13 @@ Follow = Annotated[
 
 @get(
     "/events",
-    opt=needs(Role.viewer),
+    opt=requires_role(Role.viewer),
     operation_id="streamEvents",
     media_type="text/event-stream",
 )
 async def stream_events(
-    request: Asked,
-    control: Given,
+    request: AuthedRequest,
+    control: ControlDep,
     after: After = None,
     last_event_id: LastId = None,
     follow: Follow = True,
@@ -55,7 +55,7 @@ async def stream_events(
     control.streams.check()
     seq = last_event_id if last_event_id is not None else after
     if seq is None:
-        seq = await control.newest.seq()
+        seq = await control.event_cursor.seq()
     chunks = event_stream(control, request.user, seq, follow=follow)
     return Stream(chunks, media_type="text/event-stream")
 
@@ -63,25 +63,25 @@ async def stream_events(
 async def event_stream(
     control: Control, token: Token, seq: int, *, follow: bool
 ) -> AsyncGenerator[bytes, None]:
-    """Yield events after `seq` as they are sent, and a comment now and then where none come."""
+    """Yield events after `seq` as they are sent, and a heartbeat comment when there are none."""
     loop, store = asyncio.get_running_loop(), control.store
     caught_up, sent_s = False, loop.time()
-    with control.streams.one():
+    with control.streams.slot():
         yield b": events of the journal\n\n"
         while not control.is_closing():
-            if not await still_good(control.tokens, token):
+            if not await is_still_valid(control.tokens, token):
                 yield b"event: token-over\ndata: {}\n\n"
                 return
-            newest = await control.newest.seq()
+            newest = await control.event_cursor.seq()
             if seq < newest:
-                if caught_up and newest - seq > LAG_MOST:
+                if caught_up and newest - seq > LAG_MAX:
                     yield b"event: lagged\ndata: {}\n\n"
                     return
-                lines = await to_thread.run_sync(page_after, store, seq)
-                shown = await to_thread.run_sync(seen_by, token, lines, store)
-                seq = lines[-1].seq if lines else newest
+                rows = await to_thread.run_sync(page_after, store, seq)
+                shown = await to_thread.run_sync(visible_events, token, rows, store)
+                seq = rows[-1].seq if rows else newest
                 if shown:
-                    yield sent(shown)
+                    yield encode_events(shown)
                     sent_s = loop.time()
                 continue
             caught_up = True
@@ -90,27 +90,27 @@ async def event_stream(
             if loop.time() - sent_s >= HEARTBEAT_S:
                 yield b": still here\n\n"
                 sent_s = loop.time()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
 
-def page_after(store: Store, seq: int) -> list[Line]:
+def page_after(store: Store, seq: int) -> list[EventRow]:
     """Return the next events, a page of them at most; a few where they are large."""
     question = select(EVENTS.c.seq, EVENTS.c.kind, EVENTS.c.body).where(EVENTS.c.seq > seq)
-    lines: list[Line] = []
+    rows: list[EventRow] = []
     held = 0
     with store.reading() as connection:
         for row in connection.execute(question.order_by(EVENTS.c.seq).limit(PAGE)):
-            lines.append(Line(row[0], row[1], row[2]))
+            rows.append(EventRow(row[0], row[1], row[2]))
             held += len(row[2])
             if held >= PAGE_CHARACTERS:
                 break
-    return lines
+    return rows
 
 
-def sent(lines: list[Line]) -> bytes:
+def encode_events(rows: list[EventRow]) -> bytes:
     """Return events as the protocol writes them; the JSON of a body has no line breaks."""
     return "".join(
-        f"id: {line.seq}\nevent: {line.kind}\ndata: {line.body}\n\n" for line in lines
+        f"id: {line.seq}\nevent: {line.kind}\ndata: {line.body}\n\n" for line in rows
     ).encode()
 
 

@@ -13,17 +13,17 @@ from litestar.response import Stream
 from tenfold.journal import read
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.model.ids import JobId
-from tenfold.server.auth.access import Asked, needs, still_good
+from tenfold.server.auth.access import AuthedRequest, is_still_valid, requires_role
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.background.pruning import check_kept
-from tenfold.server.log_stream import Growing, Placed, near_end
+from tenfold.server.log_stream import LogPieces, LogReader, tail_offset
 from tenfold.server.routes.jobs import job_of
-from tenfold.server.runtime.deps import Control, Given
+from tenfold.server.runtime.deps import Control, ControlDep
 
 MEDIA_TYPE = "text/plain; charset=utf-8"
 OFFSET = "Log-Offset"
 DROPPED = "Log-Dropped"
-LOOK_S = 0.25
+POLL_S = 0.25
 Member = Annotated[
     int, QueryParameter(ge=0, le=1_000_000, description="Which process of the gang.")
 ]
@@ -40,13 +40,13 @@ Follow = Annotated[bool, QueryParameter(description="Go on until the attempt is 
 
 @get(
     "/jobs/{job_id:str}/logs",
-    opt=needs(Role.viewer),
+    opt=requires_role(Role.viewer),
     operation_id="jobLogs",
     media_type="text/plain",
 )
 async def job_logs(
-    request: Asked,
-    control: Given,
+    request: AuthedRequest,
+    control: ControlDep,
     job_id: FromPath[str],
     member: Member = 0,
     attempt: Attempt = None,
@@ -69,60 +69,60 @@ async def job_logs(
     log = await to_thread.run_sync(control.logs.logs, JobId(job_id), number, member, tail)
     check_kept(log, story, number)
     if not follow and offset is None:
-        return Response(log.tail, media_type=MEDIA_TYPE, headers=_placing(log))
+        return Response(log.tail, media_type=MEDIA_TYPE, headers=_offset_headers(log))
 
-    def begun() -> tuple[Growing, bytes]:
-        def pieces() -> Placed:
-            return placed(control, JobId(job_id), number, member)
+    def open_reader() -> tuple[LogReader, bytes]:
+        def pieces() -> LogPieces:
+            return pieces_of(control, JobId(job_id), number, member)
 
-        growing = Growing(pieces, near_end(pieces(), tail) if offset is None else offset)
-        return growing, growing.read()
+        reader = LogReader(pieces, tail_offset(pieces(), tail) if offset is None else offset)
+        return reader, reader.read()
 
-    growing, first = await to_thread.run_sync(begun)
-    headers = {OFFSET: str(growing.offset - len(first)), DROPPED: str(log.bytes_dropped)}
+    reader, first = await to_thread.run_sync(open_reader)
+    headers = {OFFSET: str(reader.offset - len(first)), DROPPED: str(log.bytes_dropped)}
     if follow:
-        chunks = followed(control, request.user, growing, first, (JobId(job_id), number))
+        chunks = followed(control, request.user, reader, first, (JobId(job_id), number))
         return Stream(chunks, media_type=MEDIA_TYPE, headers=headers)
-    whole = await to_thread.run_sync(_whole, growing, first, tail)
+    whole = await to_thread.run_sync(_whole, reader, first, tail)
     return Response(whole, media_type=MEDIA_TYPE, headers=headers)
 
 
-def _placing(log: MemberLog) -> dict[str, str]:
+def _offset_headers(log: MemberLog) -> dict[str, str]:
     """Return which byte the end of a log begins with, and how many are gone before."""
     begins = log.bytes_dropped + max(0, log.bytes_kept - len(log.tail))
     return {OFFSET: str(begins), DROPPED: str(log.bytes_dropped)}
 
 
-def placed(control: Control, job_id: JobId, attempt: int, member: int) -> Placed:
+def pieces_of(control: Control, job_id: JobId, attempt: int, member: int) -> LogPieces:
     """Return the pieces of a log; an executor that cannot tell has one."""
     log = control.logs.logs(job_id, attempt, member, 0)
     return log.segments or [(0, path) for path in log.paths[-1:]]
 
 
 async def followed(
-    control: Control, token: Token, growing: Growing, first: bytes, attempt: tuple[JobId, int]
+    control: Control, token: Token, reader: LogReader, first: bytes, attempt: tuple[JobId, int]
 ) -> AsyncGenerator[bytes, None]:
     """Yield what a member writes until its attempt or the token is over, or the server closes."""
-    with control.streams.one(), closing(growing):
+    with control.streams.slot(), closing(reader):
         if first:
             yield first
-        while not control.is_closing() and await still_good(control.tokens, token):
+        while not control.is_closing() and await is_still_valid(control.tokens, token):
             # Asked first: what was written before the end is then sure to be read.
             over = await to_thread.run_sync(_is_over, control, *attempt)
-            while chunk := await to_thread.run_sync(growing.read):
+            while chunk := await to_thread.run_sync(reader.read):
                 yield chunk
             if over:
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
 
-def _whole(growing: Growing, first: bytes, bytes_most: int) -> bytes:
+def _whole(reader: LogReader, first: bytes, bytes_most: int) -> bytes:
     """Return what follows, as many bytes at most."""
     parts, count = [first], len(first)
-    while count < bytes_most and (chunk := growing.read()):
+    while count < bytes_most and (chunk := reader.read()):
         parts.append(chunk)
         count += len(chunk)
-    growing.close()
+    reader.close()
     return b"".join(parts)[:bytes_most]
 
 

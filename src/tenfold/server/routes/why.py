@@ -7,13 +7,12 @@ from litestar import Router, get
 from litestar.params import FromPath, QueryParameter
 
 from tenfold.model.api.jobs import Why
-from tenfold.server.auth.access import Asked, needs
+from tenfold.server.auth.access import AuthedRequest, requires_role
 from tenfold.server.auth.tokens import Role, Token
-from tenfold.server.background.follower import Followed, Moment
-from tenfold.server.nodes_out import nodes_out
+from tenfold.server.background.follower import FleetSnapshot, WaitAnswer
 from tenfold.server.routes.jobs import Forecast, job_of
-from tenfold.server.runtime.deps import Given
-from tenfold.server.schemas import eta_told, iso, job_told
+from tenfold.server.runtime.deps import ControlDep
+from tenfold.server.schemas import cordoned_for_failures, iso, to_eta, to_job
 from tenfold.study.why.redaction import redacted_why
 from tenfold.study.why.remedies import RemedySearch
 
@@ -22,37 +21,44 @@ Seek = Annotated[
 ]
 
 
-@get("/jobs/{job_id:str}/why", opt=needs(Role.viewer), sync_to_thread=True, operation_id="whyJob")
+@get(
+    "/jobs/{job_id:str}/why",
+    opt=requires_role(Role.viewer),
+    sync_to_thread=True,
+    operation_id="whyJob",
+)
 def why_job(
-    request: Asked,
-    control: Given,
+    request: AuthedRequest,
+    control: ControlDep,
     job_id: FromPath[str],
     seek: Seek = "cheapest",
     eta: Forecast = False,
 ) -> Why:
     """Say why a job waits, and the cheapest change that would let it start now."""
     story = job_of(control, request.user, job_id)
-    moment = control.follower.moment(story.job.changed_seq)
-    told = job_told(story.job, story.attempts, request.user, moment)
+    snapshot = control.follower.snapshot(story.job.changed_seq)
+    job = to_job(story.job, story.attempts, request.user, snapshot)
     found = None
     if story.job.state == "pending":
-        with control.gate.entered():
-            found = moment.why(job_id, seek, with_eta=eta)
+        with control.limiter.slot():
+            found = snapshot.why(job_id, seek, with_eta=eta)
     return Why(
         id=job_id,
-        state=told.state,
-        at=iso(moment.at_ms),
-        reason=told.reason,
-        why=None if found is None else plain_why(found, moment, request.user),
-        eta=None if found is None else eta_told(found.eta),
+        state=job.state,
+        at=iso(snapshot.at_ms),
+        reason=job.reason,
+        why=None if found is None else plain_why(found, snapshot, request.user),
+        eta=None if found is None else to_eta(found.eta),
         is_brief=found is not None and found.is_brief,
-        nodes_out=nodes_out(moment.fleet, request.user) if told.state == "pending" else (),
+        nodes_out=cordoned_for_failures(snapshot.fleet, request.user)
+        if job.state == "pending"
+        else (),
     )
 
 
-def plain_why(found: Followed, moment: Moment, token: Token) -> dict[str, Any]:
+def plain_why(found: WaitAnswer, snapshot: FleetSnapshot, token: Token) -> dict[str, Any]:
     """Return why a job waits as plain data, as far as it is for the token."""
-    shown = redacted_why(found.why, moment.fleet, token.reader)
+    shown = redacted_why(found.why, snapshot.fleet, token.reader)
     return cast("dict[str, Any]", msgspec.to_builtins(shown))
 
 

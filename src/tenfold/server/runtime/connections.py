@@ -31,7 +31,7 @@ from tenfold.server.runtime.health import PATHS
 ACCEPTS_AT_ONCE = 32
 """Connections that are taken before the first of them is looked at."""
 SPARE = 16
-"""Beyond the most: only to ask whether the server is well."""
+"""Beyond the limit: only to ask whether the server is well."""
 FILES_KEPT = 96
 """For the journal and its readers, logs, the spawner. Idle it has 20, busy about 60."""
 MOST = 4_096
@@ -46,8 +46,8 @@ UNREAD_S = 60.0
 IDLE_S = 5
 """Between two requests on one connection."""
 FRESH_S = 0.25
-"""Whoever has just come is not sent away for having asked nothing."""
-SAID_EVERY_S = 60.0
+"""Whoever has just come is not sent away for having current nothing."""
+LOG_EVERY_S = 60.0
 REFUSAL = {
     "type": "urn:tenfold:problem:too-many-connections",
     "title": "Not available",
@@ -74,7 +74,7 @@ LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Standing(NamedTuple):
+class ConnectionState(NamedTuple):
     """What a connection waits for; while it stays equal, nothing has come of it."""
 
     waits_for: str
@@ -82,148 +82,152 @@ class Standing(NamedTuple):
     unread: int = 0
 
 
-class Crowd(ServerState):
+class ConnectionTable(ServerState):
     """All connections of one server."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         super().__init__()
-        self.most = most
-        self.greeting: WeakSet[Guarded] = WeakSet()
+        self.limit = limit
+        self.handshaking: WeakSet[GuardedConnection] = WeakSet()
         """Those that were taken and are not connected yet: TLS is being agreed on."""
         self.refused = 0
-        self._said_s = float("-inf")
+        self._logged_s = float("-inf")
 
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Tell whether one more may come, if only to ask after the server's health."""
-        return len(self.connections) + len(self.greeting) < self.most + SPARE
+        return len(self.connections) + len(self.handshaking) < self.limit + SPARE
 
-    def made_room(self, now_s: float) -> bool:
-        """Close the oldest connection that has asked nothing yet; tell whether there was one."""
+    def evict_idle(self, now_s: float) -> bool:
+        """Close the oldest connection that has current nothing yet; tell whether there was one."""
         idle = [
             one
             for one in self.connections
-            if isinstance(one, Guarded) and one.never_asked and now_s - one.since_s > FRESH_S
+            if isinstance(one, GuardedConnection)
+            and one.is_unused
+            and now_s - one.since_s > FRESH_S
         ]
         if not idle:
             return False
-        min(idle, key=_age).leave()
+        min(idle, key=_age).close_now()
         return True
 
     def refuse(self, now_s: float) -> None:
         """Count one that was turned away, and say so now and then."""
         self.refused += 1
-        if now_s - self._said_s > SAID_EVERY_S:
-            self._said_s = now_s
+        if now_s - self._logged_s > LOG_EVERY_S:
+            self._logged_s = now_s
             _LOG.warning(
                 "all %d connections are in use: others are told to come later, %d so far; "
                 "more open files (ulimit -n) allow more",
-                self.most,
+                self.limit,
                 self.refused,
             )
 
     def sweep(self, now_s: float) -> None:
         """Let go of those that have been waited for too long; call it every second."""
         for one in list(self.connections):
-            if isinstance(one, Guarded):
-                one.look(now_s)
+            if isinstance(one, GuardedConnection):
+                one.check(now_s)
 
 
-class Guarded(H11Protocol):
+class GuardedConnection(H11Protocol):
     """A connection that is looked at every second, and costs nothing in between."""
 
-    crowd: Crowd
+    table: ConnectionTable
 
-    def __init__(self, *args: Any, **words: Any) -> None:
-        super().__init__(*args, **words)
-        assert isinstance(self.server_state, Crowd), "the server counts its connections"
-        self.crowd = self.server_state
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        assert isinstance(self.server_state, ConnectionTable), "the server counts its connections"
+        self.table = self.server_state
         self.is_spare = False
         self.since_s: float = self.loop.time()
         """Since when it stands as it does."""
-        self._standing = Standing("head", 0)
+        self._state = ConnectionState("head", 0)
         self._requests = 0
         self._last: object = None
-        if not self.crowd.has_room():
-            self.crowd.refuse(self.since_s)
+        if not self.table.has_capacity():
+            self.table.refuse(self.since_s)
             if self.config.is_ssl:
                 # Nothing can be said before TLS is agreed on: asyncio drops the connection.
                 raise ConnectionRefusedError
-        self.crowd.greeting.add(self)
+        self.table.handshaking.add(self)
 
     @property
-    def never_asked(self) -> bool:
+    def is_unused(self) -> bool:
         """Whether nothing has come from it so far."""
-        return self._asked() is None and not self.is_spare and not self.conn.trailing_data[0]
+        return (
+            self._current_request() is None and not self.is_spare and not self.conn.trailing_data[0]
+        )
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection; beyond the most of them for a question of health alone."""
+        """Take a connection; beyond the limit of them for a question of health alone."""
         super().connection_made(transport)
-        crowd = self.crowd
-        crowd.greeting.discard(self)
-        if len(self.connections) <= crowd.most or crowd.made_room(self.loop.time()):
+        table = self.table
+        table.handshaking.discard(self)
+        if len(self.connections) <= table.limit or table.evict_idle(self.loop.time()):
             return
         self.is_spare = True
-        self.app = cast("ASGI3Application", _health_alone(self.app, crowd, self.loop))
-        if len(self.connections) > crowd.most + SPARE:
+        self.app = cast("ASGI3Application", _health_only(self.app, table, self.loop))
+        if len(self.connections) > table.limit + SPARE:
             transport.write(REFUSED)
-            self.leave()
+            self.close_now()
 
-    def leave(self) -> None:
+    def close_now(self) -> None:
         """Close it; it is not counted any more."""
         self.connections.discard(self)
         self.transport.close()
 
-    def look(self, now_s: float) -> None:
+    def check(self, now_s: float) -> None:
         """See whether anything has come of what it waits for, and let it go where nothing has."""
-        standing = self._stands()
-        if standing != self._standing:
-            self._standing, self.since_s = standing, now_s
+        standing = self._state_now()
+        if standing != self._state:
+            self._state, self.since_s = standing, now_s
             return
         waited_s = now_s - self.since_s
         if standing.waits_for == "head":
             if waited_s > (SPARE_HEAD_S if self.is_spare else HEAD_S):
                 if self.conn.trailing_data[0]:
                     self.transport.write(LATE)
-                self.leave()
+                self.close_now()
         elif standing.waits_for == "body":
             if waited_s > BODY_S:
-                self._say_late()
-                self.leave()
+                self._send_timeout()
+                self.close_now()
         elif standing.unread and waited_s > UNREAD_S:
             # Closing would wait for it to read.
             self.transport.abort()
 
-    def _asked(self) -> RequestResponseCycle | None:
+    def _current_request(self) -> RequestResponseCycle | None:
         """Return the latest request, which uvicorn says is always there."""
         return cast("RequestResponseCycle | None", self.cycle)
 
-    def _say_late(self) -> None:
-        asked = self._asked()
-        if asked is not None and not asked.response_started:
+    def _send_timeout(self) -> None:
+        current = self._current_request()
+        if current is not None and not current.response_started:
             self.transport.write(LATE)
 
-    def _stands(self) -> Standing:
-        cycle = self._asked()
+    def _state_now(self) -> ConnectionState:
+        cycle = self._current_request()
         if cycle is not self._last:
             self._last = cycle
             self._requests += 1
         unread = self.transport.get_write_buffer_size()
         if unread:
-            return Standing("reader", self._requests, unread)
+            return ConnectionState("reader", self._requests, unread)
         if cycle is None or cycle.response_complete:
             # After an answer, uvicorn's own timer ends the connection until the next byte comes.
             kind = "head" if self.timeout_keep_alive_task is None else "next"
-            return Standing(kind, self._requests)
+            return ConnectionState(kind, self._requests)
         is_sending = cycle.more_body and self.conn.their_state is h11.SEND_BODY
-        return Standing("body" if is_sending else "answer", self._requests)
+        return ConnectionState("body" if is_sending else "answer", self._requests)
 
 
 class GuardedServer(uvicorn.Server):
     """A server whose connections are looked after."""
 
-    def __init__(self, config: uvicorn.Config, most: int) -> None:
+    def __init__(self, config: uvicorn.Config, limit: int) -> None:
         super().__init__(config)
-        self.server_state: ServerState = Crowd(most)
+        self.server_state: ServerState = ConnectionTable(limit)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take connections, some at a time; others wait in the kernel."""
@@ -235,12 +239,12 @@ class GuardedServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Look after connections every second."""
-        if counter % 10 == 0 and isinstance(self.server_state, Crowd):
+        if counter % 10 == 0 and isinstance(self.server_state, ConnectionTable):
             self.server_state.sweep(asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
 
-def connections_most() -> int:
+def max_connections() -> int:
     """Return how many connections this process can have with the files that it may open.
 
     Every fourth may be a stream, which may hold a file of its own.
@@ -251,7 +255,9 @@ def connections_most() -> int:
     return max(LEAST, min(MOST, (files - FILES_KEPT - SPARE - ACCEPTS_AT_ONCE) * 4 // 5))
 
 
-def _health_alone(app: ASGI3Application, crowd: Crowd, loop: asyncio.AbstractEventLoop) -> "object":
+def _health_only(
+    app: ASGI3Application, table: ConnectionTable, loop: asyncio.AbstractEventLoop
+) -> "object":
     """Return an application that answers questions of health, and turns everything else away."""
 
     async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
@@ -263,12 +269,12 @@ def _health_alone(app: ASGI3Application, crowd: Crowd, loop: asyncio.AbstractEve
         if scope["type"] == "http" and scope["path"] in PATHS:
             await app(scope, receive, closing)
             return
-        crowd.refuse(loop.time())
+        table.refuse(loop.time())
         await send({"type": "http.response.start", "status": 503, "headers": _HEADERS})
         await send({"type": "http.response.body", "body": BODY, "more_body": False})
 
     return answer
 
 
-def _age(one: Guarded) -> float:
+def _age(one: GuardedConnection) -> float:
     return one.since_s

@@ -15,11 +15,11 @@ from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.server.auth.tokens import Tokens
 from tenfold.server.background.follower import Follower
-from tenfold.server.event_cursor import Newest
+from tenfold.server.event_cursor import EventCursor
 from tenfold.server.inbox_client import WAIT_S
 from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
-from tenfold.server.runtime.limiter import Gate, Streams
+from tenfold.server.runtime.limiter import Limiter, Streams
 
 
 class JobLogs(Protocol):
@@ -44,7 +44,7 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     meters: Meters
     usage: Usage
     """What jobs and GPUs used at the last look."""
-    newest: Newest
+    event_cursor: EventCursor
     trouble: Callable[[], Reason | None]
     """What is wrong with the loop now; None while it runs."""
     now_ms: Callable[[], int]
@@ -52,7 +52,7 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     """What is said of a write that waits; requests may wait with it."""
     clock_ahead_ms: Callable[[], int] = lambda: 0
     """How far the loop's clock is ahead of that of the machine."""
-    gate: Gate = field(default_factory=Gate)
+    limiter: Limiter = field(default_factory=Limiter)
     streams: Streams = field(default_factory=Streams)
     traces: Traces = field(default_factory=Traces)
     wait_s: float = WAIT_S
@@ -61,5 +61,5 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     """Whether streams must come to an end."""
 
 
-Given = NamedDependency[SkipValidation[Control]]
+ControlDep = NamedDependency[SkipValidation[Control]]
 """How a route asks for it, by the name `control`."""

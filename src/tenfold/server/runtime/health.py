@@ -14,32 +14,32 @@ from tenfold.model.api.fleet import Health
 from tenfold.model.errors import TenfoldError
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND
-from tenfold.server.auth.access import needs
+from tenfold.server.auth.access import requires_role
 from tenfold.server.problems import Problem
-from tenfold.server.runtime.deps import Control, Given
+from tenfold.server.runtime.deps import Control, ControlDep
 
 PATHS = ("/healthz", "/readyz")
 ANSWER_S = 3.0
 """How long the journal may take to answer one question."""
-ASKING_MOST = 2
+PROBES_MAX = 2
 """Threads that may wait for a journal that does not answer: probes come every few seconds."""
-_ASKING: RunVar[CapacityLimiter] = RunVar("tenfold-readiness")
+_LIMITER: RunVar[CapacityLimiter] = RunVar("tenfold-readiness")
 
 
-@get("/healthz", opt=needs(None), sync_to_thread=False, operation_id="alive", security=[])
+@get("/healthz", opt=requires_role(None), sync_to_thread=False, operation_id="alive", security=[])
 def alive() -> Health:
     """Say that requests are answered."""
     return Health(status="alive")
 
 
-@get("/readyz", opt=needs(None), operation_id="ready", security=[])
-async def ready(control: Given) -> Health:
+@get("/readyz", opt=requires_role(None), operation_id="ready", security=[])
+async def ready(control: ControlDep) -> Health:
     """Say whether work is taken, or what is in the way."""
     trouble = control.trouble() or control.late()
     if trouble is None:
         with move_on_after(ANSWER_S) as waited:
             trouble = await to_thread.run_sync(
-                _unreadable, control, abandon_on_cancel=True, limiter=_asking()
+                _unreadable, control, abandon_on_cancel=True, limiter=_limiter()
             )
         if waited.cancelled_caught:
             trouble = Reason("journal-waits", {"waited_s": ANSWER_S})
@@ -49,11 +49,11 @@ async def ready(control: Given) -> Health:
     return Health(status="ready", clock_ahead_s=ahead_s if abs(ahead_s) >= 1 else UNSET)
 
 
-def _asking() -> CapacityLimiter:
-    found = _ASKING.get(None)
+def _limiter() -> CapacityLimiter:
+    found = _LIMITER.get(None)
     if found is None:
-        found = CapacityLimiter(ASKING_MOST)
-        _ASKING.set(found)
+        found = CapacityLimiter(PROBES_MAX)
+        _LIMITER.set(found)
     return found
 
 

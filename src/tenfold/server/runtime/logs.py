@@ -16,8 +16,8 @@ import msgspec
 from tenfold.server.schemas import iso
 
 SECRET = re.compile(r"tf_[A-Za-z0-9_-]{8,}")
-STRUCK = "tf_***"
-FILE_BYTES_MOST = 16 << 20
+REDACTED = "tf_***"
+FILE_BYTES_MAX = 16 << 20
 FILES_KEPT = 5
 FIELDS = "fields"
 """The name under which a call to a logger hands over its own keys: `extra={"fields": {...}}`."""
@@ -42,7 +42,7 @@ class JsonLines(logging.Formatter):
 
 def without_tokens(text: str) -> str:
     """Return a text in which whatever looks like a token is struck out."""
-    return SECRET.sub(STRUCK, text)
+    return SECRET.sub(REDACTED, text)
 
 
 def log_to(path: Path | None) -> logging.Handler:
@@ -53,7 +53,7 @@ def log_to(path: Path | None) -> logging.Handler:
     else:
         path.touch(mode=0o600)
         handler = RotatingFileHandler(
-            path, maxBytes=FILE_BYTES_MOST, backupCount=FILES_KEPT, encoding="utf-8"
+            path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8"
         )
     handler.setFormatter(JsonLines())
     # On a full disk a line is lost; a trace on the terminal for each of them would tell no more.

@@ -32,32 +32,32 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.reasons.render import render
 from tenfold.server.auth.tokens import Tokens
-from tenfold.server.background.background import Beside, stop_all
+from tenfold.server.background.background import BackgroundTask, stop_all
 from tenfold.server.background.follower import Follower
-from tenfold.server.background.pruning import Pruning
-from tenfold.server.background.retention import Keeping, Upkeep
-from tenfold.server.background.sampling import Sampling
-from tenfold.server.background.shadow import Shadowing, ShadowMeters
-from tenfold.server.event_cursor import Newest
+from tenfold.server.background.pruning import AttemptPruner
+from tenfold.server.background.retention import JournalRetention, RetentionSettings
+from tenfold.server.background.sampler import UsageSampler
+from tenfold.server.background.shadow import ShadowCollector, ShadowRunner
+from tenfold.server.event_cursor import EventCursor
 from tenfold.server.inbox_client import STARTING, WAIT_S
-from tenfold.server.metrics.metered_journal import WatchedJournal
+from tenfold.server.metrics.metered_journal import MeteredJournal
 from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
-from tenfold.server.metrics.usage import UsageMeters
+from tenfold.server.metrics.usage import UsageCollector
 from tenfold.server.runtime.deps import Control, JobLogs
 from tenfold.server.runtime.limiter import Streams
 
 END_S = 30.0
 """How long the loop may take to come to an end: a commit, and no job."""
-LATE_S = 2.0
+SLOW_S = 2.0
 """A write that waits longer is said: it takes milliseconds, and a slow disk half a second."""
-LOOK_S = 0.01
+POLL_S = 0.01
 AHEAD_MS = 1_000
 """So far the loop's clock may be from that of the machine before it is said."""
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Fittings(Struct, frozen=True, kw_only=True, eq=False):
+class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     """What a control plane is joined with."""
 
     journal: str
@@ -77,7 +77,7 @@ class Fittings(Struct, frozen=True, kw_only=True, eq=False):
     node_tester: NodeTester = NodeTester()
     """How nodes are tested; by default they are not."""
     traces: Traces = field(default_factory=Traces)
-    pruning: Callable[[Store], Pruning] | None = None
+    pruning: Callable[[Store], AttemptPruner] | None = None
     """What removes old folders of attempts; None keeps them all."""
     number_least: int = 1
     """The first number that a job may be given."""
@@ -88,82 +88,82 @@ class Fittings(Struct, frozen=True, kw_only=True, eq=False):
     """When a job is said to idle."""
     gpus_on: str = ""
     """The node whose GPUs are those of this machine."""
-    keeping: Keeping | None = None
+    retention: RetentionSettings | None = None
     """How long events stay in the journal; None keeps them all."""
 
 
-class Serving:
+class Runtime:
     """The loop, its inbox, and what routes are given."""
 
-    def __init__(self, fittings: Fittings) -> None:
-        self._fittings = fittings
+    def __init__(self, deps: ServerDeps) -> None:
+        self._fittings = deps
         self.inbox = Inbox()
         self.meters = Meters()
-        self.store = open_store(fittings.journal)
+        self.store = open_store(deps.journal)
         self.plane = ControlPlane(self._parts(), self.inbox)
-        self._ends, self._closes = Event(), Event()
+        self._stopping, self._streams_closing = Event(), Event()
         self._thread = Thread(target=self._run, name="tenfold-loop", daemon=True)
         self._clock: SteadyClock | None = None
         self._written: Store | None = None
         """The journal as the loop writes it, over a connection of its own."""
-        self.usage = Usage(fittings.gpus_on)
-        self.sampling = self._sampled_by(fittings)
-        follower = Follower(self.store, fittings.policy, now_ms)
+        self.usage = Usage(deps.gpus_on)
+        self.sampler = self._sampler_of(deps)
+        follower = Follower(self.store, deps.policy, now_ms)
         self.control = Control(
             store=self.store,
             inbox=self.inbox,
             tokens=Tokens(self.store, now_ms),
             follower=follower,
-            logs=fittings.logs,
+            logs=deps.logs,
             meters=self.meters,
             usage=self.usage,
-            newest=Newest(self.store),
+            event_cursor=EventCursor(self.store),
             trouble=self.trouble,
             now_ms=now_ms,
-            wait_s=fittings.wait_s,
+            wait_s=deps.wait_s,
             late=self.late,
             clock_ahead_ms=self.clock_ahead_ms,
-            streams=fittings.streams,
-            traces=fittings.traces,
-            is_closing=self._closes.is_set,
+            streams=deps.streams,
+            traces=deps.traces,
+            is_closing=self._streams_closing.is_set,
         )
-        self.meters.watch(self.store, lambda: follower.moment().fleet, self.trouble)
+        self.meters.watch(self.store, lambda: follower.snapshot().fleet, self.trouble)
         self.meters.watch_clock(self.clock_ahead_ms)
-        used = UsageMeters(self.usage, lambda: follower.moment().fleet, fittings.policy.govern)
+        used = UsageCollector(self.usage, lambda: follower.snapshot().fleet, deps.policy.govern)
         self.meters.registry.register(used)
-        pruning = None if fittings.pruning is None else fittings.pruning(self.store)
-        kept, shadow = self._kept_to(fittings.keeping), self._shadow_of(fittings)
-        beside = (kept, pruning, shadow, self.sampling)
-        self._beside: list[Beside] = [one for one in beside if one is not None]
+        pruning = None if deps.pruning is None else deps.pruning(self.store)
+        kept, shadow = self._retention_of(deps.retention), self._shadow_of(deps)
+        tasks = (kept, pruning, shadow, self.sampler)
+        self._background: list[BackgroundTask] = [one for one in tasks if one is not None]
 
     def start(self, nodes: Sequence[Node] = (), *, tests_nodes: bool = False) -> None:
         """Begin the loop; nodes that the journal does not know join the fleet, tested or not."""
         if nodes:
-            self.inbox.put(JoinNodes(tuple(nodes), tests_nodes), _told)
-        if self.sampling is not None:
-            self.sampling.announce()
+            self.inbox.put(JoinNodes(tuple(nodes), tests_nodes), _on_answer)
+        if self.sampler is not None:
+            self.sampler.announce()
         self._thread.start()
-        for one in self._beside:
+        for one in self._background:
             one.start()
 
-    def begun(self, wait_s: float) -> Reason | None:
+    def wait_until_ready(self, wait_s: float) -> Reason | None:
         """Wait for the loop to take work, as long at most; return what is in the way, or None."""
         until_s = monotonic() + wait_s
         while (trouble := self.trouble()) is not None and monotonic() < until_s:
-            if self._ends.wait(LOOK_S):
+            if self._stopping.wait(POLL_S):
                 break
         return trouble
 
     def close_streams(self) -> None:
         """Let streams come to an end, so that the server can."""
-        self._closes.set()
+        self._streams_closing.set()
 
     def stop(self) -> None:
         """End the loop. What runs goes on."""
-        self._closes.set()
+        self._streams_closing.set()
         self.inbox.close()
-        self._ends.set()
-        stop_all(self._beside)
+        self._stopping.set()
+        stop_all(self._background)
         if self._thread.is_alive():
             self._thread.join(END_S)
         self._fittings.traces.close()
@@ -184,7 +184,7 @@ class Serving:
         stores = (self._written, self.store)
         since_s = [one.writes_since_s for one in stores if one is not None]
         waited_s = max((monotonic() - one for one in since_s if one is not None), default=0.0)
-        if waited_s < LATE_S:
+        if waited_s < SLOW_S:
             return None
         return Reason("journal-waits", {"waited_s": waited_s})
 
@@ -203,30 +203,30 @@ class Serving:
             )
         return clock
 
-    def _kept_to(self, keeping: Keeping | None) -> Upkeep | None:
-        if keeping is None:
+    def _retention_of(self, retention: RetentionSettings | None) -> JournalRetention | None:
+        if retention is None:
             return None
         header = BundleHeader(tenfold=__version__, policy=self._fittings.policy)
-        return Upkeep(self._fittings.journal, keeping, header, now_ms)
+        return JournalRetention(self._fittings.journal, retention, header, now_ms)
 
-    def _sampled_by(self, fittings: Fittings) -> Sampling | None:
-        if fittings.probe is None:
+    def _sampler_of(self, deps: ServerDeps) -> UsageSampler | None:
+        if deps.probe is None:
             return None
-        return Sampling(
-            fittings.probe(),
-            fittings.idling,
+        return UsageSampler(
+            deps.probe(),
+            deps.idling,
             inbox=self.inbox,
             fleet=lambda: self.plane.fleet,
             usage=self.usage,
             now_ms=now_ms,
         )
 
-    def _shadow_of(self, fittings: Fittings) -> Shadowing | None:
-        if fittings.shadow is None or fittings.shadow_log is None:
+    def _shadow_of(self, deps: ServerDeps) -> ShadowRunner | None:
+        if deps.shadow is None or deps.shadow_log is None:
             return None
-        shadowing = Shadowing(self.store, fittings.shadow, fittings.shadow_log)
-        self.meters.registry.register(ShadowMeters(shadowing))
-        return shadowing
+        shadow_runner = ShadowRunner(self.store, deps.shadow, deps.shadow_log)
+        self.meters.registry.register(ShadowCollector(shadow_runner))
+        return shadow_runner
 
     def _run(self) -> None:
         self.plane.run(self._pause)
@@ -234,34 +234,34 @@ class Serving:
     def _pause(self, ms: Millis) -> None:
         trouble = self.plane.trouble
         _LOG.error("the loop failed and begins again: %s", render(trouble) if trouble else "")
-        self._ends.wait(ms / SECOND)
+        self._stopping.wait(ms / SECOND)
 
     def _parts(self) -> Parts:
-        fittings, meters = self._fittings, self.meters
+        deps, meters = self._fittings, self.meters
 
-        def store() -> WatchedJournal:
-            journal = LiveJournal(fittings.journal, fittings.holder, now_ms(), fittings.policy)
+        def store() -> MeteredJournal:
+            journal = LiveJournal(deps.journal, deps.holder, now_ms(), deps.policy)
             self._written = journal.store
-            return WatchedJournal(journal, meters, fittings.traces)
+            return MeteredJournal(journal, meters, deps.traces)
 
         return Parts(
             store=store,
-            executor=fittings.executor,
+            executor=deps.executor,
             clock=self._clock_from,
-            deciders=lambda: [placing_decider(fittings.policy)],
-            saved_at=fittings.saved_at,
+            deciders=lambda: [placing_decider(deps.policy)],
+            saved_at=deps.saved_at,
             witnesses=_witnesses,
-            judge=cordon_rule_of(fittings.blaming),
-            node_tester=fittings.node_tester,
-            number_least=fittings.number_least,
+            judge=cordon_rule_of(deps.blaming),
+            node_tester=deps.node_tester,
+            number_least=deps.number_least,
         )
 
 
 def _witnesses(store: LoopStore) -> Sequence[Witness]:
-    assert isinstance(store, WatchedJournal), "the loop is given back what it was given"
+    assert isinstance(store, MeteredJournal), "the loop is given back what it was given"
     return store.witnesses()
 
 
-def _told(answer: Answer) -> None:
+def _on_answer(answer: Answer) -> None:
     if answer.refused is not None:
         _LOG.error("nodes did not join: %s", render(answer.refused))

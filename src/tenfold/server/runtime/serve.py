@@ -17,7 +17,7 @@ from litestar import Litestar
 from msgspec import Struct
 from sqlalchemy.exc import SQLAlchemyError
 
-from tenfold.client.place import Address
+from tenfold.client.endpoint import Address
 from tenfold.clock.wall import now_ms
 from tenfold.compose.acceptance import node_tester_of
 from tenfold.journal.read import counts
@@ -31,17 +31,22 @@ from tenfold.live.local.usage import LocalProbe
 from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.model.reason import Reason
 from tenfold.server.app import make_app
-from tenfold.server.auth.team_isolation import teams_apart
+from tenfold.server.auth.team_isolation import isolate_teams
 from tenfold.server.auth.tokens import Role, Tokens
-from tenfold.server.background.pruning import Pruning
-from tenfold.server.background.retention import Keeping
-from tenfold.server.metrics.traces import traces_here
-from tenfold.server.runtime.connections import IDLE_S, Guarded, GuardedServer, connections_most
-from tenfold.server.runtime.limiter import Streams, streams_most
+from tenfold.server.background.pruning import AttemptPruner
+from tenfold.server.background.retention import RetentionSettings
+from tenfold.server.metrics.traces import traces_from_environment
+from tenfold.server.runtime.connections import (
+    IDLE_S,
+    GuardedConnection,
+    GuardedServer,
+    max_connections,
+)
+from tenfold.server.runtime.limiter import Streams, max_streams
 from tenfold.server.runtime.logs import log_to
-from tenfold.server.runtime.runtime import Fittings, Serving
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from tenfold.server.runtime.settings import BACKLOG, Settings, check, check_pair, listen, url_of
-from tenfold.server.runtime.state_dir import LocalLogs, StateFolder, saved_in
+from tenfold.server.runtime.state_dir import LocalLogs, StateDir, saved_in
 
 GRACE_S = 5
 """From the signal to the end of requests that still run."""
@@ -59,7 +64,7 @@ class Started(Struct, frozen=True, kw_only=True):
     """What is said once requests are answered."""
 
     url: str
-    home: str
+    state_dir: str
     admin_token: str | None
     """Shown at the first start, and where no admin is left; never again."""
     teams: str = ""
@@ -79,39 +84,39 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
     """Serve until SIGINT or SIGTERM; return what goes on."""
     check(settings)
     check_pair(settings)
-    folder = StateFolder(settings.home)
+    folder = StateDir(settings.state_dir)
     folder.prepare()
     os.umask(0o077)
     log_to(folder.log)
     with listen(settings) as bound:
-        apart = teams_apart(settings, folder)
-        serving = Serving(_fittings(settings, folder, apart.users))
+        isolation = isolate_teams(settings, folder)
+        runtime = Runtime(_deps(settings, folder, isolation.users))
         try:
-            tokens, url = serving.control.tokens, url_of(settings, bound)
-            check_usable(serving.store)
-            with _said_plainly():
+            tokens, url = runtime.control.tokens, url_of(settings, bound)
+            check_usable(runtime.store)
+            with _clear_disk_errors():
                 admin = first_admin(tokens)
                 local = _local_token(tokens)
-            serving.start(settings.nodes, tests_nodes=settings.tests_nodes)
-            config = _config(settings, make_app(serving.control))
-            server = _Server(config, connections_most(), serving.close_streams)
-            folder.tell(Address(url=url, token=local, pid=os.getpid()))
+            runtime.start(settings.nodes, tests_nodes=settings.tests_nodes)
+            config = _config(settings, make_app(runtime.control))
+            server = _Server(config, max_connections(), runtime.close_streams)
+            folder.write_address(Address(url=url, token=local, pid=os.getpid()))
             _LOG.info("serving at %s", url)
-            told = Started(
+            started = Started(
                 url=url,
-                home=str(folder.path),
+                state_dir=str(folder.path),
                 admin_token=admin,
-                teams=apart.says,
-                trouble=serving.begun(BEGIN_S),
+                teams=isolation.description,
+                trouble=runtime.wait_until_ready(BEGIN_S),
             )
-            on_start(told)
+            on_start(started)
             server.run(sockets=[bound])
-            return Stopped(jobs_alive=_alive(serving))
+            return Stopped(jobs_alive=_alive(runtime))
         finally:
-            folder.forget()
+            folder.remove_address()
             with suppress(TenfoldError, OSError, SQLAlchemyError):
-                _end_local(serving.control.tokens)
-            serving.stop()
+                _end_local(runtime.control.tokens)
+            runtime.stop()
             _LOG.info("stopped")
 
 
@@ -138,7 +143,7 @@ def _end_local(tokens: Tokens) -> None:
 
 
 @contextmanager
-def _said_plainly() -> Generator[None, None, None]:
+def _clear_disk_errors() -> Generator[None, None, None]:
     """Say in one sentence that the disk is full: nothing has begun that could go on with it."""
     try:
         yield
@@ -150,8 +155,8 @@ def _said_plainly() -> Generator[None, None, None]:
         ) from None
 
 
-def _fittings(settings: Settings, folder: StateFolder, users: TeamUsers | None) -> Fittings:
-    return Fittings(
+def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> ServerDeps:
+    return ServerDeps(
         journal=settings.journal or str(folder.journal),
         executor=lambda: LocalExecutor(str(folder.run), users=users),
         logs=LocalLogs(folder.run),
@@ -160,15 +165,15 @@ def _fittings(settings: Settings, folder: StateFolder, users: TeamUsers | None) 
         shadow=settings.shadow,
         shadow_log=folder.shadow,
         blaming=settings.blaming,
-        probe=lambda: LocalProbe(str(folder.run), gpu_reader() if settings.asks_gpus else None),
+        probe=lambda: LocalProbe(str(folder.run), gpu_reader() if settings.reads_gpus else None),
         idling=settings.idling,
-        gpus_on=settings.nodes[0].id if settings.asks_gpus and settings.nodes else "",
-        pruning=lambda store: Pruning(folder.run, settings.kept, store, now_ms),
+        gpus_on=settings.nodes[0].id if settings.reads_gpus and settings.nodes else "",
+        pruning=lambda store: AttemptPruner(folder.run, settings.kept, store, now_ms),
         node_tester=node_tester_of(settings.acceptance, COMMAND),
-        traces=traces_here(),
+        traces=traces_from_environment(),
         number_least=folder.last_number() + 1,
-        streams=Streams(streams_most(connections_most())),
-        keeping=Keeping(folder=folder.history, days=settings.keep_days),
+        streams=Streams(max_streams(max_connections())),
+        retention=RetentionSettings(folder=folder.history, days=settings.keep_days),
         holder=f"{gethostname()}:{os.getpid()}",
     )
 
@@ -176,7 +181,7 @@ def _fittings(settings: Settings, folder: StateFolder, users: TeamUsers | None) 
 def _config(settings: Settings, app: Litestar) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=Guarded,
+        http=GuardedConnection,
         backlog=BACKLOG,
         timeout_keep_alive=IDLE_S,
         log_config=None,
@@ -190,10 +195,10 @@ def _config(settings: Settings, app: Litestar) -> uvicorn.Config:
     )
 
 
-def _alive(serving: Serving) -> int | None:
+def _alive(runtime: Runtime) -> int | None:
     with suppress(TenfoldError):
-        told = counts(serving.store)
-        return sum(told.get(state, 0) for state in ALIVE)
+        jobs = counts(runtime.store)
+        return sum(jobs.get(state, 0) for state in ALIVE)
     return None
 
 
@@ -209,8 +214,8 @@ class _Server(GuardedServer):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Take the signals while serving; the program itself must still tidy up after them."""
-        taken = (signal.SIGINT, signal.SIGTERM)
-        before = {one: signal.signal(one, self.handle_exit) for one in taken}
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = {one: signal.signal(one, self.handle_exit) for one in signals}
         try:
             yield
         finally:

@@ -23,15 +23,14 @@ from tenfold.model.policy.policy import Policy
 
 PORT = 7410
 BACKLOG = 2_048
-KEEP_DAYS_LEAST = 2
+KEEP_DAYS_MIN = 2
 """Requests may be asked again under their key for a day: the journal must know of them."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     """What `run` needs to know."""
 
-    home: Path
-    """The state folder."""
+    state_dir: Path
     nodes: tuple[Node, ...] = ()
     """Nodes that join where the journal does not know them yet."""
     policy: Policy = Policy()
@@ -56,7 +55,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether nodes are measured before they join."""
     idling: IdleRule = IdleRule()
     """When a job is said to idle."""
-    asks_gpus: bool = False
+    reads_gpus: bool = False
     """Whether the GPUs of the nodes are those of this machine, and not only numbers."""
     team_users: Literal["auto", "on", "off"] = "auto"
     """Whether each team's jobs run as a user of its own; by itself, where that can be done."""
@@ -86,10 +85,10 @@ def check(settings: Settings) -> None:
             "give numbers that are not below 0",
             field="--keep-logs-days" if not settings.kept.days >= 0 else "--keep-logs-gib",
         )
-    if not settings.keep_days >= KEEP_DAYS_LEAST:
+    if not settings.keep_days >= KEEP_DAYS_MIN:
         raise InputError(
             "wrong-value",
-            f"the journal keeps {KEEP_DAYS_LEAST} days at least, and is to keep "
+            f"the journal keeps {KEEP_DAYS_MIN} days at least, and is to keep "
             f"{settings.keep_days:g}",
             "give more days; `tenfold journal compact` moves out more when it is asked to",
             field="--keep-days",

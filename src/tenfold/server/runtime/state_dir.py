@@ -17,7 +17,7 @@ from typing import cast
 import msgspec
 
 from tenfold.checkpoint import CheckpointError, newest
-from tenfold.client.place import ADDRESS, Address
+from tenfold.client.endpoint import ADDRESS, Address
 from tenfold.files.records.shadow_log import NAME as SHADOW_LOG
 from tenfold.live.attempts import CheckpointTime
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?$")
 """The number in a job's name, and the place of a member of an array, which counts on from it."""
 
 
-class StateFolder:
+class StateDir:
     """The files of one control plane."""
 
     def __init__(self, path: Path) -> None:
@@ -63,7 +63,7 @@ class StateFolder:
         found = [_NUMBER.search(name) for name in names]
         return max((int(one[1]) + int(one[2] or 0) for one in found if one is not None), default=0)
 
-    def tell(self, address: Address) -> None:
+    def write_address(self, address: Address) -> None:
         """Write where the control plane can be asked; readable by its owner alone."""
         half = self.address.with_name(f".{ADDRESS}")
         half.unlink(missing_ok=True)
@@ -72,7 +72,7 @@ class StateFolder:
             writing.write(msgspec.json.encode(address))
         half.replace(self.address)
 
-    def forget(self) -> None:
+    def remove_address(self) -> None:
         """Take the address away: nobody answers there any more."""
         self.address.unlink(missing_ok=True)
 

@@ -7,7 +7,7 @@ import pytest
 
 import tenfold
 from tenfold.cli.main import main
-from tenfold.cli.up.demo import SPEED, Player, demo_fleet, demo_work, submission
+from tenfold.cli.up.demo import SPEED, DemoPlayer, demo_fleet, demo_work, submission
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.units import HOUR, SECOND, Millis
@@ -50,21 +50,21 @@ def test_a_job_sleeps_for_its_part_of_the_time_on_as_many_gpus(
 
 def test_jobs_are_handed_in_when_their_time_has_come_and_a_later_start_goes_on(tmp_path: Path):
     jobs = [a_job(number, number * SPEED * SECOND) for number in range(10)]
-    player = Player(tmp_path, jobs)
+    player = DemoPlayer(tmp_path, jobs)
     assert [job.id for job in player.due(0, 0, 2.5)] == ["j-0", "j-1", "j-2"]
     assert [job.id for job in player.due(3, 0, 2.5)] == []
     (tmp_path / "demo.json").write_text("7")
     assert player.done == 7
     assert [job.id for job in player.due(7, 7, 1.0)] == ["j-7", "j-8"]
-    assert "3 of 10 jobs" in player.says
+    assert "3 of 10 jobs" in player.summary
 
 
 def test_the_demo_plays_and_a_leaf_switch_can_be_killed_and_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     up = Up(tmp_path / "home")
-    said = up.start("--demo", "--home", str(up.home))
-    monkeypatch.setenv("TENFOLD_HOME", str(up.home))
+    said = up.start("--demo", "--home", str(up.state_dir))
+    monkeypatch.setenv("TENFOLD_HOME", str(up.state_dir))
     try:
         assert "kill a leaf switch: tenfold node fail 'h100-[1-8]' --cause leaf-switch" in said
         with tenfold.Client() as client:

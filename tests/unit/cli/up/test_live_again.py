@@ -12,7 +12,7 @@ import pytest
 
 import tenfold
 from patience import HANG_S
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from unit.up_process import Up
 
 GATED = 'printf "before "; read word < "$GATE"; echo after'
@@ -31,7 +31,7 @@ def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, N
 
 def sent(up: Up, key: str) -> socket.socket:
     """Send a submission, and wait for no answer."""
-    place = address_in(up.home)
+    place = read_address(up.home)
     assert place is not None
     address = urlsplit(place.url)
     body = json.dumps({"command": ["true"], "name": "once"})

@@ -58,7 +58,7 @@ def check_ran_once(client: tenfold.Client, job_id: str) -> None:
 
 def test_a_job_is_adopted_after_the_control_plane_was_killed(up: Up, gate: Path):
     said = up.start()
-    assert any("admin token, shown this once: tf_" in line for line in said)
+    assert any("admin token, shown only once: tf_" in line for line in said)
     with tenfold.Client() as client, ThreadPoolExecutor() as pool:
         job_id = begun(client, gate)
         # Asked before the kill, answered after it: with another address and another token.

@@ -22,9 +22,9 @@ from tenfold.model.policy.policy import ORACLES, POLICIES, Policy
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
 from tenfold.server.auth.tokens import Role
-from tenfold.server.runtime.runtime import Fittings, Serving
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from tenfold.testing.builders import fleet, in_domains, nodes
-from unit.server.plain_executor import Hands, PlainExecutor
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
 
 GANG = {"nodes": 2, "gpus_per_node": 8}
 SET: dict[str, dict[str, Any]] = {
@@ -125,17 +125,17 @@ def test_who_looks_at_within_keeps_a_gang_in_one_rack(name: Any):
 
 
 def test_a_submission_and_a_dry_run_tell_it(tmp_path):
-    hands = Hands(tmp_path)
-    serving = Serving(
-        Fittings(
+    processes = FakeProcesses(tmp_path)
+    runtime = Runtime(
+        ServerDeps(
             journal=str(tmp_path / "journal.db"),
-            executor=lambda: PlainExecutor(hands),
-            logs=hands,
+            executor=lambda: FakeExecutor(processes),
+            logs=processes,
         )
     )
-    serving.start(nodes(1))
-    app: Litestar = make_app(serving.control)
-    secret, _ = serving.control.tokens.create(name="m", team="red", role=Role.member)
+    runtime.start(nodes(1))
+    app: Litestar = make_app(runtime.control)
+    secret, _ = runtime.control.tokens.create(name="m", team="red", role=Role.member)
     with TestClient(app) as client:
         client.headers["Authorization"] = f"Bearer {secret}"
         body = {"command": ["x"], "priority": 3}
@@ -145,7 +145,7 @@ def test_a_submission_and_a_dry_run_tell_it(tmp_path):
         made = client.post("/api/v1/jobs", json=batch).json()["jobs"]
         assert [one.get("notes") for one in made] == [[said], None, [said]]
         assert client.post("/api/v1/jobs/dry-run", json=body).json()["notes"] == [said]
-    serving.stop()
+    runtime.stop()
 
 
 def test_clients_of_an_older_control_plane_read_no_notes():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tenfold.client.place import SYSTEM, home_folder
+from tenfold.client.endpoint import SYSTEM, find_state_dir
 from tenfold.live.local.attempt.folder import TEAM_USERS, ExecutorDir
 from tenfold.live.local.attempt.own_folders import remove_other_access
 from tenfold.live.local.member.team_users import (
@@ -138,12 +138,12 @@ def test_root_keeps_its_state_where_users_of_teams_can_come_to_it(tmp_path: Path
     monkeypatch.setenv("HOME", str(tmp_path))
     own = tmp_path / ".local" / "share" / "tenfold"
     account = SimpleNamespace(pw_dir=str(tmp_path))
-    monkeypatch.setattr("tenfold.client.place.pwd", SimpleNamespace(getpwuid=lambda _: account))
+    monkeypatch.setattr("tenfold.client.endpoint.pwd", SimpleNamespace(getpwuid=lambda _: account))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert home_folder() == SYSTEM
+    assert find_state_dir() == SYSTEM
     # One that is there already goes on being used.
     own.mkdir(parents=True)
-    assert home_folder() == own
+    assert find_state_dir() == own
     own.rmdir()
     monkeypatch.setattr(os, "geteuid", lambda: 1_000)
-    assert home_folder() == own
+    assert find_state_dir() == own

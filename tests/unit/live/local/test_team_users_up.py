@@ -11,7 +11,7 @@ import pytest
 
 from patience import HANG_S
 from tenfold.client.client import Client
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from tenfold.live.local.member.team_users import UidRange, why_no_team_users
 from unit.up_process import Up
 
@@ -32,7 +32,7 @@ def up() -> Iterator[Up]:
 
 
 def client(up: Up) -> Client:
-    address = address_in(up.home)
+    address = read_address(up.home)
     assert address is not None
     return Client(address.url, address.token)
 

@@ -7,9 +7,9 @@ from litestar import Litestar, get
 from litestar.testing import TestClient
 
 from tenfold.server.app import make_app
-from tenfold.server.auth.access import ANYBODY, RouteWithoutRole, needs, routes_of
+from tenfold.server.auth.access import PUBLIC, RouteWithoutRole, requires_role, routes_of
 from tenfold.server.auth.tokens import Role
-from tenfold.server.runtime.runtime import Serving
+from tenfold.server.runtime.runtime import Runtime
 
 Client = TestClient[Litestar]
 OPEN = {"/healthz", "/readyz"}
@@ -74,18 +74,18 @@ def test_every_route_lets_in_its_role_and_those_above_alone(
     for method, path, least in table(app):
         for role, secret in tokens.items():
             status = asked(client, method, path, secret)
-            if least == ANYBODY or (isinstance(least, Role) and role >= least):
+            if least == PUBLIC or (isinstance(least, Role) and role >= least):
                 assert status not in (401, 403, 405, 500), (method, path, role)
             else:
                 assert status == 403, (method, path, role)
 
 
 def test_no_route_answers_without_a_good_token(
-    app: Litestar, client: Client, token: Callable[..., str], serving: Serving
+    app: Litestar, client: Client, token: Callable[..., str], runtime: Runtime
 ):
     revoked, expired = token("admin"), token("admin", days=-1)
-    (record, *_) = [one for one in serving.control.tokens.all() if one.name == "admin-of-red"]
-    serving.control.tokens.revoke(record.id)
+    (record, *_) = [one for one in runtime.control.tokens.all() if one.name == "admin-of-red"]
+    runtime.control.tokens.revoke(record.id)
     good = token("admin")
     bad = [None, "", revoked, expired, "tf_", "tf_" + "x" * 43, good[:-1], good.upper(), "x" * 999]
     for method, path, _ in table(app):
@@ -112,17 +112,17 @@ def test_the_header_must_be_a_bearer_token(client: Client, token: Callable[..., 
     assert client.get("/api/v1/whoami", params={"token": secret}).status_code == 401
 
 
-def test_a_route_that_names_no_role_cannot_be_built(serving: Serving):
+def test_a_route_that_names_no_role_cannot_be_built(runtime: Runtime):
     @get("/api/v1/free-for-all")
     async def free() -> str:
         return "all"
 
     with pytest.raises(RouteWithoutRole, match="free-for-all"):
-        make_app(serving.control, (free,))
+        make_app(runtime.control, (free,))
 
-    @get("/api/v1/guarded", opt=needs(Role.admin))
+    @get("/api/v1/guarded", opt=requires_role(Role.admin))
     async def guarded() -> str:
         return "all"
 
-    with TestClient(make_app(serving.control, (guarded,))) as client:
+    with TestClient(make_app(runtime.control, (guarded,))) as client:
         assert client.get("/api/v1/guarded").status_code == 401

@@ -36,7 +36,7 @@ from tenfold.model.job.job import Slot
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
-from tenfold.server.auth.redaction import Line, seen_by
+from tenfold.server.auth.redaction import EventRow, visible_events
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.testing.builders import job, nodes
 from unit.server.waiting import job_when
@@ -94,10 +94,10 @@ JOINED = [NodeJoined(T, node) for node in nodes(1)]
 ALL: list[Event] = [*JOINED, *SUBMITTED, *about(RED, FOR_BLUE), *about(BLUE, FOR_RED), *OF_NODES]
 
 
-def lines_of(events: list[Event]) -> list[Line]:
+def lines_of(events: list[Event]) -> list[EventRow]:
     encode = msgspec.json.encode
     return [
-        Line(seq, type(event).__name__, encode(event).decode())
+        EventRow(seq, type(event).__name__, encode(event).decode())
         for seq, event in enumerate(events, start=1)
     ]
 
@@ -119,7 +119,7 @@ def test_every_kind_of_event_is_looked_at():
 
 @pytest.mark.parametrize("role", [Role.viewer, Role.member])
 def test_a_team_is_shown_nothing_of_another(store: Store, role: Role):
-    shown = seen_by(token(role, "red"), lines_of(ALL), store)
+    shown = visible_events(token(role, "red"), lines_of(ALL), store)
     own = [*JOINED, SUBMITTED[0], *about(RED, FOR_BLUE), *OF_NODES]
     assert [line.kind for line in shown] == [type(event).__name__ for event in own]
     for line in shown:
@@ -133,7 +133,7 @@ def test_a_team_is_shown_nothing_of_another(store: Store, role: Role):
 
 @pytest.mark.parametrize("role", [Role.operator, Role.admin])
 def test_operators_are_shown_all_but_the_values_of_environments(store: Store, role: Role):
-    shown = seen_by(token(role, "ops"), lines_of(ALL), store)
+    shown = visible_events(token(role, "ops"), lines_of(ALL), store)
     assert len(shown) == len(ALL)
     text = "".join(line.body for line in shown)
     assert COMMAND in text
@@ -144,18 +144,18 @@ def test_operators_are_shown_all_but_the_values_of_environments(store: Store, ro
 
 def test_members_see_the_values_of_their_own_environments_and_viewers_do_not(store: Store):
     lines = lines_of(list(SUBMITTED))
-    for role, sees in ((Role.viewer, False), (Role.member, True), (Role.admin, True)):
-        text = "".join(line.body for line in seen_by(token(role, "red"), lines, store))
-        assert ("the-password-of-red" in text) == sees
+    for role, can_see in ((Role.viewer, False), (Role.member, True), (Role.admin, True)):
+        text = "".join(line.body for line in visible_events(token(role, "red"), lines, store))
+        assert ("the-password-of-red" in text) == can_see
         assert SECRET not in text
 
 
 def test_jobs_that_nobody_knows_any_more_are_not_named(store: Store):
     events: list[Event] = [ActionOrdered(T, StopJob(RED, "preempted", LONG_GONE))]
-    (line,) = seen_by(token(Role.member, "red"), lines_of(events), store)
+    (line,) = visible_events(token(Role.member, "red"), lines_of(events), store)
     assert "gone" not in line.body
     assert "preempted for another job" in line.body
-    (line,) = seen_by(token(Role.operator, "red"), lines_of(events), store)
+    (line,) = visible_events(token(Role.operator, "red"), lines_of(events), store)
     assert "gone-77" in line.body
 
 

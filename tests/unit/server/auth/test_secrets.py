@@ -8,7 +8,7 @@ import pytest
 
 import tenfold
 from patience import HANG_S
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from unit.up_process import Up
 
 VALUE = "a-secret-in-the-environment-of-a-job"
@@ -39,7 +39,7 @@ def holding(home: Path, secret: str) -> list[str]:
 def test_secrets_stand_where_they_must_and_nowhere_else(up: Up):
     said = up.start("--virtual-nodes", "2")
     (admin,) = [line.split()[-1] for line in said if line.startswith("admin token")]
-    at = address_in(up.home)
+    at = read_address(up.home)
     assert at is not None
     with httpx.Client(base_url=at.url, timeout=HANG_S) as client:
         client.headers["Authorization"] = f"Bearer {admin}"

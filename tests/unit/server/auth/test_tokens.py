@@ -10,9 +10,9 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from tenfold.journal.store import open_store
-from tenfold.server.auth.tokens import KEPT_MS, Role, Tokens
+from tenfold.server.auth.tokens import CACHED_MS, Role, Tokens
 from tenfold.server.runtime.logs import JsonLines, log_to
-from tenfold.server.runtime.runtime import Serving
+from tenfold.server.runtime.runtime import Runtime
 
 Client = TestClient[Litestar]
 DAY_MS = 86_400_000
@@ -69,7 +69,7 @@ def test_a_token_that_another_process_revoked_is_gone_within_seconds(tmp_path: P
     kept = here.known(secret)
     assert kept is not None
     assert kept.revoked_ms is None
-    time.ms += KEPT_MS
+    time.ms += CACHED_MS
     assert here.known(secret) is None
     found = here.find(secret)
     assert found is not None
@@ -88,7 +88,7 @@ def test_the_day_of_last_use_is_noted(tmp_path: Path):
 
 
 def test_no_token_stands_in_the_journal_or_the_log(
-    client: Client, token: Callable[..., str], serving: Serving, tmp_path: Path
+    client: Client, token: Callable[..., str], runtime: Runtime, tmp_path: Path
 ):
     log = tmp_path / "server.jsonl"
     handler = log_to(log)

@@ -71,10 +71,10 @@ def test_a_moment_is_shared_until_an_event_is_asked_for_that_it_lacks(
 ):
     follower = followed(store)
     write(writer, node_and_holder())
-    first = follower.moment()
+    first = follower.snapshot()
     seq = write(writer, [JobSubmitted(AT, job("waits"))])
-    assert follower.moment() is first
-    second = follower.moment(seq)
+    assert follower.snapshot() is first
+    second = follower.snapshot(seq)
     assert second is not first
     assert list(second.fleet.pending) == ["waits"]
     assert list(first.fleet.pending) == []
@@ -85,16 +85,16 @@ def test_a_follower_that_is_far_behind_begins_anew(
 ):
     follower = followed(store)
     write(writer, node_and_holder())
-    follower.moment()
+    follower.snapshot()
     monkeypatch.setattr(rules, "EVERY", 1)
     seq = write(writer, [JobSubmitted(AT, job("waits"))])
-    assert follower.moment(seq).fleet.version == seq
+    assert follower.snapshot(seq).fleet.version == seq
 
 
 def test_reasons_are_those_of_the_policy(store: Store, writer: JournalWriter):
     waiting = [job("first"), job("second", after="first")]
     seq = write(writer, [*node_and_holder(), *(JobSubmitted(AT, one) for one in waiting)])
-    plain = followed(store).moment(seq)
+    plain = followed(store).snapshot(seq)
     assert plain.reason("first") == plain.reason("first")
     found = plain.reason("first")
     assert found is not None
@@ -104,7 +104,7 @@ def test_reasons_are_those_of_the_policy(store: Store, writer: JournalWriter):
     assert after.code == "after-others"
     assert plain.reason("holder") is None
     govern = GovernanceRules(teams=(TeamRules(id=TeamId("red")),))
-    governed = followed(store, Policy(name="governed", govern=govern)).moment(seq)
+    governed = followed(store, Policy(name="governed", govern=govern)).snapshot(seq)
     assert governed.reason("first") is not None
     asked = governed.why("first", "cheapest", with_eta=True)
     assert asked is not None
@@ -114,17 +114,17 @@ def test_reasons_are_those_of_the_policy(store: Store, writer: JournalWriter):
 def test_a_long_queue_is_told_of_in_brief(
     store: Store, writer: JournalWriter, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(rules, "QUEUE_MOST", 1)
+    monkeypatch.setattr(rules, "QUEUE_MAX", 1)
     waiting = [JobSubmitted(AT, job(f"w{one}")) for one in range(3)]
     seq = write(writer, [*node_and_holder(), *waiting])
-    found = followed(store).moment(seq).why("w1", "cheapest", with_eta=True)
+    found = followed(store).snapshot(seq).why("w1", "cheapest", with_eta=True)
     assert found is not None
     assert found.is_brief
     assert found.eta is None
     assert [one.team for one in found.why.holders.teams] == ["blue"]
     assert found.why.ahead == 1
-    monkeypatch.setattr(rules, "LINE_MOST", 1)
-    shorter = followed(store).moment(seq).why("w1", "cheapest", with_eta=False)
+    monkeypatch.setattr(rules, "QUEUE_COUNTED_MAX", 1)
+    shorter = followed(store).snapshot(seq).why("w1", "cheapest", with_eta=False)
     assert shorter is not None
     assert shorter.is_brief
     assert shorter.why.ahead is None

@@ -26,9 +26,9 @@ from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.server.app import make_app
 from tenfold.server.auth.tokens import Role
-from tenfold.server.runtime.runtime import Fittings, Serving
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from unit.server.conftest import NODES
-from unit.server.plain_executor import Hands, PlainExecutor
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
@@ -66,9 +66,9 @@ class Figures:
 class Plane:
     """A control plane whose looks are taken by hand."""
 
-    def __init__(self, serving: Serving, client: Client, figures: Figures) -> None:
-        self.serving, self.client, self.figures = serving, client, figures
-        token = serving.control.tokens.create(name="m", team="red", role=Role.member, days=1)[0]
+    def __init__(self, runtime: Runtime, client: Client, figures: Figures) -> None:
+        self.runtime, self.client, self.figures = runtime, client, figures
+        token = runtime.control.tokens.create(name="m", team="red", role=Role.member, days=1)[0]
         client.headers["Authorization"] = f"Bearer {token}"
 
     def submit(self, **keys: object) -> str:
@@ -78,13 +78,13 @@ class Plane:
         return made
 
     def look(self, times: int = 1) -> None:
-        sampling = self.serving.sampling
-        assert sampling is not None
+        sampler = self.runtime.sampler
+        assert sampler is not None
         for _ in range(times):
-            sampling.once()
+            sampler.once()
 
     def facts(self) -> list[Event]:
-        found = events_of(lines_between(self.serving.store))
+        found = events_of(lines_between(self.runtime.store))
         return [one for one in found if isinstance(one, JobIdled | JobBusy)]
 
     def idles(self, job_id: str) -> bool:
@@ -93,14 +93,17 @@ class Plane:
 
 @contextmanager
 def plane(
-    tmp_path: Path, hands: Hands, policy: Policy | None = None, figures: Figures | None = None
+    tmp_path: Path,
+    processes: FakeProcesses,
+    policy: Policy | None = None,
+    figures: Figures | None = None,
 ) -> Iterator[Plane]:
     measured = figures or Figures()
-    serving = Serving(
-        Fittings(
+    runtime = Runtime(
+        ServerDeps(
             journal=str(tmp_path / "journal.db"),
-            executor=lambda: PlainExecutor(hands),
-            logs=hands,
+            executor=lambda: FakeExecutor(processes),
+            logs=processes,
             wait_s=20.0,
             policy=policy or Policy(),
             probe=lambda: measured,
@@ -108,12 +111,12 @@ def plane(
             gpus_on="n1",
         )
     )
-    serving.start(NODES)
+    runtime.start(NODES)
     try:
-        with TestClient(make_app(serving.control), raise_server_exceptions=False) as client:
-            yield Plane(serving, client, measured)
+        with TestClient(make_app(runtime.control), raise_server_exceptions=False) as client:
+            yield Plane(runtime, client, measured)
     finally:
-        serving.stop()
+        runtime.stop()
 
 
 def scraped(client: Client) -> dict[str, float]:
@@ -125,9 +128,9 @@ def scraped(client: Client) -> dict[str, float]:
 
 
 def test_a_job_that_uses_nothing_is_flagged_and_is_let_go_once_it_does(
-    tmp_path: Path, hands: Hands
+    tmp_path: Path, processes: FakeProcesses
 ):
-    with plane(tmp_path, hands) as it:
+    with plane(tmp_path, processes) as it:
         lazy, busy = it.submit(), it.submit()
         it.figures.uses = {lazy: 0, busy: 900}
         it.look(15)
@@ -149,9 +152,9 @@ def test_a_job_that_uses_nothing_is_flagged_and_is_let_go_once_it_does(
 
 
 def test_under_a_policy_without_governance_an_idle_session_is_flagged_only(
-    tmp_path: Path, hands: Hands
+    tmp_path: Path, processes: FakeProcesses
 ):
-    with plane(tmp_path, hands) as it:
+    with plane(tmp_path, processes) as it:
         made = it.submit(kind="interactive", idle_after="5m")
         it.figures.uses = {made: 0}
         it.look(6)
@@ -161,9 +164,9 @@ def test_under_a_policy_without_governance_an_idle_session_is_flagged_only(
 
 
 def test_governed_ends_a_session_after_its_own_time_and_leaves_other_jobs(
-    tmp_path: Path, hands: Hands
+    tmp_path: Path, processes: FakeProcesses
 ):
-    with plane(tmp_path, hands, GOVERNED) as it:
+    with plane(tmp_path, processes, GOVERNED) as it:
         session = it.submit(kind="interactive", idle_after="1ms")
         batch = it.submit(idle_after="1ms", preemptible=False)
         it.figures.uses = {session: 0, batch: 0}
@@ -176,14 +179,14 @@ def test_governed_ends_a_session_after_its_own_time_and_leaves_other_jobs(
         assert it.client.get(f"/api/v1/jobs/{batch}").json()["state"] == "running"
 
 
-def test_a_controller_that_comes_back_counts_again(tmp_path: Path, hands: Hands):
+def test_a_controller_that_comes_back_counts_again(tmp_path: Path, processes: FakeProcesses):
     figures = Figures()
-    with plane(tmp_path, hands, figures=figures) as it:
+    with plane(tmp_path, processes, figures=figures) as it:
         made = it.submit()
         figures.uses = {made: 0}
         it.look(16)
         until(lambda: it.idles(made))
-    with plane(tmp_path, hands, figures=figures) as it:
+    with plane(tmp_path, processes, figures=figures) as it:
         until(lambda: isinstance(it.facts()[-1], JobBusy))
         last = it.facts()[-1]
         assert isinstance(last, JobBusy)
@@ -196,38 +199,40 @@ def test_a_controller_that_comes_back_counts_again(tmp_path: Path, hands: Hands)
 
 
 def test_a_session_that_was_told_to_end_before_a_crash_is_over_after_it(
-    tmp_path: Path, hands: Hands
+    tmp_path: Path, processes: FakeProcesses
 ):
     stopped: list[tuple[JobId, int]] = []
-    hands.stop = lambda job_id, attempt: stopped.append((job_id, attempt))  # pyright: ignore
-    with plane(tmp_path, hands, GOVERNED) as it:
+    processes.stop = lambda job_id, attempt: stopped.append((job_id, attempt))  # pyright: ignore
+    with plane(tmp_path, processes, GOVERNED) as it:
         made = it.submit(kind="interactive", idle_after="1ms")
         it.figures.uses = {made: 0}
         it.look(2)
         job_when(it.client, made, "stopping")
-    Hands.stop(hands, JobId(made), 1)
-    with plane(tmp_path, hands, GOVERNED) as it:
+    FakeProcesses.stop(processes, JobId(made), 1)
+    with plane(tmp_path, processes, GOVERNED) as it:
         told = job_when(it.client, made, "cancelled")
         assert told["reason"]["code"] == "idle"
-        events = list(events_of(lines_between(it.serving.store)))
+        events = list(events_of(lines_between(it.runtime.store)))
         assert isinstance(events[-1], JobEnded)
 
 
-def test_the_journal_with_idle_jobs_replays_to_the_same_fleet(tmp_path: Path, hands: Hands):
-    with plane(tmp_path, hands) as it:
+def test_the_journal_with_idle_jobs_replays_to_the_same_fleet(
+    tmp_path: Path, processes: FakeProcesses
+):
+    with plane(tmp_path, processes) as it:
         made = it.submit()
         it.figures.uses = {made: 0}
         it.look(16)
         until(lambda: it.idles(made))
-        fleet = rebuild(events_of(lines_between(it.serving.store)))
+        fleet = rebuild(events_of(lines_between(it.runtime.store)))
         assert list(fleet.idle) == [made]
-        hands.end(made)
+        processes.end(made)
         job_when(it.client, made, "succeeded")
-        assert rebuild(events_of(lines_between(it.serving.store))).idle == {}
+        assert rebuild(events_of(lines_between(it.runtime.store))).idle == {}
 
 
-def test_what_is_old_news_is_no_fact(tmp_path: Path, hands: Hands):
-    with plane(tmp_path, hands) as it:
+def test_what_is_old_news_is_no_fact(tmp_path: Path, processes: FakeProcesses):
+    with plane(tmp_path, processes) as it:
         made = it.submit()
         answers: list[Answer] = []
         now = Millis(now_ms())
@@ -236,19 +241,19 @@ def test_what_is_old_news_is_no_fact(tmp_path: Path, hands: Hands):
             JobActivity(JobId(made), 1, None),
             JobActivity(JobId("nobody-9"), 1, now),
         ):
-            it.serving.inbox.put(ReportActivity((seen,)), answers.append)
+            it.runtime.inbox.put(ReportActivity((seen,)), answers.append)
         until(lambda: len(answers) == 3)
         twice = (JobActivity(JobId(made), 1, now), JobActivity(JobId(made), 1, now))
-        it.serving.inbox.put(ReportActivity(twice), answers.append)
+        it.runtime.inbox.put(ReportActivity(twice), answers.append)
         until(lambda: len(answers) == 4)
         assert [type(one) for one in it.facts()] == [JobIdled]
         assert not any(one.refused for one in answers)
 
 
 def test_who_idles_is_listed_by_team_and_job_and_to_ones_own_team_alone(
-    tmp_path: Path, hands: Hands
+    tmp_path: Path, processes: FakeProcesses
 ):
-    with plane(tmp_path, hands) as it:
+    with plane(tmp_path, processes) as it:
         made, other = it.submit(), it.submit()
         it.figures.uses = {made: 0, other: 900}
         it.look(16)
@@ -259,7 +264,7 @@ def test_who_idles_is_listed_by_team_and_job_and_to_ones_own_team_alone(
         told = it.client.get("/api/v1/fleet/idle").json()
         assert [(one["team"], one["jobs"], one["gpus"]) for one in told["teams"]] == [("red", 1, 2)]
         assert [(one["id"], one["kind"]) for one in told["jobs"]] == [(made, "batch")]
-        tokens = it.serving.control.tokens
+        tokens = it.runtime.control.tokens
         blue = tokens.create(name="b", team="blue", role=Role.member, days=1)[0]
         headers = {"Authorization": f"Bearer {blue}"}
         assert it.client.get("/api/v1/fleet/idle", headers=headers).json()["jobs"] == []
@@ -268,8 +273,8 @@ def test_who_idles_is_listed_by_team_and_job_and_to_ones_own_team_alone(
         assert found["jobs"] == []
 
 
-def test_use_is_exported_clean_and_idle_time_is_counted(tmp_path: Path, hands: Hands):
-    with plane(tmp_path, hands) as it:
+def test_use_is_exported_clean_and_idle_time_is_counted(tmp_path: Path, processes: FakeProcesses):
+    with plane(tmp_path, processes) as it:
         made = it.submit()
         it.figures.uses = {made: 0}
         it.look(16)
@@ -283,21 +288,21 @@ def test_use_is_exported_clean_and_idle_time_is_counted(tmp_path: Path, hands: H
         assert found["tenfold_measured_jobs[gpu]"] == 1
         assert found["tenfold_idle_gpu_seconds_total"] == 0
         assert promtool("check", "metrics", given=it.client.get("/metrics").text) == (0, "")
-        hands.end(made)
+        processes.end(made)
         job_when(it.client, made, "succeeded")
         until(lambda: "tenfold_idle_gpus[red]" not in scraped(it.client))
 
 
 def test_the_loop_is_told_again_where_it_did_not_take_note(
-    tmp_path: Path, hands: Hands, monkeypatch: Any
+    tmp_path: Path, processes: FakeProcesses, monkeypatch: Any
 ):
-    with plane(tmp_path, hands) as it:
+    with plane(tmp_path, processes) as it:
         made = it.submit()
         it.figures.uses = {made: 0}
-        put: Callable[..., None] = it.serving.inbox.put
-        monkeypatch.setattr(it.serving.inbox, "put", lambda *_: None)
+        put: Callable[..., None] = it.runtime.inbox.put
+        monkeypatch.setattr(it.runtime.inbox, "put", lambda *_: None)
         it.look(17)
-        monkeypatch.setattr(it.serving.inbox, "put", put)
+        monkeypatch.setattr(it.runtime.inbox, "put", put)
         assert it.facts() == []
         it.look()
         until(lambda: it.idles(made))

@@ -15,11 +15,11 @@ from tenfold.journal.compaction import DAY_MS, KEEP_DAYS
 from tenfold.journal.inspect import inspect
 from tenfold.journal.verify import verify
 from tenfold.model.errors import InputError
-from tenfold.server.background.retention import Keeping, Upkeep
-from tenfold.server.runtime.runtime import Fittings, Serving
+from tenfold.server.background.retention import JournalRetention, RetentionSettings
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from tenfold.server.runtime.settings import Settings, check
 from unit.server.conftest import NODES
-from unit.server.plain_executor import Hands, PlainExecutor
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
@@ -31,17 +31,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def serving(tmp_path: Path, folder: Path, hands: Hands) -> Generator[Serving, None, None]:
+def runtime(
+    tmp_path: Path, folder: Path, processes: FakeProcesses
+) -> Generator[Runtime, None, None]:
     """A control plane that keeps next to nothing, and looks all the time."""
     # What happened more than a day ago is moved: the clock of a test is far ahead.
-    keeping = Keeping(folder=folder, days=-2, look_s=0.01, rest_s=0)
-    made = Serving(
-        Fittings(
+    retention = RetentionSettings(folder=folder, days=-2, look_s=0.01, rest_s=0)
+    made = Runtime(
+        ServerDeps(
             journal=str(tmp_path / "journal.db"),
-            executor=lambda: PlainExecutor(hands),
-            logs=hands,
+            executor=lambda: FakeExecutor(processes),
+            logs=processes,
             wait_s=20.0,
-            keeping=keeping,
+            retention=retention,
         )
     )
     made.start(NODES)
@@ -50,20 +52,20 @@ def serving(tmp_path: Path, folder: Path, hands: Hands) -> Generator[Serving, No
 
 
 def test_a_control_plane_moves_old_events_out_while_it_serves(
-    member: Client, serving: Serving, hands: Hands, folder: Path
+    member: Client, runtime: Runtime, processes: FakeProcesses, folder: Path
 ):
     for _ in range(5):
         made = member.post("/api/v1/jobs", json={"command": ["true"]}).json()["id"]
         job_when(member, made, "running")
-        hands.end(made)
+        processes.end(made)
         # A job that is over may have moved out before anybody could ask for it.
         until(lambda made=made: over(member, made))
-    until(lambda: len(inspect(serving.store).moved) > 1)
-    told = verify(serving.store)
+    until(lambda: len(inspect(runtime.store).moved) > 1)
+    told = verify(runtime.store)
     assert told.is_whole, told.findings
     assert told.bundles > 1
     assert member.get("/readyz").status_code == 200
-    assert serving.plane.tries == 1
+    assert runtime.plane.tries == 1
     assert folder.stat().st_mode & 0o077 == 0
     first = sorted(folder.glob("*.gz"))[0]
     assert read_bundle(first).header.tenfold == __version__
@@ -81,7 +83,7 @@ def test_what_is_younger_stays(tmp_path: Path, folder: Path, token: Callable[...
         def then(days: float = days) -> int:
             return now_ms() + round(days * DAY_MS)
 
-        upkeep = Upkeep(journal, Keeping(folder=folder), BundleHeader(), then)
+        upkeep = JournalRetention(journal, RetentionSettings(folder=folder), BundleHeader(), then)
         assert len(upkeep.once()) == count
     assert not folder.exists()
 
@@ -89,9 +91,9 @@ def test_what_is_younger_stays(tmp_path: Path, folder: Path, token: Callable[...
 def test_trouble_is_logged_and_it_looks_again(
     tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
 ):
-    keeping = Keeping(folder=folder, look_s=0.01)
+    retention = RetentionSettings(folder=folder, look_s=0.01)
     nowhere = str(tmp_path / "no-such-folder" / "journal.db")
-    upkeep = Upkeep(nowhere, keeping, BundleHeader(), now_ms)
+    upkeep = JournalRetention(nowhere, retention, BundleHeader(), now_ms)
     upkeep.start()
     until(lambda: caplog.text.count("old events were not moved out") > 1)
     upkeep.stop()

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 import tenfold
 from patience import HANG_S, until
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from unit.up_process import Up
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -90,7 +90,7 @@ def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, N
 
 def submit_traced(up: Up, script: str, **more: str) -> str:
     """Hand in a job by a request that is part of a trace."""
-    at = address_in(up.home)
+    at = read_address(up.home)
     assert at is not None
     ask = {"command": ["sh", "-c", script], "env": {"WORD": SECRET, **more}}
     headers = {"Authorization": f"Bearer {at.token}", "traceparent": PARENT}
@@ -102,16 +102,16 @@ def submit_traced(up: Up, script: str, **more: str) -> str:
 def test_the_trace_of_a_job_shows_all_its_stages_through_a_kill(
     up: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
+    limiter = tmp_path / "gate"
+    os.mkfifo(limiter)
     with collecting() as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
         up.start("--virtual-nodes", "2")
-        job_id = submit_traced(up, 'echo $TRACEPARENT; read word < "$GATE"', GATE=str(gate))
+        job_id = submit_traced(up, 'echo $TRACEPARENT; read word < "$GATE"', GATE=str(limiter))
         until(lambda: [one.name for one in collector.stages(job_id)] == STAGES[:4])
         up.kill()
         up.start("--virtual-nodes", "2")
-        gate.write_text("go\n")
+        limiter.write_text("go\n")
         with tenfold.Client() as client:
             assert client.wait(job_id, timeout_s=HANG_S).state == "succeeded"
             inside = client.logs(job_id).strip()

@@ -10,7 +10,7 @@ from tenfold.live.executor import AttemptLost
 from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
-from unit.server.plain_executor import Hands
+from unit.server.fake_executor import FakeProcesses
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
@@ -41,11 +41,11 @@ def test_jobs_gpus_and_nodes_are_counted_by_state(member: Client):
     assert found["tenfold_journal_commit_seconds_count"] >= 2
 
 
-def test_detection_and_recovery_are_timed(member: Client, hands: Hands):
+def test_detection_and_recovery_are_timed(member: Client, processes: FakeProcesses):
     made = member.post("/api/v1/jobs", json={"command": ["true"]}).json()["id"]
     job_when(member, made, "running")
     lost = Reason("supervisor-lost", sentence="it was killed")
-    hands.see(AttemptLost(Millis(now_ms()), JobId(made), 1, lost))
+    processes.see(AttemptLost(Millis(now_ms()), JobId(made), 1, lost))
     told = job_when(member, made, "running", attempts=2)
     assert told["attempts"][0]["reason"] == "node-lost"
     found = scraped(member)

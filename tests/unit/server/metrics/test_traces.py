@@ -12,9 +12,9 @@ from patience import until
 from tenfold.model.errors import InputError
 from tenfold.server.app import make_app
 from tenfold.server.auth.tokens import Role
-from tenfold.server.metrics.traces import ENDPOINT, traces_here, traces_to
-from tenfold.server.runtime.runtime import Fittings, Serving
-from unit.server.plain_executor import Hands, PlainExecutor
+from tenfold.server.metrics.traces import ENDPOINT, traces_from_environment, traces_to
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
 
 EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
@@ -25,24 +25,24 @@ def spans() -> InMemorySpanExporter:
 
 
 @pytest.fixture
-def serving(
-    tmp_path: Path, hands: Hands, spans: InMemorySpanExporter
-) -> Generator[Serving, None, None]:
-    fittings = Fittings(
+def runtime(
+    tmp_path: Path, processes: FakeProcesses, spans: InMemorySpanExporter
+) -> Generator[Runtime, None, None]:
+    deps = ServerDeps(
         journal=str(tmp_path / "journal.db"),
-        executor=lambda: PlainExecutor(hands),
-        logs=hands,
+        executor=lambda: FakeExecutor(processes),
+        logs=processes,
         traces=traces_to(spans),
     )
-    made = Serving(fittings)
+    made = Runtime(deps)
     made.start()
     yield made
     made.stop()
 
 
-def test_requests_and_cycles_are_spanned(serving: Serving, spans: InMemorySpanExporter):
-    secret, _ = serving.control.tokens.create(name="a", team="red", role=Role.member)
-    with TestClient(make_app(serving.control)) as client:
+def test_requests_and_cycles_are_spanned(runtime: Runtime, spans: InMemorySpanExporter):
+    secret, _ = runtime.control.tokens.create(name="a", team="red", role=Role.member)
+    with TestClient(make_app(runtime.control)) as client:
         client.headers["Authorization"] = f"Bearer {secret}"
         client.post("/api/v1/jobs", json={"command": ["true"]})
 
@@ -58,10 +58,10 @@ def test_requests_and_cycles_are_spanned(serving: Serving, spans: InMemorySpanEx
 
 def test_spans_are_made_when_the_environment_asks(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv(ENDPOINT, raising=False)
-    with traces_here().request("GET", "/") as told:
+    with traces_from_environment().request("GET", "/") as told:
         assert told == {}
     monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:1")
     monkeypatch.setitem(sys.modules, EXPORTER, None)
     with pytest.raises(InputError) as refused:
-        traces_here()
+        traces_from_environment()
     assert refused.value.code == "otel-not-installed"

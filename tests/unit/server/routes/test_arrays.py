@@ -5,7 +5,7 @@ from collections.abc import Callable
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from unit.server.plain_executor import Hands
+from unit.server.fake_executor import FakeProcesses
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
@@ -22,7 +22,7 @@ def an_array(client: Client, count: int, headers: dict[str, str] | None = None) 
     return client.post(JOBS, json={**FOUR, "array": count}, headers=headers).json()["id"]
 
 
-def test_an_array_is_shown_in_a_summary(member: Client, hands: Hands):
+def test_an_array_is_shown_in_a_summary(member: Client, processes: FakeProcesses):
     base = an_array(member, 4)
     job_when(member, f"{base}[1]", "running")
     told = member.get(f"{JOBS}/{base}").json()
@@ -31,7 +31,7 @@ def test_an_array_is_shown_in_a_summary(member: Client, hands: Hands):
     assert told["array"]["states"] == {"pending": 2, "running": 2}
     assert told["reason"] == {"code": "array", "sentence": "of 4 members: 2 pending, 2 running"}
     assert "array" not in member.get(f"{JOBS}/{base}[0]").json()
-    hands.end(f"{base}[0]", exit_code=3)
+    processes.end(f"{base}[0]", exit_code=3)
     job_when(member, f"{base}[0]", "failed")
     assert member.get(f"{JOBS}/{base}").json()["array"]["failed"] == [f"{base}[0]"]
 
@@ -46,10 +46,12 @@ def test_the_members_of_one_array_are_listed(member: Client):
     assert member.get(JOBS, params={"array": "job-9"}).json()["jobs"] == []
 
 
-def test_taking_back_an_array_takes_back_all_that_are_not_over(member: Client, hands: Hands):
+def test_taking_back_an_array_takes_back_all_that_are_not_over(
+    member: Client, processes: FakeProcesses
+):
     base = an_array(member, 5)
     job_when(member, f"{base}[0]", "running")
-    hands.end(f"{base}[0]")
+    processes.end(f"{base}[0]")
     job_when(member, f"{base}[0]", "succeeded")
     answer = member.delete(f"{JOBS}/{base}")
     assert (answer.status_code, answer.json()["count"]) == (202, 4)
@@ -93,13 +95,15 @@ def test_coming_after_another_teams_job_is_refused_as_if_it_were_not_there(
     assert client.post(JOBS, json={**FOUR, "after": [theirs]}, headers=everything).is_success
 
 
-def test_coming_after_an_array_is_coming_after_all_its_members(member: Client, hands: Hands):
+def test_coming_after_an_array_is_coming_after_all_its_members(
+    member: Client, processes: FakeProcesses
+):
     base = an_array(member, 2)
     last = member.post(JOBS, json={"command": ["true"], "after": [base]}).json()["id"]
     for one in (0, 1):
         assert job_when(member, last, "pending")["reason"]["code"] == "after-others"
         job_when(member, f"{base}[{one}]", "running")
-        hands.end(f"{base}[{one}]")
+        processes.end(f"{base}[{one}]")
     job_when(member, last, "running")
 
 

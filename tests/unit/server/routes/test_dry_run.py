@@ -89,7 +89,7 @@ def test_names_of_other_teams_jobs_are_not_said(client: Client, token: Callable[
 
 def test_a_long_queue_is_told_of_in_brief(member: Client, monkeypatch: pytest.MonkeyPatch):
     filled(member)
-    monkeypatch.setattr(follower, "QUEUE_MOST", 0)
+    monkeypatch.setattr(follower, "QUEUE_MAX", 0)
     told = member.post(TRY, json=FOUR).json()
     assert (told["outcome"], told["is_brief"], told["eta"]) == ("waits", True, None)
     assert member.post(TRY, json={**FOUR, "gpus_per_node": 9}).json()["outcome"] == "never"

@@ -17,11 +17,11 @@ from tenfold.model.api.jobs import Attempt, Job, Reason
 from tenfold.model.events import JobCancelled, JobEnded, JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
-from tenfold.server.dropped import with_dropped
-from tenfold.server.endings import exit_words
+from tenfold.server.routes.jobs import with_dropped_bytes
 from tenfold.server.runtime.state_dir import LocalLogs
+from tenfold.server.schemas import exit_code_text
 from tenfold.testing.builders import job
-from unit.server.plain_executor import Hands
+from unit.server.fake_executor import FakeProcesses
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
@@ -38,10 +38,10 @@ def submit(client: Client) -> str:
     [(3, "exit code 3"), (137, "exit code 137 (SIGKILL)"), (255, "exit code 255")],
 )
 def test_a_job_that_failed_says_with_which_exit_code(
-    member: Client, hands: Hands, code: int, words: str
+    member: Client, processes: FakeProcesses, code: int, words: str
 ):
     made = submit(member)
-    hands.end(made, exit_code=code)
+    processes.end(made, exit_code=code)
     told = job_when(member, made, "failed")
     assert told["reason"] == {"code": "failed", "sentence": f"the command failed with {words}"}
     (listed,) = member.get("/api/v1/jobs").json()["jobs"]
@@ -49,8 +49,8 @@ def test_a_job_that_failed_says_with_which_exit_code(
 
 
 def test_signals_have_their_names():
-    assert exit_words(139) == "exit code 139 (SIGSEGV)"
-    assert exit_words(0) == "exit code 0"
+    assert exit_code_text(139) == "exit code 139 (SIGSEGV)"
+    assert exit_code_text(0) == "exit code 0"
 
 
 def test_a_job_that_was_taken_back_says_by_whom(client: Client, token: Callable[..., str]):
@@ -100,24 +100,24 @@ def test_bytes_of_a_log_that_are_gone_are_said_with_the_attempt(
     tmp_path: Path, ended: bool, gone: int
 ):
     logs = attempts(tmp_path, ended=ended)
-    (one,) = with_dropped(told(), logs).attempts
+    (one,) = with_dropped_bytes(told(), logs).attempts
     assert one.log_bytes_dropped == gone
 
 
-def test_where_nothing_is_gone_nothing_is_said(member: Client, hands: Hands):
+def test_where_nothing_is_gone_nothing_is_said(member: Client, processes: FakeProcesses):
     made = submit(member)
-    hands.write(made, "hello\n")
+    processes.write(made, "hello\n")
     assert "log_bytes_dropped" not in job_when(member, made, "running")["attempts"][0]
     log = member.get(f"/api/v1/jobs/{made}/logs", params={"tail": "2"})
     assert (log.text, log.headers["Log-Offset"], log.headers["Log-Dropped"]) == ("o\n", "4", "0")
 
 
 def test_a_log_that_lost_its_beginning_says_how_much(
-    member: Client, hands: Hands, monkeypatch: pytest.MonkeyPatch
+    member: Client, processes: FakeProcesses, monkeypatch: pytest.MonkeyPatch
 ):
     made = submit(member)
     found = MemberLog(tail=b"end", paths=(), bytes_kept=10, bytes_dropped=100)
-    monkeypatch.setattr(hands, "logs", lambda *_: found)
+    monkeypatch.setattr(processes, "logs", lambda *_: found)
     log = member.get(f"/api/v1/jobs/{made}/logs")
     assert (log.headers["Log-Offset"], log.headers["Log-Dropped"]) == ("107", "100")
     assert job_when(member, made, "running")["attempts"][0]["log_bytes_dropped"] == 100

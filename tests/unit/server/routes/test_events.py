@@ -9,8 +9,8 @@ from litestar.testing import TestClient
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.routes import events as routes_events
 from tenfold.server.routes.events import event_stream
-from tenfold.server.runtime.runtime import Serving
-from unit.server.plain_executor import Hands
+from tenfold.server.runtime.runtime import Runtime
+from unit.server.fake_executor import FakeProcesses
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
@@ -33,10 +33,12 @@ def read(client: Client, **asked: str) -> list[tuple[int, str, str]]:
     return found
 
 
-def test_every_event_is_told_in_order_from_where_the_stream_was_left(member: Client, hands: Hands):
+def test_every_event_is_told_in_order_from_where_the_stream_was_left(
+    member: Client, processes: FakeProcesses
+):
     made = member.post("/api/v1/jobs", json={"command": ["true"]}).json()["id"]
     job_when(member, made, "running")
-    hands.end(made)
+    processes.end(made)
     job_when(member, made, "succeeded")
     told = read(member)
     assert [seq for seq, _, _ in told] == list(range(1, len(told) + 1))
@@ -67,27 +69,27 @@ def test_a_stream_tells_a_team_of_its_own_jobs_alone(client: Client, token: Call
 
 
 def test_a_quiet_stream_gives_a_sign_of_life_and_ends_with_the_server(
-    serving: Serving, monkeypatch
+    runtime: Runtime, monkeypatch
 ):
     monkeypatch.setattr(routes_events, "HEARTBEAT_S", 0.0)
 
     async def followed() -> list[bytes]:
-        newest = await serving.control.newest.seq()
+        newest = await runtime.control.event_cursor.seq()
         chunks: list[bytes] = []
-        async for chunk in event_stream(serving.control, TOKEN, newest + 10, follow=True):
+        async for chunk in event_stream(runtime.control, TOKEN, newest + 10, follow=True):
             chunks.append(chunk)
             if chunk == b": still here\n\n":
-                serving.close_streams()
+                runtime.close_streams()
         return chunks
 
     chunks = asyncio.run(followed())
     assert chunks[0].startswith(b": ")
     assert chunks[-1] == b": still here\n\n"
-    assert serving.control.streams.open == 0
+    assert runtime.control.streams.open == 0
 
 
-def test_a_stream_that_falls_too_far_behind_is_closed(serving: Serving, monkeypatch):
-    monkeypatch.setattr(routes_events, "LAG_MOST", 0)
+def test_a_stream_that_falls_too_far_behind_is_closed(runtime: Runtime, monkeypatch):
+    monkeypatch.setattr(routes_events, "LAG_MAX", 0)
     monkeypatch.setattr(routes_events, "HEARTBEAT_S", 0.0)
 
     async def followed() -> list[bytes]:
@@ -100,10 +102,10 @@ def test_a_stream_that_falls_too_far_behind_is_closed(serving: Serving, monkeypa
             async def seq(self) -> int:
                 return next(seqs)
 
-        control = type(serving.control)(
+        control = type(runtime.control)(
             **{
-                name: getattr(serving.control, name) if name != "newest" else Jumps()
-                for name in serving.control.__struct_fields__
+                name: getattr(runtime.control, name) if name != "newest" else Jumps()
+                for name in runtime.control.__struct_fields__
             }
         )
         async for chunk in event_stream(control, TOKEN, 5, follow=True):
@@ -113,7 +115,7 @@ def test_a_stream_that_falls_too_far_behind_is_closed(serving: Serving, monkeypa
     assert asyncio.run(followed())[-1].startswith(b"event: lagged")
 
 
-def test_too_many_streams_are_refused(member: Client, serving: Serving):
-    serving.control.streams.open = serving.control.streams.most
+def test_too_many_streams_are_refused(member: Client, runtime: Runtime):
+    runtime.control.streams.open = runtime.control.streams.most
     answer = member.get(EVENTS, params={"follow": "false"})
     assert (answer.status_code, answer.json()["code"]) == (503, "too-many-streams")

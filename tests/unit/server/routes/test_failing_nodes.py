@@ -14,10 +14,10 @@ from tenfold.live.local.attempt.pruning import AttemptRetention
 from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
-from tenfold.server.background.pruning import Pruning
-from tenfold.server.runtime.runtime import Fittings, Serving
+from tenfold.server.background.pruning import AttemptPruner
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
 from unit.server.metrics.test_metrics import scraped
-from unit.server.plain_executor import Hands, PlainExecutor
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
@@ -31,26 +31,26 @@ def runs(client: Client) -> tuple[str, str]:
     return made, job_when(client, made, "running")["attempts"][-1]["nodes"][0]
 
 
-def lose(hands: Hands, job: str, attempt: int) -> None:
-    hands.see(AttemptLost(Millis(now_ms()), JobId(job), attempt, LOST))
+def lose(processes: FakeProcesses, job: str, attempt: int) -> None:
+    processes.see(AttemptLost(Millis(now_ms()), JobId(job), attempt, LOST))
 
 
-def fail_twice_on_one_node(client: Client, hands: Hands) -> str:
+def fail_twice_on_one_node(client: Client, processes: FakeProcesses) -> str:
     """Lose two jobs on one node while another one is held, or does well."""
     first, bad = runs(client)
     good, _ = runs(client)
-    lose(hands, first, 1)
+    lose(processes, first, 1)
     assert job_when(client, first, "running", attempts=2)["attempts"][-1]["nodes"] == [bad]
     client.delete(f"/api/v1/jobs/{first}")
     job_when(client, first, "cancelled")
     second, node = runs(client)
     assert node == bad
-    hands.end(good)
+    processes.end(good)
     job_when(client, good, "succeeded")
-    lose(hands, second, 1)
+    lose(processes, second, 1)
     told = job_when(client, second, "running", attempts=2)
     assert told["attempts"][-1]["nodes"] != [bad], "it is not placed there again"
-    hands.end(second, 2)
+    processes.end(second, 2)
     job_when(client, second, "succeeded")
     return bad
 
@@ -62,9 +62,9 @@ def node(client: Client, name: str, secret: str = "") -> dict[str, object]:
 
 
 def test_a_node_that_keeps_failing_jobs_is_cordoned_and_says_which(
-    member: Client, hands: Hands, token: Callable[..., str], serving: Serving
+    member: Client, processes: FakeProcesses, token: Callable[..., str], runtime: Runtime
 ):
-    bad = fail_twice_on_one_node(member, hands)
+    bad = fail_twice_on_one_node(member, processes)
     seen = node(member, bad, token("operator"))
     assert (seen["state"], seen["cause"]) == ("cordoned", KEEPS_FAILING)
     assert "job `job-1`, attempt 1 (lost)" in str(seen["sentence"])
@@ -73,23 +73,23 @@ def test_a_node_that_keeps_failing_jobs_is_cordoned_and_says_which(
     why = member.get(f"/api/v1/jobs/{big}/why?seek=none").json()
     assert [one["id"] for one in why["nodes_out"]] == [bad]
     assert scraped(member)["tenfold_blamed_nodes"] == 1
-    again = restore(serving.store).fleet
+    again = restore(runtime.store).fleet
     assert list(again.trouble.blamed) == [bad]
     member.post(f"/api/v1/nodes/{bad}/uncordon", headers=_as(token("operator")))
     job_when(member, big, "running")
     assert node(member, bad)["state"] == "up"
 
 
-def test_failures_are_counted_the_same_after_a_restart(tmp_path: Path, hands: Hands):
+def test_failures_are_counted_the_same_after_a_restart(tmp_path: Path, processes: FakeProcesses):
     """The record of a node outlives the controller, as do the crashes of a job."""
     from unit.server.conftest import NODES  # noqa: PLC0415
 
-    def plane() -> Serving:
-        return Serving(
-            Fittings(
+    def plane() -> Runtime:
+        return Runtime(
+            ServerDeps(
                 journal=str(tmp_path / "again.db"),
-                executor=lambda: PlainExecutor(hands),
-                logs=hands,
+                executor=lambda: FakeExecutor(processes),
+                logs=processes,
             )
         )
 
@@ -104,7 +104,7 @@ def test_failures_are_counted_the_same_after_a_restart(tmp_path: Path, hands: Ha
         client.headers["Authorization"] = f"Bearer {secret}"
         made = client.post("/api/v1/jobs", json=body).json()["id"]
         job_when(client, made, "running")
-        hands.end(made, 1, exit_code=9)
+        processes.end(made, 1, exit_code=9)
         job_when(client, made, "running", attempts=2)
     before = restore(first.store).fleet.trouble
     first.stop()
@@ -112,7 +112,7 @@ def test_failures_are_counted_the_same_after_a_restart(tmp_path: Path, hands: Ha
     again.start()
     with TestClient(make_app(again.control)) as client:
         client.headers["Authorization"] = f"Bearer {secret}"
-        hands.end(made, 2, exit_code=9)
+        processes.end(made, 2, exit_code=9)
         job_when(client, made, "running", attempts=3)
         after = restore(again.store).fleet.trouble
     again.stop()
@@ -121,11 +121,11 @@ def test_failures_are_counted_the_same_after_a_restart(tmp_path: Path, hands: Ha
     assert [len(one) for one in after.failures.values()] == [1, 1], "each on a node of its own"
 
 
-def test_waits_failures_and_gpu_time_are_metered(member: Client, hands: Hands):
+def test_waits_failures_and_gpu_time_are_metered(member: Client, processes: FakeProcesses):
     made, _ = runs(member)
-    lose(hands, made, 1)
+    lose(processes, made, 1)
     job_when(member, made, "running", attempts=2)
-    hands.end(made, 2)
+    processes.end(made, 2)
     job_when(member, made, "succeeded")
     found = scraped(member)
     assert found["tenfold_queue_wait_seconds_count"] == 1
@@ -146,22 +146,26 @@ def test_waits_failures_and_gpu_time_are_metered(member: Client, hands: Hands):
     )
 
 
-def test_logs_that_were_removed_are_said_to_be(member: Client, hands: Hands, monkeypatch):
+def test_logs_that_were_removed_are_said_to_be(
+    member: Client, processes: FakeProcesses, monkeypatch
+):
     made, _ = runs(member)
-    hands.end(made)
+    processes.end(made)
     job_when(member, made, "succeeded")
     gone = MemberLog(tail=b"", paths=(), bytes_kept=0, is_gone=True)
-    monkeypatch.setattr(hands, "logs", lambda *_: gone)
+    monkeypatch.setattr(processes, "logs", lambda *_: gone)
     answer = member.get(f"/api/v1/jobs/{made}/logs")
     assert answer.status_code == 410
     assert answer.json()["code"] == "logs-pruned"
 
 
 def test_pruning_asks_the_journal_which_jobs_are_not_over(
-    member: Client, hands: Hands, serving: Serving, tmp_path: Path
+    member: Client, processes: FakeProcesses, runtime: Runtime, tmp_path: Path
 ):
     runs(member)
-    pruning = Pruning(tmp_path / "run", AttemptRetention(days=0, gib=0), serving.store, now_ms)
+    pruning = AttemptPruner(
+        tmp_path / "run", AttemptRetention(days=0, gib=0), runtime.store, now_ms
+    )
     assert pruning.once().folders == 0
 
 

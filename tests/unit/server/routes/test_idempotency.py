@@ -10,7 +10,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 from msgspec.structs import replace
 
-from journal_builders import submitted as handed_in
+from journal_builders import submitted as parse_submissions
 from tenfold.compose import live_journal
 from tenfold.journal import read_tables
 from tenfold.journal.append import open_journal
@@ -26,10 +26,10 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
 from tenfold.server.auth.tokens import Role
-from tenfold.server.runtime.runtime import Fittings, Serving
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from tests.rigs.journal import rebuild_read_tables
 from unit.server.conftest import NODES
-from unit.server.plain_executor import Hands, PlainExecutor
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
 
 Client = TestClient[Litestar]
 JOBS = "/api/v1/jobs"
@@ -96,16 +96,18 @@ def test_many_at_once_under_one_key_are_one_job(app: Litestar, token: Callable[.
         assert len(client.get(JOBS, headers=under("-", secret)).json()["jobs"]) == 1
 
 
-def served(path: Path, hands: Hands) -> Serving:
-    made = Serving(
-        Fittings(journal=str(path), executor=lambda: PlainExecutor(hands), logs=hands, wait_s=20.0)
+def served(path: Path, processes: FakeProcesses) -> Runtime:
+    made = Runtime(
+        ServerDeps(
+            journal=str(path), executor=lambda: FakeExecutor(processes), logs=processes, wait_s=20.0
+        )
     )
     made.start(NODES)
     return made
 
 
 def test_an_answer_that_was_lost_after_the_commit_is_given_by_the_next_control_plane(
-    tmp_path: Path, hands: Hands, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, processes: FakeProcesses, monkeypatch: pytest.MonkeyPatch
 ):
     path, append = tmp_path / "journal.db", live_journal.LiveJournal.append
 
@@ -114,14 +116,14 @@ def test_an_answer_that_was_lost_after_the_commit_is_given_by_the_next_control_p
         if any(isinstance(event, JobSubmitted) for event in events):
             raise OSError("killed between the disk and the answer")
 
-    first = served(path, hands)
+    first = served(path, processes)
     secret, _ = first.control.tokens.create(name="m", team="red", role=Role.member, days=1)
     with TestClient(make_app(first.control)) as client, monkeypatch.context() as patch:
         patch.setattr(live_journal.LiveJournal, "append", dying)
         lost = client.post(JOBS, json=ASK, headers=under("k", secret))
         assert (lost.status_code, lost.json()["code"]) == (503, "not-known")
     first.stop()
-    second = served(path, hands)
+    second = served(path, processes)
     with TestClient(make_app(second.control)) as client:
         again = client.post(JOBS, json=ASK, headers=under("k", secret))
         assert (again.status_code, again.json()["id"]) == (200, "once-1")
@@ -134,7 +136,7 @@ def key(name: str, digest: str = "d") -> SubmitKey:
 
 
 def submitted(number: int, at_ms: int, name: str | None) -> JobSubmitted:
-    fact = handed_in(number)
+    fact = parse_submissions(number)
     return replace(fact, at_ms=Millis(at_ms), key=None if name is None else key(name))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from unit.server.plain_executor import Hands
+from unit.server.fake_executor import FakeProcesses
 from unit.server.waiting import job_when
 
 Client = TestClient[Litestar]
@@ -16,13 +16,15 @@ def bearer(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-def test_a_job_is_answered_when_it_is_durable_and_told_until_its_end(member: Client, hands: Hands):
+def test_a_job_is_answered_when_it_is_durable_and_told_until_its_end(
+    member: Client, processes: FakeProcesses
+):
     answer = member.post(f"{API}/jobs", json={"command": ["true"], "name": "first"})
     assert answer.status_code == 201
     assert answer.json() == {"id": "first-1", "name": "first", "team": "red", "state": "pending"}
     running = job_when(member, "first-1", "running")
     assert [len(one["nodes"]) for one in running["attempts"]] == [1]
-    hands.end("first-1")
+    processes.end("first-1")
     over = job_when(member, "first-1", "succeeded")
     assert list(over) == ["id", "name", "team", "state", "attempts", "reason", "eta"]
     (attempt,) = over["attempts"]
@@ -131,14 +133,14 @@ def test_a_member_hands_in_for_its_own_team_alone(client: Client, token: Callabl
 
 
 def test_logs_are_given_from_their_end_and_followed_until_the_attempt_is_over(
-    member: Client, hands: Hands
+    member: Client, processes: FakeProcesses
 ):
     made = member.post(f"{API}/jobs", json={"command": ["true"]}).json()["id"]
     assert member.get(f"{API}/jobs/{made}/logs").status_code == 200
     job_when(member, made, "running")
-    hands.write(made, "one\ntwo\n")
+    processes.write(made, "one\ntwo\n")
     assert member.get(f"{API}/jobs/{made}/logs", params={"tail": 4}).text == "two\n"
-    hands.write(made, "three\n")
-    hands.end(made)
+    processes.write(made, "three\n")
+    processes.end(made)
     followed = member.get(f"{API}/jobs/{made}/logs", params={"follow": "true"})
     assert followed.text == "one\ntwo\nthree\n"

@@ -13,20 +13,20 @@ from patience import until
 from tenfold.compose.acceptance import node_tester_of, rule_of
 from tenfold.live.executor import Launch
 from tenfold.model.acceptance import Figure, NodeTest
-from tenfold.server.runtime.runtime import Fittings, Serving
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from unit.server.conftest import NODES
-from unit.server.plain_executor import Hands, PlainExecutor
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
 
 Client = TestClient[Litestar]
 FIGURES = {"n1": 100.0, "n2": 40.0}
 
 
-class Measured(PlainExecutor):
+class Measured(FakeExecutor):
     """Tests end at once, with the figures of their node."""
 
-    def __init__(self, hands: Hands) -> None:
-        super().__init__(hands)
-        self.hands = hands
+    def __init__(self, processes: FakeProcesses) -> None:
+        super().__init__(processes)
+        self.processes = processes
 
     def start(self, launch: Launch) -> None:
         super().start(launch)
@@ -34,18 +34,18 @@ class Measured(PlainExecutor):
         if launch.job_id.startswith("acceptance/"):
             test = NodeTest(figures=(Figure("core-float", FIGURES[node], "GFLOP/s"),))
             said = msgspec.json.encode(test).decode()
-            self.hands.write(launch.job_id, f"{said}\n", launch.attempt)
-            self.hands.end(launch.job_id, launch.attempt)
+            self.processes.write(launch.job_id, f"{said}\n", launch.attempt)
+            self.processes.end(launch.job_id, launch.attempt)
 
 
 @pytest.fixture
-def serving(tmp_path: Path, hands: Hands) -> Generator[Serving, None, None]:
+def runtime(tmp_path: Path, processes: FakeProcesses) -> Generator[Runtime, None, None]:
     (tmp_path / "acceptance").mkdir()
-    made = Serving(
-        Fittings(
+    made = Runtime(
+        ServerDeps(
             journal=str(tmp_path / "journal.db"),
-            executor=lambda: Measured(hands),
-            logs=hands,
+            executor=lambda: Measured(processes),
+            logs=processes,
             node_tester=node_tester_of(rule_of(0.2), ("measure",)),
             wait_s=20.0,
         )

@@ -7,7 +7,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from patience import until
-from unit.server.plain_executor import Hands
+from unit.server.fake_executor import FakeProcesses
 from unit.server.routes.test_events import read
 from unit.server.waiting import job_when
 
@@ -64,12 +64,12 @@ def test_what_cannot_be_done_to_one_is_done_to_none(operator: Client):
     assert kinds(operator) == before
 
 
-def test_jobs_on_all_of_them_are_ended_and_wait_again(operator: Client, hands: Hands):
+def test_jobs_on_all_of_them_are_ended_and_wait_again(operator: Client, processes: FakeProcesses):
     asked = {"command": ["x"], "nodes": 2, "gpus_per_node": 4}
     made = operator.post("/api/v1/jobs", json=asked).json()["id"]
     job_when(operator, made, "running")
     ask(operator, "fail", "n1", "n2")
-    until(lambda: len(hands.ends) == 1)
+    until(lambda: len(processes.ends) == 1)
     ask(operator, "uncordon", "n1", "n2")
     assert job_when(operator, made, "running", attempts=2)["attempts"][0]["reason"] == "node-lost"
 

@@ -23,13 +23,13 @@ from tenfold.model.ids import NodeId
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
-from tenfold.server.background.background import Beside, stop_all
-from tenfold.server.runtime.runtime import Serving
+from tenfold.server.background.background import BackgroundTask, stop_all
+from tenfold.server.runtime.runtime import Runtime
 
 Client = TestClient[Litestar]
 
 
-class Endless(Beside):
+class Endless(BackgroundTask):
     """Never comes to an end by itself."""
 
     def __init__(self, end_s: float) -> None:
@@ -114,20 +114,20 @@ def test_a_clock_that_was_ahead_says_by_how_much(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_server_tells_of_a_clock_that_is_ahead(
-    serving: Serving, caplog: pytest.LogCaptureFixture
+    runtime: Runtime, caplog: pytest.LogCaptureFixture
 ):
-    serving.begun(30.0)
-    ahead = serving._clock_from(Millis(serving.control.now_ms() + 3_600_000))
-    assert serving.clock_ahead_ms() == pytest.approx(ahead.ahead_ms(), abs=60_000)
+    runtime.wait_until_ready(30.0)
+    ahead = runtime._clock_from(Millis(runtime.control.now_ms() + 3_600_000))
+    assert runtime.clock_ahead_ms() == pytest.approx(ahead.ahead_ms(), abs=60_000)
     assert any("behind the last event" in one for one in caplog.messages)
-    assert b"tenfold_clock_ahead_seconds 3" in serving.meters.text()
+    assert b"tenfold_clock_ahead_seconds 3" in runtime.meters.text()
 
 
-def test_readiness_tells_of_a_write_that_waits_and_of_its_end(serving: Serving, member: Client):
-    serving.begun(30.0)
-    assert serving.late() is None
-    serving.store.writes_since_s = monotonic() - 10
-    told = serving.late()
+def test_readiness_tells_of_a_write_that_waits_and_of_its_end(runtime: Runtime, member: Client):
+    runtime.wait_until_ready(30.0)
+    assert runtime.late() is None
+    runtime.store.writes_since_s = monotonic() - 10
+    told = runtime.late()
     assert told is not None
     assert (told.code, render(told)) == (
         "journal-waits",
@@ -135,5 +135,5 @@ def test_readiness_tells_of_a_write_that_waits_and_of_its_end(serving: Serving, 
     )
     answer = member.get("/readyz")
     assert (answer.status_code, answer.json()["code"]) == (503, "journal-waits")
-    serving.store.writes_since_s = None
+    runtime.store.writes_since_s = None
     assert member.get("/readyz").status_code == 200

@@ -11,8 +11,13 @@ import uvicorn
 
 from patience import HANG_S
 from tenfold.server.runtime import connections
-from tenfold.server.runtime.connections import Crowd, Guarded, GuardedServer, connections_most
-from tenfold.server.runtime.limiter import Streams, streams_most
+from tenfold.server.runtime.connections import (
+    ConnectionTable,
+    GuardedConnection,
+    GuardedServer,
+    max_connections,
+)
+from tenfold.server.runtime.limiter import Streams, max_streams
 
 MOST = 4
 WAIT_S = HANG_S
@@ -23,7 +28,7 @@ class Trial:
 
     def __init__(self) -> None:
         self.held = 0
-        self.entered = Event()
+        self.slot = Event()
         self.bound = socket.create_server(("127.0.0.1", 0))
         self.server = GuardedServer(self._config(), MOST)
         self._release: asyncio.Event | None = None
@@ -47,7 +52,7 @@ class Trial:
     def _config(self) -> uvicorn.Config:
         return uvicorn.Config(
             self._app,
-            http=Guarded,
+            http=GuardedConnection,
             interface="asgi3",
             lifespan="off",
             log_config=None,
@@ -60,7 +65,7 @@ class Trial:
         if scope["path"] == "/hold":
             self.held += 1
             if self.held == MOST:
-                self.entered.set()
+                self.slot.set()
             await asyncio.Event().wait()
         if scope["path"] == "/read":
             while (await receive()).get("more_body"):
@@ -108,7 +113,7 @@ def test_where_all_are_at_work_only_health_is_told(trial: Trial, caplog: pytest.
     try:
         for one in busy:
             one.sendall(b"GET /hold HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert trial.entered.wait(WAIT_S)
+        assert trial.slot.wait(WAIT_S)
         assert trial.ask("/healthz").startswith(b"HTTP/1.1 200")
         refused = trial.ask("/api/v1/jobs")
         assert refused.startswith(b"HTTP/1.1 503")
@@ -147,10 +152,10 @@ def test_a_client_that_reads_nothing_is_let_go(trial: Trial, monkeypatch: pytest
     monkeypatch.setattr(connections, "UNREAD_S", 0.0)
     with trial.connect() as one:
         one.sendall(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n")
-        crowd = trial.server.server_state
-        assert isinstance(crowd, Crowd)
+        table = trial.server.server_state
+        assert isinstance(table, ConnectionTable)
         gone = Event()
-        monkeypatch.setattr(Guarded, "connection_lost", lambda *_: gone.set())
+        monkeypatch.setattr(GuardedConnection, "connection_lost", lambda *_: gone.set())
         assert gone.wait(WAIT_S)
     trial.server.server_state.connections.clear()
 
@@ -174,15 +179,15 @@ def test_there_are_fewer_connections_than_open_files(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(connections.resource, "getrlimit", lambda _: (count, count))
 
     files(200)
-    most = connections_most()
+    most = max_connections()
     assert most + most // 4 + connections.SPARE + connections.ACCEPTS_AT_ONCE < 200
     files(10)
-    assert connections_most() == connections.LEAST
+    assert max_connections() == connections.LEAST
     files(1 << 20)
-    assert connections_most() == connections.MOST
+    assert max_connections() == connections.MOST
 
 
 def test_streams_are_a_share_of_the_connections():
-    assert streams_most(40) == 10
-    assert streams_most(2) == 1
-    assert streams_most(100_000) == Streams().most
+    assert max_streams(40) == 10
+    assert max_streams(2) == 1
+    assert max_streams(100_000) == Streams().most

@@ -16,7 +16,7 @@ def full(*words, **named):
     raise OperationalError("INSERT", {}, Exception("database or disk is full"))
 Tokens.create = full
 try:
-    run(Settings(home=Path(sys.argv[1]), nodes=(), port=0), print)
+    run(Settings(state_dir=Path(sys.argv[1]), nodes=(), port=0), print)
 except Unreachable as told:
     print(told.code, told)
 """

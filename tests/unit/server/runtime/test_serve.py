@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from patience import HANG_S, until
-from tenfold.client.place import address_in
+from tenfold.client.endpoint import read_address
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.errors import InputError, Refused
 from tenfold.server.runtime.settings import Settings, check, is_loopback, listen, url_of
@@ -27,7 +27,7 @@ from tenfold.server.runtime.settings import Settings
 node = Node(id="n1", pool="p", site="s", gpus=4, cpus_milli=8000)
 def say(what):
     print(msgspec.json.encode(what).decode(), flush=True)
-say(run(Settings(home=Path(sys.argv[1]), nodes=(node,), port=0), say))
+say(run(Settings(state_dir=Path(sys.argv[1]), nodes=(node,), port=0), say))
 """
 
 
@@ -77,13 +77,13 @@ def test_jobs_go_on_while_the_server_is_down_and_are_found_again(home: Path):
         made = client.post("/api/v1/jobs", json=ask).json()["id"]
         until(lambda: client.get(f"/api/v1/jobs/{made}").json()["state"] == "running")
         until(lambda: client.get(f"/api/v1/jobs/{made}/logs").text == "begun\n")
-        found = address_in(home)
+        found = read_address(home)
         assert found is not None
         assert found.url == first.said["url"]
         with first.client(found.token) as local:
             assert local.get("/api/v1/whoami").json()["name"] == "this-machine"
     assert first.stop(signal.SIGTERM) == {"jobs_alive": 1}
-    assert address_in(home) is None
+    assert read_address(home) is None
     assert [
         path.name for path in home.rglob("*") if stat.S_IMODE(path.lstat().st_mode) & 0o077
     ] in (
@@ -108,20 +108,20 @@ def test_jobs_go_on_while_the_server_is_down_and_are_found_again(home: Path):
 
 def test_others_reach_it_over_tls_or_when_told_so(tmp_path: Path):
     with pytest.raises(Refused) as refused:
-        check(Settings(home=tmp_path, host="0.0.0.0"))
+        check(Settings(state_dir=tmp_path, host="0.0.0.0"))
     assert refused.value.code == "not-encrypted"
-    check(Settings(home=tmp_path, host="0.0.0.0", insecure=True))
-    check(Settings(home=tmp_path, host="::1"))
+    check(Settings(state_dir=tmp_path, host="0.0.0.0", insecure=True))
+    check(Settings(state_dir=tmp_path, host="::1"))
     with pytest.raises(InputError) as half:
-        check(Settings(home=tmp_path, tls_certificate=tmp_path / "cert.pem"))
+        check(Settings(state_dir=tmp_path, tls_certificate=tmp_path / "cert.pem"))
     assert half.value.code == "tls-half"
     pair = {"tls_certificate": tmp_path / "cert.pem", "tls_key": tmp_path / "key.pem"}
     with pytest.raises(InputError) as missing:
-        check(Settings(home=tmp_path, host="0.0.0.0", **pair))
+        check(Settings(state_dir=tmp_path, host="0.0.0.0", **pair))
     assert missing.value.code == "no-such-file"
     for path in pair.values():
         path.touch()
-    check(Settings(home=tmp_path, host="0.0.0.0", **pair))
+    check(Settings(state_dir=tmp_path, host="0.0.0.0", **pair))
 
 
 def test_only_addresses_of_this_machine_are_loopback():
@@ -131,14 +131,14 @@ def test_only_addresses_of_this_machine_are_loopback():
 
 def test_the_address_that_is_told_can_be_asked_from_this_machine(tmp_path: Path):
     for host, told in (("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1")):
-        made = Settings(home=tmp_path, host=host, port=0)
+        made = Settings(state_dir=tmp_path, host=host, port=0)
         with listen(made) as bound:
             assert url_of(made, bound) == f"http://{told}:{bound.getsockname()[1]}"
 
 
 def test_a_port_that_is_taken_is_told_so(tmp_path: Path):
-    with listen(Settings(home=tmp_path, port=0)) as bound:
+    with listen(Settings(state_dir=tmp_path, port=0)) as bound:
         port = bound.getsockname()[1]
         with pytest.raises(InputError) as refused:
-            listen(Settings(home=tmp_path, port=port))
+            listen(Settings(state_dir=tmp_path, port=port))
     assert refused.value.code == "cannot-listen"

@@ -49,7 +49,7 @@ def test_who_trusts_the_certificate_is_answered_and_nobody_else(
 ):
     certificate, key = pair
     said = up.start("--virtual-nodes", "1", "--tls-cert", str(certificate), "--tls-key", str(key))
-    (url,) = [line.split()[-1] for line in said if line.startswith("tenfold runs at ")]
+    (url,) = [line.split()[-1] for line in said if line.startswith("Tenfold is running at ")]
     assert url.startswith("https://127.0.0.1:")
     with pytest.raises(tenfold.TenfoldError) as refused, tenfold.Client() as client:
         client.nodes()
@@ -74,4 +74,4 @@ def test_a_key_that_is_not_the_certificates_is_refused_at_the_start(
         up.start("--virtual-nodes", "1", "--tls-cert", str(pair[0]), "--tls-key", str(wrong))
     assert "server.pem` and `" in str(said.value)
     assert "cannot be used: " in str(said.value)
-    assert "tenfold runs at" not in str(said.value)
+    assert "Tenfold is running at" not in str(said.value)

@@ -9,9 +9,9 @@ from litestar.testing import TestClient
 
 from patience import until
 from tenfold.server.app import make_app
-from tenfold.server.auth.access import needs
-from tenfold.server.runtime.runtime import Fittings, Serving
-from unit.server.plain_executor import Hands, PlainExecutor
+from tenfold.server.auth.access import requires_role
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
 
 Client = TestClient[Litestar]
 
@@ -29,21 +29,23 @@ def switch() -> Switch:
 
 
 @pytest.fixture
-def serving(tmp_path: Path, hands: Hands, switch: Switch) -> Generator[Serving, None, None]:
-    def executor() -> PlainExecutor:
+def runtime(
+    tmp_path: Path, processes: FakeProcesses, switch: Switch
+) -> Generator[Runtime, None, None]:
+    def executor() -> FakeExecutor:
         if switch.is_broken:
             raise OSError("the executor of `/srv/somebody` is away")
-        return PlainExecutor(hands)
+        return FakeExecutor(processes)
 
     journal = str(tmp_path / "journal.db")
-    made = Serving(Fittings(journal=journal, executor=executor, logs=hands, wait_s=0.2))
+    made = Runtime(ServerDeps(journal=journal, executor=executor, logs=processes, wait_s=0.2))
     made.start()
     yield made
     made.stop()
 
 
-def test_trouble_is_said_and_ends(member: Client, serving: Serving, switch: Switch):
-    until(lambda: serving.plane.trouble is not None)
+def test_trouble_is_said_and_ends(member: Client, runtime: Runtime, switch: Switch):
+    until(lambda: runtime.plane.trouble is not None)
     ready = member.get("/readyz")
     assert ready.status_code == 503
     assert ready.json()["code"] == "loop-failed"
@@ -58,38 +60,38 @@ def test_trouble_is_said_and_ends(member: Client, serving: Serving, switch: Swit
     assert member.post("/api/v1/jobs", json={"command": ["true"]}).status_code == 201
 
 
-def test_a_loop_that_does_not_answer_leaves_it_open(member: Client, serving: Serving):
-    until(lambda: serving.plane.trouble is not None)
-    serving.plane.trouble = None
+def test_a_loop_that_does_not_answer_leaves_it_open(member: Client, runtime: Runtime):
+    until(lambda: runtime.plane.trouble is not None)
+    runtime.plane.trouble = None
     answer = member.post("/api/v1/jobs", json={"command": ["true"]})
-    if serving.plane.trouble is None:
+    if runtime.plane.trouble is None:
         assert (answer.status_code, answer.json()["code"]) == (503, "not-known")
     assert answer.status_code == 503
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_loop_that_is_gone_is_not_called_ready(member: Client, serving: Serving, monkeypatch):
+def test_a_loop_that_is_gone_is_not_called_ready(member: Client, runtime: Runtime, monkeypatch):
     def gone() -> None:
         raise SystemExit
 
-    until(lambda: serving.plane.trouble is not None)
-    monkeypatch.setattr(serving.plane, "run_once", gone)
+    until(lambda: runtime.plane.trouble is not None)
+    monkeypatch.setattr(runtime.plane, "run_once", gone)
     until(lambda: member.get("/readyz").json()["code"] == "loop-ended")
     assert member.post("/api/v1/jobs", json={"command": ["true"]}).status_code == 503
 
 
-def test_after_the_end_nothing_is_taken(member: Client, serving: Serving):
-    serving.inbox.close()
+def test_after_the_end_nothing_is_taken(member: Client, runtime: Runtime):
+    runtime.inbox.close()
     answer = member.post("/api/v1/jobs", json={"command": ["true"]})
     assert (answer.status_code, answer.json()["code"]) == (503, "shutting-down")
 
 
-def test_a_bug_is_answered_without_its_trace(serving: Serving):
-    @get("/api/v1/broken", opt=needs(None))
+def test_a_bug_is_answered_without_its_trace(runtime: Runtime):
+    @get("/api/v1/broken", opt=requires_role(None))
     async def broken() -> str:
         raise RuntimeError("a secret of the inside")
 
-    with TestClient(make_app(serving.control, (broken,)), raise_server_exceptions=False) as client:
+    with TestClient(make_app(runtime.control, (broken,)), raise_server_exceptions=False) as client:
         answer = client.get("/api/v1/broken")
     assert answer.status_code == 500
     assert answer.json()["code"] == "bug"

@@ -18,18 +18,18 @@ from tenfold.model.job.job import Run
 from tenfold.model.job.terms import Terms
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.reasons.render import render
-from tenfold.server.background.background import Beside
+from tenfold.server.background.background import BackgroundTask
 
 EVERY_S = 15.0
 """From one look to the next. An assumption: short beside the minutes that idling takes."""
-LOOKS_LEAST = 4
+SAMPLES_MIN = 4
 """Looks within the time after which a job idles."""
 END_S = 15.0
 _PLAIN = Terms()
 _LOG = logging.getLogger("tenfold.server")
 
 
-class Sampling(Beside):
+class UsageSampler(BackgroundTask):
     """Looks for as long as it runs."""
 
     def __init__(
@@ -45,12 +45,12 @@ class Sampling(Beside):
         super().__init__("sampling", END_S)
         self._probe, self._rule, self._inbox = probe, rule, inbox
         self._fleet, self._usage, self._now_ms = fleet, usage, now_ms
-        self._every_s = min(EVERY_S, max(1.0, rule.after_ms / SECOND / LOOKS_LEAST))
+        self._every_s = min(EVERY_S, max(1.0, rule.after_ms / SECOND / SAMPLES_MIN))
         self._watches: dict[tuple[JobId, int], Watch] = {}
 
     def announce(self) -> None:
         """Say, before the loop begins, that nobody measured until now."""
-        self._inbox.put(ReportActivity(is_first_report=True), self._announced)
+        self._inbox.put(ReportActivity(is_first_report=True), self._on_announced)
 
     def once(self) -> tuple[JobActivity, ...]:
         """Look once, and tell the loop what has changed."""
@@ -66,13 +66,13 @@ class Sampling(Beside):
             run = fleet.running.get(one.job_id)
             if run is not None and _may_idle(run):
                 watch = before.get((one.job_id, one.attempt))
-                seen += self._looked(one, run, watch, idles=one.job_id in fleet.idle)
+                seen += self._observe(one, run, watch, idles=one.job_id in fleet.idle)
         self._usage.idle = fleet.idle.copy()
         if seen:
-            self._inbox.put(ReportActivity(tuple(seen)), self._told)
+            self._inbox.put(ReportActivity(tuple(seen)), self._on_answer)
         return tuple(seen)
 
-    def _looked(
+    def _observe(
         self, one: AttemptUsage, run: Run, before: Watch | None, *, idles: bool
     ) -> list[JobActivity]:
         use, rule = one.use, self._rule
@@ -84,20 +84,20 @@ class Sampling(Beside):
             return []
         return [JobActivity(one.job_id, one.attempt, watch.below_ms)]
 
-    def _told(self, answer: Answer) -> None:
+    def _on_answer(self, answer: Answer) -> None:
         """Let listings know at once; what is told here is on the disk."""
         if answer.refused is not None:
             _LOG.warning("who idles was not taken note of: %s", render(answer.refused))
         elif (fleet := self._fleet()) is not None:
             self._usage.idle = fleet.idle.copy()
 
-    def _announced(self, answer: Answer) -> None:
+    def _on_announced(self, answer: Answer) -> None:
         if answer.refused is not None and answer.refused.code == "not-known":
             self.announce()
 
     def work(self) -> None:
         """Look again and again."""
-        while not self.ends.wait(self._every_s):
+        while not self.stopping.wait(self._every_s):
             try:
                 self.once()
             except Exception:

@@ -1,9 +1,10 @@
-"""The nodes of `tenfold up`: this machine, or nodes that only stand for nodes.
+"""What `tenfold up` starts with: nodes (this machine, or virtual ones), policy and shadow policy.
 
-Virtual nodes run real processes, all on this machine. Their pools begin with `virtual`, so that
-every listing says so, and they carry the tag `virtual`, so that a job can avoid them.
+Virtual nodes run real processes, all on this machine. Their pool names begin with `virtual`, so
+that every listing shows it, and they have the tag `virtual`, so that a job can avoid them.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts
 from tenfold.compose.inputs import policy_of
-from tenfold.compose.policy_fleet import NO_FLEET, join_fleet
+from tenfold.compose.policy_fleet import NO_FLEET, join_fleet, join_record
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.inventory.accelerators import part_of
 from tenfold.live.this_machine import discover_this_machine
@@ -22,35 +23,37 @@ from tenfold.model.fleet.inventory import InventoryNode
 from tenfold.model.fleet.node import Node
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import NodeId, PoolId, SiteId
-from tenfold.model.policy.policy import Policy
+from tenfold.model.policy.policy import ORACLES, Policy
 from tenfold.physics.nodes import nodes_of
 from tenfold.report.figures import count
 
 VIRTUAL = "virtual"
 VIRTUAL_GPUS = 8
-"""GPUs of a virtual node that no file describes. An assumption: what most training nodes have."""
-VIRTUAL_MOST = 4_096
+"""GPUs of a virtual node without a fleet file. An assumption: most training nodes have 8."""
+VIRTUAL_MAX = 4_096
 LOCAL = "local"
 
 
-class Ground(Struct, frozen=True, kw_only=True):
-    """What a control plane is given to decide about, and by which policy."""
+class ControlPlaneInputs(Struct, frozen=True, kw_only=True):
+    """The nodes and the policy of a control plane."""
 
     nodes: tuple[Node, ...]
     policy: Policy
-    says: str
-    """What there is, for whoever starts it."""
+    summary: str
+    """The nodes in one line, for the user."""
     is_virtual: bool = False
-    """Whether the nodes only stand for nodes: their figures would all be this machine's."""
+    """Whether the nodes are virtual: benchmarks of them would all measure this machine."""
     notes: tuple[str, ...] = ()
 
 
-def ground(fleet: Path | None, policy: str, virtual_nodes: int | None, before: list[str]) -> Ground:
-    """Return the nodes of a fleet file, virtual ones, or this machine; `before` keeps its name."""
+def control_plane_inputs(
+    fleet: Path | None, policy: str, virtual_nodes: int | None, previous: list[str]
+) -> ControlPlaneInputs:
+    """Return the nodes of a fleet file, virtual ones, or this machine under its previous name."""
     if fleet is not None and virtual_nodes is not None:
         raise InputError(
             "two-fleets",
-            "--fleet and --virtual-nodes both say which nodes there are",
+            "--fleet and --virtual-nodes cannot be used together",
             "leave out one of them",
         )
     if fleet is not None:
@@ -60,30 +63,49 @@ def ground(fleet: Path | None, policy: str, virtual_nodes: int | None, before: l
     stated = join_fleet(policy_of(policy), NO_FLEET)
     if virtual_nodes is not None:
         nodes = _copies(this, virtual_nodes)
-        says = f"{_said(nodes)}, all virtual: their processes run on this machine"
-        return Ground(nodes=nodes, policy=stated, says=says, is_virtual=True)
+        summary = f"{_size_text(nodes)}, all virtual: their processes run on this machine"
+        return ControlPlaneInputs(nodes=nodes, policy=stated, summary=summary, is_virtual=True)
     notes = list(machine.notes)
-    node = _this_node(this, before[0] if len(before) == 1 else this.name, notes)
-    if not before:
-        notes.append("this machine is measured for some seconds before it takes its first job")
-    says = f"this machine, `{node.id}`: {_has(node)}"
-    return Ground(nodes=(node,), policy=stated, says=says, notes=tuple(notes))
+    node = _this_node(this, previous[0] if len(previous) == 1 else this.name, notes)
+    if not previous:
+        notes.append("this machine is benchmarked for a few seconds before its first job starts")
+    summary = f"this machine, `{node.id}`: {_hardware_text(node)}"
+    return ControlPlaneInputs(nodes=(node,), policy=stated, summary=summary, notes=tuple(notes))
+
+
+def shadow_of(named: str | None, live: Policy, fleet: Path | None) -> Policy | None:
+    """Return the policy of `--shadow`, with the teams of the fleet; None without one."""
+    if named is None:
+        return None
+    stated = policy_of(named)
+    if stated.name in ORACLES:
+        raise InputError(
+            "shadow-needs-durations",
+            f"policy `{stated.name}` needs job durations, which are unknown for live jobs",
+            f"try it on recorded jobs: `tenfold replay --policy {stated.name}`",
+            field="--shadow",
+        )
+    joined, notes = join_record(stated, live, fleet)
+    for note in notes:
+        sys.stderr.write(f"note: {note}\n")
+    return joined
 
 
 def leaf_of(nodes: Sequence[Node]) -> str:
-    """Return the nodes below the first leaf switch, as a host list."""
+    """Return the nodes under the first leaf switch, as a host list."""
     first = nodes[0].leaf
     return hostlist.fold(str(node.id) for node in nodes if node.leaf == first)
 
 
-def _from_file(file: Path, policy: str) -> Ground:
+def _from_file(file: Path, policy: str) -> ControlPlaneInputs:
     catalogue = load_facts(None, without=UNREAD_FACTS)
     spec: FleetSpec = load_fleet(file, catalogue, unknown_accelerators=True)
     nodes = tuple(_as_virtual(node) for node in nodes_of(spec))
-    return Ground(
+    return ControlPlaneInputs(
         nodes=nodes,
         policy=join_fleet(policy_of(policy), spec),
-        says=f"fleet `{spec.name}`: {_said(nodes)}, all virtual: processes run on this machine",
+        summary=f"fleet `{spec.name}`: {_size_text(nodes)}, all virtual: "
+        "their processes run on this machine",
         is_virtual=True,
     )
 
@@ -94,12 +116,12 @@ def _as_virtual(node: Node) -> Node:
 
 
 def _copies(this: InventoryNode, number: int) -> tuple[Node, ...]:
-    """Return copies of this machine, each with GPUs that are only numbers."""
-    if not 1 <= number <= VIRTUAL_MOST:
+    """Return virtual copies of this machine, each with virtual GPUs."""
+    if not 1 <= number <= VIRTUAL_MAX:
         raise InputError(
             "bad-number",
             f"--virtual-nodes is {number}",
-            f"ask for 1 to {VIRTUAL_MOST:,}",
+            f"use 1 to {VIRTUAL_MAX:,}",
             field="--virtual-nodes",
         )
     digits = len(str(number))
@@ -134,12 +156,12 @@ def _this_node(this: InventoryNode, name: str, notes: list[str]) -> Node:
     )
 
 
-def _said(nodes: Iterable[Node]) -> str:
+def _size_text(nodes: Iterable[Node]) -> str:
     listed = list(nodes)
     return f"{count(len(listed), 'node')}, {count(sum(n.gpus for n in listed), 'GPU')}"
 
 
-def _has(node: Node) -> str:
+def _hardware_text(node: Node) -> str:
     gpus = f"{node.gpus} x {node.accelerator}" if node.gpus else "no GPU"
     cpus = count(node.cpus_milli // 1_000, "CPU")
     return f"{cpus}, {node.memory_mib / 1_024:,.0f} GiB, {gpus}"

@@ -14,7 +14,7 @@ from unit.client.test_client import MADE as SUBMITTED
 __all__ = ["client_of"]
 MADE = httpx.Response(201, json=SUBMITTED)
 LOST = httpx.RemoteProtocolError("cut")
-NOBODY = httpx.ConnectError("no")
+UNREACHABLE = httpx.ConnectError("no")
 ENDED = {"number": 1, "ended_at": "2026-01-01T00:00:00Z", "exit_code": 0}
 
 
@@ -50,13 +50,13 @@ def test_a_key_that_was_used_for_something_else_is_refused(client_of: Any):
 
 
 def test_what_may_have_been_done_is_said_though_nobody_was_there_in_the_end(client_of: Any):
-    stub = Stub(LOST, NOBODY)
+    stub = Stub(LOST, UNREACHABLE)
     with pytest.raises(Unreachable) as wrong:
         client_of(stub, URL, "t").submit(command=["true"])
     assert (wrong.value.code, len(stub.asked)) == ("answer-lost", 3)
 
 
-@pytest.mark.parametrize("wrong", [NOBODY, httpx.ConnectTimeout("late")])
+@pytest.mark.parametrize("wrong", [UNREACHABLE, httpx.ConnectTimeout("late")])
 def test_a_wish_that_was_never_sent_is_sent_to_the_new_address(
     client_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: httpx.HTTPError
 ):
@@ -87,7 +87,7 @@ def test_a_log_that_breaks_off_goes_on_with_the_byte_that_follows(client_of: Any
         log(b"one " + euro[:1], 100),
         running,
         running,
-        NOBODY,
+        UNREACHABLE,
         running,
         log(euro[1:] + b" two", 105),
         job("succeeded", ENDED),
@@ -115,7 +115,7 @@ def test_the_next_attempt_is_read_from_its_own_beginning(client_of: Any):
 
 
 def test_a_log_of_a_control_plane_that_never_answered_is_given_up_soon(client_of: Any):
-    stub = Stub(NOBODY)
+    stub = Stub(UNREACHABLE)
     with pytest.raises(Unreachable):
         list(client_of(stub, URL, "t").logs("a-1", follow=True))
     assert len(stub.asked) == 3

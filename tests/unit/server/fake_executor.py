@@ -19,8 +19,8 @@ from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
 
 
-class Hands:
-    """What the executor knows; it outlives every client, as real processes would."""
+class FakeProcesses:
+    """Fake attempts; they outlive every executor client, as real processes would."""
 
     def __init__(self, logs: Path) -> None:
         self._lock = Lock()
@@ -74,48 +74,48 @@ class Hands:
         return self._folder / f"{job_id}.{attempt}.{member}.log"
 
 
-class PlainExecutor:
-    """A client of the hands."""
+class FakeExecutor:
+    """An executor client over the fake processes."""
 
-    def __init__(self, hands: Hands) -> None:
-        self._hands = hands
+    def __init__(self, processes: FakeProcesses) -> None:
+        self._processes = processes
 
     def fileno(self) -> int:
-        return self._hands.bell
+        return self._processes.bell
 
     def start(self, launch: Launch) -> None:
         key = (launch.job_id, launch.attempt)
-        if key not in self._hands.launches:
-            self._hands.launches[key] = launch
-            self._hands.see(AttemptStarted(Millis(now_ms()), *key))
+        if key not in self._processes.launches:
+            self._processes.launches[key] = launch
+            self._processes.see(AttemptStarted(Millis(now_ms()), *key))
 
     def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
-        if (job_id, attempt) not in self._hands.ends:
-            self._hands.stop(job_id, attempt)
+        if (job_id, attempt) not in self._processes.ends:
+            self._processes.stop(job_id, attempt)
 
     def observations(self) -> list[Observation]:
-        return self._hands.seen()
+        return self._processes.seen()
 
     def attempts(self) -> list[AttemptState]:
         return [
             AttemptState(
                 job_id=job_id,
                 attempt=number,
-                phase="ended" if (job_id, number) in self._hands.ends else "running",
+                phase="ended" if (job_id, number) in self._processes.ends else "running",
                 members=launch.members,
                 ordered_ms=Millis(0),
                 started_ms=Millis(1),
-                end=self._hands.ends.get((job_id, number)),
+                end=self._processes.ends.get((job_id, number)),
             )
-            for (job_id, number), launch in self._hands.launches.items()
+            for (job_id, number), launch in self._processes.launches.items()
         ]
 
     def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
         for key in attempts:
-            self._hands.launches.pop(key, None)
+            self._processes.launches.pop(key, None)
 
     def logs(self, job_id: JobId, attempt: int, member: int, bytes_most: int = 65_536) -> MemberLog:
-        return self._hands.logs(job_id, attempt, member, bytes_most)
+        return self._processes.logs(job_id, attempt, member, bytes_most)
 
     def close(self) -> None:
         pass

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.client.place import find_place, home_folder
+from tenfold.client.endpoint import find_endpoint, find_state_dir
 from tenfold.model.errors import InputError, Refused, Unreachable
 
 HERE = "http://127.0.0.1:7410"
@@ -30,38 +30,38 @@ def running_here(nothing_said: Path) -> Path:
 def test_what_is_said_comes_before_the_environment(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TENFOLD_URL", HERE)
     monkeypatch.setenv("TENFOLD_TOKEN", "tf_environment")
-    place = find_place()
-    assert (place.url, place.token) == (HERE, "tf_environment")
-    place = find_place(f"{ELSEWHERE}/", "tf_said")
-    assert (place.url, place.token) == (ELSEWHERE, "tf_said")
+    endpoint = find_endpoint()
+    assert (endpoint.url, endpoint.token) == (HERE, "tf_environment")
+    endpoint = find_endpoint(f"{ELSEWHERE}/", "tf_said")
+    assert (endpoint.url, endpoint.token) == (ELSEWHERE, "tf_said")
 
 
 def test_the_state_folder_says_where_nothing_else_does(running_here: Path):
-    place = find_place()
-    assert (place.url, place.token, place.home) == (HERE, "tf_local", running_here)
-    assert place.again() is None
+    endpoint = find_endpoint()
+    assert (endpoint.url, endpoint.token, endpoint.state_dir) == (HERE, "tf_local", running_here)
+    assert endpoint.reloaded() is None
 
 
 def test_one_s_own_token_is_used_at_the_address_of_the_state_folder(
     running_here: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("TENFOLD_TOKEN", "tf_own")
-    place = find_place()
-    assert (place.url, place.token, place.home) == (HERE, "tf_own", None)
-    assert place.again() is None
+    endpoint = find_endpoint()
+    assert (endpoint.url, endpoint.token, endpoint.state_dir) == (HERE, "tf_own", None)
+    assert endpoint.reloaded() is None
 
 
 def test_the_token_of_the_state_folder_is_never_shown_to_another_address(running_here: Path):
     with pytest.raises(Refused) as wrong:
-        find_place(ELSEWHERE)
+        find_endpoint(ELSEWHERE)
     assert wrong.value.code == "no-token"
     assert "tf_local" not in f"{wrong.value.message}{wrong.value.hint}"
-    assert find_place(HERE).token == "tf_local"
+    assert find_endpoint(HERE).token == "tf_local"
 
 
 def test_where_no_control_plane_is_known_the_error_says_how_to_start_one():
     with pytest.raises(Unreachable) as wrong:
-        find_place()
+        find_endpoint()
     assert wrong.value.code == "no-control-plane"
     assert "tenfold up" in wrong.value.hint
 
@@ -69,29 +69,29 @@ def test_where_no_control_plane_is_known_the_error_says_how_to_start_one():
 def test_half_an_address_is_none(nothing_said: Path):
     (nothing_said / "address.json").write_text('{"url": "http')
     with pytest.raises(Unreachable):
-        find_place()
+        find_endpoint()
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:7410", "ftp://host", "http://", "http://host:port"])
 def test_an_address_that_is_none_is_named(url: str):
     with pytest.raises(InputError) as wrong:
-        find_place(url, "t")
+        find_endpoint(url, "t")
     assert wrong.value.code == "wrong-url"
 
 
 def test_proxies_are_for_other_machines():
-    assert find_place(HERE, "t").is_near
-    assert not find_place(ELSEWHERE, "t").is_near
+    assert find_endpoint(HERE, "t").is_local
+    assert not find_endpoint(ELSEWHERE, "t").is_local
 
 
 def test_the_state_folder_lies_under_the_user_s_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    assert home_folder(tmp_path / "said") == tmp_path / "said"
-    assert home_folder() == tmp_path
+    assert find_state_dir(tmp_path / "said") == tmp_path / "said"
+    assert find_state_dir() == tmp_path
     monkeypatch.delenv("TENFOLD_HOME")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert home_folder() == tmp_path / "data" / "tenfold"
+    assert find_state_dir() == tmp_path / "data" / "tenfold"
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert home_folder() == tmp_path / ".local" / "share" / "tenfold"
+    assert find_state_dir() == tmp_path / ".local" / "share" / "tenfold"

@@ -1,0 +1,118 @@
+"""Options of `tenfold up`: retention, node health, idle jobs, and the users that jobs run as."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from tenfold.cli.quantities import parse_duration
+from tenfold.model.errors import InputError
+
+if TYPE_CHECKING:
+    from tenfold.server.runtime.settings import Settings
+
+KeepDays = Annotated[
+    float, Parameter(help="Days of events to keep in the journal; older ones move to bundles")
+]
+KeepLogsDays = Annotated[float, Parameter(help="Days to keep the logs of ended jobs")]
+KeepLogsGib = Annotated[
+    float, Parameter(help="GiB of logs of ended jobs to keep; the oldest go first")
+]
+BlameShare = Annotated[
+    float,
+    Parameter(help="Largest share of nodes to cordon because jobs keep failing there; 0 for none"),
+]
+Acceptance = Annotated[
+    bool | None,
+    Parameter(
+        negative="--no-acceptance",
+        help="Benchmark new nodes and reject slow ones (default: real nodes only, not virtual)",
+    ),
+]
+AcceptanceBand = Annotated[
+    float,
+    Parameter(help="How far below the pool median a node may be; 0.2 rejects nodes 20% slower"),
+]
+IdleAfter = Annotated[
+    str, Parameter(help="Mark a job idle after this long without using its GPUs; 0 to disable")
+]
+IdleBelow = Annotated[float, Parameter(help="GPU utilisation, in percent, that counts as unused")]
+TeamUsers = Annotated[
+    Literal["auto", "on", "off"],
+    Parameter(help="Run each team's jobs as a separate Unix user; auto: if started as root"),
+]
+TeamUids = Annotated[
+    str, Parameter(help="UID range for team users (default: 2100000000-2100009999)")
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OperationOptions:
+    """How long data is kept, and when nodes and jobs are flagged."""
+
+    keep_days: KeepDays = 30
+    keep_logs_days: KeepLogsDays = 14
+    keep_logs_gib: KeepLogsGib = 20
+    blame_share: BlameShare = 0.1
+    acceptance: Acceptance = None
+    acceptance_band: AcceptanceBand = 0.2
+    idle_after: IdleAfter = "15m"
+    idle_below: IdleBelow = 5
+
+    def applied(self, settings: "Settings", *, is_virtual: bool) -> "Settings":
+        """Return settings with these options; virtual nodes are not benchmarked by default."""
+        # These imports are slow, and errors in the options should come first.
+        from msgspec.structs import replace  # noqa: PLC0415
+
+        from tenfold.compose.acceptance import rule_of  # noqa: PLC0415
+        from tenfold.compose.blame import blaming_of  # noqa: PLC0415
+        from tenfold.decide.detect.idle import idle_rule_of  # noqa: PLC0415
+        from tenfold.live.local.attempt.pruning import AttemptRetention  # noqa: PLC0415
+
+        return replace(
+            settings,
+            keep_days=self.keep_days,
+            kept=AttemptRetention(days=self.keep_logs_days, gib=self.keep_logs_gib),
+            blaming=blaming_of(self.blame_share),
+            acceptance=rule_of(self.acceptance_band),
+            idling=idle_rule_of(_idle_s(self.idle_after), self.idle_below),
+            reads_gpus=not is_virtual,
+            tests_nodes=not is_virtual if self.acceptance is None else self.acceptance,
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TeamUserOptions:
+    """The Unix users that teams' jobs run as."""
+
+    team_users: TeamUsers = "auto"
+    team_uids: TeamUids = ""
+
+    def applied(self, settings: "Settings") -> "Settings":
+        """Return settings with these options."""
+        from msgspec.structs import replace  # noqa: PLC0415 - errors come first
+
+        from tenfold.live.local.member.team_users import UidRange  # noqa: PLC0415
+
+        uids = UidRange()
+        if self.team_uids:
+            first, dash, last = self.team_uids.partition("-")
+            if not (dash and first.isdecimal() and last.isdecimal()):
+                raise InputError(
+                    "wrong-value",
+                    f"--team-uids is `{self.team_uids}`, which is not a UID range",
+                    "write it like 2100000000-2100009999",
+                    field="--team-uids",
+                )
+            uids = UidRange(int(first), int(last))
+        return replace(settings, team_users=self.team_users, team_uids=uids)
+
+
+def _idle_s(text: str) -> float:
+    return 0.0 if text.strip() == "0" else parse_duration(text, "--idle-after")
+
+
+DEFAULT_OPERATIONS = OperationOptions()
+DEFAULT_TEAM_USERS = TeamUserOptions()

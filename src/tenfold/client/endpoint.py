@@ -1,0 +1,135 @@
+"""Find the control plane and the token to use with it.
+
+Arguments win, then the environment, then the state directory, where `tenfold up` writes its
+address for commands run by the same user. That token is an admin token, so it is sent only to
+that address.
+"""
+
+import os
+import pwd
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from tenfold.model.errors import InputError, Refused, Unreachable
+
+URL = "TENFOLD_URL"
+TOKEN = "TENFOLD_TOKEN"
+STATE_DIR = "TENFOLD_STATE_DIR"
+OLD_STATE_DIR = "TENFOLD_HOME"
+"""The old name of `TENFOLD_STATE_DIR`, still read."""
+ADDRESS = "address.json"
+SYSTEM = Path("/var/lib/tenfold")
+"""Root's state directory: team users could not enter one in root's home."""
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """The address file that a control plane on this machine keeps while it runs."""
+
+    url: str
+    token: str
+    pid: int = 0
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """The URL of a control plane and the token for it."""
+
+    url: str
+    token: str
+    state_dir: Path | None = None
+    """The state directory it was read from; a restarted control plane writes a new token there."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine, so that no proxy is used."""
+        return urlsplit(self.url).hostname in LOOPBACK
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the connection uses TLS."""
+        return self.url.startswith("https:")
+
+    def reloaded(self) -> "Endpoint | None":
+        """Return the endpoint in the state directory now; None if it has not changed."""
+        address = None if self.state_dir is None else read_address(self.state_dir)
+        if address is None or (address.url, address.token) == (self.url, self.token):
+            return None
+        return Endpoint(url=address.url, token=address.token, state_dir=self.state_dir)
+
+
+def find_state_dir(stated: Path | None = None) -> Path:
+    """Return the state directory: the argument, the environment, or the user's data directory.
+
+    Root uses the system's, unless one already exists in its data directory.
+    """
+    if stated is not None:
+        return stated.expanduser()
+    variable = os.environ.get(STATE_DIR) or os.environ.get(OLD_STATE_DIR)
+    if variable:
+        return Path(variable).expanduser()
+    data = os.environ.get("XDG_DATA_HOME")
+    if data:
+        return Path(data) / "tenfold"
+    user_dir = Path.home() / ".local" / "share" / "tenfold"
+    return SYSTEM if _is_in_root_home(user_dir) and not user_dir.exists() else user_dir
+
+
+def _is_in_root_home(folder: Path) -> bool:
+    """Tell whether a folder is in root's home; `HOME` may point elsewhere."""
+    return os.geteuid() == 0 and folder.is_relative_to(pwd.getpwuid(0).pw_dir)
+
+
+def read_address(state_dir: Path) -> Address | None:
+    """Return the address file of a state directory; None if there is none."""
+    try:
+        return msgspec.json.decode((state_dir / ADDRESS).read_bytes(), type=Address)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def find_endpoint(url: str | None = None, token: str | None = None) -> Endpoint:
+    """Return the control plane to call; raise if none is configured."""
+    url = url or os.environ.get(URL) or ""
+    token = token or os.environ.get(TOKEN) or ""
+    if url and token:
+        return Endpoint(url=_checked(url), token=token)
+    state_dir = find_state_dir()
+    address = read_address(state_dir)
+    if not url:
+        if address is None:
+            raise Unreachable(
+                "no-control-plane",
+                f"no control plane is running on this machine: no `{state_dir / ADDRESS}`",
+                f"start one with `tenfold up`, or set {URL} and {TOKEN}",
+            )
+        return Endpoint(
+            url=address.url,
+            token=token or address.token,
+            state_dir=None if token else state_dir,
+        )
+    url = _checked(url)
+    if address is not None and address.url == url:
+        return Endpoint(url=url, token=address.token, state_dir=state_dir)
+    raise Refused(
+        "no-token",
+        f"no token for `{url}`",
+        f"set {TOKEN}; an admin creates tokens with `tenfold token create`",
+    )
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    try:
+        port_is_good = parts.port is None or parts.port > 0
+    except ValueError:
+        port_is_good = False
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_good:
+        raise InputError(
+            "wrong-url",
+            f"`{url}` is not a control plane URL",
+            "write it like http://127.0.0.1:7410",
+        )
+    return url.rstrip("/")

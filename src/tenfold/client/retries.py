@@ -1,0 +1,116 @@
+"""When a call is retried, and with which token; shared by both clients.
+
+A call that changes something is sent once, unless it has an idempotency key or never reached the
+server. If its response is lost, it may have been carried out: only the caller can decide whether
+repeating it is safe.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tenfold.client.calls import Call
+from tenfold.client.endpoint import Endpoint
+from tenfold.client.problems import BAD_TOKEN, NEVER_SENT
+from tenfold.model.errors import Refused, TenfoldError, Unreachable
+
+TIMEOUT_S = 60.0
+"""How long to wait for a response; the control plane itself gives up after half of this."""
+PAUSES_S = (0.1, 0.2, 0.4, 0.8)
+"""Before the second try of a safe call, the third, and so on."""
+OUTAGE_S = 60.0
+"""How long waiting and following tolerate an unreachable control plane."""
+POLL_S = (0.05, 1.0)
+"""The interval between polls of a job: the first, and the longest."""
+
+
+class CurrentEndpoint:
+    """The endpoint in use. A control plane that restarts on this machine writes a new address."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+
+    def refresh(self) -> bool:
+        """Switch to the new address if there is one; tell whether there was."""
+        new = self.endpoint.reloaded()
+        if new is not None:
+            self.endpoint = new
+        return new is not None
+
+    def request(self, call: Call[Any], more: dict[str, str] | None = None) -> dict[str, Any]:
+        """Return the arguments of a call for the HTTP library."""
+        headers = {"Authorization": f"Bearer {self.endpoint.token}", **(more or {})}
+        if call.body is not None:
+            headers["Content-Type"] = "application/json"
+        if call.key:
+            headers["Idempotency-Key"] = call.key
+        return {
+            "method": call.method,
+            "url": self.endpoint.url + call.path,
+            "params": call.params,
+            "headers": headers,
+            "content": call.body,
+        }
+
+
+class Retries:
+    """The retries of one call."""
+
+    def __init__(self, current: CurrentEndpoint, call: Call[Any]) -> None:
+        self._current = current
+        self._is_safe = call.is_safe
+        self._pauses = iter(PAUSES_S)
+        self._refreshed = False
+        self._uncertain: TenfoldError | None = None
+
+    def pause_after(self, problem: TenfoldError) -> float:
+        """Return how long to wait before the next try; raise if there is none."""
+        is_bad_token = isinstance(problem, Refused) and problem.code in BAD_TOKEN
+        if is_bad_token and not self._refreshed:
+            # A rejected token means that nothing was done, so any call may be repeated.
+            self._refreshed = True
+            if self._current.refresh():
+                return 0.0
+        may_repeat = self._is_safe or problem.code == NEVER_SENT
+        if not (may_repeat and isinstance(problem, Unreachable)):
+            raise problem
+        if problem.code != NEVER_SENT:
+            self._uncertain = problem
+        self._current.refresh()
+        pause_s = next(self._pauses, None)
+        if pause_s is None:
+            # An earlier try may have been carried out, even if the last one never arrived.
+            raise self._uncertain or problem
+        return pause_s
+
+
+class OutageTolerance:
+    """Tolerates an unreachable control plane for a while."""
+
+    def __init__(self, current: CurrentEndpoint, tolerated_s: float = OUTAGE_S) -> None:
+        self._current = current
+        self._tolerated_s = tolerated_s
+        self._since_s: float | None = None
+
+    def answered(self) -> None:
+        """Record a response."""
+        self._since_s = None
+
+    def failed(self, problem: TenfoldError, now_s: float) -> None:
+        """Record a failure; raise it if the outage is too long, or this is not an outage."""
+        refreshed = self._current.refresh()
+        if isinstance(problem, Refused) and problem.code in BAD_TOKEN and refreshed:
+            return
+        if not isinstance(problem, Unreachable):
+            raise problem
+        if self._since_s is None:
+            self._since_s = now_s
+        if now_s - self._since_s >= self._tolerated_s:
+            raise problem
+
+
+def poll_intervals() -> Iterator[float]:
+    """Yield how long to wait before each poll of a job, longer and longer."""
+    pause_s, most_s = POLL_S
+    while True:
+        yield pause_s
+        pause_s = min(pause_s * 1.5, most_s)
