@@ -16,9 +16,7 @@ from tenfold.server.schemas import cordoned_for_failures, iso, to_eta, to_job
 from tenfold.study.why.redaction import redacted_why
 from tenfold.study.why.remedies import RemedySearch
 
-Seek = Annotated[
-    RemedySearch, QueryParameter(description="Which remedies are tried: each takes time.")
-]
+Seek = Annotated[RemedySearch, QueryParameter(description="Remedies to try; each takes time.")]
 
 
 @get(
