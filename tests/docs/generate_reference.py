@@ -1,4 +1,4 @@
-"""Write the reference pages that follow from the code.
+"""Generate the reference pages from the code.
 
 Run it after a change of rows, facts or commands:
 
@@ -80,22 +80,21 @@ def fleet_file() -> str:
     parts = [
         "# The fleet file",
         MADE,
-        "At the end the reader can write any key of a fleet file, in its unit and bounds.",
-        "A fleet file is TOML (`.toml`) or YAML (`.yaml`, `.yml`). Tables are named in the "
-        "singular. Units stand in the keys, and values are bare numbers. An unknown key is a "
-        "fault. At the top the file may have `name`; without it the fleet is named after the "
-        "file.",
+        "This page lists every table and key of a fleet file, with its unit, range and default.",
+        "A fleet file is TOML (`.toml`) or YAML (`.yaml`, `.yml`). Table names are singular. Keys "
+        "include the unit, and values are plain numbers. Unknown keys are errors. The optional "
+        "top-level key `name` names the fleet; the default is the name of the file.",
         "The smallest fleet:",
         "```toml\n" + (ROOT / "examples/one-rack/fleet.toml").read_text().strip() + "\n```",
-        "A host list names many nodes in one text: `n[1-4]` is four nodes, `gpu[001-128],login1` "
-        "is 129. What is left out gets the value in the last column; "
-        "[Defaults](../explanation/defaults.md) says how that is shown.",
+        "A host list names many nodes in one string, as in Slurm: `n[1-4]` is four nodes, "
+        "`gpu[001-128],login1` is 129. The last column gives the default; "
+        "[Defaults](../explanation/defaults.md) explains where defaults come from.",
     ]
     for name, row in fleet_tables().items():
         head = "price" if name == "price" else f"[{name}]" if name in SINGLE_TABLES else ""
         parts.append(f"## `{head or f'[[{name}]]'}`")
         parts.append(FLEET_TABLES[name])
-        lines = ["| key | meaning | takes | if left out |", "|---|---|---|---|"]
+        lines = ["| key | meaning | type | default |", "|---|---|---|---|"]
         for field in _fields(row):
             meaning, otherwise = FLEET_KEYS[name][field.encode_name]
             default = _default(field, otherwise)
@@ -214,7 +213,7 @@ def grow_file() -> str:
     for name, says in GROW_TABLES.items():
         parts.append(f"## `[{name}]`" if name in SINGLE else f"## `[[{name}]]`")
         parts.append(says)
-        lines = ["| key | meaning | takes | if left out |", "|---|---|---|---|"]
+        lines = ["| key | meaning | type | default |", "|---|---|---|---|"]
         for field in _fields({**SINGLE, **MANY}[name]):
             key = field.encode_name
             meaning, otherwise = GROW_KEYS[name][key]
@@ -276,19 +275,19 @@ def _row_example(file: Path) -> str:
 
 
 def _row_table(name: str) -> str:
-    lines = ["| key | meaning | takes | if null |", "|---|---|---|---|"]
+    lines = ["| key | meaning | type | default |", "|---|---|---|---|"]
     for field in _fields(ESTIMATE_ROWS[name]):
         meaning, otherwise = ESTIMATE_KEYS[name][field.encode_name]
-        default = "**needed**" if field.required else otherwise
+        default = "**required**" if field.required else otherwise
         lines.append(f"| `{field.encode_name}` | {meaning} | {_row_takes(field)} | {default} |")
     return "\n".join(lines)
 
 
 def _row_takes(field: inspect.Field) -> str:
     if field.encode_name == "model":
-        return "a text, or a shape"
+        return "a string, or a shape"
     if field.encode_name == "id":
-        return "a text or a number"
+        return "a string or a number"
     # The upper bound only keeps arithmetic whole; nobody comes near it.
     text = _takes(field).replace(" from 1 to 1,000,000,000,000", " of at least 1")
     unit = {"gbps": " of Gbit/s", "s": " of seconds"}
@@ -309,15 +308,15 @@ def cli() -> str:
     parts = [
         "# Commands",
         MADE,
-        "At the end the reader knows every command and option.",
-        "Listings take `--json`. Standard output is data only; errors go to standard error, as "
-        "JSON when `--json` is asked for. `NO_COLOR=1` turns colour off, `TENFOLD_FACTS` names a "
-        "facts folder for every command, and `TENFOLD_DEBUG=1` shows the traceback of a bug.",
-        "| exit status | means |\n|---|---|\n| 0 | done |\n| 1 | the answer is no |\n"
-        "| 2 | bad input or usage |\n| 3 | refused |\n| 4 | something outside did not answer |\n"
-        "| 70 | a bug in Tenfold |\n| 130 | Ctrl-C; jobs that were taken go on |",
+        "This page lists every command and option.",
+        "Commands that print lists accept `--json`. Standard output is data only; errors go to "
+        "standard error, as JSON with `--json`. `NO_COLOR=1` turns colour off, `TENFOLD_FACTS` "
+        "sets the facts folder for all commands, and `TENFOLD_DEBUG=1` prints tracebacks.",
+        "| exit status | meaning |\n|---|---|\n| 0 | success |\n| 1 | the answer is no |\n"
+        "| 2 | bad input or usage |\n| 3 | not allowed |\n| 4 | a program or server is down |\n"
+        "| 70 | a bug in Tenfold |\n| 130 | interrupted with Ctrl-C; submitted jobs keep running |",
     ]
-    # All at once: a command that is loaded when it is first asked for has no help before.
+    # A lazily loaded command has no help until it is imported, so load all of them first.
     for words in list(commands()):
         parts.append(f"## `{' '.join(('tenfold', *words))}`")
         parts.append(f"```text\n{help_text(words)}\n```")
@@ -348,7 +347,7 @@ def _fields(row: type[Struct]) -> tuple[inspect.Field, ...]:
 
 def _fact_table(kind: str, struct: type[Struct], leave_out: tuple[str, ...]) -> str:
     meanings: Mapping[str, str] = FACT_KEYS[kind]
-    lines = ["| field | meaning | takes | if left out |", "|---|---|---|---|"]
+    lines = ["| field | meaning | type | default |", "|---|---|---|---|"]
     for field in _fields(struct):
         if field.name not in leave_out:
             takes, default = _takes(field), _default(field, "not known")
@@ -370,7 +369,7 @@ def _takes(field: inspect.Field) -> str:
 
 def _default(field: inspect.Field, otherwise: str) -> str:
     if field.required:
-        return "**needed**"
+        return "**required**"
     value = field.default
     if field.default_factory is not msgspec.NODEFAULT:
         value = field.default_factory()

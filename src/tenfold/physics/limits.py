@@ -219,12 +219,12 @@ def _uplinks(layout: Layout) -> Iterator[Finding]:
     for place, plan in enumerate(layout.fabrics):
         path: Path = ("fabric", place, "oversubscription")
         for layer in binding_layers(plan):
+            unit = layer.code.split("-")[0]
             yield _warning(
                 "uplinks-bind",
                 f"{layer.below} to {layer.above} of fabric `{plan.name}` is {layer.ratio:g}:1: "
-                f"jobs larger than one {layer.code.split('-')[0]} "
-                "share the uplinks",
-                "make it non-blocking, or keep each job inside one",
+                f"jobs larger than one {unit} share the uplinks",
+                f"make it non-blocking, or keep each job inside one {unit}",
                 path if layer.code != "pod-uplinks" else ("fabric", place, "core_oversubscription"),
             )
         if growth is None or len(layout.fabrics) > 1:

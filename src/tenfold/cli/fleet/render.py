@@ -228,7 +228,7 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
         ">GPUs",
         ">share",
         ">PFLOP/s",
-        ">max gang left",
+        ">gang left",
         "also lost",
     ]
     grid = table("", columns, lines)
