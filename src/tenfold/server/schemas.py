@@ -9,6 +9,7 @@ from tenfold.journal.rows import ArrayStory, AttemptRow, JobRow, NodeRow
 from tenfold.model.acceptance import Acceptance, NodeVerdict
 from tenfold.model.api import jobs, nodes, tokens
 from tenfold.model.reason import Reason
+from tenfold.report.reasons.registry import shown_code
 from tenfold.report.reasons.render import Reader, render
 from tenfold.server.auth.tokens import Token
 from tenfold.server.background.follower import FleetSnapshot
@@ -200,9 +201,9 @@ def _reason(
         sentence = render(found, token.reader, row.team)
         if row.attempts and before:
             sentence = f"{before}; {sentence}"
-        return jobs.Reason(code=found.code, sentence=sentence)
+        return jobs.Reason(code=shown_code(found.code), sentence=sentence)
     if row.reason:
-        return jobs.Reason(code=row.reason, sentence=before)
+        return jobs.Reason(code=shown_code(row.reason), sentence=before)
     return jobs.Reason(code=row.state, sentence=_STATE_SENTENCES.get(row.state, ""))
 
 

@@ -12,6 +12,7 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.figures import count, dollars
+from tenfold.report.reasons.registry import shown_code
 from tenfold.report.reasons.render import amount_of, plural, render
 from tenfold.study.why.recorded import Answer, SavedState
 from tenfold.study.why.remedies import Remedy
@@ -43,7 +44,7 @@ def list_json(saved: SavedState, *, team: str | None, state: str | None) -> list
     lines: list[JobLine] = []
     for job in sorted(fleet.pending.values(), key=_arrival):
         if state != "running" and team in (None, job.team):
-            reason = explainer.why(job, "none").reason.code if explainer else ""
+            reason = shown_code(explainer.why(job, "none").reason.code) if explainer else ""
             lines.append(_line(job, "pending", job.submitted_ms, saved.at_ms, reason))
     for run in sorted(fleet.running.values(), key=lambda each: _arrival(each.job)):
         if state != "pending" and team in (None, run.job.team):
@@ -98,7 +99,7 @@ def show_dry_run(found: Why) -> None:
 
 def show_waiting(found: Why) -> None:
     """Print what a job waits for, what is promised to it, and what would let it start."""
-    show(f"because: {render(found.reason)} [{found.reason.code}]")
+    show(f"because: {render(found.reason)} [{shown_code(found.reason.code)}]")
     if found.ahead:
         show(f"ahead of it: {count(found.ahead, 'job')}")
     if found.promise is not None:

@@ -15,3 +15,16 @@ PARTS = (WAITING, NEVER, STOPS, STAGES, ENDS, ATTEMPTS, NODES, REMEDIES, REQUEST
 REASONS: Mapping[str, Template] = {
     code: template for part in PARTS for code, template in part.items()
 }
+SHOWN: Mapping[str, str] = {code: one.shown for code, one in REASONS.items() if one.shown}
+"""Stored codes that are shown under another name. Journals and replay keep the stored code."""
+STORED: Mapping[str, str] = {shown: code for code, shown in SHOWN.items()}
+
+
+def shown_code(code: str) -> str:
+    """Return the code that people and JSON see for a stored code."""
+    return SHOWN.get(code, code)
+
+
+def template_of(code: str) -> Template | None:
+    """Return the template of a stored or shown code."""
+    return REASONS.get(STORED.get(code, code))

@@ -26,7 +26,7 @@ from tenfold.model.reason import (
     Value,
 )
 from tenfold.model.units import DAY, HOUR, MINUTE, SECOND
-from tenfold.report.reasons.registry import REASONS
+from tenfold.report.reasons.registry import shown_code, template_of
 from tenfold.report.reasons.template import Field, Template
 
 NAMED_MOST = 4
@@ -51,7 +51,7 @@ OPERATOR = Reader(sees_all=True)
 
 def render(reason: Reason, reader: Reader = OPERATOR, about: str | None = None) -> str:
     """Return a reason as a sentence; `about` is the team whose job it tells of, if of one."""
-    template = REASONS.get(reason.code)
+    template = template_of(reason.code)
     if reason.sentence and (reader.sees_all or not reason.fields):
         return reason.sentence if reader.sees_all else plain(reason.code)
     said = None if template is None else _sentence(template, reason, reader, about)
@@ -65,12 +65,12 @@ def redacted(reason: Reason, reader: Reader, about: str | None = None) -> Reason
         for name, value in reason.fields.items()
         if (shown := _redacted(value, reader, about)) is not None
     }
-    return Reason(reason.code, fields, render(reason, reader, about))
+    return Reason(shown_code(reason.code), fields, render(reason, reader, about))
 
 
 def plain(code: str) -> str:
     """Return what a code means, without anything that it was about."""
-    template = REASONS.get(code)
+    template = template_of(code)
     return (template.plain if template is not None else "") or code.replace("-", " ")
 
 

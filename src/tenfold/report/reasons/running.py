@@ -13,7 +13,7 @@ STAGES = {
     ),
     "started": Template("on {on:nodes}[, run {run}][, from {saved_ms?:ms} of saved work]"),
     "resized": Template("from {before} to {gpus:#GPU} on {on:nodes}[: {cause:causes}]"),
-    "idled": Template("{gpus:#GPU} idle"),
+    "idled": Template("{gpus:#GPU} idle", shown="gpus-idle"),
     "idle-reclaimed": Template("idle for {idle_ms:ms}; its GPUs were reclaimed"),
     "ended": Template("{status:word} after running for {ran_ms:ms}"),
     "refused": Template("this fleet can never hold it"),
@@ -44,14 +44,18 @@ ATTEMPTS = {
     "image-not-run": Template("{said:text}", plain="the container image did not run"),
     "end-not-written": Template("{said:text}", plain="the end of the attempt was not recorded"),
     "stale-order": Template("{said:text}", plain="a newer attempt exists"),
-    "earlier-attempt-lives": Template("{said:text}", plain="an earlier attempt is still running"),
+    "earlier-attempt-lives": Template(
+        "{said:text}", plain="an earlier attempt is still running", shown="earlier-attempt-running"
+    ),
     "cannot-write": Template(
         "cannot write: {said:text}", plain="the node cannot write to its disk"
     ),
     "no-such-attempt": Template("{said:text}", plain="the attempt never started there"),
-    "supervisor-told": Template("{said:text}", plain="the supervisor was told to exit"),
+    "supervisor-told": Template(
+        "{said:text}", plain="the supervisor was told to exit", shown="supervisor-stopped"
+    ),
     "supervisor-lost": Template("{said:text}", plain="the supervisor died; the outcome is unknown"),
-    "silent": Template("{said:text}", plain="no heartbeat for too long"),
+    "silent": Template("{said:text}", plain="no heartbeat for too long", shown="no-heartbeat"),
     "out-of-memory": Template("{said:text}", plain="out of memory"),
     "no-command": Template("no command given"),
     "no-members": Template("the gang has no members"),
@@ -76,6 +80,7 @@ ATTEMPTS = {
         "[`{image:text}`|the image] is remote and images are not pulled: {runtime:word} needs a "
         "local file",
         plain="the image is not on this node",
+        shown="image-not-local",
     ),
     "gpus-not-described": Template(
         "{runtime:word} has no CDI spec for this node's GPUs: run "

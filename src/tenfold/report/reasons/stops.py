@@ -6,6 +6,7 @@ STOPS = {
     "gave-way": Template(
         "preempted under policy {policy:name}[ for {job:job}| for shorter jobs]",
         plain="preempted for another job",
+        shown="preempted-by-policy",
     ),
     "outranked": Template(
         "preempted for {job:job} of the same team, which has a higher priority",
@@ -19,6 +20,7 @@ STOPS = {
     "promise-due": Template(
         "preempted: its nodes are reserved for {job:job}",
         plain="preempted: its nodes were reserved for another job",
+        shown="reservation-due",
     ),
     "defragmented": Template(
         "moved to other nodes to free whole nodes for {job:job}",

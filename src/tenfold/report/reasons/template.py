@@ -46,8 +46,12 @@ class Choice:
 class Template:
     """How a reason reads."""
 
-    def __init__(self, text: str, plain: str = "", **words: Mapping[str, str]) -> None:
+    def __init__(
+        self, text: str, plain: str = "", shown: str = "", **words: Mapping[str, str]
+    ) -> None:
         self._text = text
+        self.shown = shown
+        """The code that people and JSON see where the stored code would mislead; "" if the same."""
         self.plain = plain
         """What those are told who may not read an old record's own words."""
         self.words = words

@@ -21,6 +21,7 @@ WAITING = {
         f"{NEEDS}[ {{how:word}} {{within:level}}]; {{free:#GPU}} free, but spread thin: {HAD}",
         plain="enough GPUs are free, but spread over too many nodes",
         how=IN_ONE,
+        shown="fragmented",
     ),
     "wrong-domain": Template(
         f"{NEEDS} {{how:word}} {{within:level}}"
@@ -43,20 +44,24 @@ WAITING = {
         "[: {with_room} of {alike:#node} with room][ ({away?} unavailable)]"
         "[; {ahead?:#job} ahead][; {freeing:word}]",
         freeing={"yes": "capacity is being freed for them"},
+        shown="jobs-ahead",
     ),
     "held-back": Template(
         "there is room, but the policy does not start it"
-        "[: {with_room} of {alike:#node} with room][ ({away?} unavailable)][; {ahead?:#job} ahead]"
+        "[: {with_room} of {alike:#node} with room][ ({away?} unavailable)][; {ahead?:#job} ahead]",
+        shown="held-by-policy",
     ),
     "kept-for-a-promise": Template(
         f"[{NEEDS}; {{kept:#node}} reserved for {{job:job}}[ and {{more?}} more]"
         "|there is room, but it is reserved for other jobs]",
         plain="nodes are reserved for other jobs",
+        shown="nodes-reserved",
     ),
     "promised": Template(
         "[{nodes:#node} reserved for it; {busy} still in use"
         "|to start within {in_ms:ms} on {on:nodes}]",
         plain="nodes are reserved for it",
+        shown="start-reserved",
     ),
     "window": Template(
         f"{NEEDS}"
@@ -66,7 +71,9 @@ WAITING = {
         plain="a maintenance or team window holds the nodes",
     ),
     "dependency": Template("waits for {job:job} to complete"),
-    "after-others": Template("waits for {job:job} to complete[ and {more?} more]"),
+    "after-others": Template(
+        "waits for {job:job} to complete[ and {more?} more]", shown="dependencies"
+    ),
     "off-peak": Template("starts only off-peak[, which begins in {in_ms:ms}]"),
     "array-full": Template("array limit reached: {most} members of {array:job} at once"),
     "quota-exceeded": Template(f"{QUOTA} and may not borrow", plain="over the team's quota"),
@@ -102,7 +109,8 @@ NEVER = {
     ),
     "more-than-racks-feed": Template(
         "needs {nodes:#node} with {per_node:#GPU} each; rack power allows {fed} of {of}"
-        "[ in the best {within?:level}], even with everything idle"
+        "[ in the best {within?:level}], even with everything idle",
+        shown="rack-power-insufficient",
     ),
     "larger-than-the-fleet": Template(
         "needs {nodes:#node}; the largest set of identical nodes has {alike}"

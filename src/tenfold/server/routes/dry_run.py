@@ -14,6 +14,7 @@ from tenfold.model.api import jobs
 from tenfold.model.api.jobs import CouldHold, DryRun
 from tenfold.model.job.job import Shape
 from tenfold.model.reason import Reason
+from tenfold.report.reasons.registry import shown_code
 from tenfold.report.reasons.render import render
 from tenfold.server.auth.access import AuthedRequest, requires_role
 from tenfold.server.auth.tokens import Role, Token
@@ -67,7 +68,9 @@ def _dry_run(
         at=iso(snapshot.at_ms),
         nodes=tuple(slot.node for slot in found.why.slots),
         could_hold=could_hold,
-        reason=jobs.Reason(code=reason.code, sentence=render(reason, token.reader, one.team)),
+        reason=jobs.Reason(
+            code=shown_code(reason.code), sentence=render(reason, token.reader, one.team)
+        ),
         why=plain_why(found, snapshot, token),
         eta=to_eta(found.eta),
         is_brief=found.is_brief,

@@ -101,7 +101,7 @@ def test_coming_after_an_array_is_coming_after_all_its_members(
     base = an_array(member, 2)
     last = member.post(JOBS, json={"command": ["true"], "after": [base]}).json()["id"]
     for one in (0, 1):
-        assert job_when(member, last, "pending")["reason"]["code"] == "after-others"
+        assert job_when(member, last, "pending")["reason"]["code"] == "dependencies"
         job_when(member, f"{base}[{one}]", "running")
         processes.end(f"{base}[{one}]")
     job_when(member, last, "running")
