@@ -32,7 +32,7 @@ from benchmarks.chaos.chance import (
 from tenfold.compose.blame import cordon_rule_of
 from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.policies import placing_decider
-from tenfold.decide.recover.lemons import Blaming, room_left
+from tenfold.decide.recover.lemons import CordonThresholds, cordons_left
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet
@@ -55,7 +55,7 @@ from tenfold.model.units import Millis
 SEEDS, CHUNK, SHOWN_MOST = 5_000, 50, 10
 POLICIES: tuple[PolicyName, ...] = ("fifo", "las", "fair", "tenfold", "governed")
 """Those that ask for nothing that only a replay knows."""
-BLAMING = Blaming(causes_least=1, times_pool=0)
+BLAMING = CordonThresholds(causes_least=1, times_pool=0)
 """As quick to blame as can be: in a world of chance no node stands out for long."""
 
 
@@ -69,7 +69,7 @@ def soak_one(seed: int) -> Chance:
         users.act()
         if hands.next_ms() is None:
             # Somebody looks after nodes that were taken out, when nothing else goes on.
-            for node in restored(disk.events).fleet.trouble.blamed:
+            for node in restored(disk.events).fleet.failure_log.blamed:
                 inbox.put(SetNodeState(node, "up"), lambda _: None)
         if not users.left and hands.next_ms() is None and not _unfinished(disk):
             inbox.close()
@@ -147,9 +147,9 @@ def _judge_blame(disk: Disk) -> int:
         fleet.apply(event)
         if isinstance(event, NodeCordoned):
             count += 1
-            if room_left(fleet, fleet.trouble, BLAMING) < 0:
-                raise Broken(f"{len(fleet.trouble.blamed)} nodes are out of use at once")
-            if event.node_id not in fleet.trouble.blamed:
+            if cordons_left(fleet, fleet.failure_log, BLAMING) < 0:
+                raise Broken(f"{len(fleet.failure_log.blamed)} nodes are out of use at once")
+            if event.node_id not in fleet.failure_log.blamed:
                 raise Broken(f"`{event.node_id}` was cordoned without a reason")
     return count
 

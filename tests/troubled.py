@@ -2,7 +2,7 @@
 
 from msgspec import UNSET
 
-from tenfold.decide.recover.lemons import Blaming, keep_failing
+from tenfold.decide.recover.lemons import CordonThresholds, nodes_to_cordon
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
@@ -22,7 +22,7 @@ from tenfold.model.job.terms import Terms
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
-RULE = Blaming()
+RULE = CordonThresholds()
 
 
 class Story:
@@ -67,12 +67,14 @@ class Story:
     def fails(self, job_id: JobId, kind: FailureKind = "exited") -> None:
         self._apply(JobEnded(self._tick(), job_id, "failed", 1, self._mishap(job_id, kind)))
 
-    def blamed(self, rule: Blaming = RULE) -> list[NodeId]:
-        found = keep_failing(self.fleet, self.fleet.trouble, Millis(self.now_ms), rule)
+    def blamed(self, rule: CordonThresholds = RULE) -> list[NodeId]:
+        found = nodes_to_cordon(self.fleet, self.fleet.failure_log, Millis(self.now_ms), rule)
         return [node for node, _ in found]
 
     def reason(self) -> Reason:
-        [(_, reason)] = keep_failing(self.fleet, self.fleet.trouble, Millis(self.now_ms), RULE)
+        [(_, reason)] = nodes_to_cordon(
+            self.fleet, self.fleet.failure_log, Millis(self.now_ms), RULE
+        )
         return reason
 
     def _mishap(self, job_id: JobId, kind: FailureKind, saved_ms: int = 0) -> AttemptFailure:

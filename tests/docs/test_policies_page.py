@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tenfold.decide.place.job_keys import LOOKED_AT, MEANS
+from tenfold.decide.place.job_keys import KEY_EFFECTS, POLICIES_BY_KEY
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policies.md"
 HEAD = "| key | looked at by | decides |\n|---|---|---|\n"
@@ -11,8 +11,8 @@ HEAD = "| key | looked at by | decides |\n|---|---|---|\n"
 
 def table() -> str:
     rows = [
-        f"| `{key}` | {', '.join(f'`{name}`' for name in names)} | {MEANS[key]} |\n"
-        for key, names in LOOKED_AT.items()
+        f"| `{key}` | {', '.join(f'`{name}`' for name in names)} | {KEY_EFFECTS[key]} |\n"
+        for key, names in POLICIES_BY_KEY.items()
     ]
     return HEAD + "".join(rows)
 

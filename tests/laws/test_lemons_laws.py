@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenfold.compose.blame import cordon_rule_of
-from tenfold.decide.recover.lemons import Blaming, keep_failing, room_left
+from tenfold.decide.recover.lemons import CordonThresholds, cordons_left, nodes_to_cordon
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import fleet_from, image_of
@@ -21,7 +21,7 @@ steps = st.tuples(
 )
 stories = st.lists(steps, max_size=40)
 rules = st.builds(
-    Blaming,
+    CordonThresholds,
     causes_least=st.integers(1, 3),
     times_pool=st.integers(0, 4),
     share_milli_most=st.integers(0, 1_000),
@@ -44,29 +44,29 @@ def told(steps: list[tuple[int, str, str]], array: str = "") -> Story:
 
 @given(stories, rules)
 def test_no_more_nodes_are_out_than_the_rule_allows(
-    steps: list[tuple[int, str, str]], rule: Blaming
+    steps: list[tuple[int, str, str]], rule: CordonThresholds
 ):
     story = told(steps)
     fleet, now_ms = story.fleet, Millis(story.now_ms)
     for _ in range(3):
-        for node, reason in keep_failing(fleet, fleet.trouble, now_ms, rule):
+        for node, reason in nodes_to_cordon(fleet, fleet.failure_log, now_ms, rule):
             assert fleet.states[node] == "up"
             fleet.apply(NodeCordoned(now_ms, node, reason))
-        assert room_left(fleet, fleet.trouble, rule) >= 0
-        assert len(fleet.trouble.blamed) <= max(1, NODES * rule.share_milli_most // 1_000)
+        assert cordons_left(fleet, fleet.failure_log, rule) >= 0
+        assert len(fleet.failure_log.blamed) <= max(1, NODES * rule.share_milli_most // 1_000)
 
 
 @given(stories, rules)
 def test_a_fleet_from_events_or_from_an_image_is_judged_alike(
-    steps: list[tuple[int, str, str]], rule: Blaming
+    steps: list[tuple[int, str, str]], rule: CordonThresholds
 ):
     story = told(steps)
     again, now_ms = Fleet(), Millis(story.now_ms)
     again.apply_all(story.events)
     before = fleet_digest(story.fleet)
-    found = keep_failing(story.fleet, story.fleet.trouble, now_ms, rule)
+    found = nodes_to_cordon(story.fleet, story.fleet.failure_log, now_ms, rule)
     for other in (again, fleet_from(image_of(story.fleet)), story.fleet.fork()):
-        assert keep_failing(other, other.trouble, now_ms, rule) == found
+        assert nodes_to_cordon(other, other.failure_log, now_ms, rule) == found
         assert fleet_digest(other) == before, "judging changes nothing"
 
 
@@ -78,7 +78,7 @@ def test_one_array_alone_takes_no_node_out(steps: list[tuple[int, str, str]]):
 
 @given(stories.filter(bool), rules)
 def test_facts_on_their_way_are_judged_as_if_they_had_come(
-    steps: list[tuple[int, str, str]], rule: Blaming
+    steps: list[tuple[int, str, str]], rule: CordonThresholds
 ):
     story = told(steps)
     *before, last = story.events
@@ -86,5 +86,5 @@ def test_facts_on_their_way_are_judged_as_if_they_had_come(
     fleet.apply_all(before)
     now_ms = Millis(story.now_ms)
     cordons = FailureCordons(cordon_rule_of(rule), fleet).cordons([last], now_ms)
-    found = keep_failing(story.fleet, story.fleet.trouble, now_ms, rule)
+    found = nodes_to_cordon(story.fleet, story.fleet.failure_log, now_ms, rule)
     assert cordons == [NodeCordoned(now_ms, node, reason) for node, reason in found]

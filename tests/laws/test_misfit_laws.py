@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tenfold.decide.place.misfit import CODES, never_fits
 from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.relaxed_shape import without_tags, without_topology
 from tenfold.fleet.topology.topology import TopologyCapacity
-from tenfold.fleet.wishes import anywhere, untagged
 from tenfold.model.events import NodeJoined
 from tenfold.model.units import Millis
 from tests.rigs.room import fits_ever
@@ -31,6 +31,6 @@ def test_a_shape_is_said_never_to_fit_only_where_it_never_does(seed: int):
         balanced = shape.where is not None and shape.where.how == "balanced"
         assert balanced or not fits_ever(fleet, shape)
         if codes in (["no-node-with-tags"], ["too-few-with-tags"]):
-            assert capacity.could_hold(untagged(shape))
+            assert capacity.could_hold(without_tags(shape))
         if codes == ["larger-than-a-domain"]:
-            assert capacity.could_hold(anywhere(shape))
+            assert capacity.could_hold(without_topology(shape))

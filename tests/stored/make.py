@@ -49,7 +49,7 @@ from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import Witness, World, run
 from tenfold.files.records.replay_bundle import BundleHeader, read_bundle
 from tenfold.files.records.shadow_log import ShadowLog, latest_entries
-from tenfold.fleet.trouble import KEEPS_FAILING
+from tenfold.fleet.failure_log import KEEPS_FAILING
 from tenfold.journal.append import open_journal
 from tenfold.journal.compaction import compact_once
 from tenfold.journal.policies import note_policy

@@ -21,8 +21,8 @@ from msgspec import NODEFAULT, UNSET, Struct, UnsetType, json, structs
 
 from tenfold.client.endpoint import Address
 from tenfold.engine.decision_log import Cycle
+from tenfold.engine.policy_spans import PolicySpan
 from tenfold.engine.shadow import ShadowDifference
-from tenfold.engine.stretches import Stretch
 from tenfold.files.measured.baselines import BaselineStore
 from tenfold.files.records.replay_bundle import BundleEnd, BundleHeader
 from tenfold.files.records.shadow_log import ShadowEntry
@@ -123,7 +123,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "slurm-partition": slurm_policy.SlurmPartition,
     "slurm-policy": slurm_policy.SlurmPolicy,
     "snapshot": FleetImage,
-    "stretch": Stretch,
+    "stretch": PolicySpan,
     "submit-key": submission.SubmitKey,
     "team-terms": governance.TeamRules,
     "terms": terms.Terms,

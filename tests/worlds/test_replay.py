@@ -11,8 +11,8 @@ from tenfold.compose.simulation import simulate
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import Decider
-from tenfold.engine.recording import Line, Recording, turns_of
-from tenfold.engine.replay import Impossible, rebuild, replay
+from tenfold.engine.recording import Line, Recording, iterations_of
+from tenfold.engine.replay import InvalidRecord, rebuild, replay
 from tenfold.files.records.replay_bundle import Bundle, read_bundle
 from tenfold.fleet.check import check
 from tenfold.model.actions import StartJob
@@ -198,7 +198,7 @@ def test_a_fact_that_cannot_follow_is_named_by_its_line(bundle: Bundle):
     place = max(at for at, line in enumerate(lines) if isinstance(line, JobEnded))
     lines.insert(place, lines[place])
     found = rebuild(lines)
-    assert isinstance(found, Impossible)
+    assert isinstance(found, InvalidRecord)
     with pytest.raises(InputError) as caught:
         verify(with_lines(bundle, lines))
     assert caught.value.code == "impossible-fact"
@@ -217,7 +217,7 @@ def test_turns_of_two_deciders_are_told_apart():
     one = Cycle(Millis(0), "one", 0, 0, 0)
     other = Cycle(Millis(0), "other", 0, 0, 0)
     later = Cycle(Millis(5), "one", 0, 0, 0)
-    turns = list(turns_of([one, other, later, other], deciders=2))
+    turns = list(iterations_of([one, other, later, other], deciders=2))
     assert [len(turn.steps) for turn in turns] == [2, 2]
     assert [step.cycle.decider for step in turns[0].steps] == ["one", "other"]
 

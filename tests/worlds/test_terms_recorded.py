@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from replay_builders import NODES, crowd, node
 from restless import Restless
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
-from tenfold.engine.explain import Story, explain
+from tenfold.engine.explain import JobHistory, explain
 from tenfold.engine.recording import Line, Recording, events_of
-from tenfold.engine.replay import rebuild, replay, say
+from tenfold.engine.replay import describe, rebuild, replay
 from tenfold.files.records.replay_bundle import BundleHeader, open_new_bundle, read_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import ReserveStart, ResizeJob, StartJob, StopJob
@@ -88,7 +88,7 @@ def test_two_ways_to_add_up_a_run_agree():
     assert figures.preemptions == summary.preemptions
 
 
-def story(*lines: Line, terms: Terms) -> Story:
+def story(*lines: Line, terms: Terms) -> JobHistory:
     one = Job(id=ONE, shape=shape_of(8), submitted_ms=Millis(0), terms=terms)
     nodes = [NodeJoined(Millis(0), node("n0")), NodeJoined(Millis(0), node("n1"))]
     told = explain([*nodes, JobSubmitted(Millis(0), one), *lines], ONE)
@@ -174,6 +174,6 @@ def test_room_is_told_to_come_from_a_job_that_shrank():
 
 def test_new_orders_are_said_in_words():
     resize = ResizeJob(ONE, (Slot(N0, 4),), Reason("shrunk", sentence="for `two`"))
-    assert say(resize) == "resize `one` to `n0` (shrunk)"
+    assert describe(resize) == "resize `one` to `n0` (shrunk)"
     reservation = ReserveStart(ONE, (Slot(N0, 4), Slot(N1, 4)), Millis(5_000), Millis(0))
-    assert say(reservation) == "promise `one` a start at 5,000 ms on `n0`, `n1`"
+    assert describe(reservation) == "promise `one` a start at 5,000 ms on `n0`, `n1`"

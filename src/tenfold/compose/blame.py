@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tenfold.decide.recover.lemons import Blaming, keep_failing
-from tenfold.fleet.trouble import Trouble
+from tenfold.decide.recover.lemons import CordonThresholds, nodes_to_cordon
+from tenfold.fleet.failure_log import FailureLog
 from tenfold.fleet.view import FleetView
 from tenfold.live.blame import CordonRule
 from tenfold.model.errors import InputError
@@ -12,16 +12,18 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 
-def cordon_rule_of(rule: Blaming) -> CordonRule:
+def cordon_rule_of(rule: CordonThresholds) -> CordonRule:
     """Return who judges nodes by this rule."""
 
-    def judge(view: FleetView, trouble: Trouble, now_ms: Millis) -> Sequence[tuple[NodeId, Reason]]:
-        return keep_failing(view, trouble, now_ms, rule)
+    def judge(
+        view: FleetView, failure_log: FailureLog, now_ms: Millis
+    ) -> Sequence[tuple[NodeId, Reason]]:
+        return nodes_to_cordon(view, failure_log, now_ms, rule)
 
     return judge
 
 
-def blaming_of(share: float) -> Blaming:
+def blaming_of(share: float) -> CordonThresholds:
     """Return the rule for a share of all nodes as people write it; 0 blames none."""
     if not 0 <= share <= 1:
         raise InputError(
@@ -30,4 +32,4 @@ def blaming_of(share: float) -> Blaming:
             "give a number from 0 (blame no node) to 1",
             field="--blame-share",
         )
-    return Blaming(is_on=share > 0, share_milli_most=round(share * 1_000))
+    return CordonThresholds(is_on=share > 0, share_milli_most=round(share * 1_000))

@@ -13,8 +13,8 @@ from sqlalchemy import func, select
 from tenfold.compose.residency import shadow_decider
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.obstacle import obstacle_of
-from tenfold.engine.replay import say
-from tenfold.engine.shadow import Comparison, ShadowDifference
+from tenfold.engine.replay import describe
+from tenfold.engine.shadow import ShadowComparison, ShadowDifference
 from tenfold.files.records.shadow_log import Kind, ShadowEntry, ShadowLog, last_entry
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.policies import policy_at
@@ -62,7 +62,7 @@ class LiveShadow:
         self._marked = 0
         self._at_ms = Millis(0)
         self._live = Policy()
-        self._comparison = Comparison(shadow_decider(policy, 0))
+        self._comparison = ShadowComparison(shadow_decider(policy, 0))
         self._fleet, self._cycle = Fleet(), 0
         self._begin()
 
@@ -211,11 +211,13 @@ class LiveShadow:
         self, found: ShadowDifference, now_ms: Millis, orders: Sequence[Action]
     ) -> tuple[str, ...]:
         """Say what the shadow would do, and what keeps the live policy or it from doing so."""
-        wished: dict[JobId, Action] = {action.job_id: action for action in self._comparison.wishes}
+        wished: dict[JobId, Action] = {
+            action.job_id: action for action in self._comparison.last_actions
+        }
         told = dict.fromkeys((*found.started, *found.elsewhere, *found.stopped, *found.refused))
-        said = [f"it would {say(wished[name])}" for name in told if name in wished][:SAID_MOST]
+        said = [f"it would {describe(wished[name])}" for name in told if name in wished][:SAID_MOST]
         given = {order.job_id: order for order in orders if order.job_id in found.elsewhere}
-        said += [f"the live policy would {say(order)}" for order in given.values()][:SAID_MOST]
+        said += [f"the live policy would {describe(order)}" for order in given.values()][:SAID_MOST]
         said += [f"it would let `{name}` run on" for name in found.spared[:SAID_MOST]]
         try:
             for name, policy in self._waiting(found):

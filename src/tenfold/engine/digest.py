@@ -20,10 +20,10 @@ def fleet_digest(fleet: Fleet) -> str:
         "idle": fleet.idle,
         "evictions": list(fleet.evictions),
         "fates": fleet.fates,
-        "failures": fleet.trouble.failures,
-        "succeeded": fleet.trouble.succeeded,
-        "blamed": fleet.trouble.blamed,
-        "crashes": fleet.trouble.crashes,
+        "failures": fleet.failure_log.failures,
+        "succeeded": fleet.failure_log.succeeded,
+        "blamed": fleet.failure_log.blamed,
+        "crashes": fleet.failure_log.crashes,
     }
     # What is empty is left out, so that records from before it was counted still verify.
     held = {name: value for name, value in seldom.items() if value}

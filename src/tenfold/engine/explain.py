@@ -68,7 +68,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeId, ...] = ()
 
 
-class Story(Struct, frozen=True, kw_only=True):
+class JobHistory(Struct, frozen=True, kw_only=True):
     """All that happened to a job, in order."""
 
     job: Job
@@ -85,26 +85,26 @@ def explain(
     job_id: JobId,
     decider_of: Callable[[], Decider] | None = None,
     base: Fleet | None = None,
-) -> Story | None:
+) -> JobHistory | None:
     """Return the story of a job, or None where the record does not know it.
 
     `base` is the fleet that the first fact met, and is changed; without it that was empty.
     """
-    teller = _Teller(job_id, decider_of, base or Fleet())
+    builder = _HistoryBuilder(job_id, decider_of, base or Fleet())
     last: Line | None = None
     for line in lines:
         if last is not None and line.at_ms != last.at_ms:
-            teller.moment_over(last.at_ms)
+            builder.moment_over(last.at_ms)
         if not isinstance(line, Cycle):
-            teller.tell(line)
+            builder.add_event(line)
         last = line
-    if last is None or teller.job is None:
+    if last is None or builder.job is None:
         return None
-    teller.moment_over(last.at_ms)
-    return teller.story(last.at_ms)
+    builder.moment_over(last.at_ms)
+    return builder.history(last.at_ms)
 
 
-class _Teller:
+class _HistoryBuilder:
     """Follows the facts, and notes those that touch one job."""
 
     def __init__(
@@ -139,12 +139,12 @@ class _Teller:
         self._submitted_ms, self._waits = self.job.submitted_ms, held is None
         if held is not None:
             self._state = "running" if name in fleet.running else "starting"
-        asked = {**_asked(self.job), "earlier": "yes"}
-        self._add(self._submitted_ms, "submitted", Reason("submitted", asked))
+        request = {**_request_fields(self.job), "earlier": "yes"}
+        self._add(self._submitted_ms, "submitted", Reason("submitted", request))
 
-    def tell(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         """Apply a fact, and note it if it is about the job."""
-        self._notice_room(event)
+        self._note_freed(event)
         if job_of(event) == self._job_id:
             self._note(event)
         self._fleet.apply(event)
@@ -157,13 +157,13 @@ class _Teller:
             self._waits = False
             self._add(at_ms, "waited", self._obstacle(at_ms).reason)
 
-    def story(self, at_ms: Millis) -> Story:
+    def history(self, at_ms: Millis) -> JobHistory:
         """Return everything noted."""
         assert self.job is not None, "a story is about a job that was submitted"
         run = self._fleet.running.get(self._job_id)
         ran_ms = self._ran_ms + (at_ms - run.started_ms if run else 0)
         over_ms = at_ms if self._over_ms is None else self._over_ms
-        return Story(
+        return JobHistory(
             job=self.job,
             state=self._state,
             stages=tuple(self._stages),
@@ -181,17 +181,17 @@ class _Teller:
         nodes = tuple(slot.node for slot in slots)
         self._stages.append(Stage(at_ms=at_ms, code=code, why=why, nodes=nodes))
 
-    def _notice_room(self, event: Event) -> None:
+    def _note_freed(self, event: Event) -> None:
         """Remember what an event frees; it may be why the job starts at this moment."""
         if isinstance(event, JobEnded | JobStopped):
             run = self._fleet.running.get(event.job_id)
             how = "ended" if isinstance(event, JobEnded) else "stopped"
             for slot in run.slots if run else ():
-                self._freed[slot.node] = self._room_after(event.job_id, how)
+                self._freed[slot.node] = self._freed_by(event.job_id, how)
         elif isinstance(event, JobResized):
             run = self._fleet.running[event.job_id]
             for slot in more_than(run.slots, run.becoming or ()):
-                self._freed[slot.node] = self._room_after(event.job_id, "shrank")
+                self._freed[slot.node] = self._freed_by(event.job_id, "shrank")
         elif isinstance(event, NodeReturned):
             self._freed[event.node_id] = Reason("start-ordered", {"node": NodeRef(event.node_id)})
         elif isinstance(event, NodeLost):
@@ -202,7 +202,7 @@ class _Teller:
         match event:
             case JobSubmitted():
                 self.job, self._submitted_ms, self._waits = event.job, at_ms, True
-                self._add(at_ms, "submitted", Reason("submitted", _asked(event.job)))
+                self._add(at_ms, "submitted", Reason("submitted", _request_fields(event.job)))
             case ActionOrdered() | ActionRefused():
                 self._note_order(event)
             case JobStarted():
@@ -288,7 +288,7 @@ class _Teller:
     def _team(self) -> TeamId | None:
         return None if self.job is None else self.job.team
 
-    def _room_after(self, job_id: JobId, how: str) -> Reason:
+    def _freed_by(self, job_id: JobId, how: str) -> Reason:
         return Reason("start-ordered", {"job": job_ref(self._fleet, job_id), "how": how})
 
     def _why_now(self, slots: tuple[Slot, ...]) -> Reason:
@@ -310,7 +310,7 @@ def _gpus(slots: tuple[Slot, ...]) -> float:
     return sum(slot.gpus or slot.milli / WHOLE for slot in slots)
 
 
-def _asked(job: Job) -> dict[str, Value]:
+def _request_fields(job: Job) -> dict[str, Value]:
     fields: dict[str, Value] = {"gpus": job.shape.milli / WHOLE or job.shape.gpus}
     if job.team:
         fields["team"] = TeamRef(job.team)

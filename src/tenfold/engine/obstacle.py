@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.engine.loop import Decider
-from tenfold.engine.obstacle_line import Alone, alone, jobs_ahead
+from tenfold.engine.queue_position import AloneOutcome, decide_alone, jobs_ahead
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.obstacle import FreeCapacity, fits, free_capacity, obstacle_to
 from tenfold.fleet.topology.topology import TopologyCapacity
@@ -35,13 +35,13 @@ def obstacle_of(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None 
     """Return why a pending job does not run now; `decider` is a fresh one."""
     capacity = TopologyCapacity.of(fleet)
     types = capacity.accelerators_for(job.shape)
-    asked = None if decider is None else alone(fleet, job, now_ms, decider)
-    refused = () if asked is None else asked.refused
-    if not types or refused or (asked is None and not capacity.could_hold(job.shape)):
+    if_alone = None if decider is None else decide_alone(fleet, job, now_ms, decider)
+    refused = () if if_alone is None else if_alone.refused
+    if not types or refused or (if_alone is None and not capacity.could_hold(job.shape)):
         return Obstacle(reason=_never(job, refused), never=True)
     room = free_capacity(capacity, job.shape, types)
-    reason = _turn(room, asked)
-    if not (asked is not None and asked.starts) and not fits(capacity, job.shape, types):
+    reason = _others_first(room, if_alone)
+    if not (if_alone is not None and if_alone.starts) and not fits(capacity, job.shape, types):
         reason = obstacle_to(capacity, job.shape, types, room)
     ahead = None if decider is None else jobs_ahead(fleet, job.id, now_ms, decider)
     if ahead:
@@ -54,11 +54,11 @@ def _never(job: Job, refused: Sequence[Reason]) -> Reason:
     return joined(refused) if refused else Reason("never-fits", {"shape": job.shape.key})
 
 
-def _turn(room: FreeCapacity, asked: Alone | None) -> Reason:
+def _others_first(room: FreeCapacity, if_alone: AloneOutcome | None) -> Reason:
     """Return that there is room: others go first, or the policy would not start it at all."""
     fields = {
         "with_room": room.nodes_with_room,
         "alike": room.nodes_alike,
         "away": room.nodes_away,
     }
-    return Reason("others-first" if asked is None or asked.starts else "held-back", fields)
+    return Reason("others-first" if if_alone is None or if_alone.starts else "held-back", fields)

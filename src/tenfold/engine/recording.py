@@ -27,7 +27,7 @@ class Step(NamedTuple):
     outcomes: Sequence[Event]
 
 
-class Turn(NamedTuple):
+class LoopIteration(NamedTuple):
     """One return of `World.wait`: the facts of a moment, then a step of each decider."""
 
     at_ms: Millis
@@ -57,7 +57,7 @@ def events_of(lines: Iterable[Line]) -> Iterator[Event]:
             yield line
 
 
-def turns_of(lines: Iterable[Line], deciders: int = 1) -> Iterator[Turn]:
+def iterations_of(lines: Iterable[Line], deciders: int = 1) -> Iterator[LoopIteration]:
     """Yield the turns of a run; events after the last cycle belong to none."""
     facts: list[Event] = []
     orders: list[ActionOrdered] = []
@@ -72,5 +72,5 @@ def turns_of(lines: Iterable[Line], deciders: int = 1) -> Iterator[Turn]:
             steps.append(Step(line, orders, outcomes))
             orders, outcomes = [], []
             if len(steps) == deciders:
-                yield Turn(line.at_ms, facts, steps)
+                yield LoopIteration(line.at_ms, facts, steps)
                 facts, steps = [], []

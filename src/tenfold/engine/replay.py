@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from tenfold.engine.decision_log import Cycle, cycle_of
 from tenfold.engine.loop import Decider, run
-from tenfold.engine.recording import Line, Step, Turn, turns_of
-from tenfold.engine.stretches import InTurn
+from tenfold.engine.policy_spans import PolicyTimeline
+from tenfold.engine.recording import Line, LoopIteration, Step, iterations_of
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import (
     Action,
@@ -31,7 +31,7 @@ from tenfold.model.job.job import Slot
 from tenfold.model.units import Millis
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class StateCounts(Struct, frozen=True, kw_only=True):
     """What a decider saw, in numbers."""
 
     version: int
@@ -53,10 +53,10 @@ class Difference(Struct, frozen=True, kw_only=True):
     sentence: str
     recorded: tuple[Action, ...]
     decided: tuple[Action, ...]
-    seen: Seen
+    seen: StateCounts
 
 
-class Replayed(Struct, frozen=True, kw_only=True):
+class ReplayResult(Struct, frozen=True, kw_only=True):
     """What a replay came to."""
 
     cycles: int
@@ -65,7 +65,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
     difference: Difference | None = None
 
 
-class Impossible(Struct, frozen=True, kw_only=True):
+class InvalidRecord(Struct, frozen=True, kw_only=True):
     """A recorded fact that cannot follow from those before it."""
 
     place: int
@@ -76,7 +76,7 @@ class Impossible(Struct, frozen=True, kw_only=True):
 class ReplayWorld:
     """Gives back what was recorded, turn by turn."""
 
-    def __init__(self, turns: Iterable[Turn]) -> None:
+    def __init__(self, turns: Iterable[LoopIteration]) -> None:
         self._turns = iter(turns)
         self._steps: Iterator[Step] = iter(())
         self.step: Step | None = None
@@ -112,8 +112,8 @@ class _Differs(Exception):
 class _Checked:
     """A decider whose every answer is held against the record."""
 
-    def __init__(self, decider: Decider | InTurn, world: ReplayWorld) -> None:
-        self.name = "in turn" if isinstance(decider, InTurn) else decider.name
+    def __init__(self, decider: Decider | PolicyTimeline, world: ReplayWorld) -> None:
+        self.name = "in turn" if isinstance(decider, PolicyTimeline) else decider.name
         self._decider = decider
         self._world = world
         self.orders = 0
@@ -122,7 +122,7 @@ class _Checked:
         """Decide, and stop the replay if the record says otherwise."""
         cycle = self._world.next_step().cycle
         decider = self._decider
-        if isinstance(decider, InTurn):
+        if isinstance(decider, PolicyTimeline):
             decider, is_fresh = decider.decider(self._world.cycles, cycle, view.version)
             news = None if is_fresh else news
         decision = decider.decide(view, now_ms, news)
@@ -130,11 +130,11 @@ class _Checked:
         if not same_decisions(decided, cycle.actions):
             self._differ("actions", _actions_differ(cycle.actions, decided), view, decided)
         if decision.wake_at_ms != cycle.wake_at_ms and not cycle.is_cut:
-            said = (
+            sentence = (
                 f"the record asks to be woken {_when(cycle.wake_at_ms)}, "
                 f"the replay {_when(decision.wake_at_ms)}"
             )
-            self._differ("wake", said, view, decided)
+            self._differ("wake", sentence, view, decided)
         self.orders += len(decided)
         return decision
 
@@ -146,8 +146,8 @@ class _Checked:
         for name in ("version", "pending", "running"):
             before, now = getattr(recorded, name), getattr(found, name)
             if before != now:
-                said = f"after the cycle `{name}` is {now:,}, the record says {before:,}"
-                self._differ("state", said, fleet, found.actions)
+                sentence = f"after the cycle `{name}` is {now:,}, the record says {before:,}"
+                self._differ("state", sentence, fleet, found.actions)
 
     def _differ(
         self,
@@ -166,27 +166,31 @@ class _Checked:
                 sentence=sentence,
                 recorded=cycle.actions,
                 decided=decided,
-                seen=_seen(view),
+                seen=_state_counts(view),
             )
         )
 
 
-def replay(lines: Iterable[Line], decider: Decider | InTurn, base: Fleet | None = None) -> Replayed:
+def replay(
+    lines: Iterable[Line], decider: Decider | PolicyTimeline, base: Fleet | None = None
+) -> ReplayResult:
     """Run recorded facts through the loop with a fresh decider, up to the first difference.
 
     `base` is the fleet that the first of them met, and is changed; without it that was empty.
     """
-    world, fleet = ReplayWorld(turns_of(lines)), base or Fleet()
+    world, fleet = ReplayWorld(iterations_of(lines)), base or Fleet()
     checked = _Checked(decider, world)
     difference = None
     try:
         run(world, fleet, [checked], witnesses=[checked])
     except _Differs as found:
         difference = found.difference
-    return Replayed(cycles=world.cycles, orders=checked.orders, fleet=fleet, difference=difference)
+    return ReplayResult(
+        cycles=world.cycles, orders=checked.orders, fleet=fleet, difference=difference
+    )
 
 
-def rebuild(lines: Iterable[Line], base: Fleet | None = None) -> Fleet | Impossible:
+def rebuild(lines: Iterable[Line], base: Fleet | None = None) -> Fleet | InvalidRecord:
     """Apply recorded facts one by one; return the fleet, or the first that cannot be."""
     fleet = base or Fleet()
     now_ms: Millis | None = None
@@ -194,17 +198,19 @@ def rebuild(lines: Iterable[Line], base: Fleet | None = None) -> Fleet | Impossi
         if isinstance(line, Cycle):
             # Facts may be told late; cycles never go back in time.
             if now_ms is not None and line.at_ms < now_ms:
-                said = f"the cycle is {now_ms - line.at_ms:,} ms before the one that it follows"
-                return Impossible(place=place, sentence=said)
+                sentence = f"the cycle is {now_ms - line.at_ms:,} ms before the one that it follows"
+                return InvalidRecord(place=place, sentence=sentence)
             now_ms = line.at_ms
             continue
         try:
             fleet.apply(line)
         except KeyError as unknown:
-            said = f"nothing before it makes `{unknown.args[0]}` ready for `{KIND_OF[type(line)]}`"
-            return Impossible(place=place, sentence=said)
+            sentence = (
+                f"nothing before it makes `{unknown.args[0]}` ready for `{KIND_OF[type(line)]}`"
+            )
+            return InvalidRecord(place=place, sentence=sentence)
         except AssertionError as broken:
-            return Impossible(place=place, sentence=str(broken))
+            return InvalidRecord(place=place, sentence=str(broken))
     return fleet
 
 
@@ -223,13 +229,13 @@ def lines_before(lines: Sequence[Line], place: int) -> Sequence[Line]:
 def _actions_differ(recorded: Sequence[Action], decided: Sequence[Action]) -> str:
     for before, now in zip(recorded, decided, strict=False):
         if decision_key(before) != decision_key(now):
-            return f"the record would {say(before)}, the replay {say(now)}"
+            return f"the record would {describe(before)}, the replay {describe(now)}"
     if len(recorded) > len(decided):
-        return f"the record goes on to {say(recorded[len(decided)])}, the replay does not"
-    return f"the replay goes on to {say(decided[len(recorded)])}, the record does not"
+        return f"the record goes on to {describe(recorded[len(decided)])}, the replay does not"
+    return f"the replay goes on to {describe(decided[len(recorded)])}, the record does not"
 
 
-def say(action: Action) -> str:
+def describe(action: Action) -> str:
     """Return an action as the end of `it would ...`."""
     if isinstance(action, StartJob):
         return f"start `{action.job_id}` on {_nodes(action.slots)}"
@@ -252,9 +258,9 @@ def _when(at_ms: Millis | None) -> str:
     return "never" if at_ms is None else f"at {at_ms:,} ms"
 
 
-def _seen(view: FleetView) -> Seen:
+def _state_counts(view: FleetView) -> StateCounts:
     up = [node_id for node_id, state in view.states.items() if state == "up"]
-    return Seen(
+    return StateCounts(
         version=view.version,
         pending=len(view.pending),
         ordered=len(view.orders),

@@ -36,7 +36,7 @@ class ShadowDifference(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Only one of the two turns these away."""
 
 
-class Comparison:
+class ShadowComparison:
     """A shadow held against whoever decides, cycle by cycle."""
 
     def __init__(self, shadow: Decider) -> None:
@@ -48,7 +48,7 @@ class Comparison:
         self.would_stop: dict[JobId, Millis] = {}
         self.failure = ""
         """What ended the shadow, where it broke."""
-        self.wishes: Sequence[Action] = ()
+        self.last_actions: Sequence[Action] = ()
         """What the shadow wished for last."""
         self._shadow = shadow
         self._in_step = False
@@ -68,7 +68,7 @@ class Comparison:
             self.failure = f"{type(error).__name__}: {error}"
             return None
         self.cycles += 1
-        self.wishes = shadow.actions
+        self.last_actions = shadow.actions
         self._in_step = same_decisions(shadow.actions, live)
         found = None if self._in_step else _difference(live, shadow.actions, now_ms)
         if found is None or not _says_something(found):
@@ -93,38 +93,38 @@ class Shadowed:
         self.differences: list[ShadowDifference] = []
         """The first `most` differences, each noted when it arises."""
         self._live = live
-        self._beside = Comparison(shadow)
+        self._comparison = ShadowComparison(shadow)
         self._most = most
 
     @property
     def cycles(self) -> int:
         """Cycles in which both decided."""
-        return self._beside.cycles
+        return self._comparison.cycles
 
     @property
     def cycles_differing(self) -> int:
         """Those in which they did not decide the same."""
-        return self._beside.cycles_differing
+        return self._comparison.cycles_differing
 
     @property
     def would_start(self) -> dict[JobId, Millis]:
         """When the shadow first would have started a job that the live decider let wait."""
-        return self._beside.would_start
+        return self._comparison.would_start
 
     @property
     def would_stop(self) -> dict[JobId, Millis]:
         """When the shadow first would have stopped a job that the live decider let run."""
-        return self._beside.would_stop
+        return self._comparison.would_stop
 
     @property
     def failure(self) -> str:
         """What ended the shadow, where it broke: the live decider goes on."""
-        return self._beside.failure
+        return self._comparison.failure
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return what the live decider says."""
         decision = self._live.decide(view, now_ms, news)
-        found = self._beside.compare(view, now_ms, news, decision.actions)
+        found = self._comparison.compare(view, now_ms, news, decision.actions)
         if found is not None and len(self.differences) < self._most:
             self.differences.append(found)
         return decision

@@ -206,10 +206,10 @@ class Capacity:
     def _claim_many(self, split: GangSplit, shape: Shape) -> Slots | None:
         node_index, gpus, wanted = split.node_index, split.gpus, split.members
         members = wanted + (split.rest > 0)
-        if node_index.with_room(gpus) < wanted:
+        if node_index.count_with_free(gpus) < wanted:
             return None
-        with_room = (n for n in node_index.each(gpus) if self._has(node_index, n, shape, members))
-        chosen = list(islice(with_room, wanted))
+        fitting = (n for n in node_index.each(gpus) if self._has(node_index, n, shape, members))
+        chosen = list(islice(fitting, wanted))
         if len(chosen) < wanted:
             return None
         slots = [node_index.slots(number, gpus)[0] for number in chosen]

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from tenfold.fleet.dependents import Dependents
-from tenfold.fleet.trouble import Trouble
+from tenfold.fleet.failure_log import FailureLog
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
@@ -81,7 +81,7 @@ class Fleet:
         self.reservations: dict[JobId, BackfillReservation] = {}
         self.idle: dict[JobId, Millis] = {}
         self.evictions: deque[Millis] = deque(maxlen=EVICTIONS)
-        self.trouble = Trouble()
+        self.failure_log = FailureLog()
         self._dependents = Dependents()
         self.history: deque[EndedJob] = deque(maxlen=HISTORY)
         self.ended = 0
@@ -135,7 +135,7 @@ class Fleet:
         copy.running, copy.history = self.running.copy(), self.history.copy()
         copy.reservations, copy.idle = self.reservations.copy(), self.idle.copy()
         copy.evictions = self.evictions.copy()
-        copy.trouble = self.trouble.copy()
+        copy.failure_log = self.failure_log.copy()
         copy._dependents = self._dependents.copy()
         return copy
 
@@ -184,8 +184,8 @@ class Fleet:
             self._leave_terms(run)
         if self._dependents.awaited:
             self._dependents.over(run.job, event.status)
-        if event.failure is not UNSET or self.trouble.failures or self.trouble.crashes:
-            self.trouble.ended(event, run.job, [slot.node for slot in run.slots])
+        if event.failure is not UNSET or self.failure_log.failures or self.failure_log.crashes:
+            self.failure_log.ended(event, run.job, [slot.node for slot in run.slots])
         ran_ms = event.at_ms - run.started_ms
         if self.past and (past := self.past.pop(event.job_id, None)):
             ran_ms += past.ran_ms
@@ -204,7 +204,7 @@ class Fleet:
             order = self.orders.pop(event.job_id)
             job, slots, ran_ms = order.job, order.slots, 0
         self._give(slots, job.shape)
-        self.trouble.stopped(event, job)
+        self.failure_log.stopped(event, job)
         past = self.past.get(event.job_id, NEVER_RAN)
         self.past[event.job_id] = PriorRuns(
             past.runs + 1,
@@ -219,7 +219,7 @@ class Fleet:
         job = self.pending.pop(event.job_id)
         self.past.pop(event.job_id, None)
         self.reservations.pop(event.job_id, None)
-        self.trouble.over(event.job_id)
+        self.failure_log.over(event.job_id)
         if self._dependents.awaited:
             self._dependents.over(job, "cancelled")
 
@@ -245,7 +245,7 @@ class Fleet:
         if type(action) is StartJob and (order := self.orders.pop(action.job_id, None)):
             self._give(order.slots, order.job.shape)
             self.pending[action.job_id] = order.job
-            self.trouble.refused(event, order.job)
+            self.failure_log.refused(event, order.job)
         elif type(action) is StopJob and (run := self.running.get(action.job_id)):
             self.running[action.job_id] = replace(run, stopping=False, reclaimed=UNSET)
         elif type(action) is ResizeJob and (run := self.running.get(action.job_id)):
@@ -263,16 +263,16 @@ class Fleet:
 
     def _node_lost(self, event: NodeLost) -> None:
         self.states[event.node_id] = "down"
-        self.trouble.lost(event.node_id)
+        self.failure_log.lost(event.node_id)
 
     def _node_returned(self, event: NodeReturned) -> None:
         self.states[event.node_id] = "up"
-        self.trouble.returned(event.node_id)
+        self.failure_log.returned(event.node_id)
 
     def _node_cordoned(self, event: NodeCordoned) -> None:
         self.states[event.node_id] = "cordoned"
         if event.cause is not UNSET:
-            self.trouble.cordoned(event.node_id, event.cause)
+            self.failure_log.cordoned(event.node_id, event.cause)
 
     def _node_told(self, event: NodeTested | NodeAccepted) -> None:
         """What follows from a test is a fact of its own; the figures change nothing here."""

@@ -142,7 +142,7 @@ class FreeNodeIndex:
                     word ^= bit
                     yield (block << 6) + bit.bit_length() - 1
 
-    def with_room(self, gpus: int) -> int:
+    def count_with_free(self, gpus: int) -> int:
         """Return how many open nodes have at least `gpus` free."""
         return sum(self.counts[gpus:])
 

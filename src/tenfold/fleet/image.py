@@ -73,10 +73,10 @@ def image_of(fleet: Fleet) -> FleetImage:
         idle=fleet.idle.copy(),
         evictions=tuple(fleet.evictions),
         fates=dict(fleet.fates),
-        failures=fleet.trouble.failures.copy(),
-        succeeded=fleet.trouble.succeeded.copy(),
-        blamed=fleet.trouble.blamed.copy(),
-        crashes=fleet.trouble.crashes.copy(),
+        failures=fleet.failure_log.failures.copy(),
+        succeeded=fleet.failure_log.succeeded.copy(),
+        blamed=fleet.failure_log.blamed.copy(),
+        crashes=fleet.failure_log.crashes.copy(),
     )
 
 
@@ -96,9 +96,9 @@ def fleet_from(image: FleetImage) -> Fleet:
     fleet.reservations, fleet.idle = image.reservations.copy(), image.idle.copy()
     fleet.evictions.extend(image.evictions)
     fleet.history.extend(image.history)
-    trouble = fleet.trouble
-    trouble.failures, trouble.succeeded = image.failures.copy(), image.succeeded.copy()
-    trouble.blamed, trouble.crashes = image.blamed.copy(), image.crashes.copy()
+    failure_log = fleet.failure_log
+    failure_log.failures, failure_log.succeeded = image.failures.copy(), image.succeeded.copy()
+    failure_log.blamed, failure_log.crashes = image.blamed.copy(), image.crashes.copy()
     dependents = Dependents()
     for job in _not_over(image):
         dependents.add(job)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from tenfold.fleet.capacity import GangSplit
+from tenfold.fleet.relaxed_shape import without_topology
 from tenfold.fleet.topology.node_index import TopologyNodeIndex
 from tenfold.fleet.topology.topology import TopologyCapacity, TopologyScratch
-from tenfold.fleet.wishes import anywhere
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Shape, per_member
 from tenfold.model.reason import Reason, Value
@@ -72,7 +72,7 @@ def free_capacity(
         gpus_free=sum(free * count for free, count in enumerate(node_index.counts)),
         domain=nearest.domain if nearest else "",
         domain_nodes=nearest.nodes if nearest else 0,
-        domain_nodes_with_room=nearest.with_room if nearest else 0,
+        domain_nodes_with_room=nearest.with_free if nearest else 0,
     )
 
 
@@ -100,7 +100,7 @@ def obstacle_to(
         fields["how"], fields["within"] = where.how, where.within
     if room.nodes_with_room < room.nodes_needed:
         return Reason(_too_few(shape, splits, room), fields)
-    if where is not None and where.within and fits(capacity, anywhere(shape), accelerators):
+    if where is not None and where.within and fits(capacity, without_topology(shape), accelerators):
         if where.how == "required":
             fields["domain"], fields["domain_nodes"] = room.domain, room.domain_nodes
             fields["domain_with_room"] = room.domain_nodes_with_room
@@ -128,7 +128,7 @@ def _too_few(
     ):
         return "rack-power"
     if (shape.cpus_milli or shape.memory_mib) and any(
-        node_index.with_room(max(1 if shape.milli else 0, split.gpus)) >= members_of(split)
+        node_index.count_with_free(max(1 if shape.milli else 0, split.gpus)) >= members_of(split)
         for node_index, split in splits
     ):
         return "cpus-or-memory-short"
@@ -149,7 +149,7 @@ def _with_room(split: GangSplit, shape: Shape) -> int:
     """Count open nodes of a bank that could take one member now."""
     node_index = split.node_index
     if not (shape.milli or shape.cpus_milli or shape.memory_mib):
-        return node_index.with_room(split.gpus)
+        return node_index.count_with_free(split.gpus)
     cpus, memory = per_member(shape, members_of(split))
     numbers = dict.fromkeys(node_index.each(1 if shape.milli else split.gpus))
     for number, given in node_index.given.items() if shape.milli else ():

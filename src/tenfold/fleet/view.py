@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from tenfold.fleet.trouble import Trouble
+from tenfold.fleet.failure_log import FailureLog
 from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import (
@@ -105,7 +105,7 @@ class FleetView(Protocol):
         ...
 
     @property
-    def trouble(self) -> Trouble:
+    def failure_log(self) -> FailureLog:
         """What went wrong lately, by node and by job; to be read, and copied to be changed."""
         ...
 

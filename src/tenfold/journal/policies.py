@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from sqlalchemy import Connection, func, insert, inspect, select
 
-from tenfold.engine.stretches import Stretch
+from tenfold.engine.policy_spans import PolicySpan
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.tables import CYCLES, POLICIES
 from tenfold.model.errors import InputError
@@ -26,7 +26,7 @@ def note_policy(writer: JournalWriter, policy: Policy) -> None:
         connection.execute(insert(POLICIES), row)
 
 
-def stretches_from(connection: Connection, first: int, last: int | None = None) -> list[Stretch]:
+def stretches_from(connection: Connection, first: int, last: int | None = None) -> list[PolicySpan]:
     """Return who decided by what in the cycles that follow the events from `first` to `last`.
 
     A journal that was written before policies were noted has none.
@@ -36,10 +36,10 @@ def stretches_from(connection: Connection, first: int, last: int | None = None) 
     question = select(POLICIES).order_by(POLICIES.c.epoch)
     if last is not None:
         question = question.where(POLICIES.c.first_seq <= last + 1)
-    found: list[Stretch] = []
+    found: list[PolicySpan] = []
     for row in connection.execute(question).mappings():
         found.append(
-            Stretch(
+            PolicySpan(
                 first_cycle=1 + _cycles_before(connection, first, row["first_cycle"]),
                 first_event=row["first_seq"],
                 policy=_decoded(row["epoch"], row["body"]),
@@ -67,7 +67,7 @@ def _cycles_before(connection: Connection, first: int, number: int) -> int:
     return connection.execute(question).scalar() or 0
 
 
-def _since(found: Sequence[Stretch], first: int) -> list[Stretch]:
+def _since(found: Sequence[PolicySpan], first: int) -> list[PolicySpan]:
     """Leave out stretches that were over before a point, and cut the one that was not."""
     at = max((i for i, each in enumerate(found) if each.first_event <= first), default=0)
     return list(found[at:])

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, select
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
+from tenfold.engine.policy_spans import PolicySpan
 from tenfold.engine.recording import Line, events_of
-from tenfold.engine.stretches import Stretch
 from tenfold.files.records.replay_bundle import Bundle, BundleEnd, BundleHeader
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import image_of
@@ -129,13 +129,13 @@ def _orders_at_the_end(lines: Sequence[Line]) -> list[ActionOrdered]:
 
 
 def _from_the_first(
-    lines: Sequence[Line], stretches: Sequence[Stretch]
-) -> tuple[list[Stretch], list[str]]:
+    lines: Sequence[Line], stretches: Sequence[PolicySpan]
+) -> tuple[list[PolicySpan], list[str]]:
     """Return stretches that begin with the first cycle; where none was noted, by name alone."""
     until = stretches[0].first_cycle if stretches else None
     if until == 1 or (until is not None and not lines):
         return list(stretches), []
-    named: list[Stretch] = []
+    named: list[PolicySpan] = []
     number = 0
     for line in lines:
         if not isinstance(line, Cycle):
@@ -149,7 +149,7 @@ def _from_the_first(
                 at = 1 if before is None else number
                 first_event = 1 if before is None else line.version
                 policy = Policy(name=name)
-                named.append(Stretch(first_cycle=at, first_event=first_event, policy=policy))
+                named.append(PolicySpan(first_cycle=at, first_event=first_event, policy=policy))
     said = "by which policy was decided is not noted for the oldest cycles: taken by its name alone"
     return [*named, *stretches], [said] if named else []
 

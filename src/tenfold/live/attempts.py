@@ -10,7 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tenfold.fleet.trouble import after_crash
+from tenfold.fleet.failure_log import after_crash
 from tenfold.fleet.view import FleetView
 from tenfold.live.devices import DeviceAllocator
 from tenfold.live.executor import (
@@ -350,7 +350,7 @@ class Attempts:
         failure = crash_of(
             observed, active.slots, self._saved_at(active.job, self._registry.run_spec(job_id))
         )
-        crashes = after_crash(self._view.trouble.crashes.get(job_id), failure.saved_ms)
+        crashes = after_crash(self._view.failure_log.crashes.get(job_id), failure.saved_ms)
         if self._registry.may_retry(job_id, crashes):
             return replace(self._stopped(active, now_ms, "crashed"), failure=failure)
         return replace(self._end(active, now_ms, "failed"), failure=failure)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import UNSET
 
-from tenfold.fleet.trouble import Trouble
+from tenfold.fleet.failure_log import FailureLog
 from tenfold.fleet.view import FleetView
 from tenfold.model.events import (
     ActionRefused,
@@ -25,12 +25,12 @@ from tenfold.model.job.job import Order, Run
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
-CordonRule = Callable[[FleetView, Trouble, Millis], Sequence[tuple[NodeId, Reason]]]
+CordonRule = Callable[[FleetView, FailureLog, Millis], Sequence[tuple[NodeId, Reason]]]
 """Tells which nodes are to be cordoned now, and why."""
 
 
 def no_cordons(
-    view: FleetView, trouble: Trouble, now_ms: Millis
+    view: FleetView, failure_log: FailureLog, now_ms: Millis
 ) -> Sequence[tuple[NodeId, Reason]]:
     """Blame no node."""
     return ()
@@ -50,39 +50,39 @@ class FailureCordons:
         if self._is_asked and not any(self._is_relevant(event) for event in events):
             return []
         self._is_asked = True
-        trouble = self._view.trouble.copy()
+        failure_log = self._view.failure_log.copy()
         changed: dict[NodeId, None] = {}
         for event in events:
-            self._note(trouble, event)
+            self._note(failure_log, event)
             if isinstance(event, NodeLost | NodeCordoned | NodeReturned):
                 changed[event.node_id] = None
         return [
             NodeCordoned(now_ms, node, cause)
-            for node, cause in self._judge(self._view, trouble, now_ms)
+            for node, cause in self._judge(self._view, failure_log, now_ms)
             if node not in changed
         ]
 
     def _is_relevant(self, event: Event) -> bool:
         if isinstance(event, JobEnded) and event.status == "completed":
-            return bool(self._view.trouble.failures)
+            return bool(self._view.failure_log.failures)
         reported = isinstance(event, JobStopped | JobEnded | ActionRefused)
         return reported and event.failure is not UNSET
 
-    def _note(self, trouble: Trouble, event: Event) -> None:
+    def _note(self, failure_log: FailureLog, event: Event) -> None:
         if isinstance(event, JobEnded):
             held = self._held(event.job_id)
             if held is not None:
-                trouble.ended(event, held.job, [slot.node for slot in held.slots])
+                failure_log.ended(event, held.job, [slot.node for slot in held.slots])
         elif isinstance(event, JobStopped):
             held = self._held(event.job_id)
             if held is not None:
-                trouble.stopped(event, held.job)
+                failure_log.stopped(event, held.job)
         elif isinstance(event, ActionRefused):
             held = self._held(event.action.job_id)
             if held is not None:
-                trouble.refused(event, held.job)
+                failure_log.refused(event, held.job)
         elif isinstance(event, NodeReturned):
-            trouble.returned(event.node_id)
+            failure_log.returned(event.node_id)
 
     def _held(self, job_id: JobId) -> Run | Order | None:
         return self._view.running.get(job_id) or self._view.orders.get(job_id)

@@ -326,7 +326,7 @@ class LiveWorld:
                 return []
 
     def _launch(self, active: ActiveAttempt, now_ms: Millis) -> None:
-        wait_ms = back_off_ms(self._view.trouble.crashes.get(active.job.id))
+        wait_ms = back_off_ms(self._view.failure_log.crashes.get(active.job.id))
         if wait_ms:
             self._schedule(now_ms + wait_ms, active)
         else:

@@ -99,7 +99,7 @@ def cordoned_for_failures(fleet: Fleet, token: Token) -> tuple[nodes.CordonedNod
     """Return the nodes that were cordoned because jobs kept failing there."""
     return tuple(
         nodes.CordonedNode(id=node, code=cause.code, sentence=render(cause, token.reader))
-        for node, cause in fleet.trouble.blamed.items()
+        for node, cause in fleet.failure_log.blamed.items()
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.place.job_keys import passed_over
+from tenfold.decide.place.job_keys import ignored_keys
 from tenfold.files.core.rows import read_row
 from tenfold.files.jobs.submission import submission_of
 from tenfold.model.api.jobs import Submitted
@@ -79,7 +79,7 @@ def submitted(
     names: Iterator[JobId] = iter(jobs)
     for one in request.submissions:
         own = [next(names) for _ in range(one.array or 1)]
-        name, team, notes = one.run_spec.name, one.team, passed_over(policy, one)
+        name, team, notes = one.run_spec.name, one.team, ignored_keys(policy, one)
         if not one.array:
             made.append(Submitted(id=own[0], name=name, team=team, state="pending", notes=notes))
             continue

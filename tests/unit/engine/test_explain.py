@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from replay_builders import ask, job, node
 from tenfold.compose.policies import placing_decider
 from tenfold.compose.simulation import SimAsk, simulate
-from tenfold.engine.explain import Story, explain
+from tenfold.engine.explain import JobHistory, explain
 from tenfold.engine.obstacle import obstacle_of
-from tenfold.engine.obstacle_line import jobs_ahead
+from tenfold.engine.queue_position import jobs_ahead
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import StartJob, StopJob
@@ -33,15 +33,15 @@ from tenfold.report.reasons.render import render
 from tenfold.sim.world import SimSettings
 
 
-def story(asked: SimAsk, name: str) -> Story:
+def story(if_alone: SimAsk, name: str) -> JobHistory:
     recording = Recording()
-    simulate(asked, journal=recording, witnesses=[recording])
-    told = explain(recording.lines, JobId(name), partial(placing_decider, asked.policy))
+    simulate(if_alone, journal=recording, witnesses=[recording])
+    told = explain(recording.lines, JobId(name), partial(placing_decider, if_alone.policy))
     assert told is not None
     return told
 
 
-def codes(told: Story) -> list[str]:
+def codes(told: JobHistory) -> list[str]:
     return [stage.code for stage in told.stages]
 
 

@@ -26,10 +26,10 @@ class ListWorld:
     def __init__(self, turns: Sequence[tuple[int, list[Event]]], refuses: int = 0) -> None:
         self.turns = list(turns)
         self.refuses = refuses
-        self.asked: list[int | None] = []
+        self.if_alone: list[int | None] = []
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
-        self.asked.append(until_ms)
+        self.if_alone.append(until_ms)
         if self.turns:
             at_ms, events = self.turns.pop(0)
             return Millis(at_ms), events
@@ -108,4 +108,4 @@ def test_a_refused_order_is_thought_over_again_even_if_nothing_else_happens():
         world = ListWorld(turns, refuses=1)
         run(world, fleet, deciders)
         assert list(fleet.running) == ["job-0"]
-        assert 5 + RETRY_MS in world.asked or len(deciders) == 2
+        assert 5 + RETRY_MS in world.if_alone or len(deciders) == 2

@@ -16,23 +16,23 @@ from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 
 
-def run_with(asked: SimAsk, shadow: PolicyName) -> tuple[Recording, Shadowed]:
+def run_with(if_alone: SimAsk, shadow: PolicyName) -> tuple[Recording, Shadowed]:
     recording, made = Recording(), []
 
     def around(live):
         made.append(Shadowed(live, placing_decider(Policy(name=shadow), 60_000)))
         return made[0]
 
-    simulate(asked, journal=recording, witnesses=[recording], around=around)
+    simulate(if_alone, journal=recording, witnesses=[recording], around=around)
     return recording, made[0]
 
 
 @pytest.mark.parametrize("shadow", POLICIES)
 def test_a_run_with_a_shadow_is_the_run_without_it(shadow: PolicyName):
-    alone = Recording()
-    simulate(ask("las", settings=ROUGH), journal=alone, witnesses=[alone])
+    decide_alone = Recording()
+    simulate(ask("las", settings=ROUGH), journal=decide_alone, witnesses=[decide_alone])
     beside, shadowed = run_with(ask("las", settings=ROUGH), shadow)
-    assert beside.lines == alone.lines
+    assert beside.lines == decide_alone.lines
     assert shadowed.failure == ""
     assert shadowed.cycles > 0
 

@@ -8,8 +8,8 @@ from rich.table import Table
 
 from tenfold.cli.output import show, table
 from tenfold.cli.sim.render import hours
-from tenfold.engine.explain import Story
-from tenfold.engine.replay import say
+from tenfold.engine.explain import JobHistory
+from tenfold.engine.replay import describe
 from tenfold.engine.shadow import Shadowed
 from tenfold.model.actions import Action
 from tenfold.model.ids import JobId
@@ -66,7 +66,7 @@ def _moment(at_ms: int) -> str:
 def _actions(actions: Sequence[Action]) -> str:
     if not actions:
         return "nothing"
-    said = "; ".join(say(action) for action in actions[:SHOWN])
+    said = "; ".join(describe(action) for action in actions[:SHOWN])
     more = len(actions) - SHOWN
     return f"{said}; and {more:,} more" if more > 0 else said
 
@@ -144,7 +144,7 @@ def _moved(by_s: float) -> str:
     return f"{'+' if by_s > 0 else '-'}{hours(abs(by_s))}"
 
 
-def show_story(story: Story) -> None:
+def show_story(story: JobHistory) -> None:
     """Print what happened to a job, and what stands in its way if it waits."""
     job = story.job
     team = f" of team `{job.team}`" if job.team else ""

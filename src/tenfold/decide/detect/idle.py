@@ -12,7 +12,7 @@ from msgspec import Struct
 from tenfold.model.errors import InputError
 from tenfold.model.units import MINUTE, SECOND, Millis
 
-Turn = Literal["idles", "is-used"]
+IdleChange = Literal["idles", "is-used"]
 AFTER_S_MOST = 366 * 86_400
 BELOW_PERCENT_MOST = 50
 """Use counts again at twice the threshold, which must be there to be reached."""
@@ -32,7 +32,7 @@ class IdleRule(Struct, frozen=True, kw_only=True):
     """Looks that lie further apart do not belong together."""
 
 
-class Watch(Struct, frozen=True):
+class IdleWatch(Struct, frozen=True):
     """What is kept of one attempt from look to look."""
 
     seen_ms: Millis
@@ -40,19 +40,21 @@ class Watch(Struct, frozen=True):
     """Since when every look found it below the threshold; None where the last did not."""
 
 
-def look(
-    before: Watch | None, use_milli: int, now_ms: Millis, rule: IdleRule, *, idles: bool
-) -> Watch:
+def observe(
+    before: IdleWatch | None, use_milli: int, now_ms: Millis, rule: IdleRule, *, idles: bool
+) -> IdleWatch:
     """Return the watch after one more look; `idles` is what is believed of the job so far."""
     if use_milli >= (rule.busy_milli if idles else rule.idle_milli):
-        return Watch(now_ms, None)
+        return IdleWatch(now_ms, None)
     is_new = before is None or now_ms - before.seen_ms > rule.gap_ms_most
     if is_new or before is None or before.below_ms is None:
-        return Watch(now_ms, now_ms)
-    return Watch(now_ms, before.below_ms)
+        return IdleWatch(now_ms, now_ms)
+    return IdleWatch(now_ms, before.below_ms)
 
 
-def turn_of(watch: Watch, rule: IdleRule, own_ms: Millis | None, *, idles: bool) -> Turn | None:
+def idle_change(
+    watch: IdleWatch, rule: IdleRule, own_ms: Millis | None, *, idles: bool
+) -> IdleChange | None:
     """Return what is to be told of a job after a look; None where it goes on as it was.
 
     `own_ms` is how long the job itself allows; it can only be less than the rule's.

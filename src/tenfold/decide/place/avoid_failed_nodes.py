@@ -47,7 +47,7 @@ class AvoidFailedNodes:
         # What it remembers of its own choice is not so: let it look at the view again.
         decision = self._inner.decide(view, now_ms, None if self._has_moved else news)
         self._has_moved = False
-        if not decision.actions or not view.trouble.failures:
+        if not decision.actions or not view.failure_log.failures:
             return decision
         actions = moved(view, decision.actions)
         self._has_moved = actions != list(decision.actions)
@@ -59,13 +59,13 @@ def moved(view: FleetView, actions: Sequence[Action]) -> list[Action]:
     failed = _failed_on(view, actions)
     if not failed:
         return list(actions)
-    room = _Room(view, actions)
+    free_after = _FreeAfter(view, actions)
     found: list[Action] = []
     for action in actions:
-        avoids = failed.get(action.job_id)
-        if avoids and isinstance(action, StartJob):
+        avoided = failed.get(action.job_id)
+        if avoided and isinstance(action, StartJob):
             job = view.pending[action.job_id]
-            found.append(StartJob(job.id, room.moved(job, action.slots, avoids)))
+            found.append(StartJob(job.id, free_after.moved(job, action.slots, avoided)))
         else:
             found.append(action)
     return found
@@ -79,14 +79,14 @@ def _failed_on(view: FleetView, actions: Sequence[Action]) -> dict[JobId, dict[N
         if isinstance(action, StartJob) and action.job_id in view.past
     }
     if again:
-        for node, failures in view.trouble.failures.items():
+        for node, failures in view.failure_log.failures.items():
             for one in failures:
                 if one.job_id in again:
                     again[one.job_id][node] = None
     return {job_id: nodes for job_id, nodes in again.items() if nodes}
 
 
-class _Room:
+class _FreeAfter:
     """What is free once the actions of a decision are carried out."""
 
     def __init__(self, view: FleetView, actions: Sequence[Action]) -> None:
@@ -102,15 +102,15 @@ class _Room:
                 self._take(view.running[action.job_id].job, action.slots, 1)
 
     def moved(
-        self, job: Job, slots: tuple[Slot, ...], avoids: dict[NodeId, None]
+        self, job: Job, slots: tuple[Slot, ...], avoided: dict[NodeId, None]
     ) -> tuple[Slot, ...]:
         """Return slots in which nodes to be avoided are exchanged where others would do."""
         if job.shape.where is not None or any(slot.milli for slot in slots):
             return slots
         made = slots
         for place, slot in enumerate(slots):
-            if slot.node in avoids:
-                other = self._other(job, made, slot, avoids)
+            if slot.node in avoided:
+                other = self._other(job, made, slot, avoided)
                 if other is not None:
                     self._take(job, made, -1)
                     made = (*made[:place], replace(slot, node=other), *made[place + 1 :])
@@ -118,7 +118,7 @@ class _Room:
         return made
 
     def _other(
-        self, job: Job, slots: tuple[Slot, ...], slot: Slot, avoids: dict[NodeId, None]
+        self, job: Job, slots: tuple[Slot, ...], slot: Slot, avoided: dict[NodeId, None]
     ) -> NodeId | None:
         """Return the fullest node that has the room, the first of those alike."""
         view, own = self._view, _kind(self._view, slot.node)
@@ -127,7 +127,7 @@ class _Room:
         best: tuple[int, NodeId] | None = None
         for node in view.nodes.values():
             alike = (node.pool, node.site, node.accelerator) == own
-            if not alike or node.id in avoids or node.id in mine or not self._takes(node, job):
+            if not alike or node.id in avoided or node.id in mine or not self._accepts(node, job):
                 continue
             gpus, cpus_free, memory_free = self._free(node.id)
             has_rest = (not node.cpus_milli or cpus_free >= cpus) and (
@@ -137,7 +137,7 @@ class _Room:
                 best = (gpus, node.id)
         return None if best is None else best[1]
 
-    def _takes(self, node: Node, job: Job) -> bool:
+    def _accepts(self, node: Node, job: Job) -> bool:
         """Tell whether a node takes work and is kept for nobody else."""
         return self._view.states[node.id] == "up" and self._kept.get(node.id, job.id) == job.id
 

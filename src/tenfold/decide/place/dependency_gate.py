@@ -27,9 +27,9 @@ class DependencyGate:
 
     def __init__(self, inner: IndexedDecider) -> None:
         self._inner = inner
-        self._held: dict[JobId, Job] = {}
+        self._hidden_jobs: dict[JobId, Job] = {}
         self._version = -1
-        self._hidden = 0
+        self._events_hidden = 0
         """Facts that the inner decider was not told, less those it was told beside."""
 
     @property
@@ -44,53 +44,55 @@ class DependencyGate:
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return what the other decider wants, and refusals of jobs that can never start."""
-        told = news
+        visible = news
         if news is None or self._version + len(news) != view.version:
-            told, self._hidden = None, 0
-            self._held = {job.id: job for job in view.pending.values() if waits_for(view, job)}
-        elif self._held or any(_names_others(event) for event in news):
-            told = self._heard(view, news)
+            visible, self._events_hidden = None, 0
+            self._hidden_jobs = {
+                job.id: job for job in view.pending.values() if waits_for(view, job)
+            }
+        elif self._hidden_jobs or any(_names_others(event) for event in news):
+            visible = self._visible_events(view, news)
         self._version = view.version
         refused = [
             RefuseJob(job.id, (reason,))
-            for job in self._held.values()
+            for job in self._hidden_jobs.values()
             if (reason := failed_before(view, job)) is not None
         ]
         seen = view
-        if self._held or self._hidden:
-            seen = cast("FleetView", _Without(view, self._held, self._hidden))
-        decision = self._inner.decide(seen, now_ms, told)
+        if self._hidden_jobs or self._events_hidden:
+            seen = cast("FleetView", _ViewWithout(view, self._hidden_jobs, self._events_hidden))
+        decision = self._inner.decide(seen, now_ms, visible)
         if not refused:
             return decision
         return Decision(
             cast("Sequence[Action]", [*refused, *decision.actions]), decision.wake_at_ms
         )
 
-    def _heard(self, view: FleetView, news: Sequence[Event]) -> list[Event]:
+    def _visible_events(self, view: FleetView, news: Sequence[Event]) -> list[Event]:
         """Return the news without those of jobs that are kept back, and with those let go."""
-        told: list[Event] = []
+        visible: list[Event] = []
         for event in news:
             if isinstance(event, JobSubmitted) and waits_for(view, event.job):
-                self._held[event.job.id] = event.job
-            elif isinstance(event, JobCancelled | JobRefused) and event.job_id in self._held:
-                del self._held[event.job_id]
+                self._hidden_jobs[event.job.id] = event.job
+            elif isinstance(event, JobCancelled | JobRefused) and event.job_id in self._hidden_jobs:
+                del self._hidden_jobs[event.job_id]
             else:
-                told.append(event)
+                visible.append(event)
         if any(isinstance(event, _ENDS) for event in news):
-            for job in [job for job in self._held.values() if not waits_for(view, job)]:
-                del self._held[job.id]
-                told.append(JobSubmitted(news[-1].at_ms, job))
-        self._hidden += len(news) - len(told)
-        return told
+            for job in [job for job in self._hidden_jobs.values() if not waits_for(view, job)]:
+                del self._hidden_jobs[job.id]
+                visible.append(JobSubmitted(news[-1].at_ms, job))
+        self._events_hidden += len(news) - len(visible)
+        return visible
 
 
-class _Without:
+class _ViewWithout:
     """A view in which some jobs do not wait yet, nor were their submissions counted."""
 
-    def __init__(self, view: FleetView, held: Mapping[JobId, Job], hidden: int) -> None:
+    def __init__(self, view: FleetView, hidden_jobs: Mapping[JobId, Job], hidden: int) -> None:
         self._view = view
         self.version = view.version - hidden
-        self.pending = {name: job for name, job in view.pending.items() if name not in held}
+        self.pending = {name: job for name, job in view.pending.items() if name not in hidden_jobs}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)

@@ -75,11 +75,11 @@ class GovernedPlacer:
         if len(fresh) > 1:
             fresh.sort(key=_arrival)
         self._version = view.version
-        this = SchedulingPass(state, view, now_ms)
-        decision = this.alone(fresh[0]) if len(fresh) == 1 else None
+        scheduling_pass = SchedulingPass(state, view, now_ms)
+        decision = scheduling_pass.start_single(fresh[0]) if len(fresh) == 1 else None
         if decision is None:
-            this.admit(fresh)
-            decision = this.run()
+            scheduling_pass.admit(fresh)
+            decision = scheduling_pass.run()
         wake_ms, hours_ms = decision.wake_at_ms, self._hours_ms
         if hours_ms is None or not (view.pending or view.running or view.orders):
             return decision

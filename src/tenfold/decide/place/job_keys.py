@@ -15,7 +15,7 @@ from tenfold.model.policy.policy import Policy, PolicyName
 
 Key = Literal["priority", "elastic", "off_peak", "kind", "within", "how"]
 
-LOOKED_AT: dict[Key, tuple[PolicyName, ...]] = {
+POLICIES_BY_KEY: dict[Key, tuple[PolicyName, ...]] = {
     "priority": ("governed", "slurm"),
     "elastic": ("governed",),
     "off_peak": ("governed",),
@@ -24,7 +24,7 @@ LOOKED_AT: dict[Key, tuple[PolicyName, ...]] = {
     "how": ("governed",),
 }
 """By key of a job file, the policies that look at it; all others pass it over."""
-MEANS: dict[Key, str] = {
+KEY_EFFECTS: dict[Key, str] = {
     "priority": "which of a team's jobs goes first; under `slurm`, of all jobs",
     "elastic": "whether it starts smaller, shrinks and grows; else it runs on `nodes`",
     "off_peak": "whether it waits for the hours under `off_peak` of the policy",
@@ -37,14 +37,14 @@ MEANS: dict[Key, str] = {
 _NO_TERMS, _NO_PLACE = Terms(), PlacementConstraints()
 
 
-def passed_over(policy: Policy, asked: Submission) -> tuple[str, ...]:
+def ignored_keys(policy: Policy, asked: Submission) -> tuple[str, ...]:
     """Return a sentence for every key that was set and that this policy does not look at."""
     if asked.priority == 0 and asked.terms is None and asked.shape.where is None:
         return ()
     notes = [
-        f"the policy `{policy.name}` does not look at `{key}`: {_named(LOOKED_AT[key])}"
+        f"the policy `{policy.name}` does not look at `{key}`: {_users(POLICIES_BY_KEY[key])}"
         for key in _keys_set(asked)
-        if policy.name not in LOOKED_AT[key]
+        if policy.name not in POLICIES_BY_KEY[key]
     ]
     terms = asked.terms or _NO_TERMS
     has_hours = policy.govern is not None and bool(policy.govern.off_peak)
@@ -70,6 +70,6 @@ def _keys_set(asked: Submission) -> Iterator[Key]:
         yield "how"
 
 
-def _named(policies: tuple[PolicyName, ...]) -> str:
+def _users(policies: tuple[PolicyName, ...]) -> str:
     names = [f"`{name}`" for name in policies]
     return f"{' and '.join(names)} {'do' if len(names) > 1 else 'does'}"

@@ -10,10 +10,10 @@ from typing import Literal
 
 from tenfold.fleet.capacity import Capacity, GangSplit
 from tenfold.fleet.obstacle import members_of
+from tenfold.fleet.relaxed_shape import requires_topology, without_tags, without_topology
 from tenfold.fleet.topology import plans
 from tenfold.fleet.topology.domains import Tally
 from tenfold.fleet.topology.node_index import Rack, TopologyNodeIndex
-from tenfold.fleet.wishes import anywhere, is_bound, untagged
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.job import Shape
 from tenfold.model.reason import Reason, Value
@@ -65,8 +65,10 @@ def _without(shape: Shape, causes: Sequence[Cause]) -> Shape:
     """Return a shape that does not ask for what these causes are about."""
     where = shape.where
     if "tags" in causes and where is not None and (where.needs or where.avoids):
-        shape = untagged(shape)
-    return anywhere(shape) if "place" in causes and is_bound(shape.where) else shape
+        shape = without_tags(shape)
+    return (
+        without_topology(shape) if "place" in causes and requires_topology(shape.where) else shape
+    )
 
 
 def _stands(split: GangSplit, where: PlacementConstraints | None) -> bool:
@@ -77,7 +79,7 @@ def _stands(split: GangSplit, where: PlacementConstraints | None) -> bool:
     if (
         members == 1
         or where is None
-        or not is_bound(where)
+        or not requires_topology(where)
         or not isinstance(node_index, TopologyNodeIndex)
     ):
         return True
@@ -110,7 +112,7 @@ def _tags_reason(capacity: Capacity, shape: Shape) -> Reason:
         fields["tags"] = shape.where.needs
     if shape.where.avoids:
         fields["avoided"] = shape.where.avoids
-    fields["of"] = _nodes_in(capacity.splits(untagged(shape)))
+    fields["of"] = _nodes_in(capacity.splits(without_tags(shape)))
     if not splits:
         return Reason("no-node-with-tags", fields)
     (fields["nodes"], alike), bear = _nearest(splits), _nodes_in(splits)

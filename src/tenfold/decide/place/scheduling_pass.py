@@ -41,7 +41,7 @@ class SchedulingPass:
         self._no_capacity = False
         """Whether it found no room in a size that quotas would let in."""
 
-    def alone(self, job: Job) -> Decision | None:
+    def start_single(self, job: Job) -> Decision | None:
         """Start the only job that could start now, without comparing it to anybody."""
         state, view = self.state, self.view
         if job.terms is not None or state.allocations.with_terms or state.govern.windows:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from tenfold.fleet.trouble import KEEPS_FAILING, Trouble
+from tenfold.fleet.failure_log import KEEPS_FAILING, FailureLog
 from tenfold.fleet.view import FleetView
 from tenfold.model.ids import NodeId
 from tenfold.model.job.failures import LIKELY_NODE_FAULTS, NodeFailure
@@ -21,7 +21,7 @@ NAMED_MOST = 4
 """Failures that a reason names."""
 
 
-class Blaming(Struct, frozen=True, kw_only=True):
+class CordonThresholds(Struct, frozen=True, kw_only=True):
     """When a node is blamed. The figures are assumptions: no source gives them for all fleets."""
 
     is_on: bool = True
@@ -35,43 +35,43 @@ class Blaming(Struct, frozen=True, kw_only=True):
     """Thousandths of all nodes that may be out of use for this at once, but one at least."""
 
 
-def keep_failing(
-    view: FleetView, trouble: Trouble, now_ms: Millis, rule: Blaming
+def nodes_to_cordon(
+    view: FleetView, failure_log: FailureLog, now_ms: Millis, rule: CordonThresholds
 ) -> list[tuple[NodeId, Reason]]:
     """Return the nodes to be cordoned now, the worst first, each with its reason.
 
-    `trouble` is that of the view, or what it will be once facts on their way are applied.
+    `failure_log` is that of the view, or what it will be once facts on their way are applied.
     """
-    room = room_left(view, trouble, rule)
-    if room <= 0 or not rule.is_on or not trouble.failures:
+    room = cordons_left(view, failure_log, rule)
+    if room <= 0 or not rule.is_on or not failure_log.failures:
         return []
-    recent = _recent(trouble, now_ms, rule)
+    recent = _recent(failure_log, now_ms, rule)
     held = _held_against(recent)
     found = [
         (node, failures)
         for node, failures in held.items()
         if _causes(failures) >= rule.causes_least
         and view.states[node] == "up"
-        and _stands_out(view, trouble, node, held, rule)
+        and _stands_out(view, failure_log, node, held, rule)
     ]
     places = {node: place for place, node in enumerate(view.nodes)}
     found.sort(key=lambda one: (-_causes(one[1]), places[one[0]]))
     return [(node, _reason(node, failures)) for node, failures in found[:room]]
 
 
-def room_left(view: FleetView, trouble: Trouble, rule: Blaming) -> int:
+def cordons_left(view: FleetView, failure_log: FailureLog, rule: CordonThresholds) -> int:
     """Return how many more nodes may be taken out of use."""
-    out = sum(view.states.get(node) == "cordoned" for node in trouble.blamed)
+    out = sum(view.states.get(node) == "cordoned" for node in failure_log.blamed)
     return max(1, len(view.nodes) * rule.share_milli_most // 1_000) - out
 
 
 def _recent(
-    trouble: Trouble, now_ms: Millis, rule: Blaming
+    failure_log: FailureLog, now_ms: Millis, rule: CordonThresholds
 ) -> dict[NodeId, tuple[NodeFailure, ...]]:
     since_ms = now_ms - rule.window_ms
     return {
         node: tuple(one for one in failures if one.at_ms >= since_ms)
-        for node, failures in trouble.failures.items()
+        for node, failures in failure_log.failures.items()
     }
 
 
@@ -110,10 +110,10 @@ def _causes(failures: Iterable[NodeFailure]) -> int:
 
 def _stands_out(
     view: FleetView,
-    trouble: Trouble,
+    failure_log: FailureLog,
     node: NodeId,
     held: Mapping[NodeId, tuple[NodeFailure, ...]],
-    rule: Blaming,
+    rule: CordonThresholds,
 ) -> bool:
     """Tell whether its pool does well meanwhile: by a success, and by the rate of failures."""
     mine, since_ms = view.nodes[node], min(one.at_ms for one in held[node])
@@ -125,7 +125,7 @@ def _stands_out(
         and other.id != node
         and view.states[other.id] == "up"
     ]
-    if not any(trouble.succeeded.get(other, -1) >= since_ms for other in others):
+    if not any(failure_log.succeeded.get(other, -1) >= since_ms for other in others):
         return False
     theirs = sum(_causes(held.get(other, ())) for other in others)
     return _causes(held[node]) * len(others) >= rule.times_pool * theirs

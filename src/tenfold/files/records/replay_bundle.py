@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import Decider
+from tenfold.engine.policy_spans import PolicySpan
 from tenfold.engine.recording import Line
-from tenfold.engine.stretches import Stretch
 from tenfold.files.core.read_errors import lower_first, read_error
 from tenfold.files.core.write import open_new_file
 from tenfold.fleet.fleet import Fleet
@@ -53,7 +53,7 @@ class BundleHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     nodes_digest: str = ""
     contention: bool = False
     """Whether jobs slowed each other, so that a run was longer than its duration."""
-    stretches: tuple[Stretch, ...] | UnsetType = UNSET
+    stretches: tuple[PolicySpan, ...] | UnsetType = UNSET
     """Who decided by what, where the policy may have changed on the way; else not written."""
     base: FleetImage | UnsetType = UNSET
     """The fleet that the first fact met, where there was one; else not written."""
@@ -77,10 +77,10 @@ class Bundle(Struct, frozen=True, kw_only=True):
     end: BundleEnd
 
     @property
-    def stretches(self) -> tuple[Stretch, ...]:
+    def stretches(self) -> tuple[PolicySpan, ...]:
         """Who decided by what: one policy from the first cycle on, where nothing else is said."""
         if self.header.stretches is UNSET or not self.header.stretches:
-            return (Stretch(first_cycle=1, first_event=1, policy=self.header.policy),)
+            return (PolicySpan(first_cycle=1, first_event=1, policy=self.header.policy),)
         return self.header.stretches
 
     def base(self) -> Fleet | None:

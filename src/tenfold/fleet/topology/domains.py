@@ -14,7 +14,7 @@ Words = tuple[tuple[int, int], ...]
 """Nodes of a bank as (block, word), in the blocks of that bank."""
 
 
-def standing(node: Node, level: Level) -> str:
+def domain_name(node: Node, level: Level) -> str:
     """Return the name of the domain of a level that a node stands in, empty where it has none."""
     if level == "rack":
         return node.rack
@@ -37,7 +37,7 @@ class Groups:
         numbers: dict[tuple[str, str], int] = {}
         words: list[dict[int, int]] = []
         for number, node in enumerate(nodes):
-            name = standing(node, level)
+            name = domain_name(node, level)
             domain = numbers.setdefault((name, "" if name else node.id), len(numbers))
             if domain == len(self.names):
                 self.names.append(name or node.id)
@@ -61,11 +61,11 @@ class Tally:
 
     __slots__ = ("_of", "buckets", "counts", "filled", "groups")
 
-    def __init__(self, groups: Groups, with_room: Iterable[int]) -> None:
+    def __init__(self, groups: Groups, fitting: Iterable[int]) -> None:
         self.groups = groups
         self._of = groups.of
         self.counts = [0] * len(groups.names)
-        for number in with_room:
+        for number in fitting:
             self.counts[groups.of[number]] += 1
         self.buckets = [0] * (groups.largest + 1)
         """Domains by their count, one bit each."""
@@ -107,7 +107,7 @@ class Tally:
             filled ^= 1 << count
             yield from _bits(self.buckets[count])
 
-    def with_room(self, at_least: int) -> int:
+    def count_with_free(self, at_least: int) -> int:
         """Return how many domains have at least so many nodes with room."""
         return sum(bits.bit_count() for bits in self.buckets[at_least:])
 

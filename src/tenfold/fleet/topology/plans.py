@@ -29,9 +29,9 @@ def packed(tally: Tally, members: int) -> Plan | None:
 
 def balanced(tally: Tally, members: int) -> Iterator[Plan]:
     """Yield plans of equal parts, on the fewest domains first; parts differ by at most one."""
-    for parts in range(1, min(members, tally.with_room(1)) + 1):
+    for parts in range(1, min(members, tally.count_with_free(1)) + 1):
         small, larger = divmod(members, parts)
-        if tally.with_room(small) < parts or tally.with_room(small + 1) < larger:
+        if tally.count_with_free(small) < parts or tally.count_with_free(small + 1) < larger:
             continue
         plan = [(domain, small + 1) for domain in islice(tally.from_tightest(small + 1), larger)]
         taken = dict(plan)

@@ -27,7 +27,7 @@ class Nearest(NamedTuple):
     """The domain that comes nearest to holding a gang now."""
 
     domain: str
-    with_room: int
+    with_free: int
     """Nodes in it that could take a member."""
     needed: int
     nodes: int
@@ -259,9 +259,9 @@ class TopologyCapacity(Capacity):
                 continue
             tally = node_index.tally(level, split.gpus)
             sizes, names = tally.groups.sizes, tally.groups.names
-            for domain, with_room in enumerate(tally.counts):
-                if sizes[domain] >= needed and (best is None or with_room > best.with_room):
-                    best = Nearest(names[domain], with_room, needed, sizes[domain])
+            for domain, with_free in enumerate(tally.counts):
+                if sizes[domain] >= needed and (best is None or with_free > best.with_free):
+                    best = Nearest(names[domain], with_free, needed, sizes[domain])
         return best
 
     def _home(self, node_id: NodeId) -> tuple[TopologyNodeIndex, int]:
@@ -271,7 +271,7 @@ class TopologyCapacity(Capacity):
 
     def _claim_gang(self, way: Way, split: GangSplit, shape: Shape) -> Slots | None:
         node_index = _node_index(split)
-        if node_index.with_room(split.gpus) < split.members:
+        if node_index.count_with_free(split.gpus) < split.members:
             return None
         gang = Gang(node_index, split, shape)
         if not way(gang):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import UNSET
 
-from tenfold.decide.detect.idle import IdleRule, Watch, look, turn_of
+from tenfold.decide.detect.idle import IdleRule, IdleWatch, idle_change, observe
 from tenfold.fleet.fleet import Fleet
 from tenfold.live.inbox import Answer, Inbox, JobActivity, ReportActivity
 from tenfold.live.usage import AttemptUsage, Probe, Usage
@@ -46,7 +46,7 @@ class UsageSampler(BackgroundTask):
         self._probe, self._rule, self._inbox = probe, rule, inbox
         self._fleet, self._usage, self._now_ms = fleet, usage, now_ms
         self._every_s = min(EVERY_S, max(1.0, rule.after_ms / SECOND / SAMPLES_MIN))
-        self._watches: dict[tuple[JobId, int], Watch] = {}
+        self._watches: dict[tuple[JobId, int], IdleWatch] = {}
 
     def announce(self) -> None:
         """Say, before the loop begins, that nobody measured until now."""
@@ -73,14 +73,14 @@ class UsageSampler(BackgroundTask):
         return tuple(seen)
 
     def _observe(
-        self, one: AttemptUsage, run: Run, before: Watch | None, *, idles: bool
+        self, one: AttemptUsage, run: Run, before: IdleWatch | None, *, idles: bool
     ) -> list[JobActivity]:
         use, rule = one.use, self._rule
-        watch = look(before, use.use_milli_most, use.at_ms, rule, idles=idles)
+        watch = observe(before, use.use_milli_most, use.at_ms, rule, idles=idles)
         self._watches[one.job_id, one.attempt] = watch
         own_ms = (run.job.terms or _PLAIN).idle_ms
-        turn = turn_of(watch, rule, None if own_ms is UNSET else own_ms, idles=idles)
-        if turn is None:
+        change = idle_change(watch, rule, None if own_ms is UNSET else own_ms, idles=idles)
+        if change is None:
             return []
         return [JobActivity(one.job_id, one.attempt, watch.below_ms)]
 

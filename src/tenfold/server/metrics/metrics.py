@@ -176,7 +176,7 @@ class _StateCollector(Collector):
         for state in ("up", "cordoned", "down"):
             nodes.add_metric((state,), sum(one == state for one in fleet.states.values()))
         yield nodes
-        blamed = len(fleet.trouble.blamed)
+        blamed = len(fleet.failure_log.blamed)
         what = "Nodes that were cordoned because jobs kept failing there."
         yield GaugeMetricFamily("tenfold_blamed_nodes", what, value=blamed)
         gpus = GaugeMetricFamily("tenfold_gpus", "GPUs by state.", labels=("state",))

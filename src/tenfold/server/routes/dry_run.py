@@ -7,7 +7,7 @@ fleet in which it waits. So a dry run and the real thing cannot come to differ.
 from anyio import to_thread
 from litestar import Router, post
 
-from tenfold.decide.place.job_keys import passed_over
+from tenfold.decide.place.job_keys import ignored_keys
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.journal.store import last_seq
 from tenfold.model.api import jobs
@@ -74,7 +74,7 @@ def _dry_run(
         why=plain_why(found, snapshot, token),
         eta=to_eta(found.eta),
         is_brief=found.is_brief,
-        notes=passed_over(control.follower.policy, one),
+        notes=ignored_keys(control.follower.policy, one),
     )
 
 

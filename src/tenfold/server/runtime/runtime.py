@@ -17,7 +17,7 @@ from tenfold.compose.control_plane import Store as LoopStore
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.compose.policies import placing_decider
 from tenfold.decide.detect.idle import IdleRule
-from tenfold.decide.recover.lemons import Blaming
+from tenfold.decide.recover.lemons import CordonThresholds
 from tenfold.engine.loop import Witness
 from tenfold.files.records.replay_bundle import BundleHeader
 from tenfold.journal.store import Store, open_store
@@ -72,7 +72,7 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     holder: str = "tenfold"
     """Who writes the journal, for those who find it taken."""
     wait_s: float = WAIT_S
-    blaming: Blaming = Blaming()
+    blaming: CordonThresholds = CordonThresholds()
     """When a node is cordoned because jobs keep failing there."""
     node_tester: NodeTester = NodeTester()
     """How nodes are tested; by default they are not."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tenfold.decide.detect.acceptance import AcceptanceRule
 from tenfold.decide.detect.idle import IdleRule
-from tenfold.decide.recover.lemons import Blaming
+from tenfold.decide.recover.lemons import CordonThresholds
 from tenfold.journal.compaction import KEEP_DAYS
 from tenfold.live.local.attempt.pruning import AttemptRetention
 from tenfold.live.local.member.team_users import MOST, UidRange
@@ -47,7 +47,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The URL of a database; empty means a file in the state folder."""
     kept: AttemptRetention = AttemptRetention()
     """How long the folders of attempts stay whose jobs are over, and how much of them."""
-    blaming: Blaming = Blaming()
+    blaming: CordonThresholds = CordonThresholds()
     """When a node is cordoned because jobs keep failing there."""
     acceptance: AcceptanceRule = AcceptanceRule()
     """How far below its pool a node may be."""

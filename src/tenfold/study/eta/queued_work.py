@@ -20,7 +20,7 @@ class QueuedWork:
     def __init__(self) -> None:
         self._ran: dict[int, int] = {}
         self._ends: dict[int, int] = {}
-        self._seen = 0
+        self._state_counts = 0
         self._gpus = (0, 0)
         """(nodes, GPUs of all of them)."""
 
@@ -36,8 +36,8 @@ class QueuedWork:
 
     def _record_ended(self, view: FleetView) -> None:
         """Take note of what ended since the last time."""
-        new = min(view.ended - self._seen, HISTORY, len(view.history))
-        self._seen = view.ended
+        new = min(view.ended - self._state_counts, HISTORY, len(view.history))
+        self._state_counts = view.ended
         for back in range(new, 0, -1):
             ended = view.history[-back]
             size = _size(ended.job)

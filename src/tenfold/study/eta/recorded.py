@@ -8,7 +8,7 @@ as well calibrated as if somebody had.
 from collections.abc import Sequence
 
 from tenfold.engine.loop import run
-from tenfold.engine.recording import Line, turns_of
+from tenfold.engine.recording import Line, iterations_of
 from tenfold.engine.replay import ReplayWorld
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.actions import StartJob, StopJob
@@ -38,7 +38,7 @@ class _RecordedDecider:
 def wait_log_of(lines: Sequence[Line]) -> WaitLog:
     """Return the book that would have been kept while these lines were written."""
     wait_log = WaitLog(every=1 + _waits(lines) // MAX_WAITS)
-    world = ReplayWorld(turns_of(lines))
+    world = ReplayWorld(iterations_of(lines))
     run(world, Fleet(), [_RecordedDecider(world)], witnesses=[wait_log])
     return wait_log
 
@@ -46,7 +46,7 @@ def wait_log_of(lines: Sequence[Line]) -> WaitLog:
 def _waits(lines: Sequence[Line]) -> int:
     """Return about how many waits a record holds: who starts in its own turn does not wait."""
     waits = 0
-    for turn in turns_of(lines):
+    for turn in iterations_of(lines):
         new = {fact.job.id: None for fact in turn.facts if isinstance(fact, JobSubmitted)}
         for step in turn.steps:
             for action in step.cycle.actions:

@@ -68,7 +68,7 @@ class WaitLog:
         self.outcomes: deque[Outcome] = deque(maxlen=outcomes)
         """The latest waits that ended in a start."""
         self._every = every
-        self._seen = 0
+        self._state_counts = 0
         self._waits = {again: PastWaits() for again in (False, True)}
         self._levels = {again: QuantileLevels() for again in (False, True)}
         self._queued_work = QueuedWork()
@@ -165,8 +165,8 @@ class WaitLog:
 
     def _begin(self, view: FleetView, job: Job, now_ms: Millis) -> None:
         assert self._waiting is not None
-        self._seen += 1
-        if self._seen % self._every or len(self._tracked) >= MAX_TRACKED:
+        self._state_counts += 1
+        if self._state_counts % self._every or len(self._tracked) >= MAX_TRACKED:
             self._waiting[job.id] = UNTRACKED
             return
         again = job.id in view.past

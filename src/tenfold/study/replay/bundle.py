@@ -13,12 +13,12 @@ from tenfold.compose.residency import shadow_decider
 from tenfold.compose.simulation import SimAsk, SimResult, simulate
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest, nodes_digest
-from tenfold.engine.explain import Story, explain
+from tenfold.engine.explain import JobHistory, explain
 from tenfold.engine.loop import Decider
+from tenfold.engine.policy_spans import PolicyTimeline
 from tenfold.engine.recording import Line, events_of
-from tenfold.engine.replay import Difference, Impossible, lines_before, rebuild, replay
+from tenfold.engine.replay import Difference, InvalidRecord, lines_before, rebuild, replay
 from tenfold.engine.shadow import Shadowed
-from tenfold.engine.stretches import InTurn
 from tenfold.files.records.replay_bundle import Bundle, BundleHeader, open_new_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.errors import InputError
@@ -118,7 +118,7 @@ def fleet_in(bundle: Bundle) -> Fleet:
     """Return the fleet as it stood after the last fact, or raise where facts cannot be."""
     _check_nodes(bundle)
     fleet = rebuild(bundle.lines, bundle.base())
-    if isinstance(fleet, Impossible):
+    if isinstance(fleet, InvalidRecord):
         raise _cannot_be(bundle, fleet)
     return fleet
 
@@ -135,7 +135,7 @@ def _check_nodes(bundle: Bundle) -> None:
         )
 
 
-def _cannot_be(bundle: Bundle, found: Impossible) -> InputError:
+def _cannot_be(bundle: Bundle, found: InvalidRecord) -> InputError:
     number = bundle.line_of(found.place)
     return InputError(
         "impossible-fact",
@@ -158,10 +158,10 @@ def policies_of(bundle: Bundle) -> tuple[str, ...]:
     return tuple(name for at, name in enumerate(names) if at == 0 or name != names[at - 1])
 
 
-def deciders_of(bundle: Bundle) -> InTurn:
+def deciders_of(bundle: Bundle) -> PolicyTimeline:
     """Return whoever decided each cycle of a record, made afresh."""
     cost_ms = settings_of(bundle).restart_cost_ms
-    return InTurn(bundle.stretches, lambda policy: placing_decider(policy, cost_ms))
+    return PolicyTimeline(bundle.stretches, lambda policy: placing_decider(policy, cost_ms))
 
 
 def verify(bundle: Bundle) -> Verified:
@@ -169,10 +169,10 @@ def verify(bundle: Bundle) -> Verified:
     _check_nodes(bundle)
     told = rebuild(bundle.lines, bundle.base())
     lines = bundle.lines
-    if isinstance(told, Impossible):
+    if isinstance(told, InvalidRecord):
         lines = lines_before(lines, told.place)
     replayed = replay(lines, deciders_of(bundle), bundle.base())
-    if isinstance(told, Impossible) and replayed.difference is None:
+    if isinstance(told, InvalidRecord) and replayed.difference is None:
         raise _cannot_be(bundle, told)
     if replayed.difference is None:
         # Facts after the last cycle were not decided about yet.
@@ -199,7 +199,7 @@ def _after_the_last_cycle(lines: Sequence[Line]) -> list[Event]:
     return events[::-1]
 
 
-def story_of(bundle: Bundle, job_id: str) -> Story:
+def story_of(bundle: Bundle, job_id: str) -> JobHistory:
     """Return what happened to a job of a bundle."""
     fleet_in(bundle)
     story = explain(bundle.lines, JobId(job_id), decider_of(bundle), bundle.base())

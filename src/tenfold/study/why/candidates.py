@@ -142,7 +142,7 @@ def _rents(settled: Settled, job: Job, types: Iterable[str]) -> Iterator[Candida
         for split in capacity.splits_in(job.shape, name):
             members = split.members + (split.rest > 0)
             together = where is not None and where.within and where.how != "preferred"
-            there = 0 if together else split.node_index.with_room(max(1, split.gpus))
+            there = 0 if together else split.node_index.count_with_free(max(1, split.gpus))
             least = max(1, members - there)
             for times in RENT_MULTIPLES:
                 yield "burst", RentNodes(split.node_index.names[0], least * times)

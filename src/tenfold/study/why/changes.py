@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from tenfold.fleet.fleet import NEVER_RAN, Fleet
-from tenfold.fleet.wishes import standing
+from tenfold.fleet.relaxed_shape import with_where
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -164,7 +164,7 @@ def with_request(job: Job, change: RequestChange) -> Job:
             needs=where.needs if change.needs is UNSET else change.needs,
             avoids=where.avoids if change.avoids is UNSET else change.avoids,
         )
-        shape = standing(shape, where)
+        shape = with_where(shape, where)
     return replace(
         job,
         shape=shape,

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNREAD_FACTS, load_facts, own_types, spelled
 from tenfold.compose.governance import with_residency
-from tenfold.engine.explain import Story, explain
+from tenfold.engine.explain import JobHistory, explain
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Line
-from tenfold.engine.replay import Impossible, rebuild
+from tenfold.engine.replay import InvalidRecord, rebuild
 from tenfold.files.records.replay_bundle import Bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.errors import InputError
@@ -54,7 +54,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     at_ms: Millis
     why: Why | None = None
     """Of a job that waits."""
-    story: Story | None = None
+    story: JobHistory | None = None
     """Of every job: each stage with the reason that was recorded."""
 
 
@@ -65,7 +65,7 @@ def saved_at(bundle: Bundle, at_ms: Millis | None = None) -> SavedState:
         cut = next((place for place, line in enumerate(lines) if line.at_ms > at_ms), len(lines))
         lines = lines[:cut]
     fleet = rebuild(lines)
-    if isinstance(fleet, Impossible):
+    if isinstance(fleet, InvalidRecord):
         fleet = fleet_in(bundle)
     last_ms = max((line.at_ms for line in lines), default=Millis(0))
     policy = bundle.header.policy
@@ -99,7 +99,7 @@ def ask(saved: SavedState, job_id: str, seek: RemedySearch = "cheapest") -> Answ
     return Answer(job_id=JobId(job_id), state=story.state, at_ms=saved.at_ms, why=why, story=story)
 
 
-def _until(saved: SavedState, story: Story) -> Story:
+def _until(saved: SavedState, story: JobHistory) -> JobHistory:
     """Return a story that ends at the moment asked about, and not with the fact before it."""
     passed_ms = saved.at_ms - max(line.at_ms for line in saved.lines)
     if story.state == "running":

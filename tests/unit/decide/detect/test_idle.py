@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenfold.decide.detect.idle import IdleRule, Watch, idle_rule_of, look, turn_of
+from tenfold.decide.detect.idle import IdleRule, IdleWatch, idle_change, idle_rule_of, observe
 from tenfold.model.errors import InputError
 from tenfold.model.units import MINUTE, SECOND, Millis
 
@@ -12,11 +12,13 @@ STEP_MS = 15 * SECOND
 
 def turns(uses: list[int], *, step_ms: int = STEP_MS, own_ms: int | None = None) -> list[int]:
     """Return after which looks something is told, where the first is 1 and busy is negative."""
-    watch: Watch | None = None
+    idle_watch: IdleWatch | None = None
     idles, told = False, []
     for number, use in enumerate(uses, 1):
-        watch = look(watch, use, Millis(number * step_ms), RULE, idles=idles)
-        turn = turn_of(watch, RULE, None if own_ms is None else Millis(own_ms), idles=idles)
+        idle_watch = observe(idle_watch, use, Millis(number * step_ms), RULE, idles=idles)
+        turn = idle_change(
+            idle_watch, RULE, None if own_ms is None else Millis(own_ms), idles=idles
+        )
         if turn is not None:
             idles = turn == "idles"
             told.append(number if idles else -number)
@@ -40,13 +42,13 @@ def test_a_job_that_idles_is_in_use_again_only_well_above_the_threshold():
 
 
 def test_after_a_gap_the_while_begins_anew():
-    watch = look(None, 0, Millis(0), RULE, idles=False)
+    idle_watch = observe(None, 0, Millis(0), RULE, idles=False)
     for number in range(1, 60):
-        watch = look(watch, 0, Millis(number * STEP_MS), RULE, idles=False)
+        idle_watch = observe(idle_watch, 0, Millis(number * STEP_MS), RULE, idles=False)
     late = Millis(59 * STEP_MS + RULE.gap_ms_most + 1)
-    watch = look(watch, 0, late, RULE, idles=False)
-    assert watch.below_ms == late
-    assert turn_of(watch, RULE, None, idles=False) is None
+    idle_watch = observe(idle_watch, 0, late, RULE, idles=False)
+    assert idle_watch.below_ms == late
+    assert idle_change(idle_watch, RULE, None, idles=False) is None
 
 
 def test_a_job_may_ask_for_less_time_and_never_for_more():
@@ -56,9 +58,9 @@ def test_a_job_may_ask_for_less_time_and_never_for_more():
 
 def test_a_rule_that_is_off_flags_nothing_and_still_lets_go():
     off = idle_rule_of(0, 5)
-    watch = Watch(Millis(90 * MINUTE), Millis(0))
-    assert turn_of(watch, off, None, idles=False) is None
-    assert turn_of(Watch(Millis(0), None), off, None, idles=True) == "is-used"
+    idle_watch = IdleWatch(Millis(90 * MINUTE), Millis(0))
+    assert idle_change(idle_watch, off, None, idles=False) is None
+    assert idle_change(IdleWatch(Millis(0), None), off, None, idles=True) == "is-used"
 
 
 def test_the_rule_is_made_of_what_people_write():

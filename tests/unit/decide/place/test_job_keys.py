@@ -9,7 +9,7 @@ from litestar.testing import TestClient
 from msgspec.structs import replace
 
 from tenfold.compose.policies import placing_decider
-from tenfold.decide.place.job_keys import LOOKED_AT, MEANS, passed_over
+from tenfold.decide.place.job_keys import KEY_EFFECTS, POLICIES_BY_KEY, ignored_keys
 from tenfold.files.jobs.submission import submission_of
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import DryRun, Submitted
@@ -49,19 +49,19 @@ def policy(name: Any) -> Policy:
 
 
 def test_every_key_of_the_table_is_a_key_of_job_files_and_has_a_meaning():
-    assert set(LOOKED_AT) <= set(JobSpec.__struct_fields__)
-    assert list(LOOKED_AT) == list(MEANS) == list(SET)
-    assert {name for names in LOOKED_AT.values() for name in names} <= set(POLICIES)
+    assert set(POLICIES_BY_KEY) <= set(JobSpec.__struct_fields__)
+    assert list(POLICIES_BY_KEY) == list(KEY_EFFECTS) == list(SET)
+    assert {name for names in POLICIES_BY_KEY.values() for name in names} <= set(POLICIES)
 
 
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("key", SET)
 def test_a_key_that_a_policy_passes_over_is_named_with_one_that_does_not(name: Any, key: Any):
-    notes = [note for note in passed_over(policy(name), asked(**SET[key])) if f"`{key}`" in note]
-    assert bool(notes) == (name not in LOOKED_AT[key])
+    notes = [note for note in ignored_keys(policy(name), asked(**SET[key])) if f"`{key}`" in note]
+    assert bool(notes) == (name not in POLICIES_BY_KEY[key])
     if notes:
         assert f"`{name}` does not look at" in notes[0]
-        assert f"`{LOOKED_AT[key][0]}`" in notes[0]
+        assert f"`{POLICIES_BY_KEY[key][0]}`" in notes[0]
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -75,12 +75,12 @@ def test_defaults_and_keys_that_hold_everywhere_say_nothing(name: Any):
         checkpoint={"dir": "c"},
         priority=0,
     )
-    assert passed_over(policy(name), plain) == ()
-    assert passed_over(policy(name), asked()) == ()
+    assert ignored_keys(policy(name), plain) == ()
+    assert ignored_keys(policy(name), asked()) == ()
 
 
 def test_off_peak_without_hours_in_the_policy_is_said():
-    (note,) = passed_over(Policy(name="governed"), asked(off_peak=True))
+    (note,) = ignored_keys(Policy(name="governed"), asked(off_peak=True))
     assert "no off-peak hours" in note
 
 
@@ -100,20 +100,20 @@ def first_starts(name: Any, first: Mapping[str, Any], second: Mapping[str, Any])
 def test_who_looks_at_priority_starts_the_higher_first(name: Any):
     whole = {"nodes": 4, "gpus_per_node": 8, "cpus_per_node": 0, "time_limit": "1h"}
     (one,) = first_starts(name, whole, {**whole, "priority": 9})
-    assert (one.job_id == JobId("b-2")) == (name in LOOKED_AT["priority"])
+    assert (one.job_id == JobId("b-2")) == (name in POLICIES_BY_KEY["priority"])
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_who_looks_at_off_peak_lets_a_job_wait_by_day(name: Any):
     starts = first_starts(name, {"off_peak": True, "gpus_per_node": 8, "cpus_per_node": 0}, {})
-    assert (JobId("a-1") in [one.job_id for one in starts]) != (name in LOOKED_AT["off_peak"])
+    assert (JobId("a-1") in [one.job_id for one in starts]) != (name in POLICIES_BY_KEY["off_peak"])
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_who_looks_at_elastic_starts_a_job_smaller(name: Any):
     taken = {"nodes": 3, "gpus_per_node": 8, "cpus_per_node": 0}
     starts = first_starts(name, taken, {"elastic": {"min": 1, "max": 2}, **GANG})
-    assert (len(starts) == 2) == (name in LOOKED_AT["elastic"])
+    assert (len(starts) == 2) == (name in POLICIES_BY_KEY["elastic"])
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -121,7 +121,7 @@ def test_who_looks_at_within_keeps_a_gang_in_one_rack(name: Any):
     one_of_each = {"within": "rack", "how": "required", "cpus_per_node": 0}
     three = {"nodes": 3, "gpus_per_node": 8, **one_of_each}
     starts = first_starts(name, three, {})
-    assert (JobId("a-1") in [one.job_id for one in starts]) != (name in LOOKED_AT["within"])
+    assert (JobId("a-1") in [one.job_id for one in starts]) != (name in POLICIES_BY_KEY["within"])
 
 
 def test_a_submission_and_a_dry_run_tell_it(tmp_path):

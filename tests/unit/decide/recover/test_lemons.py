@@ -3,7 +3,7 @@
 import pytest
 
 from tenfold.compose.blame import blaming_of, cordon_rule_of
-from tenfold.decide.recover.lemons import Blaming, keep_failing
+from tenfold.decide.recover.lemons import CordonThresholds, nodes_to_cordon
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.image import fleet_from, image_of
 from tenfold.live.blame import FailureCordons
@@ -134,11 +134,11 @@ def test_no_more_than_a_share_of_the_nodes_is_taken_out_the_worst_first():
         for number in range(failures):
             story.fails(story.runs(NodeId(node), f"p{number}"), "lost")
     story.completes(story.runs(NodeId("n3")))
-    assert story.blamed(Blaming(share_milli_most=200)) == [NodeId("n2"), NodeId("n1")]
+    assert story.blamed(CordonThresholds(share_milli_most=200)) == [NodeId("n2"), NodeId("n1")]
     assert story.blamed() == [NodeId("n2")]
     story.fleet.apply(NodeCordoned(Millis(story.now_ms), NodeId("n2"), story.reason()))
     assert story.blamed() == [], "one of ten is out already"
-    assert story.blamed(Blaming(is_on=False)) == []
+    assert story.blamed(CordonThresholds(is_on=False)) == []
 
 
 def test_a_node_that_is_alone_in_its_pool_is_never_taken_out():
@@ -151,10 +151,10 @@ def test_a_node_that_is_alone_in_its_pool_is_never_taken_out():
 def test_a_node_that_somebody_takes_back_begins_with_a_clean_record():
     story = lemon()
     story.fleet.apply(NodeCordoned(Millis(story.now_ms), BAD, story.reason()))
-    assert BAD in story.fleet.trouble.blamed
+    assert BAD in story.fleet.failure_log.blamed
     story.fleet.apply(NodeReturned(Millis(story.now_ms), BAD))
     assert story.blamed() == []
-    assert not story.fleet.trouble.blamed
+    assert not story.fleet.failure_log.blamed
 
 
 def test_a_restored_fleet_judges_as_the_one_before():
@@ -162,8 +162,8 @@ def test_a_restored_fleet_judges_as_the_one_before():
     other = fleet_from(image_of(story.fleet))
     assert fleet_digest(other) == fleet_digest(story.fleet)
     now_ms = Millis(story.now_ms)
-    assert keep_failing(other, other.trouble, now_ms, RULE) == keep_failing(
-        story.fleet, story.fleet.trouble, now_ms, RULE
+    assert nodes_to_cordon(other, other.failure_log, now_ms, RULE) == nodes_to_cordon(
+        story.fleet, story.fleet.failure_log, now_ms, RULE
     )
 
 
@@ -194,11 +194,11 @@ def test_crashes_are_counted_until_something_new_is_saved():
     counts: list[int] = []
     for saved_ms in (0, 0, 50, 50, 70):
         story.crashes(job, saved_ms=saved_ms)
-        counts.append(story.fleet.trouble.crashes[job].count)
+        counts.append(story.fleet.failure_log.crashes[job].count)
         story.again(job, BAD)
     assert counts == [1, 2, 1, 2, 1]
     story.completes(job)
-    assert not story.fleet.trouble.crashes
+    assert not story.fleet.failure_log.crashes
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5])

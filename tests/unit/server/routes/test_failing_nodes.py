@@ -7,7 +7,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from tenfold.clock.wall import now_ms
-from tenfold.fleet.trouble import KEEPS_FAILING
+from tenfold.fleet.failure_log import KEEPS_FAILING
 from tenfold.journal.snapshots import restore
 from tenfold.live.executor import AttemptLost, MemberLog
 from tenfold.live.local.attempt.pruning import AttemptRetention
@@ -74,7 +74,7 @@ def test_a_node_that_keeps_failing_jobs_is_cordoned_and_says_which(
     assert [one["id"] for one in why["nodes_out"]] == [bad]
     assert scraped(member)["tenfold_blamed_nodes"] == 1
     again = restore(runtime.store).fleet
-    assert list(again.trouble.blamed) == [bad]
+    assert list(again.failure_log.blamed) == [bad]
     member.post(f"/api/v1/nodes/{bad}/uncordon", headers=_as(token("operator")))
     job_when(member, big, "running")
     assert node(member, bad)["state"] == "up"
@@ -106,7 +106,7 @@ def test_failures_are_counted_the_same_after_a_restart(tmp_path: Path, processes
         job_when(client, made, "running")
         processes.end(made, 1, exit_code=9)
         job_when(client, made, "running", attempts=2)
-    before = restore(first.store).fleet.trouble
+    before = restore(first.store).fleet.failure_log
     first.stop()
     again = plane()
     again.start()
@@ -114,7 +114,7 @@ def test_failures_are_counted_the_same_after_a_restart(tmp_path: Path, processes
         client.headers["Authorization"] = f"Bearer {secret}"
         processes.end(made, 2, exit_code=9)
         job_when(client, made, "running", attempts=3)
-        after = restore(again.store).fleet.trouble
+        after = restore(again.store).fleet.failure_log
     again.stop()
     assert before.crashes[JobId(made)].count == 1
     assert after.crashes[JobId(made)].count == 2

@@ -64,9 +64,9 @@ class Settled:
         self.govern = govern
         self.now_ms = now_ms
         self.state = SchedulerState(govern, view, now_ms)
-        this = SchedulingPass(self.state, view, now_ms)
-        this.admit(sorted(view.pending.values(), key=_arrival))
-        self.decision: Decision = this.run()
+        scheduling_pass = SchedulingPass(self.state, view, now_ms)
+        scheduling_pass.admit(sorted(view.pending.values(), key=_arrival))
+        self.decision: Decision = scheduling_pass.run()
         self._starts: dict[JobId, Slots] = {}
         self._refused: dict[JobId, tuple[Reason, ...]] = {}
         self.stops: list[StopJob] = []

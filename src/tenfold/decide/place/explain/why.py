@@ -105,8 +105,8 @@ class Reasons:
         met = obstacles(state, job_class)
         binding = next((each for each in met if not is_fleet_full(state, each)), None)
         if binding is not None:
-            told = quota_reason(state, job_class, binding)
-            reason = hours_reason(self.settled, job_class, binding, told)
+            limit = quota_reason(state, job_class, binding)
+            reason = hours_reason(self.settled, job_class, binding, limit)
             return Blocked(
                 reason=reason, holders=self._usage_index.under(binding[0]), standing=held
             )

@@ -30,7 +30,7 @@ EDGES_MOST = 96
 """Changes of quotas or hours that are looked at, one after the other, for one that helps."""
 
 
-class Held(Struct, frozen=True):
+class WindowBlock(Struct, frozen=True):
     """What a window does to a job."""
 
     reason: Reason
@@ -38,7 +38,7 @@ class Held(Struct, frozen=True):
     """The job starts no sooner: nodes outside of windows could never hold it."""
 
 
-class _Turn(Struct, frozen=True):
+class _Occurrence(Struct, frozen=True):
     """A window that is in the way of a job, now or soon."""
 
     window: Window
@@ -49,24 +49,26 @@ class _Turn(Struct, frozen=True):
 
 def window_reason(
     settled: Settled, job: Job, types: Sequence[str], room: FreeCapacity
-) -> Held | None:
+) -> WindowBlock | None:
     """Return the window without which a job would find room, if there is one."""
     state, now_ms = settled.state, settled.now_ms
     if not state.govern.windows:
         return None
-    turns = list(_turns(settled, job))
-    coming = [turn for turn in turns if turn.start_ms > now_ms]
+    occurrences = list(_occurrences(settled, job))
+    coming = [occurrence for occurrence in occurrences if occurrence.start_ms > now_ms]
     barred = _nodes(coming)
     with state.scratch.hiding(barred):
-        if not turns or fits(state.capacity, job.shape, types):
+        if not occurrences or fits(state.capacity, job.shape, types):
             return None
     if fits(state.capacity, job.shape, types):
-        return Held(_coming_reason(settled, job, coming, room), _not_before(settled, job, turns))
-    there = [turn for turn in turns if turn.start_ms <= now_ms]
+        return WindowBlock(
+            _coming_reason(settled, job, coming, room), _not_before(settled, job, occurrences)
+        )
+    there = [occurrence for occurrence in occurrences if occurrence.start_ms <= now_ms]
     with _opened(settled, _nodes(there)):
         if not there or not fits(state.capacity, job.shape, types):
             return None
-    return Held(_open_reason(settled, there, room), _not_before(settled, job, turns))
+    return WindowBlock(_open_reason(settled, there, room), _not_before(settled, job, occurrences))
 
 
 def own_windows(settled: Settled, job: Job) -> AbstractContextManager[None]:
@@ -78,7 +80,9 @@ def own_windows(settled: Settled, job: Job) -> AbstractContextManager[None]:
 def openings(settled: Settled, job: Job) -> list[Millis]:
     """Return when windows open that a job may not run into."""
     return [
-        Millis(turn.start_ms) for turn in _turns(settled, job) if turn.start_ms > settled.now_ms
+        Millis(occurrence.start_ms)
+        for occurrence in _occurrences(settled, job)
+        if occurrence.start_ms > settled.now_ms
     ]
 
 
@@ -94,11 +98,11 @@ def off_peak_from(govern: GovernanceRules, now_ms: Millis) -> Millis | None:
     return None
 
 
-def hours_reason(settled: Settled, job_class: JobClass, met: Obstacle, told: Reason) -> Reason:
+def hours_reason(settled: Settled, job_class: JobClass, met: Obstacle, limit: Reason) -> Reason:
     """Return a reason that also says when quotas of the day would let a class in, if they do."""
     govern, now_ms = settled.govern, settled.now_ms
     if not any(team.hours for team in govern.teams):
-        return told
+        return limit
     at_ms: int | None = now_ms
     for _ in range(EDGES_MOST):
         at_ms = next_hours_ms(govern, Millis(at_ms))
@@ -107,13 +111,13 @@ def hours_reason(settled: Settled, job_class: JobClass, met: Obstacle, told: Rea
         tree = _tree_at(settled, Millis(at_ms))
         team = tree.team(job_class.team.id)
         if any(tree.obstacle(team, option.amounts) is None for option in job_class.options):
-            fields: dict[str, Value] = {"limit": Causes((told,)), "in_ms": at_ms - now_ms}
+            fields: dict[str, Value] = {"limit": Causes((limit,)), "in_ms": at_ms - now_ms}
             node, number, _ = met
             if node.parent is not None:
                 quota = tree.team(node.id).path[-2].effective[number]
                 fields["quota"] = Amount(quota, tree.resources.names[number])
             return Reason("quota-hours", fields)
-    return told
+    return limit
 
 
 def _tree_at(settled: Settled, at_ms: Millis) -> Tree:
@@ -125,7 +129,7 @@ def _tree_at(settled: Settled, at_ms: Millis) -> Tree:
     return tree
 
 
-def _turns(settled: Settled, job: Job) -> Iterator[_Turn]:
+def _occurrences(settled: Settled, job: Job) -> Iterator[_Occurrence]:
     """Yield windows whose nodes a job may not take, now or because of what is coming."""
     nodes, now_ms = settled.view.nodes, settled.now_ms
     for window in settled.govern.windows:
@@ -136,17 +140,17 @@ def _turns(settled: Settled, job: Job) -> Iterator[_Turn]:
             continue
         if found.open:
             barred = tuple(node for node in found.open if found.bars(node, job))
-            turn = _Turn(window, barred, now_ms, edge_ms)
+            occurrence = _Occurrence(window, barred, now_ms, edge_ms)
         else:
             barred = tuple(found.coming_for(job, now_ms))
             end_ms = Windows(alone, nodes, Millis(edge_ms)).next_ms or edge_ms
-            turn = _Turn(window, barred, edge_ms, end_ms)
+            occurrence = _Occurrence(window, barred, edge_ms, end_ms)
         if barred:
-            yield turn
+            yield occurrence
 
 
-def _nodes(turns: Sequence[_Turn]) -> list[NodeId]:
-    return list(dict.fromkeys(node for turn in turns for node in turn.nodes))
+def _nodes(occurrences: Sequence[_Occurrence]) -> list[NodeId]:
+    return list(dict.fromkeys(node for occurrence in occurrences for node in occurrence.nodes))
 
 
 def _opened(settled: Settled, nodes: Sequence[NodeId]) -> AbstractContextManager[None]:
@@ -155,42 +159,44 @@ def _opened(settled: Settled, nodes: Sequence[NodeId]) -> AbstractContextManager
     return settled.state.scratch.opening([node for node in nodes if states[node] == "up"])
 
 
-def _not_before(settled: Settled, job: Job, turns: Sequence[_Turn]) -> Millis | None:
+def _not_before(settled: Settled, job: Job, occurrences: Sequence[_Occurrence]) -> Millis | None:
     """Return the soonest end of a window, where no start is possible without its nodes."""
-    barred = dict.fromkeys(_nodes(turns))
+    barred = dict.fromkeys(_nodes(occurrences))
     rest = Fleet()
     for node in settled.view.nodes.values():
         if node.id not in barred:
             rest.apply(NodeJoined(settled.now_ms, node))
     if TopologyCapacity.of(rest).could_hold(job.shape):
         return None
-    return Millis(min(turn.end_ms for turn in turns))
+    return Millis(min(occurrence.end_ms for occurrence in occurrences))
 
 
-def _open_reason(settled: Settled, turns: Sequence[_Turn], room: FreeCapacity) -> Reason:
-    turn = max(turns, key=lambda each: (len(each.nodes), -each.end_ms))
-    fields = needs(room) | _closed(turn)
-    if turn.window.team:
-        fields["team"] = TeamRef(TeamId(turn.window.team))
-    fields["left_ms"] = turn.end_ms - settled.now_ms
+def _open_reason(
+    settled: Settled, occurrences: Sequence[_Occurrence], room: FreeCapacity
+) -> Reason:
+    occurrence = max(occurrences, key=lambda each: (len(each.nodes), -each.end_ms))
+    fields = needs(room) | _closed(occurrence)
+    if occurrence.window.team:
+        fields["team"] = TeamRef(TeamId(occurrence.window.team))
+    fields["left_ms"] = occurrence.end_ms - settled.now_ms
     return Reason("window", fields)
 
 
 def _coming_reason(
-    settled: Settled, job: Job, turns: Sequence[_Turn], room: FreeCapacity
+    settled: Settled, job: Job, occurrences: Sequence[_Occurrence], room: FreeCapacity
 ) -> Reason:
-    turn = min(turns, key=lambda each: (each.start_ms, -len(each.nodes)))
-    fields = needs(room) | _closed(turn)
+    occurrence = min(occurrences, key=lambda each: (each.start_ms, -len(each.nodes)))
+    fields = needs(room) | _closed(occurrence)
     if job.limit_ms is not None:
         fields["limit_ms"] = job.limit_ms
-    fields["in_ms"] = turn.start_ms - settled.now_ms
-    fields["until_ms"] = turn.end_ms - settled.now_ms
+    fields["in_ms"] = occurrence.start_ms - settled.now_ms
+    fields["until_ms"] = occurrence.end_ms - settled.now_ms
     return Reason("window", fields)
 
 
-def _closed(turn: _Turn) -> dict[str, Value]:
+def _closed(occurrence: _Occurrence) -> dict[str, Value]:
     """Return which window takes which nodes."""
-    fields: dict[str, Value] = {"window": turn.window.id, "closed": len(turn.nodes)}
-    if len(turn.nodes) == 1:
-        fields["node"] = NodeRef(turn.nodes[0])
+    fields: dict[str, Value] = {"window": occurrence.window.id, "closed": len(occurrence.nodes)}
+    if len(occurrence.nodes) == 1:
+        fields["node"] = NodeRef(occurrence.nodes[0])
     return fields

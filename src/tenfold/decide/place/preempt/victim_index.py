@@ -91,7 +91,7 @@ class VictimIndex:
         if domains is None:
             domains = self._node_victims[key] = self._made(node_index, split.gpus, level)
         if not level:
-            yield domains[""], node_index.with_room(split.gpus)
+            yield domains[""], node_index.count_with_free(split.gpus)
             return
         tally = node_index.tally(level, split.gpus)
         ready = dict(zip(tally.groups.names, tally.counts, strict=True))

@@ -29,7 +29,7 @@ class JobClass:
         "is_gang",
         "key",
         "least",
-        "lower",
+        "lower_usage",
         "options",
         "priority",
         "queue",
@@ -57,7 +57,7 @@ class JobClass:
         self.state: State = "active"
         self.blocking_limits: tuple[BlockingLimit, ...] = ()
         """Any of them that is cleared makes it worth trying again."""
-        self.lower: tuple[int, ...] | None = None
+        self.lower_usage: tuple[int, ...] | None = None
         """By hurdle: what its team's lower priorities held, which lowers it; None: nothing does."""
         self.is_gang = False
         """Whether it asks for whole nodes, so that small jobs could starve it."""

@@ -27,7 +27,7 @@ class PendingQueues:
     def __init__(self, tree: Tree, eligibility: PreemptionEligibility) -> None:
         self._tree = tree
         self._eligibility = eligibility
-        self._turns = FairShareOrder(tree)
+        self._order = FairShareOrder(tree)
         self.count = 0
         self.blocked_preemptors = BlockedPreemptors(self._renew)
         self._parked: dict[str, dict[JobClass, None]] = {}
@@ -59,13 +59,13 @@ class PendingQueues:
         if job_class.queue[0] is place:
             # Another head may find room where the last one found none.
             self._set(job_class, "active")
-            self._turns.changed(job_class.team)
+            self._order.changed(job_class.team)
 
     def best(self) -> JobClass | None:
         """Return the class whose head has the first turn of all that are worth trying."""
         if self._touched:
             self._recheck()
-        best = self._turns.best()
+        best = self._order.best()
         if best is None:
             self._renew()
             self.is_dirty = False
@@ -85,19 +85,19 @@ class PendingQueues:
         ):
             # The next head may find room where this one found none.
             self._set(job_class, "active")
-        self._turns.changed(job_class.team)
+        self._order.changed(job_class.team)
         return job
 
     def usage_changed(self, team: Team) -> None:
         """Hear that what a team holds has changed, and with it its turn."""
         self._touched.setdefault(team, False)
-        self._turns.changed(team)
+        self._order.changed(team)
 
     def usage_dropped(self, team: Team) -> None:
         """Hear that a team holds less than before; others may pass limits, or be owed room."""
         self.is_dirty = True
         self._touched[team] = True
-        self._turns.changed(team)
+        self._order.changed(team)
         for job_class in list(team.path[-2].idle):
             self.requeue(job_class)
         for node in team.path[1:-1]:
@@ -114,19 +114,19 @@ class PendingQueues:
         blocking_limits: list[BlockingLimit] | None = None
         if self._eligibility.is_on and job_class not in self.blocked_preemptors.members:
             blocking_limits = self._eligibility.blocking_limits(job_class)
-        is_lowered = blocking_limits is not None
+        counts_lower = blocking_limits is not None
         if blocking_limits is None or _is_elastic(job_class):
             limits = [
                 BlockingLimit(*obstacle) for obstacle in met if obstacle[0] is not job_class.team
             ]
             blocking_limits = limits + (blocking_limits or [])
-        self._keep(job_class, blocking_limits, is_lowered=is_lowered)
+        self._keep(job_class, blocking_limits, counts_lower=counts_lower)
 
     def requeue(self, job_class: JobClass) -> None:
         """Let a class try again that was set aside."""
         if job_class.queue and job_class.state != "active":
             self._set(job_class, "active")
-            self._turns.changed(job_class.team)
+            self._order.changed(job_class.team)
 
     def offer(self, gpus: int) -> None:
         """Let the shapes try again that a node with so many free GPUs can hold."""
@@ -179,8 +179,8 @@ class PendingQueues:
 
     def _is_next(self, job_class: JobClass) -> bool:
         """Return whether a class is past its hurdle and waits for its turn alone."""
-        lower, team, eligibility = job_class.lower, job_class.team, self._eligibility
-        if lower is None or not self._is_cleared(job_class) or any(team.guaranteed):
+        lower_usage, team, eligibility = job_class.lower_usage, job_class.team, self._eligibility
+        if lower_usage is None or not self._is_cleared(job_class) or any(team.guaranteed):
             return False
         if (
             len(job_class.options) > 1
@@ -188,13 +188,13 @@ class PendingQueues:
             or (eligibility.is_on and eligibility.is_within_quota(job_class))
         ):
             return False
-        now = eligibility.lower(job_class, job_class.blocking_limits)
-        if now != lower:
-            moved = zip(job_class.blocking_limits, now, lower, strict=True)
+        now = eligibility.lower_usage(job_class, job_class.blocking_limits)
+        if now != lower_usage:
+            moved = zip(job_class.blocking_limits, now, lower_usage, strict=True)
             blocking_limits = [
                 each._replace(amount=each.amount - new + old) for each, new, old in moved
             ]
-            self._keep(job_class, blocking_limits, is_lowered=True)
+            self._keep(job_class, blocking_limits, counts_lower=True)
         return self._is_cleared(job_class)
 
     def _is_nearer(self, job_class: JobClass) -> bool:
@@ -220,7 +220,7 @@ class PendingQueues:
             if self._eligibility.is_on
             else self._limits(job_class)
         )
-        is_lowered = self._eligibility.is_on and blocking_limits is not None
+        counts_lower = self._eligibility.is_on and blocking_limits is not None
         if blocking_limits is not None:
             self.blocked_preemptors.pop(job_class)
         else:
@@ -228,7 +228,7 @@ class PendingQueues:
             blocking_limits = self._limits(job_class)
         # Limits that smaller sizes met are not looked at again.
         blocking_limits += job_class.blocking_limits if _is_elastic(job_class) else ()
-        self._keep(job_class, blocking_limits, is_lowered=is_lowered)
+        self._keep(job_class, blocking_limits, counts_lower=counts_lower)
 
     def _may_pass(self, job_class: JobClass) -> bool:
         """Return whether no limit is in the way of a class any more that one stopped."""
@@ -257,7 +257,7 @@ class PendingQueues:
         ]
 
     def _keep(
-        self, job_class: JobClass, blocking_limits: list[BlockingLimit], *, is_lowered: bool
+        self, job_class: JobClass, blocking_limits: list[BlockingLimit], *, counts_lower: bool
     ) -> None:
         """Keep a class behind hurdles, the lowest of each kind."""
         if len(blocking_limits) > 1:
@@ -266,9 +266,9 @@ class PendingQueues:
                 lowest.setdefault((each.node, each.number, each.of_quota), each)
             blocking_limits = list(lowest.values())
         job_class.blocking_limits = tuple(blocking_limits)
-        job_class.lower = (
-            self._eligibility.lower(job_class, blocking_limits)
-            if is_lowered and blocking_limits
+        job_class.lower_usage = (
+            self._eligibility.lower_usage(job_class, blocking_limits)
+            if counts_lower and blocking_limits
             else None
         )
         branch = job_class.team.path[-2]
@@ -276,7 +276,7 @@ class PendingQueues:
             branch.idle.pop(job_class, None)
             if job_class.state == "parked" or job_class in self.blocked_preemptors.members:
                 branch.idle[job_class] = None
-        self._turns.changed(job_class.team)
+        self._order.changed(job_class.team)
 
     def _set(self, job_class: JobClass, state: State) -> None:
         if job_class.state == "parked":

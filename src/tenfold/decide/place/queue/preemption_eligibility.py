@@ -52,7 +52,7 @@ class PreemptionEligibility:
                 found += self._ways_past(job_class.team, option.amounts, blocked)
         return found
 
-    def lower(
+    def lower_usage(
         self, job_class: JobClass, blocking_limits: Sequence[BlockingLimit]
     ) -> tuple[int, ...]:
         """Return by hurdle what a class could do itself about it: its team's lower priorities."""

@@ -21,7 +21,7 @@ from tenfold.model.units import DAY, Millis
 
 AHEAD_MS = DAY
 """How long before a window jobs are kept off that say nothing and may not be stopped."""
-TURNS = 64
+OCCURRENCES_MOST = 64
 """Turns of the rarest window that are looked at where windows never fall together again."""
 
 
@@ -40,7 +40,7 @@ class Windows:
         self.next_ms: int | None = None
         """When a window opens or closes next."""
         for window in govern.windows:
-            start_ms, end_ms = _turn(window, now_ms)
+            start_ms, end_ms = _occurrence(window, now_ms)
             if end_ms <= now_ms:
                 continue
             edge_ms = start_ms if now_ms < start_ms else end_ms
@@ -125,8 +125,8 @@ def _longest_gap_ms(windows: Sequence[Window], hours: GovernanceRules | None) ->
     if not again:
         return None
     from_ms = max(window.start_ms for window, _ in again)
-    turns = [every for _, every in again] + ([int(DAY)] if hours is not None else [])
-    until_ms = from_ms + min(lcm(*turns), TURNS * max(turns))
+    periods = [every for _, every in again] + ([int(DAY)] if hours is not None else [])
+    until_ms = from_ms + min(lcm(*periods), OCCURRENCES_MOST * max(periods))
     spans: list[tuple[int, int]] = []
     for window, every_ms in again:
         start_ms = window.start_ms + (from_ms - window.start_ms) // every_ms * every_ms
@@ -143,7 +143,7 @@ def _longest_gap_ms(windows: Sequence[Window], hours: GovernanceRules | None) ->
     return longest
 
 
-def _turn(window: Window, now_ms: Millis) -> tuple[int, int]:
+def _occurrence(window: Window, now_ms: Millis) -> tuple[int, int]:
     """Return the window that is open now, or the next."""
     if window.every_ms is None or now_ms < window.start_ms:
         return window.start_ms, window.end_ms

@@ -256,7 +256,7 @@ class Tree:
         """Return the turn of a team with so much more: those within their quota go first."""
         return (0 if self.is_within(team, amounts) else 1), self.share(team, amounts)
 
-    def turn(self, path: Sequence[Team], amounts: Amounts) -> tuple[tuple[int, float], ...]:
+    def path_key(self, path: Sequence[Team], amounts: Amounts) -> tuple[tuple[int, float], ...]:
         """Return the turn of a gang, from the widest of its teams down."""
         return tuple(self.fair_share_key(node, amounts) for node in reversed(path))
 

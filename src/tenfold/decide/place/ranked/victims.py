@@ -34,7 +34,7 @@ def _for_split(
     capacity: Capacity, split: GangSplit, worst_first: Iterable[RankedAllocation]
 ) -> list[RankedAllocation] | None:
     node_index, gpus = split.node_index, max(1, split.gpus)
-    wanted = split.members + (split.rest > 0) - node_index.with_room(gpus)
+    wanted = split.members + (split.rest > 0) - node_index.count_with_free(gpus)
     if wanted <= 0:
         return None
     extra: dict[int, int] = {}

@@ -98,7 +98,7 @@ class ReservationPass:
             return
         expected_ends = ExpectedEnds(state.allocations.held.values(), now_ms)
         busy = self._being_started()
-        for job_class in sorted(ready, key=self._turn):
+        for job_class in sorted(ready, key=self._fair_share_order):
             if len(state.reserved) >= govern.reservations:
                 return
             coming = dict.fromkeys(state.windows.coming_for(job_class.queue[0][2], now_ms))
@@ -326,10 +326,10 @@ class ReservationPass:
             and all(tree.is_within(node, amounts) for node in job_class.team.path[:-1])
         ]
 
-    def _turn(self, job_class: JobClass) -> tuple[object, ...]:
+    def _fair_share_order(self, job_class: JobClass) -> tuple[object, ...]:
         submitted, seq, _ = job_class.queue[0]
-        turn = self._state.tree.turn(job_class.team.path[:-1], job_class.amounts)
-        return turn, -job_class.priority, submitted, seq
+        key = self._state.tree.path_key(job_class.team.path[:-1], job_class.amounts)
+        return key, -job_class.priority, submitted, seq
 
 
 def is_repair(view: FleetView, job: Job) -> bool:

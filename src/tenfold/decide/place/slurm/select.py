@@ -37,7 +37,7 @@ def could_hold(capacity: Capacity, shape: Shape, usable: NodeFilter) -> bool:
 
 def _gang(split: GangSplit, shape: Shape, usable: NodeFilter) -> Slots | None:
     node_index, members = split.node_index, split.members + (split.rest > 0)
-    if node_index.with_room(split.gpus) < split.members:
+    if node_index.count_with_free(split.gpus) < split.members:
         return None
     with_free = list(_with_free(node_index, split.gpus, shape, members, usable))
     if len(with_free) < split.members:

@@ -15,7 +15,7 @@ from tenfold.engine.loop import Decider
 from tenfold.model.policy.policy import Policy
 
 
-class Stretch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PolicySpan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Cycles that were decided under one policy, from one start of the loop to the next."""
 
     first_cycle: int
@@ -25,10 +25,10 @@ class Stretch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     policy: Policy
 
 
-class InTurn:
+class PolicyTimeline:
     """Gives the decider of each cycle of a record; each stretch has a fresh one."""
 
-    def __init__(self, stretches: Sequence[Stretch], make: Callable[[Policy], Decider]) -> None:
+    def __init__(self, stretches: Sequence[PolicySpan], make: Callable[[Policy], Decider]) -> None:
         assert stretches, "somebody decided"
         self._stretches = stretches
         self._cycles = [each.first_cycle for each in stretches]

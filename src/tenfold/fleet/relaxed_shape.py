@@ -6,7 +6,7 @@ from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.job import Shape
 
 
-def standing(shape: Shape, where: PlacementConstraints | None) -> Shape:
+def with_where(shape: Shape, where: PlacementConstraints | None) -> Shape:
     """Return a shape with other wishes about places."""
     if where is not None and not where.key:
         where = None
@@ -15,20 +15,20 @@ def standing(shape: Shape, where: PlacementConstraints | None) -> Shape:
     return replace(shape, key=f"{stem} {where.key}" if where else stem, where=where)
 
 
-def anywhere(shape: Shape) -> Shape:
+def without_topology(shape: Shape) -> Shape:
     """Return a shape whose members need not stand near each other; tags stay."""
     if shape.where is None:
         return shape
-    return standing(shape, replace(shape.where, within="", how="preferred"))
+    return with_where(shape, replace(shape.where, within="", how="preferred"))
 
 
-def untagged(shape: Shape) -> Shape:
+def without_tags(shape: Shape) -> Shape:
     """Return a shape that does not mind which tags its nodes bear; places stay."""
     if shape.where is None:
         return shape
-    return standing(shape, replace(shape.where, needs=(), avoids=()))
+    return with_where(shape, replace(shape.where, needs=(), avoids=()))
 
 
-def is_bound(where: PlacementConstraints | None) -> bool:
+def requires_topology(where: PlacementConstraints | None) -> bool:
     """Return whether a gang may be turned away because of where its nodes stand."""
     return where is not None and bool(where.within) and where.how in ("required", "balanced")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import Decider, run
-from tenfold.engine.obstacle_line import jobs_ahead
+from tenfold.engine.queue_position import jobs_ahead
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event

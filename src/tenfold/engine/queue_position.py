@@ -21,14 +21,14 @@ ROUNDS_MOST = 1_000
 """Times that a copy of the fleet is filled before the line is called too long to count."""
 
 
-class Alone(Struct, frozen=True):
+class AloneOutcome(Struct, frozen=True):
     """What becomes of a job if nobody else waits."""
 
     starts: bool = False
     refused: tuple[Reason, ...] = ()
 
 
-def alone(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> Alone:
+def decide_alone(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> AloneOutcome:
     """Return what a decider would do with a job beside what runs, if only it waited."""
     left = fleet.fork()
     left.pending = {job.id: job}
@@ -38,10 +38,10 @@ def alone(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> Alone:
     left.version += 1
     for action in decider.decide(left, now_ms, None).actions:
         if isinstance(action, StartJob) and action.job_id == job.id:
-            return Alone(starts=True)
+            return AloneOutcome(starts=True)
         if isinstance(action, RefuseJob) and action.job_id == job.id:
-            return Alone(refused=action.reasons)
-    return Alone()
+            return AloneOutcome(refused=action.reasons)
+    return AloneOutcome()
 
 
 def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) -> int | None:

@@ -23,7 +23,7 @@ KEPT = 16
 """Failures that are remembered of one node."""
 
 
-class Trouble(Struct):
+class FailureLog(Struct):
     """Failures by node since its last success, and crashes by job since it last saved."""
 
     failures: dict[NodeId, tuple[NodeFailure, ...]] = {}
@@ -100,9 +100,9 @@ class Trouble(Struct):
         """Leave a node that is gone to whoever looks after lost nodes."""
         self.blamed.pop(node, None)
 
-    def copy(self) -> "Trouble":
+    def copy(self) -> "FailureLog":
         """Return an independent copy."""
-        return Trouble(
+        return FailureLog(
             self.failures.copy(), self.succeeded.copy(), self.blamed.copy(), self.crashes.copy()
         )
 
