@@ -166,7 +166,7 @@ def _totals_table(totals: FleetTotals) -> Table:
         ["dense 16-bit", pflops(totals.pflops)],
         ["GPU memory", quantity_bytes(totals.memory_bytes)],
         *bisection,
-        ["power", f"{power_kw(totals.power_kw)}, {power_kw(totals.facility_kw)} including cooling"],
+        ["power", f"{power_kw(totals.power_kw)}, {power_kw(totals.facility_kw)} with PUE"],
         ["cost per hour", hourly],
     ]
     if bases:
