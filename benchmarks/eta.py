@@ -19,7 +19,7 @@ from benchmarks.sim_speed import PHILLY
 from benchmarks.verdict import Verdict
 from tenfold.clock import Stopwatch
 from tenfold.compose.policies import placing_decider
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
@@ -109,8 +109,8 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
     for case in _cases(philly):
         wait_log = WaitLog(every=EVERY.get((case.trace, case.label), 1), outcomes=MOST)
         watch = Stopwatch()
-        ask = SimAsk(nodes=nodes(case.nodes), jobs=case.jobs, policy=case.policy)
-        simulate(ask, witnesses=[wait_log])
+        request = SimRequest(nodes=nodes(case.nodes), jobs=case.jobs, policy=case.policy)
+        simulate(request, witnesses=[wait_log])
         outcomes = list(wait_log.outcomes)
         _print(case, outcomes, watch.cpu_s())
         verdicts += _verdicts(case, outcomes, thresholds)
@@ -142,7 +142,7 @@ def _with_quotas(jobs: list[Job], count: int) -> Policy:
 def _asked(jobs: list[Job], thresholds: dict[str, float]) -> list[Verdict]:
     """Time answers on demand, where there is a book and where there is none."""
     asking = _Asking(Policy(), jobs)
-    simulate(SimAsk(nodes=nodes(96), jobs=jobs), witnesses=[asking])
+    simulate(SimRequest(nodes=nodes(96), jobs=jobs), witnesses=[asking])
     took_ms, ahead_ms = max(asking.took_ms), _at(asking.ahead_ms, 0.5)
     print(
         f"\nasked {len(asking.took_ms)} times on Philly under the default: {took_ms:.1f} ms from"

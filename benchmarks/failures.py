@@ -19,9 +19,9 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import DomainId, NodeId, PoolId, SiteId
 from tenfold.model.units import DAY, HOUR, Millis
 from tenfold.physics.operations.faults import poisson_quantile
-from tenfold.sim.faults.faults import generate_faults
+from tenfold.sim.faults.generate import generate_faults
 from tenfold.sim.faults.replay import replay_faults
-from tenfold.sim.measure.down_time import added, mean_count, quantile, time_by_count
+from tenfold.sim.measure.down_time import mean_count, quantile, sum_tables, time_by_count
 
 DATA = Path(os.environ.get("TENFOLD_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 TRACE = DATA / "failures" / "infinitehbd_raw.json"
@@ -76,7 +76,7 @@ def drawn(law: FailureLaw, seeds: int = SEEDS):
     for seed in range(seeds):
         faults = list(generate_faults(fleet, law, end, seed))
         times = time_by_count(faults, start, end)
-        pooled = added(pooled, times)
+        pooled = sum_tables(pooled, times)
         quantiles.append([quantile(times, share) for share in SHARES])
         summaries.append(summary([one for one in faults if one.at_ms >= start], NODES, DAYS))
     means = {key: fmean(one[key] for one in summaries) for key in summaries[0]}

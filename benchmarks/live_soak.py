@@ -29,8 +29,8 @@ from benchmarks.chaos.chance import (
     Users,
     restored,
 )
-from tenfold.compose.blame import cordon_rule_of
 from tenfold.compose.control_plane import ControlPlane, Parts
+from tenfold.compose.node_rules import cordon_rule_of
 from tenfold.compose.policies import placing_decider
 from tenfold.decide.recover.lemons import CordonThresholds, cordons_left
 from tenfold.engine.digest import fleet_digest

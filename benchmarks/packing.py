@@ -24,7 +24,7 @@ from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
 from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
 from tenfold.model.policy.policy import PLACEMENTS, Placement
 from tenfold.model.units import Millis
-from tenfold.study.sim.fill import MARKS, asked_milli, fill
+from tenfold.study.sim.fill import MARKS, fill, requested_milli
 
 DATA = Path(os.environ.get("TENFOLD_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 NODES = DATA / "fleet" / "alibaba_openb_2023_nodes.parquet"
@@ -79,7 +79,7 @@ def drawn(variant: str, seed: int) -> list[Job]:
     for seq, pick in enumerate(picks.tolist()):
         shape = shapes[pick]
         jobs.append(Job(id=JobId(f"job-{seq}"), shape=shape, submitted_ms=Millis(0), seq=seq))
-        asked += asked_milli(shape)
+        asked += requested_milli(shape)
         if asked >= wanted:
             break
     return jobs

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.verdict import Verdict
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId
 from tenfold.model.job.job import Job, Shape, shape_of
@@ -76,8 +76,8 @@ def replay() -> Figures:
             for name in OURS:
                 settings = SimSettings(restart_cost_ms=Millis(cost_s * SECOND))
                 policy = Policy(name=name)
-                ask = SimAsk(nodes=nodes(8), jobs=jobs, policy=policy, settings=settings)
-                figures[trace, name, cost_s] = simulate(ask).summary
+                request = SimRequest(nodes=nodes(8), jobs=jobs, policy=policy, settings=settings)
+                figures[trace, name, cost_s] = simulate(request).summary
     return figures
 
 

@@ -109,7 +109,7 @@ def _timed(policy: PolicyName, mix: str) -> tuple[_Timed, Fleet]:
     shapes = {job.shape.key: job.shape for job in jobs}.values()
     timed = _Timed(placing_decider(Policy(name=policy), shapes=shapes))
     fleet = Fleet()
-    run_loop(_Cut(SimWorld(jobs, before=joined), WARM_UP + CYCLES), fleet, [timed])
+    run_loop(_Cut(SimWorld(jobs, initial_events=joined), WARM_UP + CYCLES), fleet, [timed])
     return timed, fleet
 
 

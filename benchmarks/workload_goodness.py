@@ -17,7 +17,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND, Millis
-from tenfold.sim.workload.workload import Demand, generate_jobs
+from tenfold.sim.workload.generate import Demand, generate_jobs
 
 SEEDS = 5
 QUANTILES = (0.10, 0.25, 0.50, 0.75, 0.90, 0.99)
@@ -91,7 +91,7 @@ def _drawn(name: str, trace: pl.DataFrame) -> list[pl.DataFrame]:
     span_s = float(np.ceil(float(trace["submit_s"].to_numpy().max()) / 86_400) * 86_400)
     gpus = sum(node.gpus for node in NODES)
     load = float((trace["gpus"] * trace["duration_s"]).sum()) / gpus / span_s
-    demand = Demand(span_ms=Millis(round(span_s * SECOND)), load=load, gpus_most=gpus)
+    demand = Demand(span_ms=Millis(round(span_s * SECOND)), load=load, max_gpus=gpus)
     return [_table(generate_jobs(mix, NODES, demand, seed)) for seed in range(SEEDS)]
 
 

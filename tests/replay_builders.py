@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from tenfold.compose.simulation import SimAsk, SimResult
+from tenfold.compose.simulation import SimRequest, SimResult
 from tenfold.engine.recording import Line
 from tenfold.files.records.replay_bundle import Bundle, read_bundle
 from tenfold.model.fault import Fault
@@ -14,7 +14,7 @@ from tenfold.model.job.job import Job, shape_of
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.sim.world import SimSettings
-from tenfold.study.replay.bundle import simulate_watched
+from tenfold.study.replay.bundle import simulate_recorded
 
 ROUGH = SimSettings(
     restart_cost_ms=Millis(MINUTE),
@@ -72,15 +72,15 @@ def outages(seed: int = 5) -> list[Fault]:
     return faults
 
 
-def ask(
+def request(
     policy: PolicyName = "tenfold",
     *,
     jobs: Sequence[Job] | None = None,
     nodes: Sequence[Node] = NODES,
     settings: SimSettings | None = None,
     faults: Sequence[Fault] | None = None,
-) -> SimAsk:
-    return SimAsk(
+) -> SimRequest:
+    return SimRequest(
         nodes=nodes,
         jobs=crowd() if jobs is None else jobs,
         policy=Policy(name=policy),
@@ -89,9 +89,9 @@ def ask(
     )
 
 
-def recorded(asked: SimAsk, path: Path) -> tuple[SimResult, Bundle]:
+def recorded(asked: SimRequest, path: Path) -> tuple[SimResult, Bundle]:
     """Run a simulation, write its bundle and read it back."""
-    result, _ = simulate_watched(asked, bundle=path)
+    result, _ = simulate_recorded(asked, bundle=path)
     return result, read_bundle(path)
 
 

@@ -19,7 +19,7 @@ from benchmarks.chaos.victims import Victims
 from benchmarks.chaos.witness import Witness, read
 from tenfold.client.client import Client
 from tenfold.compose.inputs import policy_of
-from tenfold.compose.policy_fleet import NO_FLEET, join_fleet
+from tenfold.compose.policy_fleet import NO_FLEET, policy_for_fleet
 from tenfold.model.errors import TenfoldError
 
 JOBS, KILLS, SEED = 2_000, 100, 1
@@ -98,7 +98,7 @@ class Soak:
         ruling = judge(past, read(self.witness.runs), self.people, self.victims)
         ruling.hold("the controller ended by itself", self._ended)
         # As `tenfold up` makes it of the policy that it takes by default.
-        policy = join_fleet(policy_of("tenfold"), NO_FLEET)
+        policy = policy_for_fleet(policy_of("tenfold"), NO_FLEET)
         differs = difference(self.plane.folder.journal, policy)
         ruling.hold("replayed, it decides otherwise", [differs] if differs else [])
         ruling.hold("processes left behind", _counted(self.victims.left()))

@@ -18,10 +18,11 @@ from msgspec.structs import replace
 
 from patience import HANG_S
 from tenfold.clock.steady import SteadyClock
-from tenfold.compose.acceptance import node_tester_of, rule_of
 from tenfold.compose.control_plane import ControlPlane, Parts, Store
 from tenfold.compose.live_journal import LiveJournal
+from tenfold.compose.node_rules import node_tester_of
 from tenfold.compose.policies import placing_decider
+from tenfold.decide.detect.acceptance import acceptance_rule
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import Witness
 from tenfold.engine.replay import replay
@@ -69,7 +70,7 @@ NODES = tuple(
     )
     for name in ("good-1", SLOW, "good-2")
 )
-RULE = replace(rule_of(0.7), disk_band=0.99)
+RULE = replace(acceptance_rule(0.7), disk_band=0.99)
 """One core is what is taken from the slow node; the disk is shared with every other test."""
 FIGURES = ("core-integer", "core-float", "memory-copy", "disk-write", "disk-read", "disk-sync")
 

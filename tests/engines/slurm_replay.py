@@ -83,7 +83,7 @@ def replay(
     zero_ms = began_ms // MINUTE * MINUTE
     jobs = [job_of(outcome, zero_ms) for outcome in outcomes]
     jobs.sort(key=lambda job: (job.submitted_ms, job.seq))
-    world = SimWorld(jobs, before=[NodeJoined(Millis(0), node_of(node)) for node in nodes])
+    world = SimWorld(jobs, initial_events=[NodeJoined(Millis(0), node_of(node)) for node in nodes])
     run(world, Fleet(), [SlurmPlacer(policy)])
     assert len(world.meters.ends) == len(jobs), "a job of the real run did not end in the replay"
     return {job.id: zero_ms + end_ms - held_ms for job, _, _, held_ms, end_ms in world.meters.ends}

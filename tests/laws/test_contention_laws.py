@@ -7,7 +7,7 @@ from contention_builders import NIC, gang, layers
 from tenfold.model.ids import JobId
 from tenfold.model.job.traffic import Traffic
 from tenfold.physics.contention import Flow, max_min
-from tenfold.sim.sharing import Neighbours
+from tenfold.sim.contention.solver import ContentionSolver
 
 NEAR = 1e-9
 RESOURCES = 6
@@ -123,27 +123,27 @@ steps = st.lists(
 @given(st.sampled_from(list(FABRICS)), steps)
 def test_what_came_about_step_by_step_is_what_a_fresh_start_gives(fabric, taken):
     """Starts, ends and saves in any order; what is reported is all that changed."""
-    neighbours = Neighbours(FABRICS[fabric])
+    solver = ContentionSolver(FABRICS[fabric])
     seen: dict[JobId, float] = {}
     writes: dict[JobId, float] = {}
     for number, (nodes, gpus, traffic, die) in enumerate(taken):
         job_id = JobId(f"job-{number}")
-        seen |= neighbours.start(job_id, gang(*nodes, gpus=gpus), traffic)
-        writes |= neighbours.writes_changed
+        seen |= solver.start(job_id, gang(*nodes, gpus=gpus), traffic)
+        writes |= solver.writes_changed
         other = list(seen)[die % len(seen)]
         if die % 3 == 0:
-            seen |= neighbours.end(other)
-            writes |= neighbours.writes_changed
+            seen |= solver.end(other)
+            writes |= solver.writes_changed
             del seen[other]
             writes.pop(other, None)
         elif die % 3 == 1:
-            seen |= neighbours.burst(other, "hot", on=not writes.get(other))
-            writes |= neighbours.writes_changed
-        neighbours.check()
+            seen |= solver.burst(other, "hot", on=not writes.get(other))
+            writes |= solver.writes_changed
+        solver.check()
         assert all(0 < now <= 1 for now in seen.values())
-        assert seen == {one: neighbours.speed_of(one) for one in seen}
+        assert seen == {one: solver.speed_of(one) for one in seen}
         for one in seen:
-            assert writes.get(one, 0.0) == neighbours.write_bytes_per_s(one)
+            assert writes.get(one, 0.0) == solver.write_bytes_per_s(one)
 
 
 @settings(max_examples=60)
@@ -153,27 +153,27 @@ def test_a_non_blocking_fabric_knows_no_bad_placement(wanted, share, random):
     free = list(range(1, 33))
     random.shuffle(free)
     for shared in (layers(1.0), layers(1.0, leaves_per_pod=2)):
-        neighbours = Neighbours(shared)
+        solver = ContentionSolver(shared)
         left = list(free)
         for number, nodes in enumerate(wanted):
             taken, left = left[: len(nodes)], left[len(nodes) :]
             if taken:
                 draw = Traffic(network_bytes_per_s_per_gpu=NIC, network_share=share)
                 job_id = JobId(f"job-{number}")
-                assert neighbours.start(job_id, gang(*taken), draw) == {job_id: 1.0}
-        assert neighbours.contended() == []
+                assert solver.start(job_id, gang(*taken), draw) == {job_id: 1.0}
+        assert solver.contended() == []
 
 
 @settings(max_examples=60)
 @given(st.sampled_from(list(FABRICS)), steps)
 def test_when_all_have_ended_nothing_is_left(fabric, taken):
-    neighbours = Neighbours(FABRICS[fabric])
+    solver = ContentionSolver(FABRICS[fabric])
     for number, (nodes, gpus, traffic, _) in enumerate(taken):
-        neighbours.start(JobId(f"job-{number}"), gang(*nodes, gpus=gpus), traffic)
-        neighbours.burst(JobId(f"job-{number}"), "hot", on=True)
+        solver.start(JobId(f"job-{number}"), gang(*nodes, gpus=gpus), traffic)
+        solver.burst(JobId(f"job-{number}"), "hot", on=True)
     for number in reversed(range(len(taken))):
-        neighbours.end(JobId(f"job-{number}"))
-    assert neighbours.contended() == []
+        solver.end(JobId(f"job-{number}"))
+    assert solver.contended() == []
     last = JobId("last")
-    assert neighbours.start(last, gang(1), taken[0][2]) == {last: neighbours.speed_of(last)}
-    neighbours.check()
+    assert solver.start(last, gang(1), taken[0][2]) == {last: solver.speed_of(last)}
+    solver.check()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import load_fleet
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.recording import Recording
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.policy.policy import Policy
@@ -18,8 +18,8 @@ from tenfold.model.units import HOUR, MINUTE, Bytes, Millis
 from tenfold.physics.layout import lay_out
 from tenfold.physics.nodes import nodes_of
 from tenfold.physics.shared_layers import shared_layers
-from tenfold.sim.neighbourhood import Neighbourhood
-from tenfold.sim.sharing import Neighbours
+from tenfold.sim.contention.model import ContentionModel
+from tenfold.sim.contention.solver import ContentionSolver
 from tenfold.testing.builders import job
 
 RESEARCH = Path(__file__).parents[2] / "examples" / "research-256" / "fleet.toml"
@@ -73,17 +73,17 @@ def test_jobs_with_company_have_the_same_beginning(until: int, crowd: int):
 
     def lines(last: Millis | None) -> Recording:
         kept = Recording()
-        company = Neighbourhood(
-            Neighbours(shared_layers(layout)), {"p": WorkProfile(traffic=traffic)}
+        contention = ContentionModel(
+            ContentionSolver(shared_layers(layout)), {"p": WorkProfile(traffic=traffic)}
         )
-        ask = SimAsk(
+        request = SimRequest(
             nodes=list(nodes_of(spec, layout)),
             jobs=jobs,
             policy=Policy(name="fifo"),
-            neighbours=company,
+            contention=contention,
             until_ms=last,
         )
-        simulate(ask, journal=kept, witnesses=[kept])
+        simulate(request, journal=kept, witnesses=[kept])
         return kept
 
     whole = lines(None).lines

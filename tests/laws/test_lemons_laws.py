@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenfold.compose.blame import cordon_rule_of
+from tenfold.compose.node_rules import cordon_rule_of
 from tenfold.decide.recover.lemons import CordonThresholds, cordons_left, nodes_to_cordon
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.fleet import Fleet

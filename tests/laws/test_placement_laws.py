@@ -218,6 +218,6 @@ def test_a_fresh_decider_decides_as_a_warm_one_and_every_job_ends_or_is_refused(
     given_nodes: list[Node], placement: Placement, kind: str, arrivals: list[Shape], apart_s: int
 ):
     before = [NodeJoined(NOW, one) for one in given_nodes]
-    world = SimWorld(jobs(arrivals, apart_s=apart_s, lasting_s=100), before=before)
+    world = SimWorld(jobs(arrivals, apart_s=apart_s, lasting_s=100), initial_events=before)
     run(world, Fleet(), [Fresh(kind, placement)], witnesses=[Sound()])
-    assert len(world.meters.ends) + len(world.meters.turned_away) == len(arrivals)
+    assert len(world.meters.ends) + len(world.meters.refused_jobs) == len(arrivals)

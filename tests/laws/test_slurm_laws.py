@@ -93,7 +93,7 @@ class Sound:
 
 def world(jobs: list[Job], nodes: int, gpus: int) -> SimWorld:
     before = [NodeJoined(Millis(0), node(number, gpus)) for number in range(1, nodes + 1)]
-    return SimWorld(jobs, before=before)
+    return SimWorld(jobs, initial_events=before)
 
 
 @given(job_lists(), st.integers(1, 4), st.sampled_from([4, 8]))
@@ -112,7 +112,7 @@ def test_nothing_is_over_allocated_and_every_job_ends_or_is_refused(
     simulated = world(jobs, nodes, gpus)
     run(simulated, Fleet(), [SlurmPlacer(POLICY)], witnesses=[Sound()])
     meters = simulated.meters
-    assert len(meters.ends) + len(meters.turned_away) == len(jobs)
+    assert len(meters.ends) + len(meters.refused_jobs) == len(jobs)
 
 
 def without_overruns(jobs: list[Job]) -> list[Job]:

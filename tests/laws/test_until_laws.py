@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.engine.recording import Recording
 from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import HOUR, Millis
@@ -16,7 +16,7 @@ from tests.rigs.worlds import SmallWorld, drawn_world
 def recorded(
     world: SmallWorld, name: PolicyName, until_ms: Millis | None
 ) -> tuple[Recording, SimResult]:
-    ask = SimAsk(
+    request = SimRequest(
         nodes=world.nodes,
         jobs=world.jobs,
         policy=Policy(name=name, placement=world.placement, slurm=world.slurm, govern=world.govern),
@@ -31,7 +31,7 @@ def recorded(
         until_ms=until_ms,
     )
     kept = Recording()
-    return kept, simulate(ask, journal=kept, witnesses=[kept])
+    return kept, simulate(request, journal=kept, witnesses=[kept])
 
 
 @settings(max_examples=60)
@@ -42,7 +42,7 @@ def test_a_stopped_run_is_the_beginning_of_the_whole_run(seed: int, name: Policy
     part, stopped = recorded(world, name, Millis(until))
     assert part.lines == [line for line in whole.lines if line.at_ms <= until]
     meters = stopped.meters
-    over = len(meters.ends) + len(meters.turned_away)
+    over = len(meters.ends) + len(meters.refused_jobs)
     here = len(stopped.fleet.pending) + len(stopped.fleet.running) + len(stopped.fleet.orders)
     assert over + here == sum(job.submitted_ms <= until for job in world.jobs)
 

@@ -57,7 +57,7 @@ def stopped(name: PolicyName, *, long_terms: Terms | None) -> list[str]:
         for seq, (at, length, team, terms) in enumerate(spans)
     ]
     before = [NodeJoined(Millis(0), node) for node in nodes]
-    world = SimWorld(jobs, settings=SimSettings(), before=before)
+    world = SimWorld(jobs, settings=SimSettings(), initial_events=before)
     run(world, Fleet(), [placing_decider(Policy(name=name), Millis(0))])
     assert len(world.meters.ends) == len(jobs)
     return [job.id for job, *_ in world.meters.stops]

@@ -76,7 +76,7 @@ def run_world(world: SmallWorld, name: PolicyName, *, every: int = 1) -> Soaked:
     run(acted, fleet, [decider], journal=ledger, witnesses=[Sound(ledger)])
     ledger.close()
     meters = acted.meters
-    refused = len(meters.turned_away)
+    refused = len(meters.refused_jobs)
     hold(
         "no-job-is-lost",
         len(meters.ends) + refused == len(world.jobs),
@@ -126,7 +126,7 @@ def simulated(world: SmallWorld) -> SimWorld:
             start_failure_share=world.start_failure_share,
             seed=world.seed,
         ),
-        before=[NodeJoined(Millis(0), node) for node in world.nodes],
+        initial_events=[NodeJoined(Millis(0), node) for node in world.nodes],
         outages=world.faults,
     )
 

@@ -90,7 +90,7 @@ def golden_text(scenario: Scenario) -> str:
         )
         prepared = prepare(files)
         actions = _Actions()
-        result = simulate(prepared.ask, witnesses=[actions])
+        result = simulate(prepared.request, witnesses=[actions])
         assert result.summary.finished + result.summary.refused == result.summary.jobs
         lines += _told(named, result)
         lines += [f"{actions.count} actions, digest {actions.digest()}", ""]

@@ -71,10 +71,10 @@ def test_the_jobs_are_what_the_command_in_its_readme_generates(scenario: Scenari
 def test_batch_work_fills_the_hours_that_people_leave():
     """Two kinds of work: most of the fleet is used, and people hardly wait for it."""
     scenario = next(one for one in SCENARIOS if one.folder == "batch-and-interactive")
-    ask = prepare(SimFiles(fleet=scenario.fleet, jobs=scenario.jobs, settings=SETTINGS)).ask
-    people = [job for job in ask.jobs if job.qos == "interactive"]
-    alone = simulate(replace(ask, jobs=people)).summary
-    both = simulate(ask)
+    request = prepare(SimFiles(fleet=scenario.fleet, jobs=scenario.jobs, settings=SETTINGS)).request
+    people = [job for job in request.jobs if job.qos == "interactive"]
+    alone = simulate(replace(request, jobs=people)).summary
+    both = simulate(request)
     assert alone.gpu_utilization < 0.3
     assert both.summary.gpu_utilization > 0.7
     assert both.teams["people"].avg_wait_s < 0.1 * both.teams["people"].avg_jct_s

@@ -40,7 +40,7 @@ from tenfold.testing.worlds import SmallWorld, drawn_world
 import tenfold
 from engines.postgres import new_database, running_postgres
 from journal_builders import policy_for
-from replay_builders import ROUGH, ask, crowd
+from replay_builders import ROUGH, crowd, request
 from stored.reading import DATA, TOKEN, plain, told_of_bundle, told_of_journal, write_expected
 from stored.wire_types import ROOTS
 from tenfold import checkpoint
@@ -84,7 +84,7 @@ from tenfold.model.job.terms import Terms
 from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
-from tenfold.study.replay.bundle import simulate_watched, verify
+from tenfold.study.replay.bundle import simulate_recorded, verify
 from unit.up_process import Up
 
 SEED = 194
@@ -385,8 +385,8 @@ def _follow(journal: Path, log: Path) -> None:
 def make_bundles() -> None:
     for name, policy in (("tenfold", "tenfold"), ("las", "las")):
         path = DATA / f"run-{name}.jsonl.gz"
-        asked = ask(policy, jobs=crowd(1, 25, shares=True), settings=ROUGH)
-        simulate_watched(asked, bundle=path, force=True)
+        asked = request(policy, jobs=crowd(1, 25, shares=True), settings=ROUGH)
+        simulate_recorded(asked, bundle=path, force=True)
         found = verify(read_bundle(path))
         assert found.same, found
         write_expected(f"run-{name}", told_of_bundle(read_bundle(path)))

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from tenfold.cli.main import main
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.inputs import Prepared
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.inputs import PreparedRun
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.files.fleet.read import load_fleet
 from tenfold.model.events import Event, JobStopped, NodeLost
 from tenfold.model.fault import Fault
@@ -27,7 +27,7 @@ from tenfold.physics.blast import Blast, blast_radius, domain_members
 from tenfold.physics.blast_jobs import PlacedJob, StoppedJobs, stopped_jobs
 from tenfold.physics.layout import lay_out
 from tenfold.physics.nodes import nodes_of
-from tenfold.sim.workload.workload import Demand, generate_jobs
+from tenfold.sim.workload.generate import Demand, generate_jobs
 from tenfold.sim.world import SimSettings
 from tenfold.study.ceiling.blast import losses, placed_in
 from tenfold.study.sim.workload import teams_of
@@ -54,41 +54,43 @@ class Kept:
         self.events += events
 
 
-def prepared(folder: str, mix: str, policy: PolicyName) -> Prepared:
+def prepared(folder: str, mix: str, policy: PolicyName) -> PreparedRun:
     spec = load_fleet(EXAMPLES / folder / "fleet.toml", CATALOGUE)
     layout = lay_out(spec)
     nodes = list(nodes_of(spec, layout))
     demand = Demand(span_ms=Millis(6 * HOUR), load=1.0, teams=teams_of(spec, CATALOGUE))
     jobs = generate_jobs(CATALOGUE.workloads.get(mix), nodes, demand, seed=7)
-    ask = SimAsk(
+    request = SimRequest(
         nodes=nodes,
         jobs=jobs,
         policy=Policy(name=policy),
         settings=SimSettings(checkpoint_every_ms=Millis(20 * MINUTE)),
     )
-    return Prepared(ask=ask, spec=spec, layout=layout, notes=())
+    return PreparedRun(request=request, spec=spec, layout=layout, notes=())
 
 
-def killed(ask: SimAsk, lost: Sequence[NodeId], at_ms: Millis) -> tuple[int, int, StoppedJobs]:
+def killed(
+    request: SimRequest, lost: Sequence[NodeId], at_ms: Millis
+) -> tuple[int, int, StoppedJobs]:
     """Return nodes and GPUs lost, and the jobs hit, as a simulation has it."""
     journal = Kept()
     back_ms = Millis(at_ms + HOUR)
     faults = [Fault(at_ms, node, back_ms, "domain lost") for node in lost]
-    result = simulate(replace(ask, faults=faults), journal=journal)
-    gpus_of = {node.id: node.gpus for node in ask.nodes}
+    result = simulate(replace(request, faults=faults), journal=journal)
+    gpus_of = {node.id: node.gpus for node in request.nodes}
     gone = [one.node_id for one in journal.events if isinstance(one, NodeLost)]
     stopped = {
         one.job_id: None
         for one in journal.events
         if isinstance(one, JobStopped) and one.cause == "node-lost" and one.at_ms == at_ms
     }
-    shapes = {job.id: job.shape.gpus for job in ask.jobs}
+    shapes = {job.id: job.shape.gpus for job in request.jobs}
     hit = StoppedJobs(
         jobs=tuple(stopped),
         gpus=sum(shapes[job] for job in stopped),
         gpu_hours_lost=result.summary.gpu_hours_lost,
     )
-    assert result.summary.finished == len(ask.jobs), "what was stopped ran again to its end"
+    assert result.summary.finished == len(request.jobs), "what was stopped ran again to its end"
     return len(gone), sum(gpus_of[node] for node in gone), hit
 
 
@@ -105,12 +107,12 @@ def test_every_domain_takes_what_its_simulated_kill_takes(
     folder: str, mix: str, policy: PolicyName
 ):
     ready = prepared(folder, mix, policy)
-    busiest = placed_in(ready.ask)
+    busiest = placed_in(ready.request)
     at_ms = Millis(busiest.at_ms + OFF_BEAT_MS)
-    moment = placed_in(ready.ask, at_ms)
-    assert moment.gpus_held == busiest.gpus_held > 0.5 * ready.ask.gpus
-    assert simulate(ready.ask).summary.gpu_hours_lost == 0, "nothing else loses work here"
-    names = [node.id for node in ready.ask.nodes]
+    moment = placed_in(ready.request, at_ms)
+    assert moment.gpus_held == busiest.gpus_held > 0.5 * ready.request.gpus
+    assert simulate(ready.request).summary.gpu_hours_lost == 0, "nothing else loses work here"
+    names = [node.id for node in ready.request.nodes]
     members = domain_members(ready.layout, CATALOGUE)
     rows = losses(ready, CATALOGUE, moment)
     compared = 0
@@ -123,7 +125,7 @@ def test_every_domain_takes_what_its_simulated_kill_takes(
         seen: list[StoppedJobs] = []
         for place in places:
             lost = [names[int(one)] for one in place]
-            nodes, gpus, hit = killed(ready.ask, lost, at_ms)
+            nodes, gpus, hit = killed(ready.request, lost, at_ms)
             assert (nodes, gpus) == (domain.nodes, domain.gpus), domain.name
             assert same(stopped_jobs(lost, moment.placed), hit), domain.name
             seen.append(hit)

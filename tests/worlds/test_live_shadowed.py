@@ -70,13 +70,13 @@ def test_a_live_fleet_with_a_shadow_starts_what_it_would_have_without(
                     open_gate(gates, event.job_id, len(slots[event.job_id]))
                     live.told.wait(ended(event.job_id))
             shadow.stop()
-            standing = shadow.standing()
+            status = shadow.status()
 
     assert starts(check_replay(live, ruled)) == starts(script)
     said = last_entry(tmp_path / "shadow.jsonl")
     assert said is not None
     if kind == "a broken one":
-        assert said.failure == standing.failure == "RuntimeError: this policy is not finished"
+        assert said.failure == status.failure == "RuntimeError: this policy is not finished"
     else:
-        assert (said.failure, standing.failure) == ("", "")
+        assert (said.failure, status.failure) == ("", "")
         assert said.cycles > 0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from replay_builders import ROUGH, ask, crowd, recorded, with_lines
+from replay_builders import ROUGH, crowd, recorded, request, with_lines
 from tenfold.compose.policies import placing_decider
 from tenfold.compose.simulation import simulate
 from tenfold.engine.decision_log import Cycle
@@ -21,7 +21,7 @@ from tenfold.model.events import ActionOrdered, JobEnded, JobSubmitted
 from tenfold.model.policy.policy import POLICIES, Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.sim.world import SimSettings
-from tenfold.study.replay.bundle import fleet_in, simulate_watched, verify
+from tenfold.study.replay.bundle import fleet_in, simulate_recorded, verify
 from tenfold.study.replay.diff import figures_of, replay_diff, runs_of
 from tenfold.study.replay.rerun import rerun
 
@@ -31,7 +31,7 @@ WORLDS = ["prompt", "rough"]
 
 @pytest.fixture(name="bundle")
 def a_bundle(tmp_path: Path) -> Bundle:
-    return recorded(ask("las"), tmp_path / "run.jsonl")[1]
+    return recorded(request("las"), tmp_path / "run.jsonl")[1]
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=WORLDS)
@@ -39,7 +39,7 @@ def a_bundle(tmp_path: Path) -> Bundle:
 def test_the_same_policy_decides_the_same_on_recorded_facts(
     policy: PolicyName, settings: SimSettings, tmp_path: Path
 ):
-    result, bundle = recorded(ask(policy, settings=settings), tmp_path / "run.jsonl.gz")
+    result, bundle = recorded(request(policy, settings=settings), tmp_path / "run.jsonl.gz")
     verified = verify(bundle)
     assert verified.difference is None
     assert verified.same
@@ -49,14 +49,14 @@ def test_the_same_policy_decides_the_same_on_recorded_facts(
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_shares_of_a_gpu_are_replayed(policy: PolicyName, tmp_path: Path):
-    asked = ask(policy, jobs=crowd(shares=True), settings=ROUGH)
+    asked = request(policy, jobs=crowd(shares=True), settings=ROUGH)
     _, bundle = recorded(asked, tmp_path / "run.jsonl")
     assert verify(bundle).same
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_bundle_read_back_gives_the_same_fleet(policy: PolicyName, tmp_path: Path):
-    result, bundle = recorded(ask(policy, settings=ROUGH), tmp_path / "run.jsonl.gz")
+    result, bundle = recorded(request(policy, settings=ROUGH), tmp_path / "run.jsonl.gz")
     fleet = fleet_in(bundle)
     check(fleet)
     assert fleet_digest(fleet) == fleet_digest(result.fleet) == bundle.end.fleet
@@ -67,7 +67,7 @@ def test_a_bundle_read_back_gives_the_same_fleet(policy: PolicyName, tmp_path: P
 def test_run_again_under_its_own_policy_nothing_differs(
     policy: PolicyName, settings: SimSettings, tmp_path: Path
 ):
-    result, bundle = recorded(ask(policy, settings=settings), tmp_path / "run.jsonl")
+    result, bundle = recorded(request(policy, settings=settings), tmp_path / "run.jsonl")
     again = rerun(bundle, Policy(name=policy))
     diff = replay_diff(again.recorded, again.again, again.gpus)
     assert (diff.earlier.jobs, diff.later.jobs, diff.other_nodes) == (0, 0, 0)
@@ -80,14 +80,14 @@ def test_run_again_under_its_own_policy_nothing_differs(
 
 def test_a_bundle_holds_what_happened_in_memory_and_no_less(tmp_path: Path):
     in_memory = Recording()
-    simulate(ask(settings=ROUGH), journal=in_memory, witnesses=[in_memory])
-    _, bundle = recorded(ask(settings=ROUGH), tmp_path / "run.jsonl.gz")
+    simulate(request(settings=ROUGH), journal=in_memory, witnesses=[in_memory])
+    _, bundle = recorded(request(settings=ROUGH), tmp_path / "run.jsonl.gz")
     assert bundle.lines == in_memory.lines
 
 
 def test_the_same_run_is_the_same_file(tmp_path: Path):
     for name in ("one.jsonl.gz", "other.jsonl.gz"):
-        simulate_watched(ask(settings=ROUGH), bundle=tmp_path / name)
+        simulate_recorded(request(settings=ROUGH), bundle=tmp_path / name)
     assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "other.jsonl.gz").read_bytes()
 
 
@@ -104,7 +104,8 @@ def test_what_jobs_take_is_read_from_their_runs_where_nobody_knows_it(
     policy: PolicyName, tmp_path: Path
 ):
     settings = SimSettings(restart_cost_ms=Millis(60_000))
-    asked = ask(policy, settings=settings, jobs=[j for j in ask().jobs if j.shape.gpus < 64])
+    small = [job for job in request().jobs if job.shape.gpus < 64]
+    asked = request(policy, settings=settings, jobs=small)
     _, bundle = recorded(asked, tmp_path / "run.jsonl")
     again = rerun(with_lines(bundle, _without_durations(bundle)), Policy(name=policy))
     assert again.notes == ()
@@ -113,7 +114,7 @@ def test_what_jobs_take_is_read_from_their_runs_where_nobody_knows_it(
 
 
 def test_another_policy_moves_jobs_and_says_which(tmp_path: Path):
-    _, bundle = recorded(ask("fifo"), tmp_path / "run.jsonl")
+    _, bundle = recorded(request("fifo"), tmp_path / "run.jsonl")
     again = rerun(bundle, Policy(name="las"))
     diff = replay_diff(again.recorded, again.again, again.gpus)
     assert diff.earlier.jobs > 0
@@ -223,14 +224,14 @@ def test_turns_of_two_deciders_are_told_apart():
 
 
 def test_a_run_that_breaks_leaves_no_bundle(tmp_path: Path):
-    twice = [ask().jobs[0], ask().jobs[0]]
+    twice = [request().jobs[0], request().jobs[0]]
     with pytest.raises(AssertionError):
-        simulate_watched(ask("fifo", jobs=twice), bundle=tmp_path / "run.jsonl")
+        simulate_recorded(request("fifo", jobs=twice), bundle=tmp_path / "run.jsonl")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_bundle_of_nothing_is_a_bundle(tmp_path: Path):
-    simulate_watched(ask("fifo", jobs=[], faults=[]), bundle=tmp_path / "run.jsonl")
+    simulate_recorded(request("fifo", jobs=[], faults=[]), bundle=tmp_path / "run.jsonl")
     bundle = read_bundle(tmp_path / "run.jsonl")
     assert verify(bundle).same
     again = rerun(bundle, Policy(name="las"))

@@ -21,7 +21,7 @@ from tenfold.clock.steady import SteadyClock
 from tenfold.compose.control_plane import ControlPlane, Parts, Store
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.compose.policies import placing_decider
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import Witness
 from tenfold.engine.recording import Recording, events_of
@@ -100,7 +100,7 @@ def starts(events: Sequence[Event]) -> list[Start]:
 
 def simulated(batches: Sequence[Batch], policy: Policy) -> list[Event]:
     kept = Recording()
-    simulate(SimAsk(nodes=NODES, jobs=jobs_of(batches), policy=policy), journal=kept)
+    simulate(SimRequest(nodes=NODES, jobs=jobs_of(batches), policy=policy), journal=kept)
     return list(events_of(kept.lines))
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from replay_builders import NODES, crowd, node
 from restless import Restless
-from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.engine.explain import JobHistory, explain
 from tenfold.engine.recording import Line, Recording, events_of
 from tenfold.engine.replay import describe, rebuild, replay
@@ -51,8 +51,10 @@ def jobs() -> list[Job]:
 
 def recorded(settings: SimSettings) -> tuple[SimResult, Sequence[Line]]:
     recording = Recording()
-    ask = SimAsk(nodes=NODES, jobs=jobs(), settings=settings)
-    result = simulate(ask, journal=recording, witnesses=[recording], around=lambda _: Restless())
+    request = SimRequest(nodes=NODES, jobs=jobs(), settings=settings)
+    result = simulate(
+        request, journal=recording, witnesses=[recording], around=lambda _: Restless()
+    )
     return result, recording.lines
 
 
@@ -69,8 +71,8 @@ def test_a_bundle_keeps_every_new_fact(tmp_path: Path):
     path = tmp_path / "run.jsonl.gz"
     fleet_before, lines = recorded(ROUGH)
     with open_new_bundle(path, BundleHeader()) as writer:
-        ask = SimAsk(nodes=NODES, jobs=jobs(), settings=ROUGH)
-        result = simulate(ask, journal=writer, witnesses=[writer], around=lambda _: Restless())
+        request = SimRequest(nodes=NODES, jobs=jobs(), settings=ROUGH)
+        result = simulate(request, journal=writer, witnesses=[writer], around=lambda _: Restless())
         writer.finish(result.fleet)
     bundle = read_bundle(path)
     assert bundle.lines == lines

@@ -64,16 +64,16 @@ def kai_reclaim(*, as_json: Json = False) -> None:
 def _kueue(name: str, *, restart: bool, as_json: bool) -> None:
     from tenfold.study.bench.kueue import bench_kueue  # noqa: PLC0415
 
-    _say(bench_kueue(name, restart=restart), as_json=as_json)
+    _print_bench(bench_kueue(name, restart=restart), as_json=as_json)
 
 
 def _kai(name: str, *, as_json: bool) -> None:
     from tenfold.study.bench.kai import KAI  # noqa: PLC0415
 
-    _say(KAI[name](), as_json=as_json)
+    _print_bench(KAI[name](), as_json=as_json)
 
 
-def _say(bench: Bench, *, as_json: bool) -> None:
+def _print_bench(bench: Bench, *, as_json: bool) -> None:
     if as_json:
         print_json(bench)
         return

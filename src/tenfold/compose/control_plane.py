@@ -27,7 +27,7 @@ from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason, Text, Value
 from tenfold.model.units import SECOND, Millis
 
-AGAIN_MS = Millis(1 * SECOND)
+RETRY_DELAY_MS = Millis(1 * SECOND)
 """From trouble to the next try."""
 
 
@@ -79,7 +79,7 @@ class Parts(NamedTuple):
     """The first number that may be given: a journal from a backup forgot those given since."""
 
 
-class _Recorded:
+class _BufferedJournal:
     """A journal that lets the world answer once the disk has what it handed out.
 
     The facts of a moment wait for the orders that are made of them, and both go to the disk
@@ -127,7 +127,7 @@ class ControlPlane:
                 self.run_once()
             except Exception as trouble:
                 self.trouble = Reason("loop-failed", _failure(trouble))
-                pause(AGAIN_MS)
+                pause(RETRY_DELAY_MS)
 
     def run_once(self) -> None:
         """Begin from the journal and go on until the end, or until something fails."""
@@ -152,13 +152,13 @@ class ControlPlane:
                 world.test_nodes_with(parts.node_tester, restored.node_records)
                 self.fleet, self.trouble = restored.fleet, None
                 try:
-                    recorded = _Recorded(store, world)
+                    buffered = _BufferedJournal(store, world)
                     run(
                         world,
                         restored.fleet,
                         parts.deciders(),
-                        journal=recorded,
-                        witnesses=[recorded, *parts.witnesses(store)],
+                        journal=buffered,
+                        witnesses=[buffered, *parts.witnesses(store)],
                     )
                 except BaseException as trouble:
                     world.failed(Reason("not-known", _failure(trouble)))

@@ -9,7 +9,7 @@ from tenfold.model.facts.failure_law import NO_FAILURES, FailureLaw, law_of
 from tenfold.model.fault import Fault, FaultTrace
 from tenfold.model.fleet.node import Node
 from tenfold.model.units import Millis
-from tenfold.sim.faults.faults import generate_faults
+from tenfold.sim.faults.generate import generate_faults
 from tenfold.sim.faults.replay import replay_faults
 
 FailureSource = FailureLaw | FaultTrace

@@ -17,7 +17,7 @@ from tenfold.model.fleet.spec import FleetSpec
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.physics.limits import lint
 
-UNREAD_FACTS = ("stacks", "corrections", "engines", "workloads")
+UNUSED_FACTS = ("stacks", "corrections", "engines", "workloads")
 """What neither a simulation nor a control plane looks up."""
 OwnFacts = Annotated[
     Path | None, Meta(description="Folder of your own facts, over the shipped ones.")
@@ -70,12 +70,12 @@ def check_fleet(path: Path, facts: Path | None = None) -> FleetCheck:
     return FleetCheck(file=str(path), faults=(), warnings=tuple(warnings))
 
 
-def own_types(names: Iterable[str | None]) -> Mapping[str, str]:
+def accelerator_names(names: Iterable[str | None]) -> Mapping[str, str]:
     """Return the accelerator names of a fleet by their spelling."""
     return {spelling(name): name for name in dict.fromkeys(names) if name}
 
 
-def spelled(name: str, own: Mapping[str, str], catalogue: Catalogue) -> str:
+def canonical_accelerator(name: str, fleet_names: Mapping[str, str], catalogue: Catalogue) -> str:
     """Return an accelerator's name as the fleet has it: by the facts, or by its own names."""
     part = catalogue.accelerators.find(name)
-    return part.name if part else own.get(spelling(name), name)
+    return part.name if part else fleet_names.get(spelling(name), name)

@@ -9,34 +9,40 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import UNREAD_FACTS, FleetCheck, load_facts, own_types, spelled
+from tenfold.compose.fleet import (
+    UNUSED_FACTS,
+    FleetCheck,
+    accelerator_names,
+    canonical_accelerator,
+    load_facts,
+)
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.policy.fit import check_fit, tags_needed
 from tenfold.files.policy.read import PolicyReading, read_policy_file
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.finding import Finding
-from tenfold.model.fleet.spec import FleetSpec, Team
-from tenfold.model.job.job import WHOLE, Job, Shape
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.job.job import Job, Shape
+from tenfold.model.policy.fleet_terms import gpu_prices, team_terms
 from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
-from tenfold.model.units import UsdMicros
 from tenfold.physics.layout import Layout, lay_out
 
 
 def governance_of(policy: Policy, spec: FleetSpec, catalogue: Catalogue) -> GovernanceRules:
     """Return the rules of a policy; teams and prices that it leaves out are the fleet's."""
     stated = policy.govern or GovernanceRules()
-    own = own_types(pool.accelerator for pool in spec.pools)
-    teams = stated.teams or tuple(_terms(team) for team in spec.teams)
+    names = accelerator_names(pool.accelerator for pool in spec.pools)
+    teams = stated.teams or tuple(team_terms(team) for team in spec.teams)
     prices = {
-        spelled(name, own, catalogue): price
+        canonical_accelerator(name, names, catalogue): price
         for name, price in stated.usd_micros_per_gpu_hour.items()
     }
     return replace(
         stated,
-        teams=tuple(_spelled_terms(team, own, catalogue) for team in teams),
-        usd_micros_per_gpu_hour={**_pool_prices(spec), **prices},
+        teams=tuple(_canonical_terms(team, names, catalogue) for team in teams),
+        usd_micros_per_gpu_hour={**gpu_prices(spec), **prices},
     )
 
 
@@ -45,9 +51,9 @@ def check_policy(path: Path, fleet: Path | None, facts: Path | None = None) -> F
     reading = read_policy_file(path)
     found = list(reading.findings)
     if fleet is not None:
-        catalogue = load_facts(facts, without=UNREAD_FACTS)
+        catalogue = load_facts(facts, without=UNUSED_FACTS)
         layout = lay_out(load_fleet(fleet, catalogue, unknown_accelerators=True))
-        found = _beside(reading, layout, catalogue)
+        found = _check_against_fleet(reading, layout, catalogue)
     return FleetCheck(
         file=str(path),
         faults=tuple(one for one in found if one.severity == "fault"),
@@ -55,23 +61,25 @@ def check_policy(path: Path, fleet: Path | None, facts: Path | None = None) -> F
     )
 
 
-def _beside(reading: PolicyReading, layout: Layout, catalogue: Catalogue) -> list[Finding]:
+def _check_against_fleet(
+    reading: PolicyReading, layout: Layout, catalogue: Catalogue
+) -> list[Finding]:
     policy = reading.policy
     if policy is None or policy.name != "governed":
         return list(reading.findings)
     # Beside a fleet it is known which nodes racks and pools stand for.
-    alone = [found for found in reading.findings if found.code != "windows-overlap"]
+    own_findings = [found for found in reading.findings if found.code != "windows-overlap"]
     fit = check_fit(governance_of(policy, layout.spec, catalogue), layout)
-    return reading.located([*alone, *fit])
+    return reading.located([*own_findings, *fit])
 
 
 def govern_notes(govern: GovernanceRules, layout: Layout, jobs: Sequence[Job]) -> list[str]:
     """Return what the reader of a run should know about its rules."""
     notes = [found.message for found in check_fit(govern, layout)]
     named = {team.id for team in govern.teams}
-    strangers = dict.fromkeys(job.team for job in jobs if job.team not in named)
-    if named and strangers:
-        teams = ", ".join(f"`{team}`" if team else "no team" for team in strangers)
+    unknown_teams = dict.fromkeys(job.team for job in jobs if job.team not in named)
+    if named and unknown_teams:
+        teams = ", ".join(f"`{team}`" if team else "no team" for team in unknown_teams)
         notes.append(f"jobs of {teams} have no quota: the policy names no such team")
     return notes
 
@@ -82,41 +90,31 @@ def with_residency(jobs: list[Job], govern: GovernanceRules) -> list[Job]:
     tags = {name: tags_needed(team, teams) for name, team in teams.items()}
     if not any(tags.values()):
         return jobs
-    made: dict[tuple[str, tuple[str, ...]], Shape] = {}
-    bound: list[Job] = []
+    shapes: dict[tuple[str, tuple[str, ...]], Shape] = {}
+    result: list[Job] = []
     for job in jobs:
         needed = tags.get(job.team, ())
         if needed:
             key = (job.shape.key, needed)
-            shape = made.get(key) or made.setdefault(key, _needing(job.shape, needed))
-            bound.append(replace(job, shape=shape))
+            shape = shapes.get(key) or shapes.setdefault(key, _with_tags(job.shape, needed))
+            result.append(replace(job, shape=shape))
         else:
-            bound.append(job)
-    return bound
+            result.append(job)
+    return result
 
 
-def _needing(shape: Shape, tags: Sequence[str]) -> Shape:
+def _with_tags(shape: Shape, tags: Sequence[str]) -> Shape:
     old = shape.where or PlacementConstraints()
     where = replace(old, needs=tuple(dict.fromkeys((*old.needs, *tags))))
-    stem = shape.key.removesuffix(old.key).rstrip()
-    return replace(shape, key=f"{stem} {where.key}", where=where)
+    base_key = shape.key.removesuffix(old.key).rstrip()
+    return replace(shape, key=f"{base_key} {where.key}", where=where)
 
 
-def _terms(team: Team) -> TeamRules:
-    return TeamRules(
-        id=team.id,
-        parent=team.parent,
-        weight=team.weight,
-        quota={name: gpus * WHOLE for name, gpus in team.quota_gpus.items()},
-        residency=team.residency,
-    )
-
-
-def _spelled_terms(team: TeamRules, own: Mapping[str, str], catalogue: Catalogue) -> TeamRules:
+def _canonical_terms(team: TeamRules, names: Mapping[str, str], catalogue: Catalogue) -> TeamRules:
     def known(amounts: Amounts) -> Amounts:
         found: Amounts = {}
         for name, amount in amounts.items():
-            kind = name if name in (ANY, USD) else spelled(name, own, catalogue)
+            kind = name if name in (ANY, USD) else canonical_accelerator(name, names, catalogue)
             found[kind] = found.get(kind, 0) + amount
         return found
 
@@ -127,15 +125,3 @@ def _spelled_terms(team: TeamRules, own: Mapping[str, str], catalogue: Catalogue
         lend=known(team.lend),
         hours=tuple((hours, known(quota)) for hours, quota in team.hours),
     )
-
-
-def _pool_prices(spec: FleetSpec) -> dict[str, UsdMicros]:
-    """Return the price of each type; where pools differ, the mean over their GPUs."""
-    worth: dict[str, int] = {}
-    gpus: dict[str, int] = {}
-    for pool in spec.pools:
-        if pool.accelerator is not None and pool.price is not None and pool.gpus:
-            hourly = pool.price.usd_micros_per_hour * pool.gpus
-            worth[pool.accelerator] = worth.get(pool.accelerator, 0) + hourly
-            gpus[pool.accelerator] = gpus.get(pool.accelerator, 0) + pool.gpus
-    return {name: UsdMicros(round(total / gpus[name])) for name, total in worth.items()}

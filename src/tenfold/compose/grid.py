@@ -11,7 +11,8 @@ from tenfold.model.errors import InputError
 from tenfold.model.facts.intensity import Intensity, ShiftBy
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
-from tenfold.model.units import DAY, HOUR, Millis
+from tenfold.model.units import Millis
+from tenfold.report.reasons.render import span
 
 COUNTED = (
     "CO2 and energy are those of allocated GPUs with their share of the node, cooling included; "
@@ -41,10 +42,12 @@ def read_grid(files: GridFiles, jobs: Sequence[Job]) -> Grid:
     """Read the curves and choose a release for every job that can wait."""
     intensity = read_intensity(files.intensity)
     notes = [COUNTED]
-    period_ms = intensity.co2_g_per_kwh.period_ms
-    if period_ms % DAY:
-        hours = period_ms // HOUR
-        notes.append(f"`{files.intensity}` repeats after {hours:,} hours, which are no whole days")
+    if not intensity.co2_g_per_kwh.is_whole_days:
+        hours = intensity.co2_g_per_kwh.hours
+        notes.append(
+            f"`{files.intensity}` has {hours:,} hours, not whole days: the curve drifts over the "
+            "day each time it repeats"
+        )
     if files.shift is None:
         return Grid(intensity=intensity, release_ms={}, notes=tuple(notes))
     curve = intensity.co2_g_per_kwh if files.shift == "co2" else intensity.usd_per_kwh
@@ -61,22 +64,22 @@ def read_grid(files: GridFiles, jobs: Sequence[Job]) -> Grid:
         at_ms = release_at(job, job.submitted_ms, curve, files.lasts_ms, slack=files.slack)
         if at_ms > job.submitted_ms:
             release_ms[job.id] = at_ms
-    notes += _not_held(files, jobs)
+    notes += _not_shifted_notes(files, jobs)
     return Grid(intensity=intensity, release_ms=release_ms, notes=tuple(notes))
 
 
-def _not_held(files: GridFiles, jobs: Sequence[Job]) -> list[str]:
+def _not_shifted_notes(files: GridFiles, jobs: Sequence[Job]) -> list[str]:
     """Say which jobs could not be looked at."""
     deadlines = sum(job.deadline_ms is not None for job in jobs)
     if not deadlines:
         return ["no job has a `deadline_s`, so none is held"]
-    limitless = sum(job.deadline_ms is not None and job.limit_ms is None for job in jobs)
-    if not limitless:
+    without_limit = sum(job.deadline_ms is not None and job.limit_ms is None for job in jobs)
+    if not without_limit:
         return []
     if files.lasts_ms is None:
         return [
-            f"{limitless:,} jobs with a deadline state no `limit_s` and are not held; "
+            f"{without_limit:,} jobs with a deadline state no `limit_s` and are not held; "
             "`--shift-lasts-s` says what to take them for"
         ]
-    hours = files.lasts_ms / HOUR
-    return [f"{limitless:,} jobs with a deadline state no `limit_s`: taken to last {hours:g} h"]
+    assumed = span(files.lasts_ms)
+    return [f"{without_limit:,} jobs with a deadline have no `limit_s`: assumed to run {assumed}"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import UNREAD_FACTS, load_facts, own_types, spelled
-from tenfold.compose.simulation import SimAsk, horizon_ms
+from tenfold.compose.fleet import UNUSED_FACTS, accelerator_names, canonical_accelerator, load_facts
+from tenfold.compose.simulation import SimRequest
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
@@ -31,9 +31,9 @@ from tenfold.sim.world import SimSettings
 
 if TYPE_CHECKING:
     from tenfold.compose.grid import Grid, GridFiles
-    from tenfold.sim.neighbourhood import Neighbourhood
+    from tenfold.sim.contention.model import ContentionModel
 
-FAILED: dict[str, JobStatus] = {
+END_STATUSES: dict[str, JobStatus] = {
     "failed": "failed",
     "cancelled": "cancelled",
     "timeout": "timeout",
@@ -55,58 +55,56 @@ class SimFiles(Struct, frozen=True, kw_only=True):
     grid: "GridFiles | None" = None
 
 
-class Prepared(Struct, frozen=True, kw_only=True):
+class PreparedRun(Struct, frozen=True, kw_only=True):
     """A question that is ready to be run, and what its reader should know."""
 
-    ask: SimAsk
+    request: SimRequest
     spec: FleetSpec
     layout: Layout
     notes: tuple[str, ...]
     grid: "Grid | None" = None
 
 
-def prepare(files: SimFiles) -> Prepared:
+def prepare(files: SimFiles) -> PreparedRun:
     """Read everything that a simulation needs."""
-    catalogue = load_facts(files.facts, without=UNREAD_FACTS)
+    catalogue = load_facts(files.facts, without=UNUSED_FACTS)
     spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
     layout = lay_out(spec)
     nodes = list(nodes_of(spec, layout))
     trace = job_trace(files.jobs)
     notes = list(trace.notes)
-    jobs = _with_known_types(trace.jobs, nodes, catalogue)
+    jobs = _with_canonical_types(trace.jobs, nodes, catalogue)
     policy = policy_of(files.policy, files.placement)
     if policy.name == "governed":
-        policy, jobs, said = _governed(policy, layout, jobs, catalogue)
-        notes += said
-    gpus = sum(node.gpus for node in nodes)
+        policy, jobs, new_notes = _governed(policy, layout, jobs, catalogue)
+        notes += new_notes
     grid = None if files.grid is None else _grid(files.grid, jobs)
     notes += () if grid is None else grid.notes
     release_ms = {} if grid is None else grid.release_ms
     faults: Iterable[Fault] = ()
     if files.failures != "none":
-        end_ms = horizon_ms(jobs, gpus, max(release_ms.values(), default=Millis(0)))
-        faults, said = _faults(files, catalogue, nodes, end_ms)
-        notes += said
-    neighbours = None
+        faults, new_notes = _faults(files, catalogue, nodes, jobs, release_ms)
+        notes += new_notes
+    contention = None
     if files.profiles is not None:
-        neighbours, said = _neighbours(files.profiles, jobs, layout)
-        notes += said
-    ask = SimAsk(
+        contention, new_notes = _contention(files.profiles, jobs, layout)
+        notes += new_notes
+    request = SimRequest(
         nodes=nodes,
         jobs=jobs,
         policy=policy,
         settings=files.settings,
         faults=faults,
-        neighbours=neighbours,
+        contention=contention,
         release_ms=release_ms,
         ends=_ends(trace.statuses),
     )
-    return Prepared(ask=ask, spec=spec, layout=layout, notes=tuple(notes), grid=grid)
+    return PreparedRun(request=request, spec=spec, layout=layout, notes=tuple(notes), grid=grid)
 
 
 def _ends(statuses: Mapping[JobId, str]) -> dict[JobId, JobStatus]:
     """Return how jobs end that do not complete; a source's own words are not known to anybody."""
-    return {job: status for job, word in statuses.items() if (status := FAILED.get(word))}
+    return {job: status for job, word in statuses.items() if (status := END_STATUSES.get(word))}
 
 
 def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
@@ -137,12 +135,18 @@ def _grid(files: "GridFiles", jobs: Sequence[Job]) -> "Grid":
 
 
 def _faults(
-    files: SimFiles, catalogue: Catalogue, nodes: Sequence[Node], end_ms: Millis
+    files: SimFiles,
+    catalogue: Catalogue,
+    nodes: Sequence[Node],
+    jobs: Sequence[Job],
+    release_ms: Mapping[JobId, Millis],
 ) -> tuple[Iterable[Fault], list[str]]:
-
     from tenfold.compose.failures import failure_source, faults_of  # noqa: PLC0415
+    from tenfold.sim.faults.generate import fault_horizon_ms  # noqa: PLC0415
 
     source = failure_source(files.failures, catalogue)
+    gpus = sum(node.gpus for node in nodes)
+    end_ms = fault_horizon_ms(jobs, gpus, max(release_ms.values(), default=Millis(0)))
     return faults_of(source, nodes, end_ms, files.settings.seed)
 
 
@@ -164,49 +168,54 @@ def policy_of(named: str, placement: Placement | None = None) -> Policy:
     return policy if placement is None else replace(policy, placement=placement)
 
 
-def _neighbours(
+def _contention(
     path: Path, jobs: Sequence[Job], layout: Layout
-) -> tuple["Neighbourhood", list[str]]:
+) -> tuple["ContentionModel", list[str]]:
     from tenfold.files.jobs.work_profiles import read_work_profiles  # noqa: PLC0415
     from tenfold.physics.shared_layers import shared_layers  # noqa: PLC0415
-    from tenfold.sim.neighbourhood import Neighbourhood  # noqa: PLC0415
-    from tenfold.sim.sharing import Neighbours  # noqa: PLC0415
+    from tenfold.sim.contention.model import ContentionModel  # noqa: PLC0415
+    from tenfold.sim.contention.solver import ContentionSolver  # noqa: PLC0415
 
     profiles = read_work_profiles(path, [str(tier.id) for tier in layout.spec.tiers])
-    shared = Neighbourhood(Neighbours(shared_layers(layout)), profiles)
-    return shared, _strangers(jobs, profiles, path)
+    shared = ContentionModel(ContentionSolver(shared_layers(layout)), profiles)
+    return shared, _unknown_profile_notes(jobs, profiles, path)
 
 
-def _with_known_types(jobs: list[Job], nodes: Sequence[Node], catalogue: Catalogue) -> list[Job]:
+def _with_canonical_types(
+    jobs: list[Job], nodes: Sequence[Node], catalogue: Catalogue
+) -> list[Job]:
     """Spell accelerators in requests as the fleet does: by the facts, or by its own names."""
-    own = own_types(node.accelerator for node in nodes)
-    made: dict[str, Shape] = {}
+    fleet_names = accelerator_names(node.accelerator for node in nodes)
+    shapes: dict[str, Shape] = {}
     for job in jobs:
         shape = job.shape
-        if shape.accelerators and shape.key not in made:
-            names = tuple(spelled(name, own, catalogue) for name in shape.accelerators)
-            made[shape.key] = replace(shape, accelerators=names)
-    if not made:
+        if shape.accelerators and shape.key not in shapes:
+            names = tuple(
+                canonical_accelerator(name, fleet_names, catalogue) for name in shape.accelerators
+            )
+            shapes[shape.key] = replace(shape, accelerators=names)
+    if not shapes:
         return jobs
     return [
-        replace(job, shape=made[job.shape.key]) if job.shape.key in made else job for job in jobs
+        replace(job, shape=shapes[job.shape.key]) if job.shape.key in shapes else job
+        for job in jobs
     ]
 
 
-def _strangers(jobs: Sequence[Job], profiles: Iterable[str], path: Path) -> list[str]:
+def _unknown_profile_notes(jobs: Sequence[Job], profiles: Iterable[str], path: Path) -> list[str]:
     known = dict.fromkeys(profiles)
-    strangers = dict.fromkeys(job.profile for job in jobs if job.profile not in known)
-    if not strangers:
+    unknown_profiles = dict.fromkeys(job.profile for job in jobs if job.profile not in known)
+    if not unknown_profiles:
         return []
-    without = sum(job.profile in strangers for job in jobs)
-    return [f"{without} jobs name no profile of {path} and draw nothing from what is shared"]
+    jobs_without = sum(job.profile in unknown_profiles for job in jobs)
+    return [f"{jobs_without} jobs name no profile of {path} and draw nothing from what is shared"]
 
 
 def prepare_fill(files: SimFiles) -> tuple[list[Node], JobTrace, Policy]:
     """Read nodes and jobs for a run in which jobs only arrive."""
-    catalogue = load_facts(files.facts, without=UNREAD_FACTS)
+    catalogue = load_facts(files.facts, without=UNUSED_FACTS)
     spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
     trace = job_trace(files.jobs, fill=True)
     nodes = list(nodes_of(spec))
-    known = trace._replace(jobs=_with_known_types(trace.jobs, nodes, catalogue))
+    known = trace._replace(jobs=_with_canonical_types(trace.jobs, nodes, catalogue))
     return nodes, known, policy_of(files.policy, files.placement)

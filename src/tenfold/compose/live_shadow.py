@@ -31,17 +31,17 @@ from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
 
-BEHIND_MOST = 50_000
+EVENTS_BEHIND_MAX = 50_000
 """Events that a shadow may be behind; beyond that it passes over them and goes on from now."""
-MARK_EVERY = 500
+CHECKPOINT_CYCLES = 500
 """Cycles from one mark to the next: so many are asked again after a crash."""
-SAID_MOST = 5
+SENTENCES_MAX = 5
 """Jobs of one difference that are told of in sentences."""
-REMEMBERED = 10_000
+TRACKED_JOBS_MAX = 10_000
 """Jobs in whose favour a shadow spoke that are kept in mind, so that each counts once."""
 
 
-class ShadowStanding(Struct, frozen=True, kw_only=True):
+class ShadowStatus(Struct, frozen=True, kw_only=True):
     """How far a shadow has come, for those who watch."""
 
     cycles: int = 0
@@ -55,7 +55,7 @@ class LiveShadow:
 
     def __init__(self, store: Store, policy: Policy, log: ShadowLog) -> None:
         self._store, self._policy, self._log = store, policy, log
-        self._begun = _Counts()
+        self._totals = _Counts()
         self._news: list[Event] = []
         self._is_whole = False
         """Whether the next cycle is seen from its first fact."""
@@ -64,20 +64,20 @@ class LiveShadow:
         self._live = Policy()
         self._comparison = ShadowComparison(shadow_decider(policy, 0))
         self._fleet, self._cycle = Fleet(), 0
-        self._begin()
+        self._resume()
 
     @property
     def failure(self) -> str:
         """What ended it; empty while it goes on."""
         return self._comparison.failure
 
-    def standing(self) -> ShadowStanding:
+    def status(self) -> ShadowStatus:
         """Return how far it has come."""
         with self._store.reading() as connection:
             last = last_seq(connection)
-        return ShadowStanding(
-            cycles=self._begun.cycles + self._comparison.cycles,
-            cycles_differing=self._begun.differing + self._comparison.cycles_differing,
+        return ShadowStatus(
+            cycles=self._totals.cycles + self._comparison.cycles,
+            cycles_differing=self._totals.differing + self._comparison.cycles_differing,
             events_behind=max(0, last - self._fleet.version),
             failure=self.failure,
         )
@@ -90,22 +90,22 @@ class LiveShadow:
         if not rows:
             return False
         number, after_seq, cycle = rows[0]
-        if after_seq - self._fleet.version > BEHIND_MOST:
-            self._go_on_from_now()
+        if after_seq - self._fleet.version > EVENTS_BEHIND_MAX:
+            self._skip_to_now()
             return True
         # Where events are moved away the cycles go with them, whatever facts stay behind.
         is_next = number == self._cycle + 1 or not self._is_whole
         events = self._events(after_seq) if is_next else None
         if events is None:
-            self._go_on_from_now()
+            self._skip_to_now()
             return True
         self._cycle = number
         with self._store.reading() as connection:
             self._live = policy_at(connection, number) or self._live
-        self._ask(cycle, events)
+        self._compare_cycle(cycle, events)
         if self.failure:
             self.note("failed")
-        elif self._comparison.cycles - self._marked >= MARK_EVERY:
+        elif self._comparison.cycles - self._marked >= CHECKPOINT_CYCLES:
             self.mark()
         return True
 
@@ -124,7 +124,7 @@ class LiveShadow:
         self, kind: Kind, found: ShadowDifference | None = None, said: Sequence[str] = ()
     ) -> None:
         """Add a line to the log."""
-        begun, now = self._begun, self._comparison
+        totals, now = self._totals, self._comparison
         self._log.write(
             ShadowEntry(
                 kind=kind,
@@ -133,24 +133,24 @@ class LiveShadow:
                 cycle=self._cycle,
                 policy=self._policy,
                 live=self._live.name,
-                cycles=begun.cycles + now.cycles,
-                cycles_differing=begun.differing + now.cycles_differing,
-                would_start=begun.would_start + len(now.would_start),
-                would_stop=begun.would_stop + len(now.would_stop),
-                passed_over=begun.passed_over,
+                cycles=totals.cycles + now.cycles,
+                cycles_differing=totals.differing + now.cycles_differing,
+                would_start=totals.would_start + len(now.would_start),
+                would_stop=totals.would_stop + len(now.would_stop),
+                passed_over=totals.passed_over,
                 difference=found,
                 said=tuple(said),
                 failure=now.failure,
             )
         )
 
-    def _begin(self) -> None:
+    def _resume(self) -> None:
         last = last_entry(self._log.path)
         if last is None or last.policy != self._policy:
             self._sync()
             self.note("begun")
             return
-        self._begun = _Counts.of(last)
+        self._totals = _Counts.of(last)
         self._at_ms = last.at_ms
         try:
             self._fleet, self._cycle = fleet_after(self._store, last.seq), last.cycle
@@ -158,22 +158,20 @@ class LiveShadow:
         except InputError:
             self._is_whole = False
         if not self._is_whole:
-            self._go_on_from_now()
+            self._skip_to_now()
 
-    def _go_on_from_now(self) -> None:
+    def _skip_to_now(self) -> None:
         """Leave out what lies between, where it is too much or gone."""
         before = self._fleet.version
         self._sync()
-        self._begun.passed_over += max(0, self._fleet.version - before)
+        self._totals.passed_over += max(0, self._fleet.version - before)
         self.note("mark")
 
     def _sync(self) -> None:
         self._fleet = restore(self._store).fleet
-        question = select(func.max(CYCLES.c.number)).where(
-            CYCLES.c.after_seq <= self._fleet.version
-        )
+        query = select(func.max(CYCLES.c.number)).where(CYCLES.c.after_seq <= self._fleet.version)
         with self._store.reading() as connection:
-            self._cycle = connection.execute(question).scalar() or 0
+            self._cycle = connection.execute(query).scalar() or 0
             self._live = policy_at(connection, self._cycle + 1) or self._live
         self._news, self._is_whole = [], False
 
@@ -186,7 +184,7 @@ class LiveShadow:
             found += [event for _, event in page]
         return found if len(found) == after_seq - known else None
 
-    def _ask(self, cycle: Cycle, events: Sequence[Event]) -> None:
+    def _compare_cycle(self, cycle: Cycle, events: Sequence[Event]) -> None:
         split = next(
             (at for at, event in enumerate(events) if isinstance(event, ActionOrdered)), len(events)
         )
@@ -204,23 +202,31 @@ class LiveShadow:
         self._news = list(rest)
         if found is not None:
             self._marked = self._comparison.cycles
-            self._forget()
+            self._fold_counts()
             self.note("differs", found, said)
 
     def _sentences(
         self, found: ShadowDifference, now_ms: Millis, orders: Sequence[Action]
     ) -> tuple[str, ...]:
         """Say what the shadow would do, and what keeps the live policy or it from doing so."""
-        wished: dict[JobId, Action] = {
+        shadow_actions: dict[JobId, Action] = {
             action.job_id: action for action in self._comparison.last_actions
         }
-        told = dict.fromkeys((*found.started, *found.elsewhere, *found.stopped, *found.refused))
-        said = [f"it would {describe(wished[name])}" for name in told if name in wished][:SAID_MOST]
-        given = {order.job_id: order for order in orders if order.job_id in found.elsewhere}
-        said += [f"the live policy would {describe(order)}" for order in given.values()][:SAID_MOST]
-        said += [f"it would let `{name}` run on" for name in found.spared[:SAID_MOST]]
+        changed_jobs = dict.fromkeys(
+            (*found.started, *found.elsewhere, *found.stopped, *found.refused)
+        )
+        said = [
+            f"it would {describe(shadow_actions[name])}"
+            for name in changed_jobs
+            if name in shadow_actions
+        ][:SENTENCES_MAX]
+        live_orders = {order.job_id: order for order in orders if order.job_id in found.elsewhere}
+        said += [f"the live policy would {describe(order)}" for order in live_orders.values()][
+            :SENTENCES_MAX
+        ]
+        said += [f"it would let `{name}` run on" for name in found.spared[:SENTENCES_MAX]]
         try:
-            for name, policy in self._waiting(found):
+            for name, policy in self._waiting_jobs(found):
                 job = self._fleet.pending.get(name)
                 if job is not None:
                     decider = shadow_decider(policy, 0)
@@ -231,19 +237,19 @@ class LiveShadow:
             said.append(f"why one of them waits could not be told: {type(error).__name__}")
         return tuple(said)
 
-    def _waiting(self, found: ShadowDifference) -> list[tuple[JobId, Policy]]:
+    def _waiting_jobs(self, found: ShadowDifference) -> list[tuple[JobId, Policy]]:
         """Return the first job that only one of the two lets wait, each with who does."""
         return [
             *((name, self._live) for name in found.started[:1]),
             *((name, self._policy) for name in found.held_back[:1]),
         ]
 
-    def _forget(self) -> None:
+    def _fold_counts(self) -> None:
         """Keep in mind only so many jobs; those that are over may count no second time."""
         now = self._comparison
-        if len(now.would_start) + len(now.would_stop) > REMEMBERED:
-            self._begun.would_start += len(now.would_start)
-            self._begun.would_stop += len(now.would_stop)
+        if len(now.would_start) + len(now.would_stop) > TRACKED_JOBS_MAX:
+            self._totals.would_start += len(now.would_start)
+            self._totals.would_stop += len(now.would_stop)
             now.would_start.clear()
             now.would_stop.clear()
 

@@ -23,18 +23,18 @@ def placing_decider(
     restart_cost_ms: int = 0,
     *,
     shapes: Iterable[Shape] | None = None,
-    with_after: bool = True,
+    has_dependencies: bool = True,
 ) -> IndexedDecider:
     """Return a fresh decider for a policy.
 
     Where all `shapes` that will ever come are known to ask for whole GPUs alone, places are
     found by bitsets, which choose the same and are quicker. Where no job will come that comes
-    after others, `with_after` spares the look at each.
+    after others, `has_dependencies` spares the look at each.
     """
-    placer = _placing(policy, restart_cost_ms, shapes)
-    if not with_after:
+    placer = _decider_for(policy, restart_cost_ms, shapes)
+    if not has_dependencies:
         return placer
-    if _nodes_are_alike(policy):
+    if _nodes_are_interchangeable(policy):
         from tenfold.decide.place.avoid_failed_nodes import AvoidFailedNodes  # noqa: PLC0415
 
         placer = AvoidFailedNodes(placer)
@@ -45,13 +45,13 @@ def placing_decider(
     return DependencyGate(placer)
 
 
-def _nodes_are_alike(policy: Policy) -> bool:
+def _nodes_are_interchangeable(policy: Policy) -> bool:
     """Tell whether any free node of a pool is as good as another, as far as others can see."""
     has_windows = policy.govern is not None and bool(policy.govern.windows)
     return policy.name != "slurm" and not has_windows
 
 
-def _placing(
+def _decider_for(
     policy: Policy, restart_cost_ms: int, shapes: Iterable[Shape] | None
 ) -> IndexedDecider:
     capacity_factory = capacity_of(policy.placement, shapes)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import UNREAD_FACTS, load_facts
+from tenfold.compose.fleet import UNUSED_FACTS, load_facts
 from tenfold.compose.governance import governance_of
 from tenfold.files.fleet.read import load_fleet
 from tenfold.model.fleet.spec import FleetSpec
@@ -16,31 +16,36 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 
 NO_FLEET = FleetSpec(name="", sites=(), pools=())
-EVEN = "nothing says who the teams are: all count alike and have no quota (--fleet names them)"
+NO_TEAMS_NOTE = (
+    "nothing says who the teams are: all count alike and have no quota (--fleet names them)"
+)
 
 
-def join_fleet(policy: Policy, spec: FleetSpec, facts: Path | None = None) -> Policy:
+def policy_for_fleet(policy: Policy, spec: FleetSpec, facts: Path | None = None) -> Policy:
     """Return a policy with the teams and prices of a fleet where it is governed and has none."""
     if policy.name != "governed":
         return policy
-    catalogue = load_facts(facts, without=UNREAD_FACTS)
+    catalogue = load_facts(facts, without=UNUSED_FACTS)
     return replace(policy, govern=governance_of(policy, spec, catalogue))
 
 
-def join_record(
+def policy_for_record(
     policy: Policy, recorded: Policy, fleet: Path | None = None, facts: Path | None = None
 ) -> tuple[Policy, list[str]]:
     """Return a policy for a recorded run, and what its reader should know."""
     if policy.name != "governed":
         return policy, []
     if fleet is not None:
-        catalogue = load_facts(facts, without=UNREAD_FACTS)
+        catalogue = load_facts(facts, without=UNUSED_FACTS)
         spec = load_fleet(fleet, catalogue, unknown_accelerators=True)
-        return join_fleet(policy, spec, facts), []
-    stated, before = policy.govern or GovernanceRules(), recorded.govern or GovernanceRules()
+        return policy_for_fleet(policy, spec, facts), []
+    stated, recorded_govern = (
+        policy.govern or GovernanceRules(),
+        recorded.govern or GovernanceRules(),
+    )
     if not stated.teams:
-        stated = replace(stated, teams=before.teams)
-    prices = {**before.usd_micros_per_gpu_hour, **stated.usd_micros_per_gpu_hour}
+        stated = replace(stated, teams=recorded_govern.teams)
+    prices = {**recorded_govern.usd_micros_per_gpu_hour, **stated.usd_micros_per_gpu_hour}
     stated = replace(stated, usd_micros_per_gpu_hour=prices)
-    joined = join_fleet(replace(policy, govern=stated), NO_FLEET, facts)
-    return joined, [] if stated.teams else [EVEN]
+    joined = policy_for_fleet(replace(policy, govern=stated), NO_FLEET, facts)
+    return joined, [] if stated.teams else [NO_TEAMS_NOTE]

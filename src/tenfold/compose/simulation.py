@@ -15,17 +15,15 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, JobStatus
 from tenfold.model.policy.policy import Policy
-from tenfold.model.units import DAY, Millis
+from tenfold.model.units import Millis
 from tenfold.sim.measure.meters import Meters, Summary
 from tenfold.sim.world import SimSettings, SimWorld
 
 if TYPE_CHECKING:
-    from tenfold.sim.neighbourhood import Neighbourhood
-
-SLACK_MS = 30 * DAY
+    from tenfold.sim.contention.model import ContentionModel
 
 
-class SimAsk(Struct, frozen=True, kw_only=True):
+class SimRequest(Struct, frozen=True, kw_only=True):
     """What to run: nodes, jobs in order of submission, a policy, and how the world behaves."""
 
     nodes: Sequence[Node]
@@ -33,7 +31,7 @@ class SimAsk(Struct, frozen=True, kw_only=True):
     policy: Policy = Policy()
     settings: SimSettings = SimSettings()
     faults: Iterable[Fault] = ()
-    neighbours: "Neighbourhood | None" = None
+    contention: "ContentionModel | None" = None
     release_ms: dict[JobId, Millis] = {}
     """When jobs come that are held back; the others come when they are submitted."""
     ends: Mapping[JobId, JobStatus] = {}
@@ -60,7 +58,7 @@ class SimResult(Struct, frozen=True, kw_only=True):
 
 
 def simulate(
-    ask: SimAsk,
+    request: SimRequest,
     *,
     journal: Journal | None = None,
     witnesses: Sequence[Witness] = (),
@@ -70,47 +68,43 @@ def simulate(
 
     `around` may put something between loop and decider.
     """
-    start = Millis(min(0, ask.jobs[0].submitted_ms)) if ask.jobs else Millis(0)
+    start = Millis(min(0, request.jobs[0].submitted_ms)) if request.jobs else Millis(0)
     world = SimWorld(
-        ask.jobs,
-        settings=ask.settings,
-        before=[NodeJoined(start, node) for node in ask.nodes],
-        outages=ask.faults,
-        neighbours=ask.neighbours,
-        release_ms=ask.release_ms,
+        request.jobs,
+        settings=request.settings,
+        initial_events=[NodeJoined(start, node) for node in request.nodes],
+        outages=request.faults,
+        contention=request.contention,
+        release_ms=request.release_ms,
     )
-    world.ends = ask.ends
-    if ask.until_ms is not None:
-        world.last_ms = ask.until_ms
+    world.ends = request.ends
+    if request.until_ms is not None:
+        world.last_ms = request.until_ms
     fleet = Fleet()
-    shapes = {job.shape.key: job.shape for job in ask.jobs}.values()
-    with_after = any(job.terms is not None and job.terms.after for job in ask.jobs)
+    shapes = {job.shape.key: job.shape for job in request.jobs}.values()
+    has_dependencies = any(job.terms is not None and job.terms.after for job in request.jobs)
     decider = placing_decider(
-        ask.policy, ask.settings.restart_cost_ms, shapes=shapes, with_after=with_after
+        request.policy,
+        request.settings.restart_cost_ms,
+        shapes=shapes,
+        has_dependencies=has_dependencies,
     )
     if around is not None:
         decider = around(decider)
     # Records hold no cycles; the collector would only walk over millions of them.
-    collects = gc.isenabled()
+    gc_was_enabled = gc.isenabled()
     gc.disable()
     try:
         run(world, fleet, [decider], journal=journal, witnesses=witnesses)
     finally:
-        if collects:
+        if gc_was_enabled:
             gc.enable()
-    summary, teams = world.meters.by_team(ask.jobs, ask.gpus)
+    summary, teams = world.meters.by_team(request.jobs, request.gpus)
     return SimResult(
         summary=summary,
         teams=teams,
         events=fleet.version,
         meters=world.meters,
         fleet=fleet,
-        work_ms={} if ask.until_ms is None else world.work_ms(ask.until_ms),
+        work_ms={} if request.until_ms is None else world.work_ms(request.until_ms),
     )
-
-
-def horizon_ms(jobs: Sequence[Job], gpus: int, released_ms: int = 0) -> Millis:
-    """Return a time by which any sane policy is done, for laws of failure that need an end."""
-    work = sum((job.duration_ms or 0) * max(1, job.shape.gpus) for job in jobs)
-    last = max(released_ms, max((job.submitted_ms for job in jobs), default=0))
-    return Millis(last + 4 * work // max(1, gpus) + SLACK_MS)

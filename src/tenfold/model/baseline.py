@@ -93,7 +93,7 @@ def is_communication(kernel: str) -> bool:
     return kernel.removeprefix("void ").lower().startswith(("nccl", "rccl"))
 
 
-def thinned(values: tuple[float, ...]) -> tuple[float, ...]:
+def downsample_values(values: tuple[float, ...]) -> tuple[float, ...]:
     """Return at most as many values as are kept, spread evenly and in order."""
     size = len(values)
     if size <= STORED_VALUES_MAX:

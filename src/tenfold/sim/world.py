@@ -26,18 +26,18 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, JobStatus
 from tenfold.model.reason import JobRef, NodeRef, Reason
 from tenfold.model.units import Millis
-from tenfold.sim.chance import fraction
-from tenfold.sim.running import NEVER, arrivals, uses, work_at
-from tenfold.sim.runs import Happening, Runs
+from tenfold.sim.run_state import NEVER, arrivals, uses, work_at
+from tenfold.sim.running_jobs import RunningJobs, TimedEvent
+from tenfold.sim.seeded import seeded_fraction
 from tenfold.sim.settings import SimSettings
 
 if TYPE_CHECKING:
-    from tenfold.sim.neighbourhood import Neighbourhood
+    from tenfold.sim.contention.model import ContentionModel
 
 __all__ = ["SimSettings", "SimWorld"]
 
 
-class SimWorld(Runs):
+class SimWorld(RunningJobs):
     """Everything a simulated fleet cannot decide: arrivals, ends, faults, delays."""
 
     def __init__(
@@ -45,13 +45,13 @@ class SimWorld(Runs):
         jobs: Sequence[Job],
         *,
         settings: SimSettings | None = None,
-        before: Sequence[Event] = (),
+        initial_events: Sequence[Event] = (),
         outages: Iterable[Fault] = (),
-        neighbours: "Neighbourhood | None" = None,
+        contention: "ContentionModel | None" = None,
         release_ms: Mapping[JobId, Millis] | None = None,
     ) -> None:
         settings = settings or SimSettings()
-        super().__init__(jobs, settings, neighbours)
+        super().__init__(jobs, settings, contention)
         self.ends: Mapping[JobId, JobStatus] = {}
         """How jobs end that do not complete; a world may be told before it begins."""
         self.last_ms: int = NEVER - 1
@@ -59,53 +59,53 @@ class SimWorld(Runs):
         self._jobs, self._times = arrivals(jobs, release_ms)
         self._next = 0
         self._next_ms: int = self._times[0]
-        self._simple = settings.start_delay_ms == 0 and settings.start_failure_share == 0.0
-        self._before = before
+        self._starts_at_once = settings.start_delay_ms == 0 and settings.start_failure_share == 0.0
+        self._initial_events = initial_events
         self._outages = iter(outages)
         self._starting: dict[JobId, StartJob] = {}
         self._tries: dict[JobId, int] = {}
         """Starts that had a delay, so that a failed one may do better at the same moment."""
         self._down: dict[NodeId, Millis] = {}
-        self._queue_outage()
+        self._push_next_outage()
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
         """Jump to the next moment and return all of its facts."""
-        if self._before:
-            joined, self._before = self._before, ()
-            return joined[0].at_ms, joined
+        if self._initial_events:
+            events, self._initial_events = self._initial_events, ()
+            return events[0].at_ms, events
         while self._unfinished:
             heap = self._heap
             now = self._next_ms
             if heap and heap[0][0] < now:
                 now = heap[0][0]
-            if self._neighbours is not None:
+            if self._contention is not None:
                 now = self._advance(now, until_ms)
             if until_ms is not None and until_ms < now:
                 return (until_ms, ()) if until_ms <= self.last_ms else None
             if now > self.last_ms:
                 return None
             moment: Millis = now  # pyright: ignore[reportAssignmentType]
-            facts = self._facts(moment)
+            events_now = self._events_at(moment)
             # An end that was moved leaves its old place behind, which is no fact.
-            if facts or now == until_ms:
-                return moment, facts
+            if events_now or now == until_ms:
+                return moment, events_now
         return None
 
-    def _facts(self, now: Millis) -> list[Event]:
+    def _events_at(self, now: Millis) -> list[Event]:
         """Return all that happens at one moment, in the order in which it was made."""
         heap = self._heap
         events: list[Event] = []
         runs, ends = self._runs, self.ends
         while heap and heap[0][0] == now:
-            _, number, what = heappop(heap)
-            if isinstance(what, str):
-                run = runs.get(what)
+            _, number, entry = heappop(heap)
+            if isinstance(entry, str):
+                run = runs.get(entry)
                 if run is not None and run.number == number:
                     self._end(run, now)
-                    status = ends.get(what, "completed") if ends else "completed"
-                    events.append(JobEnded(now, what, status))
+                    status = ends.get(entry, "completed") if ends else "completed"
+                    events.append(JobEnded(now, entry, status))
             else:
-                self._happen(what, now, events)
+                self._handle(entry, now, events)
         if self._next_ms == now:
             jobs, times, place = self._jobs, self._times, self._next
             while times[place] == now:
@@ -120,13 +120,13 @@ class SimWorld(Runs):
         outcomes: list[Event] = []
         for action in actions:
             if type(action) is StartJob:
-                if self._down and (gone := self._gone(action)):
-                    outcomes.append(ActionRefused(now_ms, action, gone))
-                elif self._simple:
+                if self._down and (reason := self._down_reason(action)):
+                    outcomes.append(ActionRefused(now_ms, action, reason))
+                elif self._starts_at_once:
                     self._begin(action, now_ms)
                     outcomes.append(JobStarted(now_ms, action.job_id))
                 else:
-                    self._start_later(action, now_ms)
+                    self._start_with_delay(action, now_ms)
             elif type(action) is StopJob:
                 self._stop(action, now_ms, outcomes)
             elif type(action) is ResizeJob:
@@ -134,7 +134,7 @@ class SimWorld(Runs):
             elif type(action) is not ReserveStart:
                 assert type(action) is RefuseJob
                 self._unfinished -= 1
-                self.meters.turned_away.append(self._by_id[action.job_id])
+                self.meters.refused_jobs.append(self._by_id[action.job_id])
                 outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
         return outcomes
 
@@ -144,13 +144,13 @@ class SimWorld(Runs):
 
     def _advance(self, now: int, until_ms: Millis | None) -> int:
         """Let saves begin and end before the next fact; they move the ends of jobs."""
-        assert self._neighbours is not None
+        assert self._contention is not None
         while True:
-            due_ms = self._neighbours.due_ms()
+            due_ms = self._contention.due_ms()
             limit_ms = now if until_ms is None else min(now, until_ms)
             if due_ms >= limit_ms or due_ms > self.last_ms:
                 return now
-            self._retime(self._neighbours.advance(due_ms), due_ms)
+            self._retime(self._contention.advance(due_ms), due_ms)
             now = min(self._next_ms, self._heap[0][0] if self._heap else NEVER)
 
     def _stop(self, action: StopJob, now: Millis, outcomes: list[Event]) -> None:
@@ -162,7 +162,7 @@ class SimWorld(Runs):
             self._stopping[action.job_id] = action
             self._push(now + self._settings.stop_delay_ms, action)
         else:
-            outcomes.append(self._give_up(run, now, action.cause))
+            outcomes.append(self._stop_run(run, now, action.cause))
 
     def _resize(self, action: ResizeJob, now: Millis, outcomes: list[Event]) -> None:
         run = self._runs.get(action.job_id)
@@ -172,58 +172,58 @@ class SimWorld(Runs):
         elif run.job.terms is None:
             reason = Reason("job-not-elastic", {"job": JobRef(run.job.id, run.job.team)})
             outcomes.append(ActionRefused(now, action, reason))
-        elif self._down and (gone := self._gone(action)):
-            outcomes.append(ActionRefused(now, action, gone))
+        elif self._down and (reason := self._down_reason(action)):
+            outcomes.append(ActionRefused(now, action, reason))
         elif self._settings.start_delay_ms:
             self._resizing[action.job_id] = action
             self._push(now + self._settings.start_delay_ms, action)
         else:
-            outcomes.append(self._reseat(action, now))
+            outcomes.append(self._resize_run(action, now))
 
-    def _start_later(self, action: StartJob, now: int) -> None:
+    def _start_with_delay(self, action: StartJob, now: int) -> None:
         self._starting[action.job_id] = action
         self._push(now + self._settings.start_delay_ms, action)
 
-    def _happen(self, what: Happening, now: Millis, events: list[Event]) -> None:
-        if isinstance(what, StartJob):
-            if self._starting.get(what.job_id) is what:
-                del self._starting[what.job_id]
-                events.append(self._started(what, now))
-        elif isinstance(what, StopJob):
-            run = self._runs.get(what.job_id)
-            if run is not None and self._stopping.get(what.job_id) is what:
-                events.append(self._give_up(run, now, what.cause))
-        elif isinstance(what, ResizeJob | JobIdled):
-            self._keep_to_terms(what, now, events)
-        elif isinstance(what, Fault):
-            self._lose(what, now, events)
-            self._queue_outage()
+    def _handle(self, entry: TimedEvent, now: Millis, events: list[Event]) -> None:
+        if isinstance(entry, StartJob):
+            if self._starting.get(entry.job_id) is entry:
+                del self._starting[entry.job_id]
+                events.append(self._started(entry, now))
+        elif isinstance(entry, StopJob):
+            run = self._runs.get(entry.job_id)
+            if run is not None and self._stopping.get(entry.job_id) is entry:
+                events.append(self._stop_run(run, now, entry.cause))
+        elif isinstance(entry, ResizeJob | JobIdled):
+            self._handle_terms(entry, now, events)
+        elif isinstance(entry, Fault):
+            self._lose_node(entry, now, events)
+            self._push_next_outage()
         else:
-            assert isinstance(what, NodeReturned)
-            if self._down.get(what.node_id) == now:
-                del self._down[what.node_id]
-                self.meters.returned.append((now, what.node_id))
-                events.append(what)
+            assert isinstance(entry, NodeReturned)
+            if self._down.get(entry.node_id) == now:
+                del self._down[entry.node_id]
+                self.meters.returned.append((now, entry.node_id))
+                events.append(entry)
 
-    def _keep_to_terms(self, what: ResizeJob | JobIdled, now: Millis, events: list[Event]) -> None:
-        if isinstance(what, ResizeJob):
-            if self._resizing.get(what.job_id) is what:
-                events.append(self._reseat(what, now))
-        elif self._idles.get(what.job_id) is what:
-            del self._idles[what.job_id]
-            events.append(what)
+    def _handle_terms(self, entry: ResizeJob | JobIdled, now: Millis, events: list[Event]) -> None:
+        if isinstance(entry, ResizeJob):
+            if self._resizing.get(entry.job_id) is entry:
+                events.append(self._resize_run(entry, now))
+        elif self._idles.get(entry.job_id) is entry:
+            del self._idles[entry.job_id]
+            events.append(entry)
 
     def _started(self, action: StartJob, now: Millis) -> Event:
         job_id, share = action.job_id, self._settings.start_failure_share
         tries = self._tries[job_id] = self._tries.get(job_id, 0) + 1
-        if share and fraction(self._settings.seed, "start", job_id, tries) < share:
+        if share and seeded_fraction(self._settings.seed, "start", job_id, tries) < share:
             work, held = self._progress.get(job_id, (0.0, 0))
             self._progress[job_id] = (work, held)
             return JobStopped(now, job_id, "start-failed", Millis(int(work)))
         self._begin(action, now)
         return JobStarted(now, job_id)
 
-    def _lose(self, outage: Fault, now: Millis, events: list[Event]) -> None:
+    def _lose_node(self, outage: Fault, now: Millis, events: list[Event]) -> None:
         """A node goes: first the fact, then the gangs it breaks."""
         node_id = outage.node_id
         known = self._down.get(node_id)
@@ -240,18 +240,18 @@ class SimWorld(Runs):
             self._progress[action.job_id] = (work, held)
             events.append(JobStopped(now, action.job_id, "node-lost", Millis(int(work))))
         for run in [run for run in self._runs.values() if uses(run.slots, node_id)]:
-            events.append(self._halt(run, now, "node-lost", saved=False))
+            events.append(self._interrupt(run, now, "node-lost", saved=False))
         for action in [a for a in self._resizing.values() if uses(a.slots, node_id)]:
             del self._resizing[action.job_id]
             reason = Reason("node-down", {"node": NodeRef(node_id)})
             events.append(ActionRefused(now, action, reason))
 
-    def _queue_outage(self) -> None:
+    def _push_next_outage(self) -> None:
         """Keep one coming outage in the heap, so that a long law of failures stays lazy."""
         outage = next(self._outages, None)
         if outage is not None:
             self._push(outage.at_ms, outage)
 
-    def _gone(self, action: StartJob | ResizeJob) -> Reason | None:
+    def _down_reason(self, action: StartJob | ResizeJob) -> Reason | None:
         lost = [slot.node for slot in action.slots if slot.node in self._down]
         return Reason("node-down", {"node": NodeRef(lost[0])}) if lost else None

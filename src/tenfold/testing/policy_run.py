@@ -80,7 +80,7 @@ def run_policy(
     world = SimWorld(
         list(jobs),
         settings=settings,
-        before=[NodeJoined(Millis(0), node) for node in nodes],
+        initial_events=[NodeJoined(Millis(0), node) for node in nodes],
         outages=outages,
     )
     world.last_ms = round(until_s * SECOND)

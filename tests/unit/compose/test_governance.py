@@ -117,15 +117,15 @@ def test_a_simulation_under_governed_takes_teams_and_residency_from_the_fleet(
     jobs = tmp_path / "jobs.csv"
     jobs.write_text("job_id,team,submit_s,duration_s,gpus\na,vision,0,60,2\nb,guests,1,60,2\n")
     prepared = prepare(SimFiles(fleet=fleet, jobs=jobs, policy="governed"))
-    govern = prepared.ask.policy.govern
+    govern = prepared.request.policy.govern
     assert govern is not None
     assert [team.id for team in govern.teams] == ["lab", "vision"]
-    bound, free = prepared.ask.jobs
+    bound, free = prepared.request.jobs
     assert (bound.shape.where, free.shape.where) == (PlacementConstraints(needs=("eu",)), None)
     assert any("`guests`" in note for note in prepared.notes)
     plain = prepare(SimFiles(fleet=fleet, jobs=jobs, policy="fair"))
-    assert plain.ask.policy.govern is None
-    assert all(one.shape.where is None for one in plain.ask.jobs)
+    assert plain.request.policy.govern is None
+    assert all(one.shape.where is None for one in plain.request.jobs)
 
 
 def test_jobs_of_teams_that_nobody_named_are_noted(spec: FleetSpec):

@@ -173,13 +173,13 @@ def test_a_shadow_that_breaks_is_left_out_with_a_note(
 def test_a_shadow_that_is_too_far_behind_goes_on_from_now(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(live_shadow, "BEHIND_MOST", 0)
+    monkeypatch.setattr(live_shadow, "EVENTS_BEHIND_MAX", 0)
     trial.follow("edf")
     live(trial.journal, "fifo", CROWD)
     with trial.shadow("edf") as shadow:
         while shadow.step():
             pass
-        assert shadow.standing().events_behind == 0
+        assert shadow.status().events_behind == 0
     found = last_entry(trial.log)
     assert found is not None
     assert found.passed_over == 5
@@ -205,7 +205,7 @@ def test_a_shadow_that_thinks_for_too_long_is_left_out(
     with closing(open_store(trial.journal)) as store:
         slow = ShadowRunner(store, Policy(name="edf"), trial.log)
         slow.work()
-        assert slow.standing().failure == "it took 0 s over one cycle"
+        assert slow.status().failure == "it took 0 s over one cycle"
     found = last_entry(trial.log)
     assert found is not None
     assert (found.kind, found.failure) == ("failed", "it took 0 s over one cycle")
@@ -215,7 +215,7 @@ def test_a_shadow_whose_log_cannot_be_written_is_left_out(trial: Trial):
     with closing(open_store(trial.journal)) as store:
         mute = ShadowRunner(store, Policy(name="edf"), trial.log / "no" / "folder")
         mute.work()
-        assert "its log cannot be written" in mute.standing().failure
+        assert "its log cannot be written" in mute.status().failure
 
 
 def test_a_full_log_is_put_aside_and_the_newest_lines_are_found(tmp_path: Path):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from replay_builders import ask, job, node, recorded
+from replay_builders import job, node, recorded, request
 from tenfold.compose.inputs import SimFiles, prepare
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.recording import Recording, events_of
 from tenfold.model.events import JobEnded, JobRefused, JobStarted
 from tenfold.model.fleet.node import Node
@@ -14,8 +14,8 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.terms import Terms
 from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
-from tenfold.study.replay.bundle import nodes_in, simulate_watched
-from tenfold.study.replay.rerun import ask_of, rerun
+from tenfold.study.replay.bundle import nodes_in, simulate_recorded
+from tenfold.study.replay.rerun import request_of, rerun
 
 EU = Policy(
     name="governed",
@@ -37,22 +37,22 @@ PLACED = replace(
 MEMBERS: list[Node] = [replace(node("n0"), tags=("us",)), PLACED]
 
 
-def plain(*names: str) -> SimAsk:
+def plain(*names: str) -> SimRequest:
     """A run under a policy without teams: one job a node, the first node first."""
     jobs = [job(name, 8, seq=seq, team="red") for seq, name in enumerate(names)]
-    return replace(ask("fifo", jobs=jobs, faults=[]), nodes=MEMBERS)
+    return replace(request("fifo", jobs=jobs, faults=[]), nodes=MEMBERS)
 
 
 def test_a_record_keeps_every_field_of_its_nodes(tmp_path: Path):
     _, bundle = recorded(plain("a"), tmp_path / "run.jsonl")
     assert nodes_in(bundle) == MEMBERS
-    asked, _ = ask_of(bundle, list(events_of(bundle.lines)), EU)
+    asked, _ = request_of(bundle, list(events_of(bundle.lines)), EU)
     assert list(asked.nodes) == MEMBERS
 
 
 def test_a_rerun_binds_jobs_to_the_nodes_that_their_team_may_use(tmp_path: Path):
     _, bundle = recorded(plain("a", "b"), tmp_path / "run.jsonl")
-    asked, _ = ask_of(bundle, list(events_of(bundle.lines)), EU)
+    asked, _ = request_of(bundle, list(events_of(bundle.lines)), EU)
     assert all(each.shape.where and each.shape.where.needs == ("eu",) for each in asked.jobs)
     again = rerun(bundle, EU).again
     starts = [event for event in again if isinstance(event, JobStarted)]
@@ -62,7 +62,7 @@ def test_a_rerun_binds_jobs_to_the_nodes_that_their_team_may_use(tmp_path: Path)
 
 
 def test_a_shadow_sees_jobs_bound_by_the_policy_on_trial():
-    _, shadowed = simulate_watched(plain("a", "b"), shadow=EU)
+    _, shadowed = simulate_recorded(plain("a", "b"), shadow=EU)
     assert shadowed is not None
     assert shadowed.failure == ""
     first = shadowed.differences[0]
@@ -80,7 +80,7 @@ def test_a_rerun_ends_jobs_as_they_ended(tmp_path: Path):
 
 def test_who_comes_after_a_job_that_failed_is_refused():
     then = replace(job("then", 8, seq=1), terms=Terms(after=(JobId("a"),)))
-    asked = SimAsk(
+    asked = SimRequest(
         nodes=MEMBERS,
         jobs=[job("a", 8), then],
         policy=Policy(name="governed"),
@@ -100,4 +100,4 @@ def test_the_status_column_of_a_trace_says_how_jobs_end(tmp_path: Path):
     table = "\n".join(["job_id,submit_s,duration_s,gpus,status", *rows, ""])
     (tmp_path / "jobs.csv").write_text(table)
     prepared = prepare(SimFiles(fleet=tmp_path / "fleet.toml", jobs=tmp_path / "jobs.csv"))
-    assert prepared.ask.ends == {"a": "failed", "c": "cancelled"}
+    assert prepared.request.ends == {"a": "failed", "c": "cancelled"}

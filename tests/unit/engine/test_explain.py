@@ -4,9 +4,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from replay_builders import ask, job, node
+from replay_builders import job, node, request
 from tenfold.compose.policies import placing_decider
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.explain import JobHistory, explain
 from tenfold.engine.obstacle import obstacle_of
 from tenfold.engine.queue_position import jobs_ahead
@@ -33,10 +33,10 @@ from tenfold.report.reasons.render import render
 from tenfold.sim.world import SimSettings
 
 
-def story(if_alone: SimAsk, name: str) -> JobHistory:
+def story(asked: SimRequest, name: str) -> JobHistory:
     recording = Recording()
-    simulate(if_alone, journal=recording, witnesses=[recording])
-    told = explain(recording.lines, JobId(name), partial(placing_decider, if_alone.policy))
+    simulate(asked, journal=recording, witnesses=[recording])
+    told = explain(recording.lines, JobId(name), partial(placing_decider, asked.policy))
     assert told is not None
     return told
 
@@ -59,7 +59,7 @@ def fleet_with(*jobs: Job, runs: Job | None = None) -> Fleet:
 
 
 def test_a_job_that_found_room_at_once_has_a_short_story():
-    told = story(ask("fifo", jobs=[job("a")], faults=[]), "a")
+    told = story(request("fifo", jobs=[job("a")], faults=[]), "a")
     assert codes(told) == ["submitted", "start-ordered", "started", "ended"]
     assert (told.state, told.waited_ms, told.ran_ms) == ("ended", 0, 600 * SECOND)
     assert told.obstacle is None
@@ -67,7 +67,7 @@ def test_a_job_that_found_room_at_once_has_a_short_story():
 
 def test_a_job_says_what_it_waited_for_and_who_made_room():
     jobs = [job("first", 32), job("second", 8, at_s=10, seq=1)]
-    told = story(ask("fifo", jobs=jobs, faults=[]), "second")
+    told = story(request("fifo", jobs=jobs, faults=[]), "second")
     assert codes(told) == ["submitted", "waited", "start-ordered", "started", "ended"]
     assert "needs 8 GPUs on 1 node; 0 GPUs free, 0 of 4 nodes with room" in render(
         told.stages[1].why
@@ -78,7 +78,7 @@ def test_a_job_says_what_it_waited_for_and_who_made_room():
 
 def test_a_preempted_job_says_by_whom_and_what_was_saved():
     jobs = [job("long", 32, lasts_s=36_000), job("short", 32, at_s=7_200, lasts_s=60, seq=1)]
-    told = story(ask("las", jobs=jobs, faults=[]), "long")
+    told = story(request("las", jobs=jobs, faults=[]), "long")
     assert codes(told)[3:] == [
         "stop-ordered",
         "stopped",
@@ -96,7 +96,7 @@ def test_a_preempted_job_says_by_whom_and_what_was_saved():
 def test_a_job_that_lost_its_node_says_which_and_why():
     gone = Fault(Millis(5 * MINUTE), NodeId("n0"), Millis(9 * MINUTE), "xid-79")
     settings = SimSettings(start_delay_ms=Millis(SECOND))
-    told = story(ask("fifo", jobs=[job("a", 32)], faults=[gone], settings=settings), "a")
+    told = story(request("fifo", jobs=[job("a", 32)], faults=[gone], settings=settings), "a")
     assert codes(told)[3:7] == ["stopped", "waited", "start-ordered", "started"]
     assert render(told.stages[3].why).startswith("node `n0` was lost (xid-79)")
     assert "(1 unavailable)" in render(told.stages[4].why)
@@ -105,7 +105,7 @@ def test_a_job_that_lost_its_node_says_which_and_why():
 
 
 def test_a_refused_job_says_why():
-    told = story(ask("fifo", jobs=[job("huge", 64)], faults=[]), "huge")
+    told = story(request("fifo", jobs=[job("huge", 64)], faults=[]), "huge")
     assert codes(told) == ["submitted", "refused"]
     assert told.state == "refused"
     assert "needs 8 nodes" in render(told.stages[1].why)

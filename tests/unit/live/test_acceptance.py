@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tenfold.compose.acceptance import node_tester_of, rule_of
+from tenfold.compose.node_rules import node_tester_of
+from tenfold.decide.detect.acceptance import acceptance_rule
 from tenfold.fleet.fleet import Fleet
 from tenfold.live.acceptance import PREFIX, NodeRecord
 from tenfold.live.executor import (
@@ -48,7 +49,7 @@ from tenfold.report.reasons.render import render
 from tenfold.testing.builders import nodes
 
 A, B, C = nodes(3)
-EXAMINER = node_tester_of(rule_of(0.2), ("measure",))
+EXAMINER = node_tester_of(acceptance_rule(0.2), ("measure",))
 Facts = list[Event]
 
 

@@ -8,7 +8,7 @@ from tenfold.model.job.traffic import Traffic
 from tenfold.physics.contention import Flow, max_min, speed
 from tenfold.physics.scaling import efficiency_at
 from tenfold.physics.shared_layers import SharedLayers
-from tenfold.sim.sharing import Neighbours
+from tenfold.sim.contention.solver import ContentionSolver
 
 LEFT, RIGHT = (1, 2, 3, 4, 9, 10, 11, 12), (5, 6, 7, 8, 13, 14, 15, 16)
 """Two gangs of 8 nodes, each half under leaf 1 and half under leaf 2."""
@@ -16,12 +16,12 @@ LEFT, RIGHT = (1, 2, 3, 4, 9, 10, 11, 12), (5, 6, 7, 8, 13, 14, 15, 16)
 
 def step_ratios(shared: SharedLayers, gangs: list[list[int]]) -> list[float]:
     """Step times over undisturbed ones, all gangs running at once."""
-    neighbours = Neighbours(shared)
+    solver = ContentionSolver(shared)
     ids = [JobId(f"job-{number}") for number in range(len(gangs))]
     for job_id, numbers in zip(ids, gangs, strict=True):
-        neighbours.start(job_id, gang(*numbers), talker())
-    neighbours.check()
-    return [1 / neighbours.speed_of(job_id) for job_id in ids]
+        solver.start(job_id, gang(*numbers), talker())
+    solver.check()
+    return [1 / solver.speed_of(job_id) for job_id in ids]
 
 
 def test_the_modest_flow_is_served_and_the_greedy_one_takes_the_rest():
@@ -54,47 +54,47 @@ def test_half_the_bandwidth_doubles_the_share_that_waits_for_it():
 
 def test_two_gangs_on_one_pair_of_uplinks_get_half_each():
     """Each sends 32 GPUs x 50 GB/s x 1/2 out of a leaf whose uplink carries 800 GB/s."""
-    neighbours = Neighbours(layers(4.0))
-    assert neighbours.start(A, gang(*LEFT), talker(0.2)) == {A: 1.0}
-    changed = neighbours.start(B, gang(*RIGHT), talker(0.2))
+    solver = ContentionSolver(layers(4.0))
+    assert solver.start(A, gang(*LEFT), talker(0.2)) == {A: 1.0}
+    changed = solver.start(B, gang(*RIGHT), talker(0.2))
     assert changed == {A: pytest.approx(1 / 1.2), B: pytest.approx(1 / 1.2)}
-    assert neighbours.contended() == [
+    assert solver.contended() == [
         "uplink of leaf `thin-leaf-1`",
         "uplink of leaf `thin-leaf-2`",
     ]
-    assert neighbours.end(A) == {B: 1.0}
-    assert neighbours.contended() == []
+    assert solver.end(A) == {B: 1.0}
+    assert solver.contended() == []
 
 
 def test_a_modest_neighbour_is_not_slowed_and_slows_by_what_it_sends():
     """The modest one takes 16 x 10 of 800 GB/s and leaves 40 of 50 GB/s a GPU."""
-    neighbours = Neighbours(layers(4.0))
-    neighbours.start(A, gang(*LEFT), talker(0.2))
-    changed = neighbours.start(B, gang(*RIGHT), talker(0.2, rate=10e9))
+    solver = ContentionSolver(layers(4.0))
+    solver.start(A, gang(*LEFT), talker(0.2))
+    changed = solver.start(B, gang(*RIGHT), talker(0.2, rate=10e9))
     assert changed == {B: 1.0, A: pytest.approx(1 / (1 + 0.2 * 0.25))}
 
 
 def test_a_gang_under_one_leaf_neither_slows_nor_is_slowed():
-    neighbours = Neighbours(layers(4.0))
-    neighbours.start(A, gang(1, 9, 17, 25), talker())
-    neighbours.start(B, gang(2, 10, 18, 26), talker())
-    assert neighbours.start(C, gang(3, 4, 5, 6, 7, 8), talker()) == {C: 1.0}
+    solver = ContentionSolver(layers(4.0))
+    solver.start(A, gang(1, 9, 17, 25), talker())
+    solver.start(B, gang(2, 10, 18, 26), talker())
+    assert solver.start(C, gang(3, 4, 5, 6, 7, 8), talker()) == {C: 1.0}
 
 
 def test_gangs_on_other_leaves_are_left_alone():
-    neighbours = Neighbours(layers(4.0))
-    neighbours.start(A, gang(*LEFT), talker())
-    neighbours.start(B, gang(*RIGHT), talker())
+    solver = ContentionSolver(layers(4.0))
+    solver.start(A, gang(*LEFT), talker())
+    solver.start(B, gang(*RIGHT), talker())
     far = JobId("far"), JobId("further")
     halves = (17, 18, 19, 20, 25, 26, 27, 28), (21, 22, 23, 24, 29, 30, 31, 32)
-    assert list(neighbours.start(far[0], gang(*halves[0]), talker())) == [far[0]]
-    assert sorted(neighbours.start(far[1], gang(*halves[1]), talker())) == sorted(far)
-    assert list(neighbours.end(A)) == [B]
+    assert list(solver.start(far[0], gang(*halves[0]), talker())) == [far[0]]
+    assert sorted(solver.start(far[1], gang(*halves[1]), talker())) == sorted(far)
+    assert list(solver.end(A)) == [B]
 
 
 def test_a_gang_across_pods_is_held_by_the_narrow_core():
     """Two pods of 16 nodes; the core carries a quarter of the 6,400 GB/s that enter a pod."""
-    alone = Neighbours(layers(1.0, core=4.0, leaves_per_pod=2))
+    alone = ContentionSolver(layers(1.0, core=4.0, leaves_per_pod=2))
     within, across = tuple(range(1, 17)), tuple(range(1, 33))
     assert alone.start(A, gang(*within), talker()) == {A: 1.0}
     alone.end(A)
@@ -104,7 +104,7 @@ def test_a_gang_across_pods_is_held_by_the_narrow_core():
 
 
 def test_a_dragonfly_binds_at_its_groups_and_not_inside_them():
-    group = Neighbours(layers(4.0, leaves_per_pod=2, kind="dragonfly"))
+    group = ContentionSolver(layers(4.0, leaves_per_pod=2, kind="dragonfly"))
     assert group.start(A, gang(*range(1, 17)), talker()) == {A: 1.0}
     assert group.start(B, gang(*range(1, 33)), talker())[B] < 1
 
@@ -131,84 +131,84 @@ def test_a_cheap_fabric_that_is_good_when_small_binds_as_it_grows(nodes: int, ra
 
 
 def test_nobody_wants_more_than_its_own_port_carries():
-    neighbours = Neighbours(layers(1.0))
-    assert neighbours.start(A, gang(*range(1, 33)), talker(rate=10 * NIC)) == {A: 1.0}
+    solver = ContentionSolver(layers(1.0))
+    assert solver.start(A, gang(*range(1, 33)), talker(rate=10 * NIC)) == {A: 1.0}
 
 
 def test_two_readers_share_a_tier_by_their_gpus():
     """64 and 128 GPUs want 1 GB/s each of 100 GB/s."""
-    neighbours = Neighbours(layers(read=100e9))
-    assert neighbours.start(A, gang(*range(1, 9)), reader()) == {A: 1.0}
-    changed = neighbours.start(B, gang(*range(9, 25)), reader())
+    solver = ContentionSolver(layers(read=100e9))
+    assert solver.start(A, gang(*range(1, 9)), reader()) == {A: 1.0}
+    changed = solver.start(B, gang(*range(9, 25)), reader())
     assert changed == {A: pytest.approx(100 / 192), B: pytest.approx(100 / 192)}
-    assert neighbours.end(B) == {A: 1.0}
+    assert solver.end(B) == {A: 1.0}
 
 
 def test_a_save_slows_the_readers_of_its_tier_and_is_over_when_it_ends():
     """A written byte costs two read ones: 64 readers and 16 x 2 for writers share 72 GB/s."""
-    neighbours = Neighbours(layers(read=72e9, write=36e9))
-    neighbours.start(A, gang(*range(1, 9)), reader())
-    neighbours.start(B, gang(9, 10), talker())
-    neighbours.start(C, gang(11, 12), Traffic())
-    changed = neighbours.burst(B, "hot", on=True)
+    solver = ContentionSolver(layers(read=72e9, write=36e9))
+    solver.start(A, gang(*range(1, 9)), reader())
+    solver.start(B, gang(9, 10), talker())
+    solver.start(C, gang(11, 12), Traffic())
+    changed = solver.burst(B, "hot", on=True)
     assert changed == {A: pytest.approx(0.75)}
-    assert neighbours.writes_changed == {B: pytest.approx(16 * 0.75e9)}
-    neighbours.check()
-    assert neighbours.burst(B, "hot", on=False) == {A: 1.0}
-    assert neighbours.writes_changed == {B: 0.0}
-    assert neighbours.write_bytes_per_s(B) == 0.0
-    neighbours.check()
+    assert solver.writes_changed == {B: pytest.approx(16 * 0.75e9)}
+    solver.check()
+    assert solver.burst(B, "hot", on=False) == {A: 1.0}
+    assert solver.writes_changed == {B: 0.0}
+    assert solver.write_bytes_per_s(B) == 0.0
+    solver.check()
 
 
 def test_a_second_save_halves_the_first_and_says_so():
-    neighbours = Neighbours(layers(write=50e9))
-    neighbours.start(A, gang(1), Traffic())
-    neighbours.start(B, gang(2), Traffic())
-    neighbours.burst(A, "hot", on=True)
-    assert neighbours.write_bytes_per_s(A) == pytest.approx(50e9)
-    assert neighbours.burst(B, "hot", on=True) == {}
-    assert neighbours.writes_changed == {A: pytest.approx(25e9), B: pytest.approx(25e9)}
-    neighbours.end(B)
-    assert neighbours.writes_changed[A] == pytest.approx(50e9)
+    solver = ContentionSolver(layers(write=50e9))
+    solver.start(A, gang(1), Traffic())
+    solver.start(B, gang(2), Traffic())
+    solver.burst(A, "hot", on=True)
+    assert solver.write_bytes_per_s(A) == pytest.approx(50e9)
+    assert solver.burst(B, "hot", on=True) == {}
+    assert solver.writes_changed == {A: pytest.approx(25e9), B: pytest.approx(25e9)}
+    solver.end(B)
+    assert solver.writes_changed[A] == pytest.approx(50e9)
 
 
 def test_a_save_ends_with_its_job():
-    neighbours = Neighbours(layers(read=72e9, write=36e9))
-    neighbours.start(A, gang(*range(1, 9)), reader())
-    neighbours.start(B, gang(9, 10), Traffic())
-    neighbours.burst(B, "hot", on=True)
-    assert neighbours.end(B) == {A: 1.0}
-    neighbours.check()
+    solver = ContentionSolver(layers(read=72e9, write=36e9))
+    solver.start(A, gang(*range(1, 9)), reader())
+    solver.start(B, gang(9, 10), Traffic())
+    solver.burst(B, "hot", on=True)
+    assert solver.end(B) == {A: 1.0}
+    solver.check()
 
 
 def test_a_rack_above_its_limit_slows_its_jobs_in_proportion():
     """Four nodes of 10 kW in a rack of 30 kW."""
-    neighbours = Neighbours(layers(1.0, rack_kw=30.0))
-    assert neighbours.start(A, gang(1, 2, 3), Traffic()) == {A: 1.0}
-    changed = neighbours.start(B, gang(4, 5), Traffic())
+    solver = ContentionSolver(layers(1.0, rack_kw=30.0))
+    assert solver.start(A, gang(1, 2, 3), Traffic()) == {A: 1.0}
+    changed = solver.start(B, gang(4, 5), Traffic())
     assert changed == {A: 0.75, B: 0.75}
-    assert neighbours.contended() == ["power of rack `h100-rack-1`"]
-    assert neighbours.end(A) == {B: 1.0}
+    assert solver.contended() == ["power of rack `h100-rack-1`"]
+    assert solver.end(A) == {B: 1.0}
 
 
 def test_a_job_that_draws_little_leaves_room_in_the_rack():
-    neighbours = Neighbours(layers(1.0, rack_kw=30.0))
-    neighbours.start(A, gang(1, 2, 3), Traffic(power_w_per_gpu=1_000.0))
-    assert neighbours.start(B, gang(4), Traffic(power_w_per_gpu=700.0)) == {B: 1.0}
+    solver = ContentionSolver(layers(1.0, rack_kw=30.0))
+    solver.start(A, gang(1, 2, 3), Traffic(power_w_per_gpu=1_000.0))
+    assert solver.start(B, gang(4), Traffic(power_w_per_gpu=700.0)) == {B: 1.0}
 
 
 def test_slow_kinds_add_up():
     """A third of the network, and three quarters of the power."""
-    neighbours = Neighbours(layers(4.0, rack_kw=30.0))
-    changed = neighbours.start(A, gang(*range(1, 33)), talker(0.2))
+    solver = ContentionSolver(layers(4.0, rack_kw=30.0))
+    changed = solver.start(A, gang(*range(1, 33)), talker(0.2))
     assert changed == {A: pytest.approx(1 / (1 + 0.2 * 2 + 1 / 3))}
 
 
 def test_a_share_of_a_gpu_and_a_job_without_gpus_may_read():
-    neighbours = Neighbours(layers(read=1e9))
-    assert neighbours.start(A, gang(1, gpus=0.5), reader(1e9)) == {A: 1.0}
-    assert neighbours.start(B, gang(2, gpus=0), reader(1e9))[B] == pytest.approx(2 / 3)
-    neighbours.check()
+    solver = ContentionSolver(layers(read=1e9))
+    assert solver.start(A, gang(1, gpus=0.5), reader(1e9)) == {A: 1.0}
+    assert solver.start(B, gang(2, gpus=0), reader(1e9))[B] == pytest.approx(2 / 3)
+    solver.check()
 
 
 def test_efficiency_runs_straight_over_doublings_and_stays_at_the_ends():

@@ -24,9 +24,9 @@ from tenfold.model.job.terms import Terms
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
+from tenfold.sim.contention.model import ContentionModel
+from tenfold.sim.contention.solver import ContentionSolver
 from tenfold.sim.measure.timeline import timeline
-from tenfold.sim.neighbourhood import Neighbourhood
-from tenfold.sim.sharing import Neighbours
 from tenfold.sim.world import SimSettings, SimWorld
 from tenfold.testing.builders import job
 
@@ -243,7 +243,7 @@ def test_the_gpus_of_a_chart_follow_a_resize():
     start(world, 8)
     resize(world, 40, 4)
     rest(world)
-    line = timeline([one], world.meters, stretches=4)
+    line = timeline([one], world.meters, buckets=4)
     assert line.gpus_allocated == (8, 4, 4, 4)
     assert line.jobs_running == (1, 1, 1, 1)
 
@@ -252,9 +252,9 @@ def test_a_profile_says_what_an_elastic_job_makes_of_its_gpus():
     """By the curve half of the GPUs are worth three fifths of the speed; without one, half."""
     for scaling, end_s in (((4.0, 1.2), (8.0, 1.0)), 40 + 100), ((), 40 + 120):
         profile = WorkProfile(traffic=Traffic(), scaling=scaling)
-        shared = Neighbourhood(Neighbours(layers(1.0, nodes=4)), {"llm": profile})
+        shared = ContentionModel(ContentionSolver(layers(1.0, nodes=4)), {"llm": profile})
         one = replace(with_terms(ELASTIC), profile="llm")
-        world = SimWorld([one], neighbours=shared)
+        world = SimWorld([one], contention=shared)
         world.wait(None)
         do(world, StartJob(JOB, (Slot(NodeId("n1"), 8),)), 0)
         world.wait(at(40))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.model.fault import Fault
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Job
@@ -20,14 +20,14 @@ def run(
     faults: Sequence[Fault] = (),
     **settings: object,
 ) -> SimResult:
-    ask = SimAsk(
+    request = SimRequest(
         nodes=nodes(count),
         jobs=jobs,
         policy=Policy(name=policy),
         faults=faults,
         settings=SimSettings(**settings),  # pyright: ignore[reportArgumentType]
     )
-    return simulate(ask)
+    return simulate(request)
 
 
 def test_a_job_alone_takes_its_duration():

@@ -93,12 +93,12 @@ def check_command(
 ) -> None:
     """Compare a run with the baseline of its workload; ends with status 1 where it is slower."""
     rule = AlarmRule(slower_by=slower_by, chance=chance)
-    answer = check(workload, measured, store, rule, against=against, skip=skip)
+    check_result = check(workload, measured, store, rule, against=against, skip=skip)
     if as_json:
-        print_json(check_json(answer, rule))
+        print_json(check_json(check_result, rule))
     else:
-        show_check(answer)
-    raise Exit(1 if answer.judgement.alarm else 0)
+        show_check(check_result)
+    raise Exit(1 if check_result.judgement.alarm else 0)
 
 
 @app.command(name="list")

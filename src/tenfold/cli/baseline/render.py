@@ -39,19 +39,19 @@ def workload_rows(store: BaselineStore) -> list[Row]:
     ]
 
 
-def check_json(answer: Check, rule: AlarmRule) -> Row:
+def check_json(check_result: Check, rule: AlarmRule) -> Row:
     """Return a comparison for programs."""
-    said = answer.judgement
+    said = check_result.judgement
     return {
-        "workload": answer.workload,
+        "workload": check_result.workload,
         "alarm": said.alarm,
         "outcome": said.outcome,
         "slower_part": said.slower_part,
         "sentence": said.sentence,
         "rule": msgspec.to_builtins(rule),
-        "baseline": baseline_row(answer.baseline),
+        "baseline": baseline_row(check_result.baseline),
         "comparisons": msgspec.to_builtins(said.comparisons),
-        "notes": answer.notes,
+        "notes": check_result.notes,
     }
 
 
@@ -61,19 +61,19 @@ def show_recorded(workload: str, one: Baseline, notes: Sequence[str], store: Pat
     _show_notes(notes)
 
 
-def show_check(answer: Check) -> None:
+def show_check(check_result: Check) -> None:
     """Print the verdict, the parts, and what a reader should know."""
-    said = answer.judgement
-    head = f"ALARM {answer.workload}" if said.alarm else answer.workload
+    said = check_result.judgement
+    head = f"ALARM {check_result.workload}" if said.alarm else check_result.workload
     show(
         Text(f"{head}: {said.sentence}", style="bold red" if said.alarm else "bold"),
-        f"against baseline {answer.baseline.number}, {_words(answer.baseline)}",
+        f"against baseline {check_result.baseline.number}, {_words(check_result.baseline)}",
         "",
     )
     if said.comparisons:
         columns = ["part", ">baseline", ">now", ">change", ">noise", ">by chance", "verdict"]
         show(table("", columns, [_cells(one) for one in said.comparisons]))
-    _show_notes(answer.notes)
+    _show_notes(check_result.notes)
 
 
 def show_workloads(store: BaselineStore) -> None:

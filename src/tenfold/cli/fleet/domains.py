@@ -78,13 +78,13 @@ def domains_command(
     prepared = prepare(
         SimFiles(fleet=file, jobs=jobs, policy=policy, facts=facts, settings=settings)
     )
-    moment = placed_in(prepared.ask, None if at_h is None else Millis(round(at_h * HOUR)))
+    moment = placed_in(prepared.request, None if at_h is None else Millis(round(at_h * HOUR)))
     found = losses(prepared, load_facts(facts), moment)
     selected = [one for one in found if kind in (None, one.domain.kind)]
     if as_json:
         print_json(_losses_json(prepared.spec.name, moment, selected))
     else:
-        _show_losses(moment, selected, most, prepared.ask.gpus)
+        _show_losses(moment, selected, most, prepared.request.gpus)
 
 
 def _losses_json(fleet: str, moment: Moment, rows: Sequence[DomainLoss]) -> dict[str, object]:

@@ -13,11 +13,11 @@ from tenfold.cli.replay.render import diff_json, show_diff, show_story, show_ver
 from tenfold.client.endpoint import STATE_DIR, find_state_dir
 from tenfold.clock.wall import now_ms
 from tenfold.compose.inputs import policy_of
-from tenfold.compose.policy_fleet import join_record
+from tenfold.compose.policy_fleet import policy_for_record
 from tenfold.files.records.replay_bundle import Bundle
 from tenfold.model.errors import InputError
 from tenfold.report.figures import count
-from tenfold.study.replay.bundle import policies_of, story_of, verify
+from tenfold.study.replay.bundle import explain_job, policy_names, verify
 from tenfold.study.replay.diff import replay_diff
 from tenfold.study.replay.records import keep_record, open_record, write_record
 from tenfold.study.replay.rerun import rerun
@@ -76,34 +76,36 @@ def replay_command(
     and what would have differed is listed; --fleet tells a governed policy who the teams are.
     With --explain one job's story is told instead.
     """
-    _one_question(policy, explain, export, into)
+    _check_one_action(policy, explain, export, into)
     named = record or environ.get(JOURNAL) or str(find_state_dir())
     bundle, notes = open_record(named)
     for note in notes:
         sys.stderr.write(f"note: {note}\n")
     if explain is not None:
-        story = story_of(bundle, explain)
-        print_json(story) if as_json else show_story(story)
+        history = explain_job(bundle, explain)
+        print_json(history) if as_json else show_story(history)
     elif policy is not None:
         _try_policy(bundle, policy, fleet, as_json=as_json)
     elif export is not None:
         write_record(bundle, export, force=force)
-        _say_kept(bundle, str(export), as_json=as_json)
+        _print_written(bundle, str(export), as_json=as_json)
     elif into:
         keep_record(bundle, into, now_ms())
-        _say_kept(bundle, into, as_json=as_json)
+        _print_written(bundle, into, as_json=as_json)
     else:
         _verify(bundle, named, as_json=as_json)
 
 
-def _one_question(policy: str | None, explain: str | None, export: Path | None, into: str) -> None:
-    asked = {
+def _check_one_action(
+    policy: str | None, explain: str | None, export: Path | None, into: str
+) -> None:
+    flags = {
         "--policy": policy is not None,
         "--explain": explain is not None,
         "--export": export is not None,
         "--into": bool(into),
     }
-    names = [name for name, is_asked in asked.items() if is_asked]
+    names = [name for name, is_given in flags.items() if is_given]
     if len(names) > 1:
         raise InputError(
             "two-questions",
@@ -113,13 +115,13 @@ def _one_question(policy: str | None, explain: str | None, export: Path | None, 
 
 
 def _verify(bundle: Bundle, named: str, *, as_json: bool) -> None:
-    verified = verify(bundle)
-    print_json(verified_json(verified)) if as_json else show_verified(named, verified)
-    if not verified.same:
+    check = verify(bundle)
+    print_json(verified_json(check)) if as_json else show_verified(named, check)
+    if not check.same:
         raise Exit(1)
 
 
-def _say_kept(bundle: Bundle, where: str, *, as_json: bool) -> None:
+def _print_written(bundle: Bundle, where: str, *, as_json: bool) -> None:
     end = bundle.end
     if as_json:
         print_json({"file": where, "events": end.events, "cycles": end.cycles, "fleet": end.fleet})
@@ -128,12 +130,12 @@ def _say_kept(bundle: Bundle, where: str, *, as_json: bool) -> None:
 
 
 def _try_policy(bundle: Bundle, named: str, fleet: Path | None, *, as_json: bool) -> None:
-    chosen, notes = join_record(policy_of(named), bundle.header.policy, fleet)
+    chosen, notes = policy_for_record(policy_of(named), bundle.header.policy, fleet)
     again = rerun(bundle, chosen)
     for note in (*notes, *again.notes):
         sys.stderr.write(f"note: {note}\n")
     diff = replay_diff(again.recorded, again.again, again.gpus, again.slack_ms)
-    before = ", then ".join(policies_of(bundle))
+    before = ", then ".join(policy_names(bundle))
     if as_json:
         print_json(diff_json(diff, before, chosen.name))
     else:

@@ -16,7 +16,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.units import DAY, SECOND
 from tenfold.report.figures import count, share
 from tenfold.report.reasons.render import render
-from tenfold.study.replay.bundle import Verified
+from tenfold.study.replay.bundle import ReplayCheck
 from tenfold.study.replay.diff import Figures, JobDiff, ReplayDiff, Shift
 
 DATES_MS = 30 * 365 * DAY
@@ -25,24 +25,24 @@ SHOWN = 5
 """Actions, jobs and differences that are named before the rest is counted."""
 
 
-def verified_json(verified: Verified) -> dict[str, object]:
+def verified_json(check: ReplayCheck) -> dict[str, object]:
     """Return a verification with its answer."""
-    return {"same": verified.same, **asdict(verified)}
+    return {"same": check.same, **asdict(check)}
 
 
-def show_verified(record: str, verified: Verified) -> None:
+def show_verified(record: str, check: ReplayCheck) -> None:
     """Print whether a replay came out as recorded, or the first difference."""
-    found = verified.difference
+    found = check.difference
     if found is None:
         fleet = "and the same fleet at the end"
-        if not verified.same_fleet:
+        if not check.same_fleet:
             fleet = "but another fleet at the end: a fact was changed or left out"
-        under = ", then ".join(f"`{name}`" for name in verified.policies)
-        begun = f", in {verified.starts:,} starts of the loop" if verified.starts > 1 else ""
+        under = ", then ".join(f"`{name}`" for name in check.policies)
+        begun = f", in {check.starts:,} starts of the loop" if check.starts > 1 else ""
         show(
-            f"{record}: {count(verified.events, 'fact')} and {count(verified.cycles, 'cycle')} "
+            f"{record}: {count(check.events, 'fact')} and {count(check.cycles, 'cycle')} "
             f"replayed under {under}{begun}",
-            f"{count(verified.orders, 'order')} decided as recorded, {fleet}",
+            f"{count(check.orders, 'order')} decided as recorded, {fleet}",
         )
         return
     seen = found.seen

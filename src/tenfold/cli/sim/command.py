@@ -62,7 +62,7 @@ Profiles = Annotated[
     Path | None, Parameter(help="What jobs draw from uplinks, tiers and power, by profile.")
 ]
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
-OfGrid = Annotated[GridOptions, Parameter(name="*")]
+GridArgs = Annotated[GridOptions, Parameter(name="*")]
 Fill = Annotated[bool, Parameter(negative="", help="Jobs arrive in file order and never leave.")]
 BundleFile = Annotated[
     Path | None, Parameter(help="Write the run for `tenfold replay`: .jsonl or .jsonl.gz.")
@@ -71,7 +71,7 @@ ShadowNamed = Annotated[
     str | None, Parameter(help="A second policy that is asked and written down, never obeyed.")
 ]
 HtmlFile = Annotated[Path | None, Parameter(help="Also write a report with charts to this file.")]
-Closer = Annotated[
+DetailFlag = Annotated[
     bool, Parameter(negative="", help="Fairness and fragmentation in JSON too; a little slower.")
 ]
 Force = Annotated[bool, Parameter(negative="", help="Write over an existing file.")]
@@ -91,12 +91,12 @@ def run(
     start_delay_s: StartDelay = 0.0,
     failures: Failures = "none",
     profiles: Profiles = None,
-    grid: OfGrid = NO_GRID,
+    grid: GridArgs = NO_GRID,
     fill: Fill = False,
     bundle: BundleFile = None,
     shadow: ShadowNamed = None,
     html: HtmlFile = None,
-    detail: Closer = False,
+    detail: DetailFlag = False,
     force: Force = False,
     facts: Facts = None,
     as_json: Json = False,
@@ -122,14 +122,14 @@ def run(
             seed=seed,
         ),
     )
-    wanted = _Wanted(bundle, shadow, html, detail, force, as_json)
+    options = _OutputOptions(bundle, shadow, html, detail, force, as_json)
     if fill:
-        _fill(files, wanted)
+        _fill(files, options)
     else:
-        _run(files, wanted)
+        _run(files, options)
 
 
-class _Wanted(NamedTuple):
+class _OutputOptions(NamedTuple):
     """What to give besides the figures."""
 
     bundle: Path | None
@@ -140,10 +140,10 @@ class _Wanted(NamedTuple):
     as_json: bool
 
 
-def _run(files: SimFiles, wanted: _Wanted) -> None:
-    bundle, shadow, html, detail, force, as_json = wanted
-    watched = bundle is not None or shadow is not None
-    if watched and html is not None:
+def _run(files: SimFiles, options: _OutputOptions) -> None:
+    bundle, shadow, html, detail, force, as_json = options
+    is_recorded = bundle is not None or shadow is not None
+    if is_recorded and html is not None:
         raise InputError(
             "report-without-record",
             "--html draws no run that is recorded or shadowed",
@@ -152,14 +152,14 @@ def _run(files: SimFiles, wanted: _Wanted) -> None:
     # One run and out: what is read stays until the end, so collecting would find nothing.
     gc.disable()
     prepared = prepare(files)
-    _say(prepared.notes)
-    if watched:
-        from tenfold.cli.sim.recorded import run_watched  # noqa: PLC0415
+    _print_notes(prepared.notes)
+    if is_recorded:
+        from tenfold.cli.sim.recorded import run_recorded  # noqa: PLC0415
 
-        run_watched(prepared, bundle, shadow, facts=files.facts, force=force, as_json=as_json)
+        run_recorded(prepared, bundle, shadow, facts=files.facts, force=force, as_json=as_json)
         return
     if as_json and html is None and not detail and not sys.stderr.isatty():
-        result = simulate(prepared.ask)
+        result = simulate(prepared.request)
         print_json(run_json(prepared, result, bill(prepared.spec, result.summary)))
         hold_until_exit(prepared, result)
         return
@@ -169,8 +169,8 @@ def _run(files: SimFiles, wanted: _Wanted) -> None:
     run_and_present(prepared, html, force=force, detail=detail, as_json=as_json)
 
 
-def _fill(files: SimFiles, wanted: _Wanted) -> None:
-    if wanted.bundle is not None or wanted.shadow is not None:
+def _fill(files: SimFiles, options: _OutputOptions) -> None:
+    if options.bundle is not None or options.shadow is not None:
         raise InputError(
             "nothing-to-record",
             "a filling has no time and no decisions to write down",
@@ -183,9 +183,9 @@ def _fill(files: SimFiles, wanted: _Wanted) -> None:
     from tenfold.study.sim.fill import fill as fill_nodes  # noqa: PLC0415
 
     nodes, trace, chosen = prepare_fill(files)
-    _say(trace.notes)
+    _print_notes(trace.notes)
     filled = fill_nodes(nodes, trace.jobs, chosen.placement)
-    if wanted.as_json:
+    if options.as_json:
         print_json(fill_json(filled))
         return
     from tenfold.cli.sim.render import show_fill  # noqa: PLC0415
@@ -193,7 +193,7 @@ def _fill(files: SimFiles, wanted: _Wanted) -> None:
     show_fill(filled)
 
 
-def _say(notes: Sequence[str]) -> None:
+def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
         sys.stderr.write(f"note: {note}\n")
 

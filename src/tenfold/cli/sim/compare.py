@@ -20,7 +20,7 @@ from tenfold.model.policy.policy import Placement
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.pages.compare import compare_report
 from tenfold.sim.world import SimSettings
-from tenfold.study.compare.compare import CellMap, CompareAsk, Comparison, cells_of, compare
+from tenfold.study.compare.compare import CellMap, CompareRequest, Comparison, cells_of, compare
 from tenfold.study.parallel import process_map, usable_cpus
 
 AT_LEAST_ONE = validators.Number(gte=1, lte=10_000)
@@ -95,7 +95,7 @@ def compare_command(
         facts=facts,
         settings=SimSettings(restart_cost_ms=Millis(round(restart_cost_s * SECOND)), seed=seed),
     )
-    ask = CompareAsk(
+    request = CompareRequest(
         fleets=tuple(dict.fromkeys(fleet)),
         jobs=tuple(dict.fromkeys(jobs)),
         policies=_policies(policy),
@@ -103,26 +103,26 @@ def compare_command(
         base=base,
         with_curves=html is not None,
     )
-    answer = _answered(ask, workers or usable_cpus(), ray, html, force=force)
-    print_json(_without_curves(answer)) if as_json else show_comparison(answer)
-    if any(cell.error for cell in answer.cells):
+    comparison = _run_comparison(request, workers or usable_cpus(), ray, html, force=force)
+    print_json(_without_curves(comparison)) if as_json else show_comparison(comparison)
+    if any(cell.error for cell in comparison.cells):
         raise Exit(EXIT_NO)
 
 
-def _answered(
-    ask: CompareAsk, workers: int, ray: str | None, html: Path | None, *, force: bool
+def _run_comparison(
+    request: CompareRequest, workers: int, ray: str | None, html: Path | None, *, force: bool
 ) -> Comparison:
     """Run all cells and write the page; one that exists is noticed before the runs."""
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:
-        answer = _compared(ask, workers, ray)
+        comparison = _run_cells(request, workers, ray)
         if stream is not None:
-            stream.write(compare_report(compare_page(answer)).encode())
-    for note in answer.notes:
+            stream.write(compare_report(compare_page(comparison)).encode())
+    for note in comparison.notes:
         sys.stderr.write(f"note: {note}\n")
     if html is not None:
         sys.stderr.write(f"note: the report is written to {html}\n")
-    return answer
+    return comparison
 
 
 def _policies(named: str) -> tuple[str, ...]:
@@ -137,12 +137,14 @@ def _policies(named: str) -> tuple[str, ...]:
     return names
 
 
-def _compared(ask: CompareAsk, workers: int, ray: str | None) -> Comparison:
-    with progress("runs over", len(cells_of(ask))) as done:
-        return compare(_everywhere(ask) if ray else ask, _where(workers, ray), done)
+def _run_cells(request: CompareRequest, workers: int, ray: str | None) -> Comparison:
+    with progress("runs over", len(cells_of(request))) as done:
+        return compare(
+            _with_absolute_paths(request) if ray else request, _cell_runner(workers, ray), done
+        )
 
 
-def _where(workers: int, ray: str | None) -> CellMap:
+def _cell_runner(workers: int, ray: str | None) -> CellMap:
     if ray is None:
         return partial(process_map, workers=workers)
     from tenfold.live.ray_map import ray_map  # noqa: PLC0415
@@ -150,16 +152,18 @@ def _where(workers: int, ray: str | None) -> CellMap:
     return partial(ray_map, ray)
 
 
-def _everywhere(ask: CompareAsk) -> CompareAsk:
+def _with_absolute_paths(request: CompareRequest) -> CompareRequest:
     """Name files so that they are found from any folder."""
     base = replace(
-        ask.base,
-        profiles=ask.base.profiles and ask.base.profiles.absolute(),
-        facts=ask.base.facts and ask.base.facts.absolute(),
+        request.base,
+        profiles=request.base.profiles and request.base.profiles.absolute(),
+        facts=request.base.facts and request.base.facts.absolute(),
     )
-    fleets = tuple(path.absolute() for path in ask.fleets)
-    return replace(ask, fleets=fleets, jobs=tuple(path.absolute() for path in ask.jobs), base=base)
+    fleets = tuple(path.absolute() for path in request.fleets)
+    return replace(
+        request, fleets=fleets, jobs=tuple(path.absolute() for path in request.jobs), base=base
+    )
 
 
-def _without_curves(answer: Comparison) -> Comparison:
-    return replace(answer, cells=tuple(replace(cell, curves=None) for cell in answer.cells))
+def _without_curves(comparison: Comparison) -> Comparison:
+    return replace(comparison, cells=tuple(replace(cell, curves=None) for cell in comparison.cells))

@@ -16,7 +16,7 @@ from tenfold.physics.nodes import nodes_of
 from tenfold.report.charts.terminal import bars
 from tenfold.report.figures import count, share
 from tenfold.report.pages.failures import failures_report
-from tenfold.study.sim.spares import Down, SparesAnswer, SparesQuestion, size_spares
+from tenfold.study.sim.spares import DownStats, SparesReport, SparesRequest, size_spares
 
 AT_LEAST_ONE = validators.Number(gte=1)
 DAYS = validators.Number(gt=0, lte=36_500)
@@ -50,51 +50,51 @@ def failures_command(
     catalogue = load_facts(facts)
     source = failure_source(failures, catalogue)
     spec = load_fleet(fleet, catalogue, unknown_accelerators=True)
-    question = SparesQuestion(days=days, seeds=seeds, seed=seed, keep_gpus=keep_gpus)
-    answer = size_spares(spec.name, list(nodes_of(spec)), source, question)
-    for note in answer.notes:
+    request = SparesRequest(days=days, seeds=seeds, seed=seed, keep_gpus=keep_gpus)
+    result = size_spares(spec.name, list(nodes_of(spec)), source, request)
+    for note in result.notes:
         sys.stderr.write(f"note: {note}\n")
     if html is not None:
-        write_new_file(html, _report(answer), force=force)
+        write_new_file(html, _report(result), force=force)
         sys.stderr.write(f"note: the report is written to {html}\n")
     if as_json:
-        print_json(answer)
+        print_json(result)
     else:
-        show_failures(answer)
+        show_failures(result)
 
 
-def show_failures(answer: SparesAnswer) -> None:
+def show_failures(result: SparesReport) -> None:
     """Print what was drawn: a sentence, nodes down at once, spares, and jobs by size."""
     show(
-        Text(f"{answer.fleet}: {_asked(answer)}"),
-        Text(_sentence(answer), style="bold"),
+        Text(f"{result.fleet}: {_setup_line(result)}"),
+        Text(_headline(result), style="bold"),
         "",
-        table(*_down_table(answer)),
+        table(*_down_table(result)),
         "",
         Text("days of a year by nodes down at once", style="dim"),
-        bars(_binned(answer.time_share_by_down), label=_days),
+        bars(_histogram(result.time_share_by_down), label=_days),
     )
-    if len(answer.pools) > 1:
-        show("", table(*_pool_table(answer)))
-    if answer.jobs:
-        show("", table(*_job_table(answer)))
-    if answer.assumed:
-        show("", f"assumed in `{answer.failures}`: {', '.join(answer.assumed)}")
+    if len(result.pools) > 1:
+        show("", table(*_pool_table(result)))
+    if result.jobs:
+        show("", table(*_job_table(result)))
+    if result.assumed:
+        show("", f"assumed in `{result.failures}`: {', '.join(result.assumed)}")
 
 
-def _asked(answer: SparesAnswer) -> str:
-    drawn = "played once" if answer.seeds == 1 else f"drawn {answer.seeds} times"
+def _setup_line(result: SparesReport) -> str:
+    drawn = "played once" if result.seeds == 1 else f"drawn {result.seeds} times"
     return (
-        f"{count(answer.nodes, 'node')}, {answer.gpus:,} GPUs; failures as in "
-        f"`{answer.failures}`, {answer.days:g} days, {drawn}"
+        f"{count(result.nodes, 'node')}, {result.gpus:,} GPUs; failures as in "
+        f"`{result.failures}`, {result.days:g} days, {drawn}"
     )
 
 
-def _sentence(answer: SparesAnswer) -> str:
-    low, high = answer.interruptions_low, answer.interruptions_high
+def _headline(result: SparesReport) -> str:
+    low, high = result.interruptions_low, result.interruptions_high
     return (
-        f"{answer.faults_per_day:.3g} faults a day; a job over the whole fleet is interrupted "
-        f"{answer.interruptions:,.0f} times in {answer.days:g} days (3 sigma: {low:,.0f} to "
+        f"{result.faults_per_day:.3g} faults a day; a job over the whole fleet is interrupted "
+        f"{result.interruptions:,.0f} times in {result.days:g} days (3 sigma: {low:,.0f} to "
         f"{high:,.0f})"
     )
 
@@ -102,23 +102,23 @@ def _sentence(answer: SparesAnswer) -> str:
 Table = tuple[str, list[str], list[list[str]]]
 
 
-def _down_table(answer: SparesAnswer) -> Table:
-    kept = f"spare nodes that keep {answer.gpus_kept:,} GPUs up"
+def _down_table(result: SparesReport) -> Table:
+    kept = f"spare nodes that keep {result.gpus_kept:,} GPUs up"
     rows = [
-        _row("nodes down at once", answer.down),
-        _row("  if faults came alone (Poisson)", answer.poisson),
-        _row(kept, answer.spares),
-        _row("  if faults came alone (Poisson)", answer.spares_poisson),
+        _row("nodes down at once", result.down),
+        _row("  if faults came alone (Poisson)", result.poisson),
+        _row(kept, result.spares),
+        _row("  if faults came alone (Poisson)", result.spares_poisson),
     ]
     return "", ["", ">mean", ">P50", ">P90", ">P99", ">max"], rows
 
 
-def _row(name: str, down: Down) -> list[str]:
+def _row(name: str, down: DownStats) -> list[str]:
     most = "" if down.max is None else f"{down.max:,}"
     return [name, f"{down.mean:,.1f}", f"{down.p50:,}", f"{down.p90:,}", f"{down.p99:,}", most]
 
 
-def _pool_table(answer: SparesAnswer) -> Table:
+def _pool_table(result: SparesReport) -> Table:
     columns = ["pool", ">nodes", ">down P50", ">P90", ">P99", ">spares P90", ">P99", ">Poisson P99"]
     rows = [
         [
@@ -131,20 +131,20 @@ def _pool_table(answer: SparesAnswer) -> Table:
             f"{one.spares.p99:,}",
             f"{one.spares_poisson.p99:,}",
         ]
-        for one in answer.pools
+        for one in result.pools
     ]
     return "", columns, rows
 
 
-def _job_table(answer: SparesAnswer) -> Table:
+def _job_table(result: SparesReport) -> Table:
     rows = [
-        [f"{one.gpus:,}", f"{one.nodes:,}", _long(one.mttf_h), share(one.day_undisturbed)]
-        for one in answer.jobs
+        [f"{one.gpus:,}", f"{one.nodes:,}", _duration(one.mttf_h), share(one.day_undisturbed)]
+        for one in result.jobs
     ]
     return "", [">job GPUs", ">nodes", ">mean time to a fault", ">a day undisturbed"], rows
 
 
-def _long(hours: float) -> str:
+def _duration(hours: float) -> str:
     return f"{hours / 24:,.1f} days" if hours >= 48 else f"{hours:,.1f} h"
 
 
@@ -152,7 +152,7 @@ def _days(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
-def _binned(shares: tuple[float, ...]) -> dict[str, float]:
+def _histogram(shares: tuple[float, ...]) -> dict[str, float]:
     """Return days of a year by counts, several counts a bar where there are many."""
     width = -(-len(shares) // BARS_MAX)
     return {
@@ -161,12 +161,12 @@ def _binned(shares: tuple[float, ...]) -> dict[str, float]:
     }
 
 
-def _report(answer: SparesAnswer) -> str:
+def _report(result: SparesReport) -> str:
     return failures_report(
-        title=f"{answer.fleet}: nodes down at once",
-        lead=f"{_asked(answer)}. {_sentence(answer)}.",
-        time_shares=answer.time_share_by_down,
-        mean=answer.down.mean,
-        tables=[("Spares", _down_table(answer)), ("Jobs by size", _job_table(answer))],
-        assumed=answer.assumed,
+        title=f"{result.fleet}: nodes down at once",
+        lead=f"{_setup_line(result)}. {_headline(result)}.",
+        time_shares=result.time_share_by_down,
+        mean=result.down.mean,
+        tables=[("Spares", _down_table(result)), ("Jobs by size", _job_table(result))],
+        assumed=result.assumed,
     )

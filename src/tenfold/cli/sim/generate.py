@@ -9,7 +9,7 @@ from msgspec import Struct
 from tenfold.cli.output import print_json, show
 from tenfold.files.traces.write import write_jobs
 from tenfold.report.figures import count, share
-from tenfold.study.sim.workload import Work, WorkAsk, generate_work
+from tenfold.study.sim.workload import GeneratedWorkload, WorkloadRequest, generate_workload
 
 FleetFile = Annotated[Path, Parameter(help="A fleet file; its teams submit the jobs.")]
 Mixes = Annotated[
@@ -56,7 +56,7 @@ def generate_command(
     out: OutFile,
     days: Days = 14.0,
     load: Loads = None,
-    gpus_most: GpusMost = None,
+    max_gpus: GpusMost = None,
     seed: Seed = 0,
     facts: Facts = None,
     force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
@@ -67,18 +67,18 @@ def generate_command(
     `tenfold facts list --kind workload` names the mixes: some are fitted to public traces,
     some made up. Time 0 is a Monday, 0:00.
     """
-    ask = WorkAsk(
+    request = WorkloadRequest(
         fleet=fleet,
         mixes=mix,
         loads=load or [0.9],
         days=days,
         seed=seed,
-        gpus_most=gpus_most,
+        max_gpus=max_gpus,
         facts=facts,
     )
-    work = generate_work(ask)
-    write_jobs(out, work.trace, force=force)
-    summary = _summary(work, ask, str(out))
+    workload = generate_workload(request)
+    write_jobs(out, workload.trace, force=force)
+    summary = _summary(workload, request, str(out))
     if as_json:
         print_json(summary)
         return
@@ -90,14 +90,14 @@ def generate_command(
     )
 
 
-def _summary(work: Work, ask: WorkAsk, out: str) -> WorkSummary:
+def _summary(workload: GeneratedWorkload, request: WorkloadRequest, out: str) -> WorkSummary:
     return WorkSummary(
-        jobs=len(work.trace.jobs),
-        teams=work.teams,
-        gpus=work.gpus,
-        days=ask.days,
-        gpu_hours=round(work.gpu_hours, 3),
-        load=round(work.load, 4),
-        seed=ask.seed,
+        jobs=len(workload.trace.jobs),
+        teams=workload.teams,
+        gpus=workload.gpus,
+        days=request.days,
+        gpu_hours=round(workload.gpu_hours, 3),
+        load=round(workload.load, 4),
+        seed=request.seed,
         out=out,
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import asdict
 
 from tenfold.clock import process_cpu_s
-from tenfold.compose.inputs import Prepared
+from tenfold.compose.inputs import PreparedRun
 from tenfold.compose.simulation import SimResult
 from tenfold.study.sim.bill import Bill
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_json(
-    prepared: Prepared, result: SimResult, costs: Bill, detail: "Detail | None" = None
+    prepared: PreparedRun, result: SimResult, costs: Bill, detail: "Detail | None" = None
 ) -> dict[str, object]:
     """Return a run in the words of its contract; what takes a closer look may be null."""
     cpu_s = process_cpu_s()
@@ -35,7 +35,7 @@ def run_json(
     }
 
 
-def _grid_json(prepared: Prepared, result: SimResult) -> dict[str, object]:
+def _grid_json(prepared: PreparedRun, result: SimResult) -> dict[str, object]:
     if prepared.grid is None:
         return {}
     from tenfold.study.sim.green import green_json  # noqa: PLC0415

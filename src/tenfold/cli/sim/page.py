@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tenfold.cli.sim.render import figures, hours, teams_rows
-from tenfold.compose.inputs import Prepared
+from tenfold.cli.sim.render import figures, hours, run_headline, teams_rows
+from tenfold.compose.inputs import PreparedRun
 from tenfold.compose.simulation import SimResult
 from tenfold.report.charts.axes import usd
 from tenfold.report.charts.gantt import GanttBar, GanttRow
@@ -11,30 +11,29 @@ from tenfold.report.figures import count, share
 from tenfold.report.pages.sim import RunPage
 from tenfold.sim.measure.lanes import lane_runs, shown_nodes
 from tenfold.study.sim.bill import Bill
-from tenfold.study.sim.detail import Detail, thinned
+from tenfold.study.sim.detail import Detail, downsample
 from tenfold.study.sim.green import green
 
 CDF_POINTS = 400
 
 
-def run_page(prepared: Prepared, result: SimResult, detail: Detail, costs: Bill) -> RunPage:
+def run_page(prepared: PreparedRun, result: SimResult, detail: Detail, costs: Bill) -> RunPage:
     """Return what the page of a run shows."""
-    ask, summary, line = prepared.ask, result.summary, detail.timeline
-    nodes = shown_nodes(ask.nodes)
-    first = ask.jobs[0].submitted_ms if ask.jobs else 0
-    gpus = max(1, ask.gpus)
+    request, summary, line = prepared.request, result.summary, detail.timeline
+    nodes = shown_nodes(request.nodes)
+    first = request.jobs[0].submitted_ms if request.jobs else 0
+    gpus = max(1, request.gpus)
     return RunPage(
-        title=f"{prepared.spec.name} under {ask.policy.name}",
-        lead=f"{count(summary.jobs, 'job')} on {count(ask.gpus, 'GPU')} of `{prepared.spec.name}` "
-        f"under `{ask.policy.name}`: {summary.finished:,} finished, {summary.refused:,} refused.",
+        title=f"{prepared.spec.name} under {request.policy.name}",
+        lead=f"{run_headline(prepared, result)}.",
         tiles=_tiles(result, costs),
         figures=figures(summary, costs, detail, green(prepared, result)),
         allocated=_curve(line.at_s, [one / gpus for one in line.gpus_allocated]),
         waiting=_curve(line.at_s, line.jobs_waiting),
         running=_curve(line.at_s, line.jobs_running),
         down=_curve(line.at_s, line.nodes_down),
-        waits_s=thinned(detail.waits_s, CDF_POINTS),
-        jcts_s=thinned(detail.jcts_s, CDF_POINTS),
+        waits_s=downsample(detail.waits_s, CDF_POINTS),
+        jcts_s=downsample(detail.jcts_s, CDF_POINTS),
         rows=[GanttRow(node.rack, node.id, node.gpus) for node in nodes],
         bars=[
             GanttBar(
@@ -49,7 +48,7 @@ def run_page(prepared: Prepared, result: SimResult, detail: Detail, costs: Bill)
             )
             for run in lane_runs(nodes, result.meters, first)
         ],
-        shown=_shown(len(nodes), sum(node.gpus > 0 for node in ask.nodes)),
+        shown=_shown(len(nodes), sum(node.gpus > 0 for node in request.nodes)),
         teams=teams_rows(result.teams),
         assumed=[*costs.assumed, *(prepared.grid.notes if prepared.grid else ())],
     )

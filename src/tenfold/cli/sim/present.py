@@ -9,53 +9,53 @@ from tenfold.cli.output import print_json
 from tenfold.cli.sim.json import run_json
 from tenfold.cli.sim.page import run_page
 from tenfold.cli.sim.render import show_run
-from tenfold.compose.inputs import Prepared
+from tenfold.compose.inputs import PreparedRun
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.engine.loop import Witness
 from tenfold.files.core.write import open_new_file
 from tenfold.report.pages.sim import sim_report
 from tenfold.study.sim.bill import bill
-from tenfold.study.sim.detail import look_closer
+from tenfold.study.sim.detail import run_detail
 
 
 def run_and_present(
-    prepared: Prepared, html: Path | None, *, force: bool, detail: bool, as_json: bool
+    prepared: PreparedRun, html: Path | None, *, force: bool, detail: bool, as_json: bool
 ) -> None:
     """Run a simulation and give what came of it; an existing page is noticed before the run."""
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:
         result = _simulated(prepared)
-        wanted = detail or html is not None or not as_json
-        closer = look_closer(prepared.ask, result) if wanted else None
+        needs_detail = detail or html is not None or not as_json
+        run_details = run_detail(prepared.request, result) if needs_detail else None
         costs = bill(prepared.spec, result.summary)
         if stream is not None:
-            assert closer is not None, "a page is drawn from a closer look"
-            stream.write(sim_report(run_page(prepared, result, closer, costs)).encode())
+            assert run_details is not None, "a page is drawn from a closer look"
+            stream.write(sim_report(run_page(prepared, result, run_details, costs)).encode())
     if html is not None:
         sys.stderr.write(f"note: the report is written to {html}\n")
     if as_json:
-        print_json(run_json(prepared, result, costs, closer))
+        print_json(run_json(prepared, result, costs, run_details))
     else:
-        show_run(prepared, result, costs, closer)
+        show_run(prepared, result, costs, run_details)
 
 
 def present(
-    prepared: Prepared, result: SimResult, *, as_json: bool, more: Mapping[str, object]
+    prepared: PreparedRun, result: SimResult, *, as_json: bool, extra: Mapping[str, object]
 ) -> None:
-    """Give what came of a run that is over; `more` stands beside it in JSON."""
+    """Give what came of a run that is over; `extra` stands beside it in JSON."""
     costs = bill(prepared.spec, result.summary)
     if as_json:
-        print_json(run_json(prepared, result, costs) | dict(more))
+        print_json(run_json(prepared, result, costs) | dict(extra))
     else:
-        show_run(prepared, result, costs, look_closer(prepared.ask, result))
+        show_run(prepared, result, costs, run_detail(prepared.request, result))
 
 
-def _simulated(prepared: Prepared) -> SimResult:
+def _simulated(prepared: PreparedRun) -> SimResult:
     if not sys.stderr.isatty():
-        return simulate(prepared.ask)
+        return simulate(prepared.request)
     # What draws the bar takes longer to load than a short run takes to simulate.
     from tenfold.cli.progress import JobsDone, progress  # noqa: PLC0415
 
-    with progress("jobs over", len(prepared.ask.jobs)) as done:
+    with progress("jobs over", len(prepared.request.jobs)) as done:
         witnesses: list[Witness] = [JobsDone(done)]
-        return simulate(prepared.ask, witnesses=witnesses)
+        return simulate(prepared.request, witnesses=witnesses)

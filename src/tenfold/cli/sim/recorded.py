@@ -4,13 +4,13 @@ from pathlib import Path
 
 from tenfold.cli.replay.render import shadow_json, show_shadow
 from tenfold.cli.sim.present import present
-from tenfold.compose.inputs import Prepared, policy_of
-from tenfold.compose.policy_fleet import join_fleet
-from tenfold.study.replay.bundle import simulate_watched
+from tenfold.compose.inputs import PreparedRun, policy_of
+from tenfold.compose.policy_fleet import policy_for_fleet
+from tenfold.study.replay.bundle import simulate_recorded
 
 
-def run_watched(
-    prepared: Prepared,
+def run_recorded(
+    prepared: PreparedRun,
     bundle: Path | None,
     shadow: str | None,
     *,
@@ -19,9 +19,11 @@ def run_watched(
     as_json: bool,
 ) -> None:
     """Run a simulation that writes its bundle, has a shadow beside it, or both."""
-    policy = None if shadow is None else join_fleet(policy_of(shadow), prepared.spec, facts)
-    result, shadowed = simulate_watched(prepared.ask, bundle=bundle, shadow=policy, force=force)
-    more = {} if shadowed is None else {"shadow": shadow_json(shadowed)}
-    present(prepared, result, as_json=as_json, more=more)
+    policy = None if shadow is None else policy_for_fleet(policy_of(shadow), prepared.spec, facts)
+    result, shadowed = simulate_recorded(
+        prepared.request, bundle=bundle, shadow=policy, force=force
+    )
+    extra = {} if shadowed is None else {"shadow": shadow_json(shadowed)}
+    present(prepared, result, as_json=as_json, extra=extra)
     if shadowed is not None and not as_json:
         show_shadow(shadowed)

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from tenfold.cli.output import show, table
 from tenfold.cli.sim.grid import grid_figures
-from tenfold.compose.inputs import Prepared
+from tenfold.compose.inputs import PreparedRun
 from tenfold.compose.simulation import SimResult
 from tenfold.report.charts.runs import span
 from tenfold.report.charts.terminal import levels, shares_line
-from tenfold.report.figures import share
+from tenfold.report.figures import count, share
 from tenfold.sim.measure.meters import Summary
 from tenfold.study.sim.bill import Bill
 from tenfold.study.sim.detail import Detail
@@ -24,24 +24,32 @@ LINE_CELLS = 80
 
 
 def show_run(
-    prepared: Prepared, result: SimResult, costs: Bill, detail: Detail | None = None
+    prepared: PreparedRun, result: SimResult, costs: Bill, detail: Detail | None = None
 ) -> None:
     """Print what became of a run, with small charts where it was looked at closely."""
-    summary, ask = result.summary, prepared.ask
+    summary, request = result.summary, prepared.request
     show(
-        f"{summary.jobs:,} jobs on {ask.gpus:,} GPUs of `{prepared.spec.name}` "
-        f"under `{ask.policy.name}`: {summary.finished:,} finished, {summary.refused:,} refused",
+        run_headline(prepared, result),
         "",
         table("", ["", ">"], figures(summary, costs, detail, green(prepared, result))),
     )
     if detail is not None and detail.timeline.at_s:
-        _show_charts(detail, ask.gpus)
+        _show_charts(detail, request.gpus)
     if result.teams:
         show("", _teams_table(result.teams))
 
 
+def run_headline(prepared: PreparedRun, result: SimResult) -> str:
+    """Return a run in one line: how many jobs on what, and how many finished."""
+    summary, request = result.summary, prepared.request
+    return (
+        f"{count(summary.jobs, 'job')} on {count(request.gpus, 'GPU')} of `{prepared.spec.name}` "
+        f"under `{request.policy.name}`: {summary.finished:,} finished, {summary.refused:,} refused"
+    )
+
+
 def figures(
-    summary: Summary, costs: Bill, detail: Detail | None, taken: Green | None = None
+    summary: Summary, costs: Bill, detail: Detail | None, grid_use: Green | None = None
 ) -> list[tuple[str, str]]:
     """Return the figures of a run and what they are."""
     rows = [
@@ -68,7 +76,7 @@ def figures(
     if costs.usd_per_gpu_hour is not None:
         rows.append(("dollars a GPU-hour of progress", f"${costs.usd_per_gpu_hour:,.2f}"))
     rows.append(("energy at the meter", f"{costs.kwh:,.0f} kWh"))
-    return rows if taken is None else rows + grid_figures(taken)
+    return rows if grid_use is None else rows + grid_figures(grid_use)
 
 
 def _show_charts(detail: Detail, gpus: int) -> None:

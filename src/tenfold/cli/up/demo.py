@@ -20,7 +20,7 @@ from tenfold.client.endpoint import read_address
 from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import SECOND
-from tenfold.study.sim.workload import WorkAsk, generate_work
+from tenfold.study.sim.workload import WorkloadRequest, generate_workload
 
 SPEED = 600
 DAYS = 21.0
@@ -73,8 +73,8 @@ def demo_fleet(state_dir: Path) -> Path:
 
 def demo_work(fleet: Path) -> list[Job]:
     """Return three weeks of jobs for it; the same ones each time."""
-    ask = WorkAsk(fleet=fleet, mixes=[MIX], loads=[LOAD], days=DAYS, seed=SEED)
-    return generate_work(ask).trace.jobs
+    request = WorkloadRequest(fleet=fleet, mixes=[MIX], loads=[LOAD], days=DAYS, seed=SEED)
+    return generate_workload(request).trace.jobs
 
 
 def submission(job: Job) -> dict[str, Any]:

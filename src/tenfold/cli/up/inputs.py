@@ -11,9 +11,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import UNREAD_FACTS, load_facts
+from tenfold.compose.fleet import UNUSED_FACTS, load_facts
 from tenfold.compose.inputs import policy_of
-from tenfold.compose.policy_fleet import NO_FLEET, join_fleet, join_record
+from tenfold.compose.policy_fleet import NO_FLEET, policy_for_fleet, policy_for_record
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.inventory.accelerators import part_of
 from tenfold.live.this_machine import discover_this_machine
@@ -60,7 +60,7 @@ def control_plane_inputs(
         return _from_file(fleet, policy)
     machine = discover_this_machine()
     this = machine.nodes[0]
-    stated = join_fleet(policy_of(policy), NO_FLEET)
+    stated = policy_for_fleet(policy_of(policy), NO_FLEET)
     if virtual_nodes is not None:
         nodes = _copies(this, virtual_nodes)
         summary = f"{_size_text(nodes)}, all virtual: their processes run on this machine"
@@ -85,7 +85,7 @@ def shadow_of(named: str | None, live: Policy, fleet: Path | None) -> Policy | N
             f"try it on recorded jobs: `tenfold replay --policy {stated.name}`",
             field="--shadow",
         )
-    joined, notes = join_record(stated, live, fleet)
+    joined, notes = policy_for_record(stated, live, fleet)
     for note in notes:
         sys.stderr.write(f"note: {note}\n")
     return joined
@@ -98,12 +98,12 @@ def leaf_of(nodes: Sequence[Node]) -> str:
 
 
 def _from_file(file: Path, policy: str) -> ControlPlaneInputs:
-    catalogue = load_facts(None, without=UNREAD_FACTS)
+    catalogue = load_facts(None, without=UNUSED_FACTS)
     spec: FleetSpec = load_fleet(file, catalogue, unknown_accelerators=True)
     nodes = tuple(_as_virtual(node) for node in nodes_of(spec))
     return ControlPlaneInputs(
         nodes=nodes,
-        policy=join_fleet(policy_of(policy), spec),
+        policy=policy_for_fleet(policy_of(policy), spec),
         summary=f"fleet `{spec.name}`: {_size_text(nodes)}, all virtual: "
         "their processes run on this machine",
         is_virtual=True,
@@ -143,7 +143,7 @@ def _copies(this: InventoryNode, number: int) -> tuple[Node, ...]:
 def _this_node(this: InventoryNode, name: str, notes: list[str]) -> Node:
     accelerator = ""
     if this.gpus:
-        catalogue = load_facts(None, without=UNREAD_FACTS)
+        catalogue = load_facts(None, without=UNUSED_FACTS)
         accelerator = part_of(this, catalogue, notes).accelerator
     return Node(
         id=NodeId(name),

@@ -65,17 +65,17 @@ class OperationOptions:
         # These imports are slow, and errors in the options should come first.
         from msgspec.structs import replace  # noqa: PLC0415
 
-        from tenfold.compose.acceptance import rule_of  # noqa: PLC0415
-        from tenfold.compose.blame import blaming_of  # noqa: PLC0415
+        from tenfold.decide.detect.acceptance import acceptance_rule  # noqa: PLC0415
         from tenfold.decide.detect.idle import idle_rule_of  # noqa: PLC0415
+        from tenfold.decide.recover.lemons import blame_rule  # noqa: PLC0415
         from tenfold.live.local.attempt.pruning import AttemptRetention  # noqa: PLC0415
 
         return replace(
             settings,
             keep_days=self.keep_days,
             kept=AttemptRetention(days=self.keep_logs_days, gib=self.keep_logs_gib),
-            blaming=blaming_of(self.blame_share),
-            acceptance=rule_of(self.acceptance_band),
+            blaming=blame_rule(self.blame_share),
+            acceptance=acceptance_rule(self.acceptance_band),
             idling=idle_rule_of(_idle_s(self.idle_after), self.idle_below),
             reads_gpus=not is_virtual,
             tests_nodes=not is_virtual if self.acceptance is None else self.acceptance,

@@ -56,6 +56,13 @@ def check_rule(rule: AcceptanceRule, field: str) -> None:
         )
 
 
+def acceptance_rule(band: float) -> AcceptanceRule:
+    """Return the rule with another band; disks are never held to a narrower one than CPUs."""
+    rule = AcceptanceRule(band=band, disk_band=max(band, AcceptanceRule().disk_band))
+    check_rule(rule, "--acceptance-band")
+    return rule
+
+
 def judge_node(
     node_id: NodeId, test: NodeTest, peers: Sequence[Peer], rule: AcceptanceRule
 ) -> NodeVerdict:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tenfold.fleet.failure_log import KEEPS_FAILING, FailureLog
 from tenfold.fleet.view import FleetView
+from tenfold.model.errors import InputError
 from tenfold.model.ids import NodeId
 from tenfold.model.job.failures import LIKELY_NODE_FAULTS, NodeFailure
 from tenfold.model.reason import Causes, JobRef, NodeRef, Reason
@@ -141,3 +142,15 @@ def _reason(node: NodeId, failures: tuple[NodeFailure, ...]) -> Reason:
 def _attempt(one: NodeFailure) -> Reason:
     fields = {"job": JobRef(one.job_id), "attempt": one.attempt, "how": one.kind}
     return Reason("attempt-failed", fields)
+
+
+def blame_rule(share: float) -> CordonThresholds:
+    """Return the rule for `--blame-share`, a share of all nodes; 0 turns blame off."""
+    if not 0 <= share <= 1:
+        raise InputError(
+            "wrong-value",
+            f"`--blame-share` must be from 0 to 1, got {share:g}",
+            "give the share of nodes that may be cordoned at once, or 0 to turn this off",
+            field="--blame-share",
+        )
+    return CordonThresholds(is_on=share > 0, share_milli_most=round(share * 1_000))

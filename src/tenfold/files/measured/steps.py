@@ -14,7 +14,7 @@ import msgspec
 
 from tenfold.files.core.expectations import describe_value
 from tenfold.files.measured.reading import KEYS, TIMES_MAX_S, Reading
-from tenfold.model.baseline import Part, Steps, thinned
+from tenfold.model.baseline import Part, Steps, downsample_values
 from tenfold.model.errors import InputError
 
 PART_COLUMNS: dict[str, Part] = {
@@ -124,9 +124,9 @@ class _Table:
         kept = tuple(self.step_s[skip:])
         notes = (f"columns passed over: {', '.join(self.ignored)}",) if self.ignored else ()
         parts: dict[Part, tuple[float, ...]] = {
-            part: thinned(tuple(seconds[skip:])) for part, seconds in self.parts_s.items()
+            part: downsample_values(tuple(seconds[skip:])) for part, seconds in self.parts_s.items()
         }
-        steps = Steps(count=len(kept), step_s=thinned(kept), parts_s=parts)
+        steps = Steps(count=len(kept), step_s=downsample_values(kept), parts_s=parts)
         return Reading(measured=steps, keys=self.keys, notes=notes)
 
     def _seconds(self, name: str, value: object, line: int) -> float:

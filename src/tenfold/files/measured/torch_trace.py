@@ -14,7 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tenfold.files.measured.reading import Reading
-from tenfold.model.baseline import Part, Steps, is_communication, thinned
+from tenfold.model.baseline import Part, Steps, downsample_values, is_communication
 from tenfold.model.errors import InputError
 
 STEP = "ProfilerStep#"
@@ -57,11 +57,11 @@ def read_torch_trace(content: bytes, file: str, skip: int) -> Reading:
         both = _merge(busy, loading)
         parts_us["data"] = [_covered(both, *window) - _covered(busy, *window) for window in windows]
     parts_s: dict[Part, tuple[float, ...]] = {
-        part: thinned(tuple(max(0.0, value) * MICRO for value in values))
+        part: downsample_values(tuple(max(0.0, value) * MICRO for value in values))
         for part, values in parts_us.items()
     }
     step_s = tuple((end - start) * MICRO for start, end in windows)
-    steps = Steps(count=len(step_s), step_s=thinned(step_s), parts_s=parts_s)
+    steps = Steps(count=len(step_s), step_s=downsample_values(step_s), parts_s=parts_s)
     return Reading(measured=steps, notes=tuple(notes))
 
 

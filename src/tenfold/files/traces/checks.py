@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from tenfold.files.traces.cells import Cells
-from tenfold.files.traces.columns import JobColumns, several_traces
-from tenfold.files.traces.faults import Faults
+from tenfold.files.traces.columns import JobColumns, trace_name_column
+from tenfold.files.traces.errors import TraceErrors
 from tenfold.files.traces.tables import Table
-from tenfold.files.traces.term_checks import Problem, TermChecks, company_problem
+from tenfold.files.traces.term_checks import Problem, TermChecks, elastic_request_problem
 from tenfold.model.job.job import WHOLE
 
 
 def refuse(table: Table, columns: JobColumns, ids: Sequence[str], *, fill: bool) -> NoReturn:
     """Raise with every row that cannot be."""
-    faults = Faults(table.file)
+    errors = TraceErrors(table.file)
     lines = table.lines()
     seen: dict[str, int] = {}
     terms = None if columns.terms is None else TermChecks(columns.terms, ids)
@@ -26,14 +26,14 @@ def refuse(table: Table, columns: JobColumns, ids: Sequence[str], *, fill: bool)
         if terms is not None:
             problems.extend(_term_problems(columns, terms, row))
         if not fill:
-            problems.extend(_twice(table, ids[row], row, seen, lines))
+            problems.extend(_duplicate_problem(table, ids[row], row, seen, lines))
         if problems:
             field, code, _, hint = problems[0]
             said = "; ".join(message for _, _, message, _ in problems)
             if lines is None:
                 said = f"row {row + 1}: {said}"
-            faults.add(code, said, hint, None if lines is None else lines[row], field)
-    faults.stop()
+            errors.add(code, said, hint, None if lines is None else lines[row], field)
+    errors.raise_if_any()
     raise AssertionError("a table was refused, but every row of it is good")
 
 
@@ -54,7 +54,7 @@ def shape_problem(gpus_milli: int, per_node_milli: int | None) -> tuple[str, str
     return None
 
 
-def terms_are_sound(columns: JobColumns, ids: Sequence[str]) -> bool:
+def terms_are_valid(columns: JobColumns, ids: Sequence[str]) -> bool:
     """Return whether the terms of every row can be; a table without terms is not walked."""
     if columns.terms is None:
         return True
@@ -69,7 +69,7 @@ def _term_problems(columns: JobColumns, terms: TermChecks, row: int) -> Iterator
     if gpus is None:
         return
     yield from terms.problems(row, gpus, per_node.values[row] if per_node else None)
-    found = company_problem(
+    found = elastic_request_problem(
         terms.is_elastic(row),
         cpus.values[row] if cpus else None,
         memory.values[row] if memory else None,
@@ -102,17 +102,17 @@ def _row_problems(columns: JobColumns, row: int, *, fill: bool) -> Iterator[Prob
             yield name, "wrong-value", f"`{name}` is empty", "leave out a job that never ran"
 
 
-def _twice(
+def _duplicate_problem(
     table: Table, job: str, row: int, seen: dict[str, int], lines: list[int] | None
 ) -> Iterator[Problem]:
     first = seen.setdefault(job, row)
     if first == row:
         return
     where = f"in row {first + 1}" if lines is None else f"on line {lines[first]}"
-    apart = several_traces(table)
+    trace_column = trace_name_column(table)
     hint = "give each job a name of its own"
-    if apart:
-        hint = f"keep the rows of one trace: the column `{apart}` tells them apart"
+    if trace_column:
+        hint = f"keep the rows of one trace: the column `{trace_column}` tells them apart"
     yield "job_id", "duplicate-name", f"job `{job}` stands twice; it is also {where}", hint
 
 

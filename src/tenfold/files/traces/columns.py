@@ -19,12 +19,12 @@ TRACE_NAMES = ("trace", "workload")
 """Columns that tell several traces in one file apart; not read, but worth a hint."""
 PRODUCTION = "production"
 """The tag of nodes that experiments keep away from."""
-NO_TERMS, NOWHERE = Terms(), PlacementConstraints()
+NO_TERMS, NO_PLACEMENT = Terms(), PlacementConstraints()
 Value = str | int | float | None
 Kind = Literal["text", "whole", "thousandths", "number"]
 
 
-class Written(NamedTuple):
+class OutputRow(NamedTuple):
     """A row of a table: a job or a whole array, and what the trace knows of it."""
 
     name: str
@@ -42,7 +42,7 @@ class Written(NamedTuple):
     @property
     def where(self) -> PlacementConstraints:
         """Where it may run."""
-        return self.job.shape.where or NOWHERE
+        return self.job.shape.where or NO_PLACEMENT
 
 
 class Column(NamedTuple):
@@ -51,7 +51,7 @@ class Column(NamedTuple):
     name: str
     kind: Kind
     """Numbers are read as they stand, the others but texts in thousandths: seconds as ms."""
-    cell: Callable[[Written], Value]
+    cell: Callable[[OutputRow], Value]
     also: tuple[tuple[str, int], ...] = ()
     """Other names of it, and what their numbers are divided by."""
     always: bool = False
@@ -82,19 +82,19 @@ def _joined(names: Sequence[str]) -> str | None:
     return ";".join(names) or None
 
 
-def _avoids(row: Written) -> str | None:
+def _avoids(row: OutputRow) -> str | None:
     experiment = row.terms.kind == "experiment"
     return _joined([tag for tag in row.where.avoids if not experiment or tag != PRODUCTION])
 
 
-Cell = Callable[[Written], Value]
+Cell = Callable[[OutputRow], Value]
 
 
-def _always(name: str, kind: Kind, cell: Cell, *also: tuple[str, int]) -> Column:
+def _required(name: str, kind: Kind, cell: Cell, *also: tuple[str, int]) -> Column:
     return Column(name, kind, cell, also, always=True)
 
 
-def _known(name: str, kind: Kind, cell: Cell) -> Column:
+def _optional(name: str, kind: Kind, cell: Cell) -> Column:
     return Column(name, kind, cell)
 
 
@@ -106,8 +106,8 @@ def _count(name: str, cell: Cell) -> Column:
     return Column(name, "whole", cell, zero_counts=True)
 
 
-def _time(name: str, millis: Callable[[Written], int | None]) -> Column:
-    def cell(row: Written) -> float | None:
+def _time(name: str, millis: Callable[[OutputRow], int | None]) -> Column:
+    def cell(row: OutputRow) -> float | None:
         return _seconds(millis(row))
 
     return Column(name, "thousandths", cell, zero_counts=True)
@@ -158,18 +158,20 @@ class TermColumns(NamedTuple):
 class JobColumns(NamedTuple):
     """A job table by column; None where a column is absent. Times are in ms."""
 
-    ids: Annotated[Texts, _always("job_id", "text", lambda row: row.name, ("pod", 1), ("name", 1))]
-    team: Annotated[Texts, _always("team", "text", lambda row: row.job.team or None)]
-    user: Annotated[Texts, _always("user", "text", lambda row: row.job.user or None)]
+    ids: Annotated[
+        Texts, _required("job_id", "text", lambda row: row.name, ("pod", 1), ("name", 1))
+    ]
+    team: Annotated[Texts, _required("team", "text", lambda row: row.job.team or None)]
+    user: Annotated[Texts, _required("user", "text", lambda row: row.job.user or None)]
     submit_ms: Annotated[
-        Wholes, _always("submit_s", "thousandths", lambda row: _seconds(row.job.submitted_ms))
+        Wholes, _required("submit_s", "thousandths", lambda row: _seconds(row.job.submitted_ms))
     ]
     duration_ms: Annotated[
-        Wholes, _always("duration_s", "thousandths", lambda row: _seconds(row.job.duration_ms))
+        Wholes, _required("duration_s", "thousandths", lambda row: _seconds(row.job.duration_ms))
     ]
     gpus_milli: Annotated[
         Cells[int],
-        _always(
+        _required(
             "gpus",
             "thousandths",
             lambda row: row.job.shape.gpus + row.job.shape.milli / WHOLE,
@@ -178,22 +180,22 @@ class JobColumns(NamedTuple):
         ),
     ]
     gpus_per_node_milli: Annotated[
-        Wholes, _always("gpus_per_node", "whole", lambda row: row.job.shape.gpus_per_node)
+        Wholes, _required("gpus_per_node", "whole", lambda row: row.job.shape.gpus_per_node)
     ]
     gpu_type: Annotated[
         Texts,
-        _always(
+        _required(
             "gpu_type",
             "text",
             lambda row: "|".join(row.job.shape.accelerators) or None,
             ("gpu_spec", 1),
         ),
     ]
-    status: Annotated[Texts, _always("status", "text", lambda row: row.status)]
-    qos: Annotated[Texts, _always("qos", "text", lambda row: row.job.qos or None)]
+    status: Annotated[Texts, _required("status", "text", lambda row: row.status)]
+    qos: Annotated[Texts, _required("qos", "text", lambda row: row.job.qos or None)]
     cpus: Annotated[
         Numbers,
-        _always(
+        _required(
             "cpus",
             "number",
             lambda row: row.job.shape.cpus_milli / 1_000 or None,
@@ -202,7 +204,7 @@ class JobColumns(NamedTuple):
     ]
     memory_gib: Annotated[
         Numbers,
-        _always(
+        _required(
             "mem_gib",
             "number",
             lambda row: row.job.shape.memory_mib / 1_024 or None,
@@ -210,13 +212,13 @@ class JobColumns(NamedTuple):
         ),
     ]
     limit_ms: Annotated[
-        Wholes, _always("limit_s", "thousandths", lambda row: _seconds(row.job.limit_ms))
+        Wholes, _required("limit_s", "thousandths", lambda row: _seconds(row.job.limit_ms))
     ]
-    priority_milli: Annotated[Wholes, _known("priority", "whole", lambda row: row.job.priority)]
+    priority_milli: Annotated[Wholes, _optional("priority", "whole", lambda row: row.job.priority)]
     deadline_ms: Annotated[
-        Wholes, _known("deadline_s", "thousandths", lambda row: _seconds(row.job.deadline_ms))
+        Wholes, _optional("deadline_s", "thousandths", lambda row: _seconds(row.job.deadline_ms))
     ]
-    profile: Annotated[Texts, _known("profile", "text", lambda row: row.job.profile or None)]
+    profile: Annotated[Texts, _optional("profile", "text", lambda row: row.job.profile or None)]
     start_ms: Annotated[Wholes, _time("start_s", lambda row: row.start_ms)]
     terms: TermColumns | None
 
@@ -231,7 +233,7 @@ def _declared(columns: type) -> Mapping[str, Column]:
 JOB_COLUMNS = _declared(JobColumns)
 TERM_COLUMNS = _declared(TermColumns)
 COLUMNS = tuple(column.name for column in JOB_COLUMNS.values() if column.always)
-UNDERSTOOD = tuple(
+KNOWN_COLUMNS = tuple(
     name
     for column in (*JOB_COLUMNS.values(), *TERM_COLUMNS.values())
     for name in (column.name, *(other for other, _ in column.also))
@@ -267,7 +269,7 @@ def _term_columns(table: Table) -> TermColumns | None:
 
 def column_notes(table: Table) -> list[str]:
     """Say which columns mean nothing here."""
-    unknown = [f"`{name}`" for name in table.names if name not in UNDERSTOOD]
+    unknown = [f"`{name}`" for name in table.names if name not in KNOWN_COLUMNS]
     if not unknown:
         return []
     verb = "the column {} is" if len(unknown) == 1 else "the columns {} are"
@@ -312,12 +314,12 @@ def _missing(table: Table, column: str, hint: str) -> InputError:
     )
 
 
-def several_traces(table: Table) -> str:
+def trace_name_column(table: Table) -> str:
     """Return the column that tells traces apart, where the file has one."""
     return next((name for name in TRACE_NAMES if name in table.names), "")
 
 
-def as_known(cells: Cells[int] | None) -> Sequence[int]:
+def complete_values(cells: Cells[int] | None) -> Sequence[int]:
     """Return the values of a column in which every cell is known."""
     assert cells is not None, "a column that was asked for is there"
     return cast(Sequence[int], cells.values)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tenfold.files.core.document import read_bytes
 from tenfold.files.traces.cells import Cells, known_texts, parsed, thousandths
-from tenfold.files.traces.faults import check_header, unreadable
+from tenfold.files.traces.errors import check_header, unreadable
 from tenfold.model.errors import InputError
 
 SIZE_MAX_BYTES = 2 * 1024**3

@@ -28,7 +28,7 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "sacct": ("JobID", "Submit"),
 }
 _PAI_WIDTHS = (6, 10)
-_LOOK_BYTES = 64 * 1024
+_SNIFF_BYTES = 64 * 1024
 
 
 def read_trace(paths: Path | Sequence[Path], format: str = AUTO) -> JobTrace:
@@ -62,7 +62,7 @@ def detect(files: Sequence[Path]) -> str:
     first = files[0]
     if first.name.lower().endswith(".parquet"):
         return "jobs"
-    start = read_plain_bytes(first)[:_LOOK_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = read_plain_bytes(first)[:_SNIFF_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
     if start[:1] == b"[" or (start[:1] == b"{" and b"attempts" in start):
         return "philly"
     if start[:1] == b"{" and b'"apiVersion"' in start:

@@ -10,16 +10,16 @@ from math import isfinite
 from pathlib import Path
 
 from tenfold.files.traces.csv_table import csv_rows
-from tenfold.files.traces.faults import Faults
+from tenfold.files.traces.errors import TraceErrors
 from tenfold.model.errors import InputError
 from tenfold.model.facts.intensity import Intensity, curve_of
 
 COLUMNS = ("hour", "co2_g_per_kwh", "usd_per_kwh")
-NEEDED = COLUMNS[:2]
-CO2_MOST = 5_000.0
-USD_MOST = 10.0
-HOURS_MOST = 10 * 8_784
-MEGAWATTS = "the unit is a kilowatt-hour: divide figures for a megawatt-hour by 1,000"
+REQUIRED = COLUMNS[:2]
+CO2_MAX = 5_000.0
+USD_MAX = 10.0
+HOURS_MAX = 10 * 8_784
+PER_MWH_HINT = "the unit is a kilowatt-hour: divide figures for a megawatt-hour by 1,000"
 
 
 def read_intensity(path: Path) -> Intensity:
@@ -28,7 +28,7 @@ def read_intensity(path: Path) -> Intensity:
     for line, cells in csv_rows(path):
         stripped = [cell.strip() for cell in cells]
         if any(stripped) and not stripped[0].startswith("#"):
-            table.take(stripped, line)
+            table.add_row(stripped, line)
     return table.intensity()
 
 
@@ -38,23 +38,23 @@ class _Table:
     def __init__(self, file: str) -> None:
         self.file = file
         self.header: list[str] = []
-        self.bad = Faults(file)
+        self.bad = TraceErrors(file)
         self.hours = 0
         self.co2: list[float] = []
         self.usd: list[float] = []
 
-    def take(self, cells: list[str], line: int) -> None:
+    def add_row(self, cells: list[str], line: int) -> None:
         if not self.header:
-            self._take_header(cells, line)
+            self._read_header(cells, line)
         elif len(cells) > len(self.header):
             message = f"the row has {len(cells)} cells, but the header has {len(self.header)}"
             self.bad.add("too-many-cells", message, "quote a cell that holds a comma", line)
         else:
             padded = [*cells, *[""] * (len(self.header) - len(cells))]
-            self._take_row(dict(zip(self.header, padded, strict=True)), line)
+            self._read_row(dict(zip(self.header, padded, strict=True)), line)
 
     def intensity(self) -> Intensity:
-        self.bad.stop()
+        self.bad.raise_if_any()
         if not self.co2:
             raise InputError(
                 "csv-header",
@@ -65,15 +65,15 @@ class _Table:
         usd = curve_of(self.usd) if self.usd else None
         return Intensity(co2_g_per_kwh=curve_of(self.co2), usd_per_kwh=usd)
 
-    def _take_header(self, cells: list[str], line: int) -> None:
+    def _read_header(self, cells: list[str], line: int) -> None:
         self.header = [cell.lower() for cell in cells]
-        missing = [name for name in NEEDED if name not in self.header]
-        strange = [name for name in self.header if name not in COLUMNS]
+        missing = [name for name in REQUIRED if name not in self.header]
+        unknown = [name for name in self.header if name not in COLUMNS]
         problem = ""
         if missing:
             problem = f"has no column `{missing[0]}`"
-        elif strange:
-            problem = f"has a column `{strange[0][:40]}`, which means nothing here"
+        elif unknown:
+            problem = f"has a column `{unknown[0][:40]}`, which means nothing here"
         elif len(dict.fromkeys(self.header)) < len(self.header):
             problem = "names a column twice"
         if problem:
@@ -85,25 +85,25 @@ class _Table:
                 line=line,
             )
 
-    def _take_row(self, row: Mapping[str, str], line: int) -> None:
-        due, self.hours = self.hours, self.hours + 1
-        if _number(row["hour"]) != due or due >= HOURS_MOST:
-            message = f"`hour` expects {due}, got `{row['hour'][:40]}`"
-            hint = f"hours follow each other from 0 on, at most {HOURS_MOST:,} of them"
+    def _read_row(self, row: Mapping[str, str], line: int) -> None:
+        expected, self.hours = self.hours, self.hours + 1
+        if _number(row["hour"]) != expected or expected >= HOURS_MAX:
+            message = f"`hour` expects {expected}, got `{row['hour'][:40]}`"
+            hint = f"hours follow each other from 0 on, at most {HOURS_MAX:,} of them"
             self.bad.add("wrong-value", message, hint, line, "hour")
-        self._take_value(row, "co2_g_per_kwh", 0.0, CO2_MOST, line)
+        self._read_value(row, "co2_g_per_kwh", 0.0, CO2_MAX, line)
         if "usd_per_kwh" in self.header:
             # A day-ahead price can be below 0: somebody pays for being rid of the energy.
-            self._take_value(row, "usd_per_kwh", -USD_MOST, USD_MOST, line)
+            self._read_value(row, "usd_per_kwh", -USD_MAX, USD_MAX, line)
 
-    def _take_value(
+    def _read_value(
         self, row: Mapping[str, str], name: str, least: float, most: float, line: int
     ) -> None:
         value = _number(row[name])
         if value is None or not least <= value <= most:
             message = f"`{name}` expects a number from {least:g} to {most:g}"
             said = f"{message}, got `{row[name][:40]}`"
-            hint = MEGAWATTS if value is not None and value > most else "write a bare number"
+            hint = PER_MWH_HINT if value is not None and value > most else "write a bare number"
             self.bad.add("wrong-value", said, hint, line, name)
         else:
             (self.co2 if name == "co2_g_per_kwh" else self.usd).append(value)

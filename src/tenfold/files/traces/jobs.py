@@ -12,11 +12,17 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from tenfold.files.traces.cells import Cells
-from tenfold.files.traces.checks import refuse, shape_problem, terms_are_sound
-from tenfold.files.traces.columns import UNDERSTOOD, JobColumns, as_known, column_notes, job_columns
+from tenfold.files.traces.checks import refuse, shape_problem, terms_are_valid
+from tenfold.files.traces.columns import (
+    KNOWN_COLUMNS,
+    JobColumns,
+    column_notes,
+    complete_values,
+    job_columns,
+)
 from tenfold.files.traces.tables import read_table
 from tenfold.files.traces.terms import array_sizes, members, with_terms
-from tenfold.files.traces.trace import JobTrace, possible_starts, status_word
+from tenfold.files.traces.trace import JobTrace, status_word, valid_starts
 from tenfold.model.errors import InputError
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Shape, shape_of
@@ -32,16 +38,16 @@ def read_jobs(path: Path, *, default_team: str = "", fill: bool = False) -> JobT
     With `fill`, jobs arrive in file order: job number n is submitted at n ms, and
     durations are not known. Pods drawn more than once get a number behind their name.
     """
-    table = read_table(path, UNDERSTOOD)
+    table = read_table(path, KNOWN_COLUMNS)
     columns = job_columns(table, fill=fill)
     if not table.rows:
         raise InputError("no-jobs", f"`{path}` holds no job", "give it a row a job", file=str(path))
     notes = column_notes(table)
     ids = _ids(columns, table.rows)
     if fill:
-        ids = _apart(ids, notes)
+        ids = _number_duplicates(ids, notes)
     shapes = _shapes(columns)
-    if shapes is None or not _is_sound(columns, ids, fill=fill):
+    if shapes is None or not _is_valid(columns, ids, fill=fill):
         refuse(table, columns, ids, fill=fill)
     jobs = _jobs(columns, ids, shapes, default_team)
     statuses, starts = _statuses(columns, ids), _starts(columns, ids)
@@ -49,7 +55,7 @@ def read_jobs(path: Path, *, default_team: str = "", fill: bool = False) -> JobT
         jobs = with_terms(jobs, columns.terms, ids)
         sizes = array_sizes(columns.terms, ids)
         statuses, starts = _of_members(statuses, sizes), _of_members(starts, sizes)
-    return JobTrace(jobs, notes, statuses, possible_starts(jobs, starts, notes))
+    return JobTrace(jobs, notes, statuses, valid_starts(jobs, starts, notes))
 
 
 def _ids(columns: JobColumns, rows: int) -> Sequence[str]:
@@ -60,26 +66,26 @@ def _ids(columns: JobColumns, rows: int) -> Sequence[str]:
     return [job or f"job-{number}" for number, job in enumerate(columns.ids.values, start=1)]
 
 
-def _apart(ids: Sequence[str], notes: list[str]) -> Sequence[str]:
+def _number_duplicates(ids: Sequence[str], notes: list[str]) -> Sequence[str]:
     """Tell rows of one name apart: a list of pods may be drawn with replacement."""
     if len(set(ids)) == len(ids):
         return ids
-    given = set(ids)
+    taken_names = set(ids)
     drawn: dict[str, int] = {}
-    apart: list[str] = []
+    numbered: list[str] = []
     for job in ids:
         name = job
         drawn[job] = drawn.get(job, 0) + 1
         if drawn[job] > 1:
-            while (name := f"{job}#{drawn[job]}") in given:
+            while (name := f"{job}#{drawn[job]}") in taken_names:
                 drawn[job] += 1
-        apart.append(name)
+        numbered.append(name)
     repeated = len(ids) - len(drawn)
     notes.append(f"{repeated:,} rows repeat an earlier job; they are numbered, as in `{ids[0]}#2`")
-    return apart
+    return numbered
 
 
-def _is_sound(columns: JobColumns, ids: Sequence[str], *, fill: bool) -> bool:
+def _is_valid(columns: JobColumns, ids: Sequence[str], *, fill: bool) -> bool:
     numbers = (
         columns.submit_ms,
         columns.duration_ms,
@@ -89,21 +95,21 @@ def _is_sound(columns: JobColumns, ids: Sequence[str], *, fill: bool) -> bool:
         columns.cpus,
         columns.memory_gib,
     )
-    if any(cells is not None and (cells.bad or _least(cells) < 0) for cells in numbers):
+    if any(cells is not None and (cells.bad or _minimum(cells) < 0) for cells in numbers):
         return False
     others = (columns.gpus_milli, columns.gpus_per_node_milli, columns.priority_milli)
     if any(cells is not None and cells.bad for cells in others):
         return False
-    if not terms_are_sound(columns, ids):
+    if not terms_are_valid(columns, ids):
         return False
     if fill:
         return True
     required = (columns.submit_ms, columns.duration_ms)
-    whole = all(cells is not None and not cells.gaps for cells in required)
-    return whole and len(set(ids)) == len(ids)
+    complete = all(cells is not None and not cells.gaps for cells in required)
+    return complete and len(set(ids)) == len(ids)
 
 
-def _least(cells: Cells[int] | Cells[float]) -> float:
+def _minimum(cells: Cells[int] | Cells[float]) -> float:
     if cells.gaps:
         return min((one for one in cells.values if one is not None), default=0)
     return min(cast(Sequence[float], cells.values), default=0)
@@ -113,7 +119,7 @@ def _shapes(columns: JobColumns) -> list[Shape] | None:
     """Return the shape of each row, the same object for the same request; None if one cannot be."""
     if columns.gpus_milli.gaps:
         return None
-    gpus = as_known(columns.gpus_milli)
+    gpus = complete_values(columns.gpus_milli)
     others = (columns.gpus_per_node_milli, columns.gpu_type, columns.cpus, columns.memory_gib)
     if all(cells is None for cells in others):
         # Nothing but GPUs is asked for, as in most traces: spare a tuple for each job.
@@ -155,7 +161,7 @@ def _types(text: str) -> tuple[str, ...]:
 def _jobs(
     columns: JobColumns, ids: Sequence[str], shapes: Sequence[Shape], default_team: str
 ) -> list[Job]:
-    submits = range(len(ids)) if columns.submit_ms is None else as_known(columns.submit_ms)
+    submits = range(len(ids)) if columns.submit_ms is None else complete_values(columns.submit_ms)
     rows = _rows(columns, ids, submits, shapes, default_team)
     return [
         Job(
@@ -260,12 +266,12 @@ def _starts(columns: JobColumns, ids: Sequence[str]) -> dict[JobId, Millis]:
     return {JobId(job): Millis(start) for job, start in pairs if start is not None}
 
 
-def _of_members(told: dict[JobId, T], sizes: dict[str, int]) -> dict[JobId, T]:
+def _of_members(by_row: dict[JobId, T], sizes: dict[str, int]) -> dict[JobId, T]:
     """Return what rows tell of jobs, for each member of an array what its row says."""
     if not sizes:
-        return told
+        return by_row
     found: dict[JobId, T] = {}
-    for job, value in told.items():
+    for job, value in by_row.items():
         for one in members(job, sizes[job]) if job in sizes else (job,):
             found[one] = value
     return found

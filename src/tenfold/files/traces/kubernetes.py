@@ -17,8 +17,8 @@ from tenfold.files.kubernetes.labels import texts_of
 from tenfold.files.kubernetes.nodes import RESOURCES
 from tenfold.files.kubernetes.quantities import quantity_at
 from tenfold.files.traces.csv_table import read_plain_bytes
-from tenfold.files.traces.named_rows import said_moment, seconds_of
-from tenfold.files.traces.trace import JobTrace, TraceRow, left_out, trace_of
+from tenfold.files.traces.named_rows import seconds_of, timestamp_text
+from tenfold.files.traces.trace import JobTrace, TraceRow, note_skipped, trace_of
 from tenfold.model.errors import InputError
 
 COMMAND = "kubectl get workloads.kueue.x-k8s.io -A -o json"
@@ -32,27 +32,27 @@ GANG_LABELS = (
     "job-name",
 )
 """Pods that bear the same are members of one job."""
-TOGETHER_S = 60.0
+GANG_WINDOW_S = 60.0
 """Pods of one owner made within so long of the first are one gang; later ones a run anew."""
 _TYPES = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator")
 _MIG = re.compile(r"nvidia\.com/mig-([1-7])g\.")
 _MIG_SLICES = 7
 
 
-class _Span(NamedTuple):
+class _Lifecycle(NamedTuple):
     """When a thing was asked for, began and ended, in seconds; None where it has not yet."""
 
-    asked_s: float
-    began_s: float | None
+    created_s: float
+    started_s: float | None
     ended_s: float | None
     status: str
 
 
-class _Found(NamedTuple):
+class _JobRecord(NamedTuple):
     """A thing that ran, or may have: what it asks for, and when it was so."""
 
     item: Table
-    span: _Span
+    span: _Lifecycle
     pods: Sequence[tuple[Table, float]]
     """Specifications of pods, and how many there are of each."""
 
@@ -71,55 +71,57 @@ def read_kubernetes(path: Path) -> JobTrace:
             f"save it with `{COMMAND}`",
             file=file,
         )
-    found = _gangs(items, file) if kinds == ["Pod"] else [_one(item, file) for item in items]
-    return _trace(found, kinds, file)
+    records = (
+        _gangs(items, file) if kinds == ["Pod"] else [_job_record(item, file) for item in items]
+    )
+    return _trace(records, kinds, file)
 
 
-def _kind(item: Table, around: Table) -> str:
-    return text_at(item, "kind") or text_at(around, "kind").removesuffix("List")
+def _kind(item: Table, parent: Table) -> str:
+    return text_at(item, "kind") or text_at(parent, "kind").removesuffix("List")
 
 
-def _trace(found: Sequence[_Found], kinds: Sequence[str], file: str) -> JobTrace:
-    moments = [moment for one in found for moment in one.span[:3] if moment is not None]
+def _trace(records: Sequence[_JobRecord], kinds: Sequence[str], file: str) -> JobTrace:
+    moments = [moment for one in records for moment in one.span[:3] if moment is not None]
     now_s = max(moments, default=0.0)
-    rows = [_row(one, now_s, file) for one in found if one.span.began_s is not None]
+    rows = [_trace_row(one, now_s, file) for one in records if one.span.started_s is not None]
     notes: list[str] = []
-    left_out(len(found) - len(rows), "they never began", notes)
-    asking = [row for row in rows if row.gpus or row.cpus]
-    left_out(len(rows) - len(asking), "they ask for neither GPUs nor CPUs", notes)
-    running = sum(one.span.began_s is not None and one.span.ended_s is None for one in found)
+    note_skipped(len(records) - len(rows), "they never began", notes)
+    requesting = [row for row in rows if row.gpus or row.cpus]
+    note_skipped(len(rows) - len(requesting), "they ask for neither GPUs nor CPUs", notes)
+    running = sum(one.span.started_s is not None and one.span.ended_s is None for one in records)
     if running:
         notes.append(f"{running:,} jobs still run; they count until the last moment of the file")
     if kinds == ["Pod"]:
         notes.append("pods that were deleted are not in the file, and waits before a pod is made")
-    if asking:
-        notes.append(f"time 0 is {said_moment(min(row.submit_s for row in asking))}")
-    return trace_of(asking, notes, file)
+    if requesting:
+        notes.append(f"time 0 is {timestamp_text(min(row.submit_s for row in requesting))}")
+    return trace_of(requesting, notes, file)
 
 
-def _row(one: _Found, now_s: float, file: str) -> TraceRow:
+def _trace_row(one: _JobRecord, now_s: float, file: str) -> TraceRow:
     metadata, spec = table_at(one.item, "metadata"), table_at(one.item, "spec")
     owner = f"`{_name(one.item)}`"
-    asked_s, began_s, ended_s, status = one.span
-    began_s = asked_s if began_s is None else began_s
+    created_s, started_s, ended_s, status = one.span
+    started_s = created_s if started_s is None else started_s
     first = one.pods[0][0] if one.pods else {}
     selected = texts_of(table_at(first, "nodeSelector"))
     limit_s = number_at(spec, "activeDeadlineSeconds", owner, file)
     return TraceRow(
         job_id=_name(one.item),
-        submit_s=asked_s,
-        duration_s=max(0.0, (now_s if ended_s is None else ended_s) - began_s),
+        submit_s=created_s,
+        duration_s=max(0.0, (now_s if ended_s is None else ended_s) - started_s),
         gpus=_whole(sum(count * _gpus(pod, owner, file) for pod, count in one.pods)),
         accelerators=tuple(selected[key] for key in _TYPES if selected.get(key))[:1],
-        cpus=sum(count * _asked(pod, "cpu", owner, file) for pod, count in one.pods),
-        memory_gib=sum(count * _asked(pod, "memory", owner, file) for pod, count in one.pods)
+        cpus=sum(count * _requested(pod, "cpu", owner, file) for pod, count in one.pods),
+        memory_gib=sum(count * _requested(pod, "memory", owner, file) for pod, count in one.pods)
         / 1024**3,
         team=text_at(metadata, "namespace"),
         qos=text_at(spec, "priorityClassName") or text_at(first, "priorityClassName"),
         status=status,
         limit_s=limit_s or None,
         priority=int(number_at(spec, "priority", owner, file)),
-        start_s=began_s,
+        start_s=started_s,
     )
 
 
@@ -128,7 +130,7 @@ def _name(item: Table) -> str:
     return f"{text_at(metadata, 'namespace') or 'default'}/{text_at(metadata, 'name')}"
 
 
-def _one(item: Table, file: str) -> _Found:
+def _job_record(item: Table, file: str) -> _JobRecord:
     """Return a workload or a job, which say themselves when they were what."""
     spec, status = table_at(item, "spec"), table_at(item, "status")
     conditions = {
@@ -138,13 +140,13 @@ def _one(item: Table, file: str) -> _Found:
     }
     sets = tables_at(spec, "podSets")
     if sets or text_at(item, "kind") == "Workload":
-        began = conditions.get("Admitted") or conditions.get("QuotaReserved")
-        began_s = _moment(began or {}, "lastTransitionTime", item, file)
+        started = conditions.get("Admitted") or conditions.get("QuotaReserved")
+        started_s = _moment(started or {}, "lastTransitionTime", item, file)
         ended = conditions.get("Finished")
-        failed = ended is not None and "fail" in _words(ended)
+        failed = ended is not None and "fail" in _condition_text(ended)
     else:
         sets = [{"count": spec.get("parallelism", 1), "template": spec.get("template")}]
-        began_s = _moment(status, "startTime", item, file)
+        started_s = _moment(status, "startTime", item, file)
         ended = conditions.get("Complete") or conditions.get("Failed")
         failed = "Failed" in conditions
     word = "" if ended is None else "failed" if failed else "completed"
@@ -153,28 +155,30 @@ def _one(item: Table, file: str) -> _Found:
         (table_at(table_at(one, "template"), "spec"), number_at(one, "count", _name(item), file))
         for one in sets
     ]
-    return _Found(item, _Span(_asked_at(item, file), began_s, ended_s, word), pods)
+    return _JobRecord(item, _Lifecycle(_created_at(item, file), started_s, ended_s, word), pods)
 
 
-def _words(condition: Table) -> str:
+def _condition_text(condition: Table) -> str:
     return f"{text_at(condition, 'reason')} {text_at(condition, 'message')}".lower()
 
 
-def _gangs(pods: Sequence[Table], file: str) -> list[_Found]:
+def _gangs(pods: Sequence[Table], file: str) -> list[_JobRecord]:
     """Return pods by the job that they belong to, one entry for each of its runs."""
     made = sorted(
-        ((_asked_at(pod, file), number) for number, pod in enumerate(pods)), key=lambda one: one
+        ((_created_at(pod, file), number) for number, pod in enumerate(pods)), key=lambda one: one
     )
     runs: dict[tuple[str, str], list[list[Table]]] = {}
     first_s: dict[tuple[str, str], float] = {}
-    for asked_s, number in made:
+    for created_s, number in made:
         pod = pods[number]
         key = _gang_key(pod)
-        if key not in runs or asked_s - first_s[key] > TOGETHER_S:
+        if key not in runs or created_s - first_s[key] > GANG_WINDOW_S:
             runs.setdefault(key, []).append([])
-            first_s[key] = asked_s
+            first_s[key] = created_s
         runs[key][-1].append(pod)
-    return [_gang(key[1], members, file) for key, several in runs.items() for members in several]
+    return [
+        _gang(key[1], members, file) for key, gang_runs in runs.items() for members in gang_runs
+    ]
 
 
 def _gang_key(pod: Table) -> tuple[str, str]:
@@ -184,13 +188,13 @@ def _gang_key(pod: Table) -> tuple[str, str]:
     return text_at(metadata, "namespace"), named or text_at(metadata, "name")
 
 
-def _gang(name: str, members: Sequence[Table], file: str) -> _Found:
+def _gang(name: str, members: Sequence[Table], file: str) -> _JobRecord:
     """A gang has begun when its last member has, and ended when all have."""
     spans = [_pod_span(pod, file) for pod in members]
-    began = [span.began_s for span in spans if span.began_s is not None]
+    started = [span.started_s for span in spans if span.started_s is not None]
     ended = [span.ended_s for span in spans if span.ended_s is not None]
     words = [span.status for span in spans]
-    whole = len(began) == len(spans)
+    whole = len(started) == len(spans)
     over = len(ended) == len(spans)
     status = "failed" if "failed" in words else "completed" if over else ""
     head = members[0]
@@ -198,16 +202,16 @@ def _gang(name: str, members: Sequence[Table], file: str) -> _Found:
         "metadata": {**table_at(head, "metadata"), "name": name},
         "spec": table_at(head, "spec"),
     }
-    span = _Span(
-        min(span.asked_s for span in spans),
-        max(began) if whole else None,
+    span = _Lifecycle(
+        min(span.created_s for span in spans),
+        max(started) if whole else None,
         max(ended) if over else None,
         status,
     )
-    return _Found(item, span, [(table_at(pod, "spec"), 1.0) for pod in members])
+    return _JobRecord(item, span, [(table_at(pod, "spec"), 1.0) for pod in members])
 
 
-def _pod_span(pod: Table, file: str) -> _Span:
+def _pod_span(pod: Table, file: str) -> _Lifecycle:
     status = table_at(pod, "status")
     over = [
         table_at(table_at(one, "state"), "terminated")
@@ -218,12 +222,12 @@ def _pod_span(pod: Table, file: str) -> _Span:
     known = [end for end in ends if end is not None]
     ended = max(known) if known and phase in ("Succeeded", "Failed") else None
     word = {"Succeeded": "completed", "Failed": "failed"}.get(phase, "")
-    return _Span(_asked_at(pod, file), _moment(status, "startTime", pod, file), ended, word)
+    return _Lifecycle(_created_at(pod, file), _moment(status, "startTime", pod, file), ended, word)
 
 
-def _asked_at(item: Table, file: str) -> float:
-    asked_s = _moment(table_at(item, "metadata"), "creationTimestamp", item, file)
-    if asked_s is None:
+def _created_at(item: Table, file: str) -> float:
+    created_s = _moment(table_at(item, "metadata"), "creationTimestamp", item, file)
+    if created_s is None:
         raise InputError(
             "missing-key",
             f"{_name(item)} in `{file}` has no `metadata.creationTimestamp`",
@@ -231,13 +235,13 @@ def _asked_at(item: Table, file: str) -> float:
             file=file,
             field="creationTimestamp",
         )
-    return asked_s
+    return created_s
 
 
 def _moment(table: Table, key: str, item: Table, file: str) -> float | None:
     text = text_at(table, key)
-    found = seconds_of(text) if text else None
-    if text and found is None:
+    seconds = seconds_of(text) if text else None
+    if text and seconds is None:
         raise InputError(
             "wrong-value",
             f"`{key}` of {_name(item)} in `{file}` is `{text[:40]}`, which is not a time",
@@ -245,10 +249,10 @@ def _moment(table: Table, key: str, item: Table, file: str) -> float | None:
             file=file,
             field=key,
         )
-    return found
+    return seconds
 
 
-def _asked(pod: Table, key: str, owner: str, file: str) -> float:
+def _requested(pod: Table, key: str, owner: str, file: str) -> float:
     """Return what the containers of a pod ask for; a limit alone is a request, too."""
     total = 0.0
     for container in tables_at(pod, "containers"):
@@ -260,10 +264,10 @@ def _asked(pod: Table, key: str, owner: str, file: str) -> float:
 
 def _gpus(pod: Table, owner: str, file: str) -> float:
     """Return the GPUs of a pod; slices of MIG count by the sevenths that they are."""
-    whole = sum(_asked(pod, key, owner, file) for key in RESOURCES)
+    whole = sum(_requested(pod, key, owner, file) for key in RESOURCES)
     resources = [table_at(one, "resources") for one in tables_at(pod, "containers")]
-    asked = [{**table_at(one, "limits"), **table_at(one, "requests")} for one in resources]
-    for amounts in asked:
+    requested = [{**table_at(one, "limits"), **table_at(one, "requests")} for one in resources]
+    for amounts in requested:
         for key in amounts:
             slices = _MIG.match(key)
             if slices is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tenfold.files.traces.cells import NUMBER_MAX, UNKNOWN
 from tenfold.files.traces.csv_table import csv_rows
-from tenfold.files.traces.faults import Faults
+from tenfold.files.traces.errors import TraceErrors
 from tenfold.model.errors import InputError
 
 _NO_TIME = ("unknown", "none", "0000-00-00 00:00:00")
@@ -19,10 +19,10 @@ _NO_TIME = ("unknown", "none", "0000-00-00 00:00:00")
 class NamedRow:
     """One row of a table; what is missing or empty is None."""
 
-    def __init__(self, line: int, cells: dict[str, str], faults: Faults) -> None:
+    def __init__(self, line: int, cells: dict[str, str], errors: TraceErrors) -> None:
         self.line = line
         self._cells = cells
-        self._faults = faults
+        self._errors = errors
         self.is_bad = False
 
     def text(self, name: str) -> str:
@@ -61,14 +61,14 @@ class NamedRow:
     def fault(self, code: str, field: str, message: str) -> None:
         """Count this row as one that cannot be used."""
         if not self.is_bad:
-            self._faults.add(code, message, "mend the row, or leave it out", self.line, field)
+            self._errors.add(code, message, "mend the row, or leave it out", self.line, field)
         self.is_bad = True
 
 
 def named_rows(
     path: Path,
     needed: Sequence[str],
-    faults: Faults,
+    errors: TraceErrors,
     *,
     names: Sequence[str] = (),
     delimiter: str = ",",
@@ -82,9 +82,9 @@ def named_rows(
             continue
         if len(cells) > len(header) and any(cells[len(header) :]):
             message = f"the row has {len(cells)} cells, but there are {len(header)} columns"
-            faults.add("too-many-cells", message, "quote a cell that holds a comma", line)
+            errors.add("too-many-cells", message, "quote a cell that holds a comma", line)
             continue
-        yield NamedRow(line, dict(zip(header, cells, strict=False)), faults)
+        yield NamedRow(line, dict(zip(header, cells, strict=False)), errors)
 
 
 def seconds_of(text: str) -> float | None:
@@ -98,7 +98,7 @@ def seconds_of(text: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def said_moment(seconds: float) -> str:
+def timestamp_text(seconds: float) -> str:
     """Return a moment as a note says it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 

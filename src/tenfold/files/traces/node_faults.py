@@ -14,7 +14,7 @@ from typing import cast
 import msgspec
 
 from tenfold.files.core.document import decode, read_bytes
-from tenfold.files.traces.faults import Faults
+from tenfold.files.traces.errors import TraceErrors
 from tenfold.model.errors import InputError
 from tenfold.model.fault import FaultTrace, TraceFault
 
@@ -48,7 +48,7 @@ class _Rows:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.bad = Faults(file)
+        self.bad = TraceErrors(file)
         self.whole: list[TraceFault] = []
         self.open: dict[str, list[tuple[float, str]]] = {}
         self.last_s = 0.0
@@ -61,17 +61,17 @@ class _Rows:
             self.whole.append(TraceFault(node, start_s, end_s, cause))
 
     def close(self, node: str, end_s: float) -> bool:
-        waiting = self.open.get(node)
-        if not waiting:
+        open_faults = self.open.get(node)
+        if not open_faults:
             return False
-        start_s, cause = waiting.pop(0)
+        start_s, cause = open_faults.pop(0)
         self.add(node, start_s, max(start_s, end_s), cause)
         return True
 
     def trace(self) -> FaultTrace:
-        self.bad.stop()
-        for node, waiting in self.open.items():
-            self.whole += [TraceFault(node, at, self.last_s, cause) for at, cause in waiting]
+        self.bad.raise_if_any()
+        for node, open_faults in self.open.items():
+            self.whole += [TraceFault(node, at, self.last_s, cause) for at, cause in open_faults]
         faults = sorted(self.whole, key=lambda fault: (fault.start_s, fault.node))
         if not faults:
             raise InputError(
@@ -98,12 +98,12 @@ def _read_json(text: str, rows: _Rows) -> None:
             file=rows.file,
         )
     for number, event in enumerate(cast(list[object], events), start=1):
-        _take_event(event, number, rows)
+        _read_event(event, number, rows)
 
 
-def _take_event(event: object, number: int, rows: _Rows) -> None:
-    said = cast(dict[str, object], event) if isinstance(event, dict) else {}
-    node, kind, at = said.get("node_id"), said.get("event_type"), said.get("event_time")
+def _read_event(event: object, number: int, rows: _Rows) -> None:
+    fields = cast(dict[str, object], event) if isinstance(event, dict) else {}
+    node, kind, at = fields.get("node_id"), fields.get("event_type"), fields.get("event_time")
     time_s = _seconds(at, DAY_S)
     if not isinstance(node, str) or not node or kind not in ("fault_start", "fault_end"):
         message = f"event {number} lacks a `node_id`, or is no `fault_start` or `fault_end`"
@@ -112,7 +112,7 @@ def _take_event(event: object, number: int, rows: _Rows) -> None:
         message = f"event {number} has the `event_time` `{at}`"
         rows.bad.add("wrong-value", message, "write days from 0 on", None, "event_time")
     elif kind == "fault_start":
-        rows.add(node, time_s, None, _cause(said.get("fault_type")))
+        rows.add(node, time_s, None, _cause(fields.get("fault_type")))
     elif not rows.close(node, time_s):
         message = f"event {number} ends a fault of `{node}` that has not begun"
         rows.bad.add("end-without-start", message, "order the events by time", None, "node_id")
@@ -145,7 +145,7 @@ def _read_csv(text: str, rows: _Rows) -> None:
                 continue
             if header:
                 row = dict(zip(header, stripped, strict=False))
-                _take_row(row, reader.line_num, rows)
+                _read_row(row, reader.line_num, rows)
             else:
                 header = _header(stripped, reader.line_num, rows.file)
     except csv.Error as error:
@@ -172,14 +172,14 @@ def _header(cells: list[str], line: int, file: str) -> list[str]:
     return header
 
 
-def _take_row(row: dict[str, str], line: int, rows: _Rows) -> None:
+def _read_row(row: dict[str, str], line: int, rows: _Rows) -> None:
     node, start, end = row.get("node", ""), row.get("start_s", ""), row.get("end_s", "")
     start_s, end_s = _seconds(start, 1.0), _seconds(end, 1.0)
     if not node:
         rows.bad.add("wrong-value", "the row names no node", "fill `node`", line, "node")
     elif start_s is None or (end_s is None and end):
-        field, said = ("start_s", start) if start_s is None else ("end_s", end)
-        message = f"`{field}` expects seconds from 0 on, got `{said[:40]}`"
+        field, fields = ("start_s", start) if start_s is None else ("end_s", end)
+        message = f"`{field}` expects seconds from 0 on, got `{fields[:40]}`"
         rows.bad.add("wrong-value", message, "write a bare number", line, field)
     elif end_s is not None and end_s < start_s:
         message = f"the fault of `{node}` ends at {end_s:g} s, before it starts at {start_s:g} s"

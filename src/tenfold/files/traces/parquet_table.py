@@ -13,7 +13,7 @@ import numpy as np
 from tenfold.files.core.document import read_bytes
 from tenfold.files.core.parquet import arrow_for
 from tenfold.files.traces.cells import NUMBER_MAX, Cells, checked, known_texts, parsed, thousandths
-from tenfold.files.traces.faults import check_header, unreadable
+from tenfold.files.traces.errors import check_header, unreadable
 
 SIZE_MAX_BYTES = 2 * 1024**3
 _DAMAGED = (OSError, ValueError, KeyError, NotImplementedError, MemoryError)

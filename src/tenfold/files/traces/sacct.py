@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 from tenfold.files.slurm.times import slurm_seconds
-from tenfold.files.traces.faults import Faults
-from tenfold.files.traces.named_rows import NamedRow, named_rows, said_moment
-from tenfold.files.traces.trace import JobTrace, TraceRow, even_split, left_out, trace_of
+from tenfold.files.traces.errors import TraceErrors
+from tenfold.files.traces.named_rows import NamedRow, named_rows, timestamp_text
+from tenfold.files.traces.trace import JobTrace, TraceRow, even_split, note_skipped, trace_of
 
 COLUMNS = ("JobID", "Submit")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
@@ -21,35 +21,35 @@ _GIB = {"K": 1 / 1024**2, "": 1 / 1024, "M": 1 / 1024, "G": 1.0, "T": 1024.0, "P
 
 def read_sacct(path: Path) -> JobTrace:
     """Return the jobs of an accounting listing that have begun."""
-    faults = Faults(str(path))
+    errors = TraceErrors(str(path))
     rows: list[TraceRow] = []
-    never_began = running = 0
-    for row in named_rows(path, COLUMNS, faults, delimiter="|"):
+    never_started = running = 0
+    for row in named_rows(path, COLUMNS, errors, delimiter="|"):
         job_id = row.text("JobID")
         if not job_id or "." in job_id:
             continue
         made = _row(row, job_id)
         if made is None:
-            never_began += not row.is_bad
+            never_started += not row.is_bad
             continue
         rows.append(made)
         running += made.status.lower() == "running"
-    faults.stop()
+    errors.raise_if_any()
     notes: list[str] = []
-    left_out(never_began, "they never began", notes)
+    note_skipped(never_started, "they never began", notes)
     if running:
         notes.append(f"{running:,} jobs still run; they count with the time they have run so far")
     if rows:
-        notes.append(f"time 0 is {said_moment(min(row.submit_s for row in rows))}")
+        notes.append(f"time 0 is {timestamp_text(min(row.submit_s for row in rows))}")
     return trace_of(rows, notes, str(path))
 
 
 def _row(row: NamedRow, job_id: str) -> TraceRow | None:
     submit_s, duration_s = row.time_s("Submit"), _duration(row)
-    asked = _resources(row, "ReqTRES")
-    given = _resources(row, "AllocTRES")
-    tres = asked if _gpus(asked) or not _gpus(given) else given
-    tres = tres or given
+    requested = _resources(row, "ReqTRES")
+    allocated = _resources(row, "AllocTRES")
+    tres = requested if _gpus(requested) or not _gpus(allocated) else allocated
+    tres = tres or allocated
     limit_s = _limit(row)
     priority = row.number("Priority") or 0.0
     nodes = row.number("NNodes") or tres.get("node") or 1.0

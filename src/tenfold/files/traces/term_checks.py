@@ -12,9 +12,9 @@ from tenfold.model.job.terms import JobKind
 Problem = tuple[str, str, str, str]
 """The column, a code, what is wrong and what to do."""
 
-ARRAY_MOST = 100_000
+ARRAY_MAX = 100_000
 KINDS: tuple[str, ...] = get_args(JobKind)
-WAYS: tuple[str, ...] = get_args(TopologyMode)
+SPREAD_MODES: tuple[str, ...] = get_args(TopologyMode)
 
 
 class TermChecks:
@@ -24,13 +24,13 @@ class TermChecks:
         self._columns = columns
         self._ids = ids
         sizes = array_sizes(columns, ids)
-        self._given = frozenset(ids)
-        self._known: frozenset[str] = self._given
+        self._job_ids = frozenset(ids)
+        self._known: frozenset[str] = self._job_ids
         if columns.after is not None and sizes:
-            sound = {name: size for name, size in sizes.items() if 0 < size <= ARRAY_MOST}
-            inside = (one for name, size in sound.items() for one in members(name, size))
-            self._known = self._given.union(inside)
-        self._circular = _in_circles(_befores(columns, ids))
+            valid = {name: size for name, size in sizes.items() if 0 < size <= ARRAY_MAX}
+            array_members = (one for name, size in valid.items() for one in members(name, size))
+            self._known = self._job_ids.union(array_members)
+        self._in_cycle = _jobs_in_cycles(_dependencies(columns, ids))
 
     def problems(self, row: int, gpus_milli: int, per_node_milli: int | None) -> Iterator[Problem]:
         """Yield what is wrong with the terms of a row that asks for so many GPUs."""
@@ -58,7 +58,7 @@ class TermChecks:
             ("preemptible", columns.preemptible, (*YES, *NO)),
             ("off_peak", columns.off_peak, (*YES, *NO)),
             ("within", columns.within, LEVELS),
-            ("how", columns.how, WAYS),
+            ("how", columns.how, SPREAD_MODES),
         ):
             word = cell(cells, row)
             if word is None or (word.lower() if YES[0] in words else word) in words:
@@ -113,14 +113,16 @@ class TermChecks:
             yield "array_most", "wrong-value", shown, "leave it empty: all may run at once"
         if count is None:
             return
-        if count < WHOLE or count % WHOLE or count > ARRAY_MOST * WHOLE:
-            shown = f"`array` is {_shown(count)}, not a number of members up to {ARRAY_MOST:,}"
+        if count < WHOLE or count % WHOLE or count > ARRAY_MAX * WHOLE:
+            shown = f"`array` is {_shown(count)}, not a number of members up to {ARRAY_MAX:,}"
             yield "array", "wrong-value", shown, "leave it empty for a job that is no array"
             return
         job_id = self._ids[row]
-        taken = next((one for one in members(job_id, count // WHOLE) if one in self._given), None)
-        if taken is not None:
-            shown = f"array `{job_id}` has a member `{taken}`, which is a job of its own too"
+        duplicate = next(
+            (one for one in members(job_id, count // WHOLE) if one in self._job_ids), None
+        )
+        if duplicate is not None:
+            shown = f"array `{job_id}` has a member `{duplicate}`, which is a job of its own too"
             yield "job_id", "duplicate-name", shown, "give each job a name of its own"
 
     def _order(self, row: int) -> Iterator[Problem]:
@@ -129,12 +131,14 @@ class TermChecks:
             if name not in self._known:
                 shown = f"`after` names `{name[:40]}`, which is no job of this table"
                 yield "after", "wrong-value", shown, hint
-        if self._ids[row] in self._circular:
+        if self._ids[row] in self._in_cycle:
             shown = f"job `{self._ids[row]}` would never start: `after` leads in a circle"
             yield "after", "wrong-value", shown, "let one of them come first"
 
 
-def company_problem(elastic: bool, cpus: float | None, memory_gib: float | None) -> Problem | None:
+def elastic_request_problem(
+    elastic: bool, cpus: float | None, memory_gib: float | None
+) -> Problem | None:
     """Return what is wrong with an elastic job that asks for more than GPUs."""
     if not elastic or not (cpus or memory_gib):
         return None
@@ -143,32 +147,35 @@ def company_problem(elastic: bool, cpus: float | None, memory_gib: float | None)
     return field, "wrong-value", shown, f"leave `{field}` empty, or `least_gpus` and `most_gpus`"
 
 
-def _befores(columns: TermColumns, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _dependencies(columns: TermColumns, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return whom each job comes after, a member of an array counting as the array."""
     if columns.after is None:
         return {}
     arrays = array_sizes(columns, ids)
-    befores: dict[str, tuple[str, ...]] = {}
+    dependencies: dict[str, tuple[str, ...]] = {}
     for row, job_id in enumerate(ids):
         if found := names(columns.after, row):
-            befores[job_id] = tuple(
+            dependencies[job_id] = tuple(
                 name[: name.rfind("[")] if name[: name.rfind("[")] in arrays else name
                 for name in found
             )
-    return befores
+    return dependencies
 
 
-def _in_circles(befores: Mapping[str, Sequence[str]]) -> frozenset[str]:
+def _jobs_in_cycles(dependencies: Mapping[str, Sequence[str]]) -> frozenset[str]:
     """Return the jobs that come after themselves, or after some that do."""
-    left = {job_id: [one for one in found if one in befores] for job_id, found in befores.items()}
-    waits = {job_id: len(found) for job_id, found in left.items()}
-    afters: dict[str, list[str]] = {}
-    for job_id, found in left.items():
+    remaining = {
+        job_id: [one for one in found if one in dependencies]
+        for job_id, found in dependencies.items()
+    }
+    waits = {job_id: len(found) for job_id, found in remaining.items()}
+    dependents: dict[str, list[str]] = {}
+    for job_id, found in remaining.items():
         for one in found:
-            afters.setdefault(one, []).append(job_id)
+            dependents.setdefault(one, []).append(job_id)
     ready = [job_id for job_id, count in waits.items() if not count]
     for job_id in ready:
-        for later in afters.get(job_id, ()):
+        for later in dependents.get(job_id, ()):
             waits[later] -= 1
             if not waits[later]:
                 ready.append(later)

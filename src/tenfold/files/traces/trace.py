@@ -74,7 +74,7 @@ def trace_of(rows: Sequence[TraceRow], notes: list[str], file: str) -> JobTrace:
             "check that it is the file of jobs, and not cut off",
             file=file,
         )
-    rows = _apart(rows, notes)
+    rows = _number_duplicates(rows, notes)
     origin_s = min(row.submit_s for row in rows)
     shapes: dict[tuple[object, ...], Shape] = {}
     in_order = sorted(rows, key=attrgetter("submit_s"))
@@ -85,7 +85,7 @@ def trace_of(rows: Sequence[TraceRow], notes: list[str], file: str) -> JobTrace:
         for row in rows
         if row.start_s is not None
     }
-    return JobTrace(jobs, notes, statuses, possible_starts(jobs, starts, notes))
+    return JobTrace(jobs, notes, statuses, valid_starts(jobs, starts, notes))
 
 
 def status_word(text: str) -> str:
@@ -94,7 +94,7 @@ def status_word(text: str) -> str:
     return _STATUS_WORDS.get(plain, plain)
 
 
-def possible_starts(
+def valid_starts(
     jobs: Sequence[Job], starts_ms: dict[JobId, Millis], notes: list[str]
 ) -> dict[JobId, Millis]:
     """Return the starts that lie at or after their submission; the others are not known."""
@@ -116,24 +116,24 @@ def even_split(gpus: float, nodes: float) -> int | None:
     return int(gpus // nodes)
 
 
-def left_out(count: int, why: str, notes: list[str]) -> None:
+def note_skipped(count: int, why: str, notes: list[str]) -> None:
     """Note how many jobs are not in the trace, where there are any."""
     if count:
         jobs = "1 job is" if count == 1 else f"{count:,} jobs are"
         notes.append(f"{jobs} left out: {why}")
 
 
-def _apart(rows: Sequence[TraceRow], notes: list[str]) -> Sequence[TraceRow]:
+def _number_duplicates(rows: Sequence[TraceRow], notes: list[str]) -> Sequence[TraceRow]:
     """Number the runs of a job that stands more than once: one that was put back in the queue."""
-    taken: dict[str, int] = {}
-    apart: list[TraceRow] = []
+    seen: dict[str, int] = {}
+    numbered: list[TraceRow] = []
     for row in rows:
-        again = taken[row.job_id] = taken.get(row.job_id, 0) + 1
-        apart.append(row if again == 1 else row._replace(job_id=f"{row.job_id}#{again}"))
-    repeated = len(rows) - len(taken)
+        again = seen[row.job_id] = seen.get(row.job_id, 0) + 1
+        numbered.append(row if again == 1 else row._replace(job_id=f"{row.job_id}#{again}"))
+    repeated = len(rows) - len(seen)
     if repeated:
         notes.append(f"{repeated:,} rows repeat a job; they are numbered, as in `7#2`")
-    return apart
+    return numbered
 
 
 def _job(row: TraceRow, seq: int, origin_s: float, shapes: dict[tuple[object, ...], Shape]) -> Job:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tenfold.files.core.parquet import arrow_for
 from tenfold.files.core.write import open_new_file
-from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS, Column, Value, Written
+from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS, Column, OutputRow, Value
 from tenfold.files.traces.tables import SUFFIXES
 from tenfold.files.traces.trace import JobTrace
 from tenfold.model.errors import InputError
@@ -41,10 +41,10 @@ def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
 
 def _columns(trace: JobTrace) -> Cells:
     columns = tuple(JOB_COLUMNS.values())
-    rows = [_written(job, job.id, None, trace) for job in trace.jobs]
+    rows = [_output_row(job, job.id, None, trace) for job in trace.jobs]
     if any(job.terms is not None or job.shape.where is not None for job in trace.jobs):
         columns = (*columns, *TERM_COLUMNS.values())
-        rows = list(_folded(trace))
+        rows = list(_rows_with_arrays(trace))
     cells = {column: [column.cell(row) for row in rows] for column in columns}
     return {
         column: values
@@ -53,7 +53,7 @@ def _columns(trace: JobTrace) -> Cells:
     }
 
 
-def _folded(trace: JobTrace) -> Iterator[Written]:
+def _rows_with_arrays(trace: JobTrace) -> Iterator[OutputRow]:
     """Yield a row for each job, the members of an array folded into one.
 
     Members that do not stand together, or differ, become rows of their own.
@@ -63,7 +63,7 @@ def _folded(trace: JobTrace) -> Iterator[Written]:
         job = jobs[at]
         size = _members_at(trace, at)
         name = job.terms.array if size is not None and job.terms is not None else job.id
-        yield _written(job, name, size, trace)
+        yield _output_row(job, name, size, trace)
         at += size or 1
 
 
@@ -86,8 +86,8 @@ def _members_at(trace: JobTrace, at: int) -> int | None:
     return size
 
 
-def _written(job: Job, name: str, size: int | None, trace: JobTrace) -> Written:
-    return Written(name, job, size, trace.statuses.get(job.id), trace.starts_ms.get(job.id))
+def _output_row(job: Job, name: str, size: int | None, trace: JobTrace) -> OutputRow:
+    return OutputRow(name, job, size, trace.statuses.get(job.id), trace.starts_ms.get(job.id))
 
 
 def _csv(columns: Cells) -> bytes:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tenfold.model.units import HOUR, Millis
+from tenfold.model.units import DAY, HOUR, Millis
 
 MICROS = 1_000_000
 ShiftBy = Literal["co2", "price"]
@@ -28,6 +28,16 @@ class HourlyCurve(Struct, frozen=True):
     def period_ms(self) -> Millis:
         """Return how long it takes until the curve repeats."""
         return Millis(len(self.hourly) * HOUR)
+
+    @property
+    def hours(self) -> int:
+        """Return how many hours the curve has before it repeats."""
+        return len(self.hourly)
+
+    @property
+    def is_whole_days(self) -> bool:
+        """Return whether the curve repeats at the same hour of the day."""
+        return self.period_ms % DAY == 0
 
     def area(self, from_ms: int, to_ms: int) -> int:
         """Return millionths of the unit times milliseconds between two moments."""

@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from tenfold.compose.live_shadow import LiveShadow, ShadowStanding
+from tenfold.compose.live_shadow import LiveShadow, ShadowStatus
 from tenfold.files.records.shadow_log import ShadowLog
 from tenfold.journal.store import Store
 from tenfold.model.errors import TenfoldError
@@ -42,12 +42,12 @@ class ShadowRunner(BackgroundTask):
         self._thinks_since_s: float | None = None
         """When it was asked about the cycle that it has not answered yet."""
 
-    def standing(self) -> ShadowStanding:
+    def status(self) -> ShadowStatus:
         """Return how far it has come; what ended it where it did not go on."""
         shadow = self._shadow
         if shadow is None:
-            return ShadowStanding(failure=self._failure or "it has not begun")
-        told, since_s = shadow.standing(), self._thinks_since_s
+            return ShadowStatus(failure=self._failure or "it has not begun")
+        told, since_s = shadow.status(), self._thinks_since_s
         if since_s is not None and perf_counter() - since_s > CYCLE_S_MAX and not told.failure:
             said = f"it has thought about one cycle for {perf_counter() - since_s:.0f} s"
             return replace(told, failure=said)
@@ -117,7 +117,7 @@ class ShadowCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Read how far it has come."""
-        told = self._shadowing.standing()
+        told = self._shadowing.status()
         yield CounterMetricFamily(
             "tenfold_shadow_cycles", "Cycles that the shadow was asked about.", value=told.cycles
         )

@@ -11,10 +11,10 @@ from msgspec import Struct, field
 from tenfold import __version__
 from tenfold.clock.steady import SteadyClock
 from tenfold.clock.wall import now_ms
-from tenfold.compose.blame import cordon_rule_of
 from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.control_plane import Store as LoopStore
 from tenfold.compose.live_journal import LiveJournal
+from tenfold.compose.node_rules import cordon_rule_of
 from tenfold.compose.policies import placing_decider
 from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import CordonThresholds

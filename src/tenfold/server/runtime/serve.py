@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.client.endpoint import Address
 from tenfold.clock.wall import now_ms
-from tenfold.compose.acceptance import node_tester_of
+from tenfold.compose.node_rules import node_tester_of
 from tenfold.journal.read import counts
 from tenfold.journal.store import reason_of
 from tenfold.journal.usable import check_usable

@@ -18,44 +18,44 @@ def replay_faults(
     """Return the faults of a trace on these nodes in order of time, and what was supposed."""
     if not nodes:
         return iter(()), []
-    places, notes = _places(trace, nodes)
-    return _played(trace, places, horizon_ms), notes
+    mapping, notes = _node_mapping(trace, nodes)
+    return _replayed(trace, mapping, horizon_ms), notes
 
 
-def _places(trace: FaultTrace, nodes: Sequence[Node]) -> tuple[dict[str, NodeId], list[str]]:
+def _node_mapping(trace: FaultTrace, nodes: Sequence[Node]) -> tuple[dict[str, NodeId], list[str]]:
     known = {str(node.id): node.id for node in nodes}
     names = trace.nodes
     matching = [name for name in names if name in known]
     if matching:
-        strange = len(names) - len(matching)
-        left = f"{strange} of {len(names)} nodes of the trace are not in the fleet: left out"
-        return {name: known[name] for name in matching}, [left] if strange else []
-    placed = {name: nodes[place % len(nodes)].id for place, name in enumerate(names)}
+        missing = len(names) - len(matching)
+        note = f"{missing} of {len(names)} nodes of the trace are not in the fleet: left out"
+        return {name: known[name] for name in matching}, [note] if missing else []
+    mapping = {name: nodes[place % len(nodes)].id for place, name in enumerate(names)}
     notes = [f"no node of the trace is in the fleet: its {len(names)} nodes are taken in order"]
     if len(names) > len(nodes):
         notes.append(f"the fleet has only {len(nodes)} nodes: some stand for several of the trace")
-    return placed, notes
+    return mapping, notes
 
 
-def _played(trace: FaultTrace, places: dict[str, NodeId], horizon_ms: Millis) -> Iterator[Fault]:
+def _replayed(trace: FaultTrace, mapping: dict[str, NodeId], horizon_ms: Millis) -> Iterator[Fault]:
     """Yield faults; what begins while the node is down makes it stay down longer."""
-    held: dict[NodeId, Fault] = {}
+    open_faults: dict[NodeId, Fault] = {}
     merged: list[Fault] = []
     for row in trace.faults:
-        node_id = places.get(row.node)
+        node_id = mapping.get(row.node)
         at_ms, until_ms = round(row.start_s * SECOND), round(row.end_s * SECOND)
         if node_id is None or until_ms <= at_ms or at_ms >= horizon_ms:
             continue
-        last = held.get(node_id)
+        last = open_faults.get(node_id)
         if last is not None and at_ms <= last.until_ms:
-            longer = Fault(
+            extended = Fault(
                 last.at_ms, node_id, Millis(max(last.until_ms, until_ms)), last.cause or row.cause
             )
-            held[node_id] = longer
+            open_faults[node_id] = extended
             continue
         if last is not None:
             merged.append(last)
-        held[node_id] = Fault(Millis(at_ms), node_id, Millis(until_ms), row.cause)
-    merged.extend(held.values())
+        open_faults[node_id] = Fault(Millis(at_ms), node_id, Millis(until_ms), row.cause)
+    merged.extend(open_faults.values())
     merged.sort(key=lambda fault: (fault.at_ms, fault.node_id))
     return iter(merged)

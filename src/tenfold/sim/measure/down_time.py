@@ -26,7 +26,7 @@ def time_by_count(faults: Sequence[Fault], from_ms: Millis, to_ms: Millis) -> Fl
     return times
 
 
-def added(one: Floats, other: Floats) -> Floats:
+def sum_tables(one: Floats, other: Floats) -> Floats:
     """Return the sum of two such tables, of which one may be longer."""
     whole = np.zeros(max(len(one), len(other)))
     whole[: len(one)] += one

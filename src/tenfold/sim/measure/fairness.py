@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tenfold.model.job.job import WHOLE, Job
-from tenfold.sim.measure.meters import Meters, asked_milli
+from tenfold.sim.measure.meters import Meters, requested_milli
 from tenfold.sim.measure.timeline import in_system
 
 LATE = 1.0 + 1e-9
@@ -38,11 +38,11 @@ def finish_time_fairness(jobs: Sequence[Job], meters: Meters, gpus: int) -> Fair
     submit = np.array([job.submitted_ms for job, _ in ended], dtype=np.float64)
     end = np.array([at for _, at in ended], dtype=np.float64)
     length = np.array([job.duration_ms for job, _ in ended], dtype=np.float64)
-    asked = np.array([asked_milli(job) for job, _ in ended], dtype=np.float64) / WHOLE
-    there = in_system(jobs, meters)
-    took = np.maximum(end - submit, 1e-9)
-    others = np.maximum((there.area(end) - there.area(submit)) / took, 1.0)
-    rho = took / (length * np.maximum(1.0, asked * others / gpus))
+    requested = np.array([requested_milli(job) for job, _ in ended], dtype=np.float64) / WHOLE
+    in_system_jobs = in_system(jobs, meters)
+    job_time = np.maximum(end - submit, 1e-9)
+    others = np.maximum((in_system_jobs.area(end) - in_system_jobs.area(submit)) / job_time, 1.0)
+    rho = job_time / (length * np.maximum(1.0, requested * others / gpus))
     p50, p99 = np.quantile(rho, [0.50, 0.99], method="inverted_cdf")
     return Fairness(
         rho_mean=float(rho.mean()),

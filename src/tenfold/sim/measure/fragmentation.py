@@ -19,11 +19,11 @@ from tenfold.model.job.job import WHOLE, Job, Shape, Slot, per_member
 from tenfold.sim.measure.meters import Meters
 from tenfold.sim.measure.timeline import bounds_ms, spans
 
-MOMENTS = 200
+SAMPLES = 200
 SHAPES_MAX = 24
 
 
-class _Room(Struct, frozen=True, gc=False):
+class _NodeFree(Struct, frozen=True, gc=False):
     """What a node has left, and what it is."""
 
     accelerator: str
@@ -40,7 +40,7 @@ class _Room(Struct, frozen=True, gc=False):
         return self.gpus * WHOLE + sum(self.left_milli)
 
 
-class _Held:
+class _Usage:
     """What is held on the nodes as a run goes on."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -61,22 +61,22 @@ class _Held:
                 shares = self.shares.setdefault(slot.node, Counter())
                 shares[slot.device] += sign * slot.milli
 
-    def rooms(self) -> Counter[_Room]:
+    def free_counts(self) -> Counter[_NodeFree]:
         """Return how many nodes have the same left, for those that have something."""
         return Counter(
-            self._room(node)
+            self._free_on(node)
             for node in self.nodes.values()
             if self.gpus[node.id] < node.gpus and not self.down.get(node.id)
         )
 
-    def _room(self, node: Node) -> _Room:
+    def _free_on(self, node: Node) -> _NodeFree:
         shares = self.shares.get(node.id)
-        given = [milli for milli in shares.values() if milli] if shares else []
-        return _Room(
+        shared_milli = [milli for milli in shares.values() if milli] if shares else []
+        return _NodeFree(
             node.accelerator,
             node.gpus,
-            node.gpus - self.gpus[node.id] - len(given),
-            tuple(sorted(WHOLE - milli for milli in given)),
+            node.gpus - self.gpus[node.id] - len(shared_milli),
+            tuple(sorted(WHOLE - milli for milli in shared_milli)),
             node.cpus_milli - self.cpus[node.id] if node.cpus_milli else -1,
             node.memory_mib - self.memory[node.id] if node.memory_mib else -1,
         )
@@ -85,30 +85,31 @@ class _Held:
 def fragmentation(nodes: Sequence[Node], jobs: Sequence[Job], meters: Meters) -> float | None:
     """Return the stranded share of what was free, or None where nothing ran on GPUs."""
     bounds = bounds_ms(jobs, meters)
-    common = _common(jobs)
-    if bounds is None or not common:
+    likely_shapes = _common_shapes(jobs)
+    if bounds is None or not likely_shapes:
         return None
     first, last = bounds
-    held = _Held(nodes)
+    usage = _Usage(nodes)
     changes = _changes(meters)
     pending = next(changes, None)
     free = stranded = 0.0
-    for number in range(MOMENTS):
-        moment = first + (last - first) * (number + 0.5) / MOMENTS
-        while pending is not None and pending[0] <= moment:
-            _change(held, pending)
+    for number in range(SAMPLES):
+        sample_ms = first + (last - first) * (number + 0.5) / SAMPLES
+        while pending is not None and pending[0] <= sample_ms:
+            _change(usage, pending)
             pending = next(changes, None)
-        for room, count in held.rooms().items():
-            free += room.free_milli * count
+        for free_node, count in usage.free_counts().items():
+            free += free_node.free_milli * count
             stranded += count * sum(
-                share * (room.free_milli - _usable_milli(room, shape)) for shape, share in common
+                share * (free_node.free_milli - _usable_milli(free_node, shape))
+                for shape, share in likely_shapes
             )
     return stranded / free if free else 0.0
 
 
 _Change = tuple[int, int, NodeId | Job, tuple[Slot, ...]]
 """When, in which order at one moment, a node or a job, and the job's slots."""
-_END, _BACK, _LOST, _START = range(4)
+_END, _RETURNED, _LOST, _START = range(4)
 
 
 def _changes(meters: Meters) -> Iterator[_Change]:
@@ -116,19 +117,19 @@ def _changes(meters: Meters) -> Iterator[_Change]:
     for job, slots, start, end in spans(meters):
         changes += ((start, _START, job, slots), (end, _END, job, slots))
     changes += [(at, _LOST, node, ()) for at, node in meters.lost]
-    changes += [(at, _BACK, node, ()) for at, node in meters.returned]
+    changes += [(at, _RETURNED, node, ()) for at, node in meters.returned]
     return iter(sorted(changes, key=lambda change: change[:2]))
 
 
-def _change(held: _Held, change: _Change) -> None:
-    _, kind, what, slots = change
-    if isinstance(what, Job):
-        held.change(slots, what.shape, 1 if kind == _START else -1)
+def _change(usage: _Usage, change: _Change) -> None:
+    _, kind, subject, slots = change
+    if isinstance(subject, Job):
+        usage.change(slots, subject.shape, 1 if kind == _START else -1)
     else:
-        held.down[what] = kind == _LOST
+        usage.down[subject] = kind == _LOST
 
 
-def _common(jobs: Sequence[Job]) -> list[tuple[Shape, float]]:
+def _common_shapes(jobs: Sequence[Job]) -> list[tuple[Shape, float]]:
     """Return the most common shapes that ask for GPUs, and how likely each is."""
     shapes = {job.shape.key: job.shape for job in jobs if job.shape.gpus or job.shape.milli}
     counts = Counter(job.shape.key for job in jobs if job.shape.key in shapes)
@@ -137,16 +138,18 @@ def _common(jobs: Sequence[Job]) -> list[tuple[Shape, float]]:
     return [(shapes[key], count / whole) for key, count in chosen]
 
 
-def _usable_milli(room: _Room, shape: Shape) -> int:
+def _usable_milli(free_node: _NodeFree, shape: Shape) -> int:
     """Return how much of what is free a member of the gang could use."""
-    if shape.accelerators and room.accelerator not in shape.accelerators:
+    if shape.accelerators and free_node.accelerator not in shape.accelerators:
         return 0
-    each = min(shape.gpus_per_node or shape.gpus, shape.gpus)
-    if not shape.gpus_per_node and each > room.size:
-        each = room.size
-    cpus, memory = per_member(shape, -(-shape.gpus // each) if each else 1)
-    if 0 <= room.cpus_milli < cpus or 0 <= room.memory_mib < memory:
+    member_gpus = min(shape.gpus_per_node or shape.gpus, shape.gpus)
+    if not shape.gpus_per_node and member_gpus > free_node.size:
+        member_gpus = free_node.size
+    cpus, memory = per_member(shape, -(-shape.gpus // member_gpus) if member_gpus else 1)
+    if 0 <= free_node.cpus_milli < cpus or 0 <= free_node.memory_mib < memory:
         return 0
     if shape.milli:
-        return room.gpus * WHOLE + sum(left for left in room.left_milli if left >= shape.milli)
-    return room.gpus * WHOLE if each and room.gpus >= each else 0
+        return free_node.gpus * WHOLE + sum(
+            left for left in free_node.left_milli if left >= shape.milli
+        )
+    return free_node.gpus * WHOLE if member_gpus and free_node.gpus >= member_gpus else 0

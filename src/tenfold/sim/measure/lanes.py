@@ -51,16 +51,16 @@ def lane_runs(
 ) -> list[LaneRun]:
     """Return where the runs of some nodes are drawn; times count from `first_ms`."""
     busy = {node.id: [-1] * node.gpus for node in nodes}
-    there = [
+    on_nodes = [
         (job, tuple(slot for slot in slots if slot.node in busy), start, end)
         for job, slots, start, end in spans(meters)
     ]
-    largest = nlargest(most, (span for span in there if span[1] and span[3] > span[2]), key=_size)
-    largest.sort(key=lambda span: (span[2], span[3], span[0].seq, span[0].id))
+    drawn = nlargest(most, (span for span in on_nodes if span[1] and span[3] > span[2]), key=_size)
+    drawn.sort(key=lambda span: (span[2], span[3], span[0].seq, span[0].id))
     runs: list[LaneRun] = []
-    for job, slots, start, end in largest:
+    for job, slots, start, end in drawn:
         for slot in slots:
-            for lane, count in _taken(busy[slot.node], slot, start, end):
+            for lane, count in _assign_lanes(busy[slot.node], slot, start, end):
                 runs.append(
                     LaneRun(
                         node=slot.node,
@@ -80,7 +80,7 @@ def _size(span: Span) -> int:
     return (end - start) * sum(slot.gpus or 1 for slot in slots)
 
 
-def _taken(busy: list[int], slot: Slot, start: int, end: int) -> list[tuple[int, int]]:
+def _assign_lanes(busy: list[int], slot: Slot, start: int, end: int) -> list[tuple[int, int]]:
     """Take lanes and return them as (first, how many) of each neighbouring group."""
     if slot.milli:
         lanes = [slot.device]

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Job, Slot, StopCause
 from tenfold.model.units import HOUR, SECOND
-from tenfold.sim.running import idles_after_ms
+from tenfold.sim.run_state import idles_after_ms
 
 End = tuple[Job, tuple[Slot, ...], int, int, int]
 """A job, its last slots, how long it had them, the time of all its runs, and when it was over."""
@@ -56,7 +56,7 @@ class Meters:
         self.ends: list[End] = []
         self.stops: list[Stop] = []
         self.resizes: list[Resize] = []
-        self.turned_away: list[Job] = []
+        self.refused_jobs: list[Job] = []
         self.lost: list[tuple[int, NodeId]] = []
         """When nodes were lost, and when they returned."""
         self.returned: list[tuple[int, NodeId]] = []
@@ -82,20 +82,20 @@ class Meters:
             tally.milli_ms += (milli or _milli(slots)) * ran
             tally.jcts.append(jct)
             tally.waits += jct - held
-            useful_ms = job.duration_ms if job.terms is None else _came_for_ms(job)
+            useful_ms = job.duration_ms if job.terms is None else _useful_ms(job)
             tally.useful += (useful_ms or 0) * (shape.gpus * WHOLE or shape.milli)
-            tally.slow += jct / held if held else 1.0
+            tally.slowdown += jct / held if held else 1.0
             tally.last = max(tally.last, end)
         for job, slots, ran, cause, _ in self.stops:
             tallies[job.team].add_stop(_milli(slots) * ran, cause)
         for job, slots, ran, _ in self.resizes:
             tallies[job.team].milli_ms += _milli(slots) * ran
             tallies[job.team].resizes += 1
-        for job in self.turned_away:
+        for job in self.refused_jobs:
             tallies[job.team].refused += 1
         for tally in tallies.values():
             tally.jcts.sort()  # Sorted parts make the sorting of the whole short.
-        whole = _joined(tallies.values())
+        whole = _combined(tallies.values())
         teams = {team: tally.summary(gpus) for team, tally in sorted(tallies.items())}
         return whole.summary(gpus), {} if list(teams) == [""] else teams
 
@@ -108,22 +108,22 @@ class _Tally:
         """Jobs come in order of submission."""
         self.last = first
         self.jobs = self.refused = self.waits = self.useful = self.milli_ms = 0
-        self.preempted = self.broken = self.resizes = 0
+        self.preempted = self.failed_runs = self.resizes = 0
         self.jcts: list[int] = []
-        self.slow = 0.0
-        self.slow_by_team: list[float] = []
+        self.slowdown = 0.0
+        self.slowdown_by_team: list[float] = []
 
     def add_stop(self, milli_ms: int, cause: StopCause) -> None:
         self.milli_ms += milli_ms
         if cause == "node-lost":
-            self.broken += 1
+            self.failed_runs += 1
         elif cause != "start-failed":
             self.preempted += 1
 
     def summary(self, gpus: int) -> Summary:
         jcts = sorted(self.jcts)
         makespan = self.last - self.first
-        slow = self.slow_by_team or [1.0]
+        slowdown = self.slowdown_by_team or [1.0]
         return Summary(
             jobs=self.jobs,
             finished=len(jcts),
@@ -135,16 +135,16 @@ class _Tally:
             makespan_s=makespan / SECOND,
             gpu_utilization=_mean(self.milli_ms, gpus * WHOLE * makespan),
             preemptions=self.preempted,
-            failures=self.broken,
+            failures=self.failed_runs,
             gpu_hours=self.milli_ms / WHOLE / HOUR,
             gpu_hours_lost=max(0, self.milli_ms - self.useful) / WHOLE / HOUR,
             goodput=min(1.0, self.useful / self.milli_ms) if self.milli_ms else 1.0,
-            jain=sum(slow) ** 2 / (len(slow) * sum(value * value for value in slow)),
+            jain=sum(slowdown) ** 2 / (len(slowdown) * sum(value * value for value in slowdown)),
             resizes=self.resizes,
         )
 
 
-def _joined(tallies: Collection[_Tally]) -> _Tally:
+def _combined(tallies: Collection[_Tally]) -> _Tally:
     """Return the sums over all teams."""
     whole = _Tally(min((tally.first for tally in tallies), default=0))
     for tally in tallies:
@@ -155,20 +155,20 @@ def _joined(tallies: Collection[_Tally]) -> _Tally:
         whole.useful += tally.useful
         whole.milli_ms += tally.milli_ms
         whole.preempted += tally.preempted
-        whole.broken += tally.broken
+        whole.failed_runs += tally.failed_runs
         whole.resizes += tally.resizes
         whole.jcts += tally.jcts
         if tally.jcts:
-            whole.slow_by_team.append(tally.slow / len(tally.jcts))
+            whole.slowdown_by_team.append(tally.slowdown / len(tally.jcts))
     return whole
 
 
-def asked_milli(job: Job) -> int:
+def requested_milli(job: Job) -> int:
     """Return what a job asks for in thousandths of a GPU."""
     return job.shape.milli or job.shape.gpus * WHOLE
 
 
-def _came_for_ms(job: Job) -> int | None:
+def _useful_ms(job: Job) -> int | None:
     """Return how much of its time a job is of use: a session that idles holds GPUs in vain."""
     busy_ms = idles_after_ms(job)
     return job.duration_ms if busy_ms is None else busy_ms

@@ -21,8 +21,8 @@ from tenfold.sim.measure.meters import Meters
 from tenfold.sim.measure.timeline import Span
 from tenfold.sim.measure.window import Window
 
-MOMENTS = 100
-_END, _BACK, _LOST, _COME, _START = range(5)
+SAMPLES = 100
+_END, _RETURNED, _LOST, _SUBMITTED, _START = range(5)
 _Change = tuple[int, int, Job | NodeId, tuple[Slot, ...]]
 """When, in which order at one moment, a job or a node, and the job's slots."""
 
@@ -37,21 +37,21 @@ def stranded_share(
     state = _State(nodes, jobs, meters)
     changes = _changes(jobs, runs, meters, window)
     at, total = 0, 0.0
-    for number in range(MOMENTS):
-        moment = window.from_ms + window.length_ms * (number + 0.5) / MOMENTS
-        while at < len(changes) and changes[at][0] <= moment:
+    for number in range(SAMPLES):
+        sample_ms = window.from_ms + window.length_ms * (number + 0.5) / SAMPLES
+        while at < len(changes) and changes[at][0] <= sample_ms:
             state.change(changes[at])
             at += 1
         total += state.stranded_milli()
-    return total / MOMENTS / whole
+    return total / SAMPLES / whole
 
 
 def _changes(
     jobs: Sequence[Job], runs: Iterable[Span], meters: Meters, window: Window
 ) -> list[_Change]:
-    away = {job.id: True for job in meters.turned_away}
+    refused = {job.id: True for job in meters.refused_jobs}
     changes: list[_Change] = [
-        (job.submitted_ms, _COME, job, ()) for job in jobs if job.id not in away
+        (job.submitted_ms, _SUBMITTED, job, ()) for job in jobs if job.id not in refused
     ]
     over = {job.id: end for job, _, _, _, end in meters.ends}
     for job, slots, start, end in runs:
@@ -62,7 +62,7 @@ def _changes(
         if start < end < window.until_ms:
             changes.append((end, _END, job, slots))
     changes += [(at, _LOST, node, ()) for at, node in meters.lost]
-    changes += [(at, _BACK, node, ()) for at, node in meters.returned]
+    changes += [(at, _RETURNED, node, ()) for at, node in meters.returned]
     return sorted(changes, key=lambda change: change[:2])
 
 
@@ -82,52 +82,60 @@ class _State:
 
     def change(self, change: _Change) -> None:
         """Let one thing happen."""
-        at, kind, what, slots = change
-        if not isinstance(what, Job):
-            self._up[self._places[what]] = kind == _BACK
+        at, kind, subject, slots = change
+        if not isinstance(subject, Job):
+            self._up[self._places[subject]] = kind == _RETURNED
             return
         sign = {_START: 1, _END: -1}.get(kind, 0)
         for slot in slots:
             self._held[self._places[slot.node]] += sign * (slot.milli or slot.gpus * WHOLE)
         if kind == _START:
-            self._waiting[what.shape.key] -= 1
-        elif kind == _COME or self._over.get(what.id) != at:
-            self._waiting[what.shape.key] += 1
+            self._waiting[subject.shape.key] -= 1
+        elif kind == _SUBMITTED or self._over.get(subject.id) != at:
+            self._waiting[subject.shape.key] += 1
 
     def stranded_milli(self) -> float:
         """Return what no waiting job could use, as a mean over those that wait."""
-        there = {key: count for key, count in self._waiting.items() if count > 0}
-        asking = {key: count for key, count in there.items() if self._asks(self._shapes[key])}
-        if not asking:
+        waiting = {key: count for key, count in self._waiting.items() if count > 0}
+        gpu_shapes = {
+            key: count for key, count in waiting.items() if self._needs_gpus(self._shapes[key])
+        }
+        if not gpu_shapes:
             return 0.0
         free = np.where(self._up, self._size * WHOLE - self._held, 0)
-        lost = sum(
-            count * float(free[self._too_full(self._shapes[key], free)].sum())
-            for key, count in asking.items()
+        stranded = sum(
+            count * float(free[self._blocked_nodes(self._shapes[key], free)].sum())
+            for key, count in gpu_shapes.items()
         )
-        return lost / sum(asking.values())
+        return stranded / sum(gpu_shapes.values())
 
     @staticmethod
-    def _asks(shape: Shape) -> bool:
+    def _needs_gpus(shape: Shape) -> bool:
         return bool(shape.gpus or shape.milli)
 
-    def _too_full(self, shape: Shape, free: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _blocked_nodes(self, shape: Shape, free: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return the nodes that could hold a member if they were empty, and cannot now."""
         if shape.milli:
             wanted = np.full(len(free), shape.milli)
         else:
-            each = min(shape.gpus_per_node or shape.gpus, shape.gpus)
+            member_gpus = min(shape.gpus_per_node or shape.gpus, shape.gpus)
             # Without a word on how it is spread, a large gang takes nodes of any size whole.
             spread = shape.gpus_per_node is not None
-            whole = np.full(len(free), each) if spread else np.minimum(each, self._size)
+            whole = (
+                np.full(len(free), member_gpus) if spread else np.minimum(member_gpus, self._size)
+            )
             wanted = np.maximum(1, whole) * WHOLE
-        room = free if shape.milli else free // WHOLE * WHOLE
-        return self._suits(shape) & (self._size * WHOLE >= wanted) & (room < wanted)
+        usable_milli = free if shape.milli else free // WHOLE * WHOLE
+        return (
+            self._matching_nodes(shape) & (self._size * WHOLE >= wanted) & (usable_milli < wanted)
+        )
 
-    def _suits(self, shape: Shape) -> NDArray[np.bool_]:
-        suits = self._types_of.get(shape.accelerators)
-        if suits is None:
-            named = shape.accelerators
-            suits = np.array([not named or one in named for one in self._types], dtype=np.bool_)
-            self._types_of[named] = suits
-        return suits
+    def _matching_nodes(self, shape: Shape) -> NDArray[np.bool_]:
+        matching = self._types_of.get(shape.accelerators)
+        if matching is None:
+            wanted_types = shape.accelerators
+            matching = np.array(
+                [not wanted_types or one in wanted_types for one in self._types], dtype=np.bool_
+            )
+            self._types_of[wanted_types] = matching
+        return matching

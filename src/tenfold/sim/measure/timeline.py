@@ -12,9 +12,9 @@ from msgspec import Struct
 from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND
 from tenfold.sim.measure.meters import Meters
-from tenfold.sim.measure.steps import Steps, Values
+from tenfold.sim.measure.step_function import StepFunction, Values
 
-STRETCHES = 400
+BUCKETS = 400
 Span = tuple[Job, tuple[Slot, ...], int, int]
 """A job, its slots, and when it got them and gave them back."""
 
@@ -36,11 +36,11 @@ def spans(meters: Meters) -> Iterator[Span]:
         yield job, slots, end - ran, end
     for job, slots, ran, _, at in meters.stops:
         yield job, slots, at - ran, at
-    for job, slots, had, at in meters.resizes:
-        yield job, slots, at - had, at
+    for job, slots, held_ms, at in meters.resizes:
+        yield job, slots, at - held_ms, at
 
 
-def timeline(jobs: Sequence[Job], meters: Meters, stretches: int = STRETCHES) -> Timeline:
+def timeline(jobs: Sequence[Job], meters: Meters, buckets: int = BUCKETS) -> Timeline:
     """Return what a run looked like over time."""
     bounds = bounds_ms(jobs, meters)
     if bounds is None:
@@ -52,20 +52,20 @@ def timeline(jobs: Sequence[Job], meters: Meters, stretches: int = STRETCHES) ->
             jobs_waiting=nothing,
             nodes_down=nothing,
         )
-    edges = np.linspace(*bounds, num=stretches + 1)
+    edges = np.linspace(*bounds, num=buckets + 1)
     runs = list(spans(meters))
     starts, ends = [run[2] for run in runs], [run[3] for run in runs]
     gpus = [_gpus(run[1]) for run in runs]
-    allocated = Steps(starts + ends, gpus + [-one for one in gpus])
-    running = Steps(starts + ends, [1] * len(runs) + [-1] * len(runs)).means(edges)
-    there = in_system(jobs, meters).means(edges)
+    allocated = StepFunction(starts + ends, gpus + [-one for one in gpus])
+    running = StepFunction(starts + ends, [1] * len(runs) + [-1] * len(runs)).means(edges)
+    in_queue_or_running = in_system(jobs, meters).means(edges)
     lost, back = [at for at, _ in meters.lost], [at for at, _ in meters.returned]
-    down = Steps(lost + back, [1] * len(lost) + [-1] * len(back))
+    down = StepFunction(lost + back, [1] * len(lost) + [-1] * len(back))
     return Timeline(
         at_s=_listed((edges[:-1] + edges[1:]) / 2 / SECOND - bounds[0] / SECOND),
         gpus_allocated=_listed(allocated.means(edges)),
         jobs_running=_listed(running),
-        jobs_waiting=_listed(np.maximum(there - running, 0.0)),
+        jobs_waiting=_listed(np.maximum(in_queue_or_running - running, 0.0)),
         nodes_down=_listed(down.means(edges)),
     )
 
@@ -78,12 +78,12 @@ def bounds_ms(jobs: Sequence[Job], meters: Meters) -> tuple[int, int] | None:
     return (first, last) if last > first else None
 
 
-def in_system(jobs: Sequence[Job], meters: Meters) -> Steps:
+def in_system(jobs: Sequence[Job], meters: Meters) -> StepFunction:
     """Return how many jobs were submitted and not over; those turned away never count."""
-    away = {job.id for job in meters.turned_away}
-    came = [job.submitted_ms for job in jobs if job.id not in away]
-    went = [end[4] for end in meters.ends]
-    return Steps(came + went, [1] * len(came) + [-1] * len(went))
+    refused = {job.id for job in meters.refused_jobs}
+    submitted = [job.submitted_ms for job in jobs if job.id not in refused]
+    ended = [end[4] for end in meters.ends]
+    return StepFunction(submitted + ended, [1] * len(submitted) + [-1] * len(ended))
 
 
 def _gpus(slots: Sequence[Slot]) -> float:

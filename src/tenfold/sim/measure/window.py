@@ -17,7 +17,7 @@ from msgspec import Struct
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import WHOLE, Job, Run, Slot
 from tenfold.model.units import DAY, SECOND
-from tenfold.sim.measure.meters import Meters, asked_milli
+from tenfold.sim.measure.meters import Meters, requested_milli
 from tenfold.sim.measure.timeline import Span, spans
 
 WARM_MS = 2 * DAY
@@ -41,7 +41,7 @@ class Window(Struct, frozen=True):
         return max(1, self.until_ms - self.from_ms)
 
 
-class Stay(Struct, frozen=True, gc=False):
+class JobWait(Struct, frozen=True, gc=False):
     """How long a job that came within the window has waited, up to its end at most."""
 
     job: Job
@@ -88,13 +88,15 @@ def window_of(jobs: Sequence[Job], span_ms: int | None = None) -> Window:
 def runs_until(meters: Meters, running: Mapping[JobId, Run], until_ms: int) -> Iterator[Span]:
     """Yield every run up to a moment; one that goes on then is cut there."""
     yield from spans(meters)
-    seated = {job.id: at for job, _, _, at in meters.resizes}
+    slots_since = {job.id: at for job, _, _, at in meters.resizes}
     for run in running.values():
-        since = max(run.started_ms, seated.get(run.job.id, run.started_ms))
+        since = max(run.started_ms, slots_since.get(run.job.id, run.started_ms))
         yield run.job, run.slots, since, max(since, until_ms)
 
 
-def stays(jobs: Sequence[Job], runs: Iterable[Span], meters: Meters, window: Window) -> list[Stay]:
+def job_waits(
+    jobs: Sequence[Job], runs: Iterable[Span], meters: Meters, window: Window
+) -> list[JobWait]:
     """Return how long each job has waited that came within the window.
 
     One that no policy could start, for it is larger than the fleet, waits to the end. One that
@@ -105,39 +107,42 @@ def stays(jobs: Sequence[Job], runs: Iterable[Span], meters: Meters, window: Win
     for job, _, start, end in runs:
         held[job.id] = held.get(job.id, 0) + end - start
         first[job.id] = min(first.get(job.id, start), start)
-    over = {job.id: end for job, _, _, _, end in meters.ends}
-    away = {job.id: True for job in meters.turned_away if job.terms is not None and job.terms.after}
+    ended_ms = {job.id: end for job, _, _, _, end in meters.ends}
+    refused = {
+        job.id: True for job in meters.refused_jobs if job.terms is not None and job.terms.after
+    }
     return [
-        Stay(
+        JobWait(
             job,
-            max(0, over.get(job.id, window.until_ms) - job.submitted_ms - held.get(job.id, 0)),
+            max(0, ended_ms.get(job.id, window.until_ms) - job.submitted_ms - held.get(job.id, 0)),
             first.get(job.id),
         )
         for job in jobs
-        if window.from_ms <= job.submitted_ms <= window.until_ms and job.id not in away
+        if window.from_ms <= job.submitted_ms <= window.until_ms and job.id not in refused
     ]
 
 
 def window_figures(
-    found: Sequence[Stay], runs: Iterable[Span], window: Window, gpus: int, node_gpus: int
+    waited_jobs: Sequence[JobWait], runs: Iterable[Span], window: Window, gpus: int, node_gpus: int
 ) -> WindowFigures:
     """Return the figures of a window; `node_gpus` tells jobs of one node from larger ones."""
-    there_ms = max(1, gpus) * WHOLE * window.length_ms
-    waits = [stay.wait_ms for stay in found]
-    work = [work_of(stay.job) for stay in found]
+    capacity_ms = max(1, gpus) * WHOLE * window.length_ms
+    waits = [waited.wait_ms for waited in waited_jobs]
+    work = [work_of(waited.job) for waited in waited_jobs]
     started = sum(
-        stay.started_ms is not None and stay.started_ms <= window.until_ms for stay in found
+        waited.started_ms is not None and waited.started_ms <= window.until_ms
+        for waited in waited_jobs
     )
-    worst, worst_ms = _worst(found, node_gpus)
+    worst, worst_ms = _worst(waited_jobs, node_gpus)
     return WindowFigures(
-        jobs=len(found),
-        waiting=len(found) - started,
-        load=sum(work) / there_ms,
-        utilisation=allocated_milli_ms(runs, window) / there_ms,
-        wait_s_mean=_weighed(waits, [1] * len(waits)) / SECOND,
-        wait_s_mean_gpu=_weighed(waits, work) / SECOND,
+        jobs=len(waited_jobs),
+        waiting=len(waited_jobs) - started,
+        load=sum(work) / capacity_ms,
+        utilisation=allocated_milli_ms(runs, window) / capacity_ms,
+        wait_s_mean=_weighted_mean(waits, [1] * len(waits)) / SECOND,
+        wait_s_mean_gpu=_weighted_mean(waits, work) / SECOND,
         wait_s_p90=nearest(sorted(waits), P90) / SECOND,
-        wait_s_p90_gpu=_nearest_weighed(waits, work) / SECOND,
+        wait_s_p90_gpu=_weighted_p90(waits, work) / SECOND,
         wait_s_p90_worst=worst_ms / SECOND,
         worst_class=worst,
         starts_per_s=started / window.length_ms * SECOND,
@@ -156,7 +161,7 @@ def within(start: int, end: int, window: Window) -> int:
 
 def work_of(job: Job) -> int:
     """Return the GPU time that a job asks for, in thousandths of a GPU."""
-    return asked_milli(job) * (job.duration_ms or 0)
+    return requested_milli(job) * (job.duration_ms or 0)
 
 
 def slots_milli(slots: Sequence[Slot]) -> int:
@@ -176,36 +181,36 @@ def size_class(job: Job, node_gpus: int) -> str:
     return "jobs within a node" if job.shape.gpus <= node_gpus else "jobs of several nodes"
 
 
-def _worst(found: Sequence[Stay], node_gpus: int) -> tuple[str, int]:
+def _worst(waited_jobs: Sequence[JobWait], node_gpus: int) -> tuple[str, int]:
     """Return the team or class of size that waits longest; the first by name of those alike."""
     classes: dict[str, list[int]] = {}
-    for stay in found:
-        classes.setdefault(size_class(stay.job, node_gpus), []).append(stay.wait_ms)
-        if stay.job.team:
-            classes.setdefault(f"team `{stay.job.team}`", []).append(stay.wait_ms)
+    for waited in waited_jobs:
+        classes.setdefault(size_class(waited.job, node_gpus), []).append(waited.wait_ms)
+        if waited.job.team:
+            classes.setdefault(f"team `{waited.job.team}`", []).append(waited.wait_ms)
     p90 = {
         name: nearest(sorted(waits), P90)
         for name, waits in sorted(classes.items())
         if len(waits) >= CLASS_JOBS_LEAST
     }
     if not p90:
-        return "", nearest(sorted(stay.wait_ms for stay in found), P90)
+        return "", nearest(sorted(waited.wait_ms for waited in waited_jobs), P90)
     name = max(p90, key=lambda one: p90[one])
     return name, p90[name]
 
 
-def _weighed(values: Sequence[int], weights: Sequence[int]) -> float:
+def _weighted_mean(values: Sequence[int], weights: Sequence[int]) -> float:
     whole = sum(weights)
     if not whole:
         return 0.0
     return sum(one * weight for one, weight in zip(values, weights, strict=True)) / whole
 
 
-def _nearest_weighed(values: Sequence[int], weights: Sequence[int]) -> int:
+def _weighted_p90(values: Sequence[int], weights: Sequence[int]) -> int:
     """Return the value that nine tenths of the weight do not exceed."""
-    wanted, reached = P90 * sum(weights), 0
+    target, cumulative = P90 * sum(weights), 0
     for value, weight in sorted(zip(values, weights, strict=True)):
-        reached += weight
-        if weight and reached >= wanted:
+        cumulative += weight
+        if weight and cumulative >= target:
             return value
     return 0

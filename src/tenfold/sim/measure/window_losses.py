@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import WHOLE, Job, PriorRuns
-from tenfold.sim.measure.meters import Meters, asked_milli
+from tenfold.sim.measure.meters import Meters, requested_milli
 from tenfold.sim.measure.timeline import Span
-from tenfold.sim.measure.window import Stay, Window, slots_milli, within, work_of
+from tenfold.sim.measure.window import JobWait, Window, slots_milli, within, work_of
 
-FAILURES, PREEMPTION, NEIGHBOURS = "failures", "preemption", "neighbours"
+FAILURES, PREEMPTION, CONTENTION = "failures", "preemption", "contention"
 """Why GPU time was held in vain: nodes lost, stops for others, company that slows down."""
 
 
@@ -30,27 +30,29 @@ def lost_milli_ms(
     for job, slots, start, end in runs:
         # A gang that takes whole nodes may hold more than it asked for; that is no loss of time.
         elastic = job.terms is not None and job.terms.least_gpus
-        milli = slots_milli(slots) if elastic else asked_milli(job)
+        milli = slots_milli(slots) if elastic else requested_milli(job)
         jobs[job.id] = job
         held[job.id] = held.get(job.id, 0) + milli * (end - start)
         inside[job.id] = inside.get(job.id, 0) + milli * within(start, end, window)
-    causes = _causes(meters)
-    over = {end[0].id: True for end in meters.ends}
-    lost = {FAILURES: 0.0, PREEMPTION: 0.0, NEIGHBOURS: 0.0}
+    causes = _stop_causes(meters)
+    ended = {end[0].id: True for end in meters.ends}
+    lost = {FAILURES: 0.0, PREEMPTION: 0.0, CONTENTION: 0.0}
     for job_id, job in jobs.items():
-        if job_id in over:
+        if job_id in ended:
             useful = float(work_of(job))
         elif job_id in work_ms:
-            useful = asked_milli(job) * work_ms[job_id]
+            useful = requested_milli(job) * work_ms[job_id]
         else:
-            useful = float(asked_milli(job) * past[job_id].progress_ms) if job_id in past else 0.0
+            useful = (
+                float(requested_milli(job) * past[job_id].progress_ms) if job_id in past else 0.0
+            )
         if inside[job_id]:
             share = inside[job_id] / held[job_id]
-            lost[causes.get(job_id, NEIGHBOURS)] += max(0.0, held[job_id] - useful) * share
+            lost[causes.get(job_id, CONTENTION)] += max(0.0, held[job_id] - useful) * share
     return {cause: round(amount) for cause, amount in lost.items()}
 
 
-def _causes(meters: Meters) -> dict[JobId, str]:
+def _stop_causes(meters: Meters) -> dict[JobId, str]:
     """Return why jobs were stopped; a lost node weighs more than a stop for another."""
     causes: dict[JobId, str] = {}
     for job, _, _, cause, _ in meters.stops:
@@ -77,8 +79,8 @@ def nodes_down_p99(meters: Meters, window: Window) -> int:
     return 0
 
 
-def evenness(
-    found: Sequence[Stay],
+def entitlement_fairness(
+    job_waits: Sequence[JobWait],
     runs: Iterable[Span],
     window: Window,
     gpus: int,
@@ -89,35 +91,37 @@ def evenness(
     A team deserves what it asked for within the window, or its part by weight if that is less;
     what some do not need is parted among the others.
     """
-    asked: dict[str, int] = {}
-    for stay in found:
-        asked[stay.job.team] = asked.get(stay.job.team, 0) + work_of(stay.job)
-    asked = {team: work for team, work in sorted(asked.items()) if work}
-    if len(asked) < 2:
+    requested: dict[str, int] = {}
+    for waited in job_waits:
+        requested[waited.job.team] = requested.get(waited.job.team, 0) + work_of(waited.job)
+    requested = {team: work for team, work in sorted(requested.items()) if work}
+    if len(requested) < 2:
         return 1.0
-    got = dict.fromkeys(asked, 0)
+    received = dict.fromkeys(requested, 0)
     for job, slots, start, end in runs:
-        if job.team in got:
-            got[job.team] += slots_milli(slots) * within(start, end, window)
-    deserved = parted(asked, weights, gpus * WHOLE * window.length_ms)
-    shares = [min(1.0, got[team] / deserved[team]) for team in asked]
+        if job.team in received:
+            received[job.team] += slots_milli(slots) * within(start, end, window)
+    entitled = weighted_shares(requested, weights, gpus * WHOLE * window.length_ms)
+    shares = [min(1.0, received[team] / entitled[team]) for team in requested]
     squares = sum(share * share for share in shares)
     return sum(shares) ** 2 / (len(shares) * squares) if squares else 1.0
 
 
-def parted(
-    asked: Mapping[str, int], weights: Mapping[str, float], capacity: float
+def weighted_shares(
+    requested: Mapping[str, int], weights: Mapping[str, float], capacity: float
 ) -> dict[str, float]:
     """Return the part of each team: by weight, but no more than it asks for."""
     parts: dict[str, float] = {}
-    there = dict(asked)
-    while there:
-        each = capacity / sum(weights.get(team, 1.0) for team in there)
-        modest = [team for team in there if asked[team] <= each * weights.get(team, 1.0)]
-        if not modest:
-            parts |= {team: each * weights.get(team, 1.0) for team in there}
+    remaining = dict(requested)
+    while remaining:
+        per_weight = capacity / sum(weights.get(team, 1.0) for team in remaining)
+        satisfied = [
+            team for team in remaining if requested[team] <= per_weight * weights.get(team, 1.0)
+        ]
+        if not satisfied:
+            parts |= {team: per_weight * weights.get(team, 1.0) for team in remaining}
             break
-        for team in modest:
-            parts[team] = float(there.pop(team))
+        for team in satisfied:
+            parts[team] = float(remaining.pop(team))
             capacity -= parts[team]
     return parts

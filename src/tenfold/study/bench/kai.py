@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tenfold.clock import Stopwatch
-from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.decide.place.explain.settled import Settled
 from tenfold.decide.place.explain.why import Reasons
 from tenfold.engine.loop import Decider
@@ -25,15 +25,15 @@ from tenfold.study.bench.kai_loads import (
     RECLAIM_GANGS,
     RECLAIM_GPUS,
     SPREAD_PODS,
+    blocked_filler,
     fillers,
     flat_nodes,
     governance_of,
     late_gangs,
-    one_too_many,
     placed_nodes,
     spread_gang,
 )
-from tenfold.study.bench.timed import AtRest, Cycle, TimedDecider
+from tenfold.study.bench.timed import Cycle, LivelockGuard, TimedDecider
 
 OURS = "the decision core in this process, CPU time; jobs are records and nothing is launched"
 THEIRS = "an API server, pod creation, the scheduler and binding on simulated nodes, on the wall"
@@ -81,29 +81,29 @@ def kai_gang() -> Bench:
 def kai_unschedulable() -> Bench:
     """Tell a ten-pod job that one GPU too few may be taken back for it."""
     gpus, wanted = NODES * GPUS_PER_NODE, GANG_PODS * GPUS_PER_NODE
-    jobs = [*fillers(gpus), one_too_many(gpus), *late_gangs(1, GPUS_PER_NODE, gpus + 1)]
+    jobs = [*fillers(gpus), blocked_filler(gpus), *late_gangs(1, GPUS_PER_NODE, gpus + 1)]
     govern = governance_of(gpus - wanted + 1, wanted)
-    asked = _Asked(govern, jobs[-1])
-    cycles, _, _ = _timed(flat_nodes(NODES), jobs, govern, asked)
+    reason_timer = _ReasonTimer(govern, jobs[-1])
+    cycles, _, _ = _timed(flat_nodes(NODES), jobs, govern, reason_timer)
     deciding_s = sum(each.cpu_s for each in cycles if each.at_ms == LATER_MS)
-    no_s = deciding_s + asked.reason_s
+    no_s = deciding_s + reason_timer.reason_s
     return _bench(
         "kai-unschedulable",
         f"a job of {GANG_PODS} pods and {wanted} GPUs; {wanted - 1} GPUs are borrowed from it",
         (
             Figure(name="to `no`, and why", ours=no_s * MS, unit="ms", theirs=(249_500.0,)),
             Figure(name="of that, to decide", ours=deciding_s * MS, unit="ms"),
-            Figure(name="of that, the reason", ours=asked.reason_s * MS, unit="ms"),
-            Figure(name="the reason, from a saved state", ours=asked.cold_s * MS, unit="ms"),
+            Figure(name="of that, the reason", ours=reason_timer.reason_s * MS, unit="ms"),
+            Figure(name="the reason, from a saved state", ours=reason_timer.cold_s * MS, unit="ms"),
         ),
-        f"it is told: {asked.sentence} [{asked.code}]",
+        f"it is told: {reason_timer.sentence} [{reason_timer.code}]",
     )
 
 
 def kai_reclaim(nodes: int = NODES, gangs: int = RECLAIM_GANGS) -> Bench:
     """Take room back for gangs of ten pods from a fleet full of borrowed GPUs."""
     gpus = nodes * GPUS_PER_NODE
-    jobs = [*fillers(gpus), one_too_many(gpus), *late_gangs(gangs, RECLAIM_GPUS, gpus + 1)]
+    jobs = [*fillers(gpus), blocked_filler(gpus), *late_gangs(gangs, RECLAIM_GPUS, gpus + 1)]
     cycles, result, _ = _timed(flat_nodes(nodes), jobs, governance_of(0, gpus))
     deciding = [each for each in cycles if each.at_ms == LATER_MS]
     deciding_s = sum(each.cpu_s for each in deciding)
@@ -132,7 +132,7 @@ KAI: dict[str, Callable[[], Bench]] = {
 }
 
 
-class _Asked:
+class _ReasonTimer:
     """A witness that asks why a job waits, in the moment in which it came."""
 
     def __init__(self, govern: GovernanceRules, job: Job) -> None:
@@ -154,7 +154,7 @@ class _Asked:
 
 
 def _timed(
-    nodes: Sequence[Node], jobs: Sequence[Job], govern: GovernanceRules, *witnesses: _Asked
+    nodes: Sequence[Node], jobs: Sequence[Job], govern: GovernanceRules, *witnesses: _ReasonTimer
 ) -> tuple[list[Cycle], SimResult, float]:
     """Return every decision of a run, what came of it, and its CPU time."""
     made: list[TimedDecider] = []
@@ -164,8 +164,8 @@ def _timed(
         return made[0]
 
     watch = Stopwatch()
-    ask = SimAsk(nodes=nodes, jobs=jobs, policy=Policy(name="governed", govern=govern))
-    result = simulate(ask, witnesses=[AtRest(), *witnesses], around=around)
+    request = SimRequest(nodes=nodes, jobs=jobs, policy=Policy(name="governed", govern=govern))
+    result = simulate(request, witnesses=[LivelockGuard(), *witnesses], around=around)
     return made[0].cycles, result, watch.cpu_s()
 
 

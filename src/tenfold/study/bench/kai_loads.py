@@ -59,7 +59,7 @@ def fillers(count: int, team: TeamId = FILLER) -> list[Job]:
     return [_job(f"filler-{number}", shape, team, Millis(0), number) for number in range(count)]
 
 
-def one_too_many(seq: int) -> Job:
+def blocked_filler(seq: int) -> Job:
     """Return a job that waits, so that the starts before it are old news when gangs come."""
     return _job("filler-waiting", shape_of(1), FILLER, Millis(LATER_MS // 2), seq)
 

@@ -1,7 +1,7 @@
 """Kueue's performance tests run through the same loop, in virtual time."""
 
 from tenfold.clock import Stopwatch
-from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND
 from tenfold.study.bench.figures import Bench, Figure
@@ -14,7 +14,7 @@ from tenfold.study.bench.kueue_loads import (
     jobs_of,
     nodes_of,
 )
-from tenfold.study.bench.timed import AtRest
+from tenfold.study.bench.timed import LivelockGuard
 
 LOADS: dict[str, KueueLoad] = {
     "kueue-baseline": BASELINE,
@@ -65,12 +65,12 @@ def bench_kueue(name: str, *, restart: bool, load: KueueLoad | None = None) -> B
     """
     load = load or LOADS[name]
     watch = Stopwatch()
-    ask = SimAsk(
+    request = SimRequest(
         nodes=nodes_of(load),
         jobs=jobs_of(load, restart=restart),
         policy=Policy(name="governed", govern=governance_of(load)),
     )
-    result = simulate(ask, witnesses=[AtRest()])
+    result = simulate(request, witnesses=[LivelockGuard()])
     cpu_s = watch.cpu_s()
     notes = [RESTARTS if restart else RESUMES]
     if load.racks:

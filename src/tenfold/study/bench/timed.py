@@ -12,7 +12,7 @@ from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.units import Millis
 
-CYCLES_MOST = 1_000
+CYCLES_MAX = 1_000
 """Cycles at one moment after which a decider is held to be unable to make up its mind."""
 
 
@@ -44,10 +44,10 @@ class TimedDecider:
         return decision
 
 
-class AtRest:
+class LivelockGuard:
     """A witness that ends a run whose decider goes on at one moment for ever."""
 
-    def __init__(self, cycles_most: int = CYCLES_MOST) -> None:
+    def __init__(self, cycles_most: int = CYCLES_MAX) -> None:
         self._most = cycles_most
         self._at_ms = -1
         self._cycles = 0

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tenfold.compose.inputs import Prepared
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.inputs import PreparedRun
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
@@ -36,24 +36,24 @@ class DomainLoss(Struct, frozen=True, kw_only=True):
     hit: StoppedJobs | None
 
 
-def placed_in(ask: SimAsk, at_ms: Millis | None = None) -> Moment:
+def placed_in(request: SimRequest, at_ms: Millis | None = None) -> Moment:
     """Run a simulation and return what ran at a moment, or when most GPUs were held."""
     watch = _Watch(at_ms)
-    simulate(ask, witnesses=[watch])
+    simulate(request, witnesses=[watch])
     moment_ms = watch.at_ms if at_ms is None else at_ms
     placed = placed_at(
         watch.running,
         watch.past,
         moment_ms,
-        checkpoint_every_ms=ask.settings.checkpoint_every_ms,
-        restart_cost_ms=ask.settings.restart_cost_ms,
+        checkpoint_every_ms=request.settings.checkpoint_every_ms,
+        restart_cost_ms=request.settings.restart_cost_ms,
     )
     return Moment(at_ms=moment_ms, gpus_held=watch.held_milli / WHOLE, placed=placed)
 
 
-def losses(prepared: Prepared, catalogue: Catalogue, moment: Moment) -> list[DomainLoss]:
+def losses(prepared: PreparedRun, catalogue: Catalogue, moment: Moment) -> list[DomainLoss]:
     """Return every domain of a fleet with the jobs that its loss would stop."""
-    nodes = [node.id for node in prepared.ask.nodes]
+    nodes = [node.id for node in prepared.request.nodes]
     members = domain_members(prepared.layout, catalogue)
     rows: list[DomainLoss] = []
     for row in blast_radius(prepared.layout, catalogue):

@@ -10,7 +10,7 @@ from tenfold.compose.simulation import simulate
 from tenfold.model.errors import TenfoldError
 from tenfold.sim.measure.meters import Summary
 from tenfold.study.sim.bill import bill
-from tenfold.study.sim.detail import Detail, look_closer, thinned
+from tenfold.study.sim.detail import Detail, downsample, run_detail
 
 Figures = dict[str, float]
 CURVE_POINTS = 200
@@ -79,13 +79,15 @@ def run_cell(cell: Cell) -> CellResult:
     """Run one simulation from its files to its figures; an error is a result too."""
     try:
         prepared = prepare(cell.files)
-        result = simulate(prepared.ask)
-        detail = look_closer(prepared.ask, result)
+        result = simulate(prepared.request)
+        detail = run_detail(prepared.request, result)
         costs = bill(prepared.spec, result.summary)
     except TenfoldError as error:
-        return _failed(cell, CellError(code=error.code, message=error.message, hint=error.hint))
+        return _cell_result(
+            cell, CellError(code=error.code, message=error.message, hint=error.hint)
+        )
     except Exception as error:
-        return _failed(cell, CellError(code="bug", message=f"{type(error).__name__}: {error}"))
+        return _cell_result(cell, CellError(code="bug", message=f"{type(error).__name__}: {error}"))
     figures = _figures(result.summary, detail)
     figures |= {"kwh": costs.kwh}
     if costs.usd is not None:
@@ -93,19 +95,19 @@ def run_cell(cell: Cell) -> CellResult:
     if costs.usd_per_gpu_hour is not None:
         figures["usd_per_gpu_hour"] = costs.usd_per_gpu_hour
     return replace(
-        _failed(cell, None),
+        _cell_result(cell, None),
         figures={name: figures[name] for name in FIGURES if name in figures},
-        curves=_curves(detail, prepared.ask.gpus) if cell.with_curves else None,
+        curves=_curves(detail, prepared.request.gpus) if cell.with_curves else None,
         notes=prepared.notes,
     )
 
 
 def lost_cell(cell: Cell, why: str) -> CellResult:
     """Return the result of a cell whose process or machine went away."""
-    return _failed(cell, CellError(code="cell-lost", message=f"the run was lost: {why}"))
+    return _cell_result(cell, CellError(code="cell-lost", message=f"the run was lost: {why}"))
 
 
-def _failed(cell: Cell, error: CellError | None) -> CellResult:
+def _cell_result(cell: Cell, error: CellError | None) -> CellResult:
     files = cell.files
     return CellResult(
         fleet=str(files.fleet),
@@ -132,6 +134,6 @@ def _curves(detail: Detail, gpus: int) -> Curves:
     return Curves(
         allocated=tuple(zip(line.at_s, busy, strict=True)),
         waiting=tuple(zip(line.at_s, line.jobs_waiting, strict=True)),
-        waits_s=thinned(detail.waits_s, CURVE_POINTS),
-        jcts_s=thinned(detail.jcts_s, CURVE_POINTS),
+        waits_s=downsample(detail.waits_s, CURVE_POINTS),
+        jcts_s=downsample(detail.jcts_s, CURVE_POINTS),
     )

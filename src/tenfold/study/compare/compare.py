@@ -28,7 +28,7 @@ SCORED = (
 """The scorecard: what better scheduling is bought for."""
 
 
-class CompareAsk(Struct, frozen=True, kw_only=True):
+class CompareRequest(Struct, frozen=True, kw_only=True):
     """Every fleet with every file of jobs, under every policy, with so many seeds."""
 
     fleets: tuple[Path, ...]
@@ -101,44 +101,46 @@ class CellMap(Protocol):
         ...
 
 
-def cells_of(ask: CompareAsk) -> list[Cell]:
+def cells_of(request: CompareRequest) -> list[Cell]:
     """Return every cell to run. Where nothing is drawn, one seed stands for all."""
-    first = ask.base.settings.seed
-    seeds = range(first, first + (ask.seeds if _draws(ask.base) else 1))
+    first = request.base.settings.seed
+    seeds = range(first, first + (request.seeds if _is_random(request.base) else 1))
     return [
         Cell(
             files=replace(
-                ask.base,
+                request.base,
                 fleet=fleet,
                 jobs=jobs,
                 policy=policy,
-                settings=replace(ask.base.settings, seed=seed),
+                settings=replace(request.base.settings, seed=seed),
             ),
-            with_curves=ask.with_curves and seed == first,
+            with_curves=request.with_curves and seed == first,
         )
-        for fleet, jobs, policy, seed in product(ask.fleets, ask.jobs, ask.policies, seeds)
+        for fleet, jobs, policy, seed in product(
+            request.fleets, request.jobs, request.policies, seeds
+        )
     ]
 
 
-def compare(ask: CompareAsk, run: CellMap, done: Callable[[int], None]) -> Comparison:
+def compare(request: CompareRequest, run: CellMap, done: Callable[[int], None]) -> Comparison:
     """Run every cell and lay the policies side by side."""
-    cells = run(run_cell, cells_of(ask), lost=lost_cell, done=done)
+    cells = run(run_cell, cells_of(request), lost=lost_cell, done=done)
     notes = list(dict.fromkeys(note for cell in cells for note in cell.notes))
-    if ask.seeds > 1 and not _draws(ask.base):
+    if request.seeds > 1 and not _is_random(request.base):
         notes.append(
-            f"nothing is drawn in these runs: {ask.seeds} seeds would give one result, run once"
+            f"nothing is drawn in these runs: {request.seeds} seeds would give one result, run once"
         )
     rows = tuple(_rows(cells))
     return Comparison(
-        baseline=ask.policies[0],
+        baseline=request.policies[0],
         cells=tuple(replace(cell, notes=()) for cell in cells),
         rows=rows,
-        scorecard=tuple(_scorecard(rows, ask.policies[0])),
+        scorecard=tuple(_scorecard(rows, request.policies[0])),
         notes=tuple(notes),
     )
 
 
-def _draws(files: SimFiles) -> bool:
+def _is_random(files: SimFiles) -> bool:
     """Tell whether a seed changes anything: a trace of faults is played, a law is drawn."""
     return files.failures != "none" or files.settings.start_failure_share > 0
 

@@ -27,7 +27,7 @@ from tenfold.model.events import (
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import HOUR, Millis
-from tenfold.sim.chance import fraction
+from tenfold.sim.seeded import seeded_fraction
 from tenfold.study.eta.run_times import RunTimeModel
 
 MOST_FACTS = 2_500
@@ -165,7 +165,7 @@ class _World:
         served = self._served.get(job.id, 0)
         run_ms = self._run_ms.get(job.id)
         if run_ms is None:
-            chance = fraction(self._seed, "length", job.id)
+            chance = seeded_fraction(self._seed, "length", job.id)
             run_ms = self._run_times.draw(job, served + now_ms - since_ms, chance)
             self._run_ms[job.id] = run_ms
         self._number += 1
@@ -197,7 +197,7 @@ def _arrivals(view: FleetView, now_ms: int, seed: int) -> _Arrivals:
         return _Arrivals([], HOUR, 0)
     begin_ms = jobs[0].submitted_ms
     span_ms = max(HOUR, now_ms - begin_ms)
-    shift_ms = int(span_ms * fraction(seed, "arrivals"))
+    shift_ms = int(span_ms * seeded_fraction(seed, "arrivals"))
     times = [((job.submitted_ms - begin_ms + shift_ms) % span_ms, job) for job in jobs]
     times.sort(key=lambda each: (each[0], each[1].seq))
     return _Arrivals([(now_ms + 1 + after, job) for after, job in times], span_ms, seq)

@@ -93,10 +93,10 @@ def run_mode(task: SharingTask) -> SharedRunDetail:
     """Run one mode and return its figures; an error is returned as a result."""
     try:
         prepared = prepare(task.files)
-        govern = prepared.ask.policy.govern or GovernanceRules()
-        policy = policy_for(task.mode, prepared.ask.policy, govern)
-        ask = replace(prepared.ask, policy=policy)
-        return measured_run(_shared_run(task), govern, ask, simulate(ask), prepared.notes)
+        govern = prepared.request.policy.govern or GovernanceRules()
+        policy = policy_for(task.mode, prepared.request.policy, govern)
+        request = replace(prepared.request, policy=policy)
+        return measured_run(_shared_run(task), govern, request, simulate(request), prepared.notes)
     except TenfoldError as error:
         why = CellError(code=error.code, message=error.message, hint=error.hint)
         return SharedRunDetail(run=_shared_run(task, why))

@@ -17,7 +17,7 @@ from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, TeamRules
 from tenfold.model.units import HOUR
-from tenfold.sim.measure.meters import Meters, asked_milli
+from tenfold.sim.measure.meters import Meters, requested_milli
 from tenfold.sim.measure.timeline import spans
 
 Change = tuple[int, str, int, int, int]
@@ -83,15 +83,15 @@ class EntitlementModel:
         """Return the quota of a team's own jobs."""
         return self._leaves[team].quota
 
-    def entitled_milli(self, asked_milli: Mapping[str, int]) -> dict[str, float]:
+    def entitled_milli(self, requested_milli: Mapping[str, int]) -> dict[str, float]:
         """Return what each team is entitled to for a given demand."""
-        if sum(asked_milli.values()) <= self._milli:
-            return {team: float(asked) for team, asked in asked_milli.items()}
+        if sum(requested_milli.values()) <= self._milli:
+            return {team: float(asked) for team, asked in requested_milli.items()}
         for team, leaf in self._leaves.items():
-            leaf.requested = asked_milli.get(team, 0)
+            leaf.requested = requested_milli.get(team, 0)
         self._root.demand()
         self._root.receive(float(self._milli))
-        return {team: self._leaves[team].share for team in asked_milli}
+        return {team: self._leaves[team].share for team in requested_milli}
 
     def _add_team(
         self, name: str, known: Mapping[str, TeamRules], nodes: dict[str, "_Node"]
@@ -219,14 +219,14 @@ class _TeamTotals:
 
 def _changes(jobs: Sequence[Job], meters: Meters) -> list[Change]:
     """Return every change in order of time; rejected jobs do not count."""
-    rejected = {job.id for job in meters.turned_away}
+    rejected = {job.id for job in meters.refused_jobs}
     changes: list[Change] = [
-        (job.submitted_ms, job.team, asked_milli(job), 0, 1)
+        (job.submitted_ms, job.team, requested_milli(job), 0, 1)
         for job in jobs
         if job.id not in rejected
     ]
     for job, _, _, _, end in meters.ends:
-        changes.append((end, job.team, -asked_milli(job), 0, -1))
+        changes.append((end, job.team, -requested_milli(job), 0, -1))
     for job, slots, start, end in spans(meters):
         held = sum(slot.milli or slot.gpus * WHOLE for slot in slots)
         changes += ((start, job.team, 0, held, -1), (end, job.team, 0, -held, 1))

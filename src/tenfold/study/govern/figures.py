@@ -5,11 +5,11 @@ from math import ceil
 
 from msgspec import Struct, field
 
-from tenfold.compose.simulation import SimAsk, SimResult
+from tenfold.compose.simulation import SimRequest, SimResult
 from tenfold.model.job.job import WHOLE
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import DAY, HOUR, SECOND
-from tenfold.sim.measure.meters import Summary, asked_milli
+from tenfold.sim.measure.meters import Summary, requested_milli
 from tenfold.study.compare.cell import CellError
 from tenfold.study.govern.entitlement import Entitlements, TeamEntitlement, measure_entitlements
 
@@ -102,7 +102,7 @@ class BorrowingGain(Struct, frozen=True, kw_only=True):
 def measured_run(
     run: SharedRun,
     govern: GovernanceRules,
-    ask: SimAsk,
+    request: SimRequest,
     result: SimResult,
     notes: Sequence[str] = (),
 ) -> SharedRunDetail:
@@ -111,8 +111,8 @@ def measured_run(
     work: dict[str, float] = {}
     for job, _, _, held, end in result.meters.ends:
         waits.setdefault(job.team, {})[job.id] = end - job.submitted_ms - held
-        work[job.id] = asked_milli(job) * (job.duration_ms or 0) / WHOLE / HOUR
-    got = measure_entitlements(govern, ask.jobs, result.meters, ask.gpus)
+        work[job.id] = requested_milli(job) * (job.duration_ms or 0) / WHOLE / HOUR
+    got = measure_entitlements(govern, request.jobs, result.meters, request.gpus)
     # If no job names a team, all jobs belong to one.
     parts = result.teams or {"": result.summary}
     teams = {

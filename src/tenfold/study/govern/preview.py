@@ -103,7 +103,7 @@ def run_policy(files: SimFiles) -> PolicyRun:
     """Run one policy and return its figures; an error is returned as a result."""
     try:
         prepared = prepare(files)
-        result = simulate(prepared.ask)
+        result = simulate(prepared.request)
     except TenfoldError as error:
         why = CellError(code=error.code, message=error.message, hint=error.hint)
         return PolicyRun(policy=files.policy, error=why)

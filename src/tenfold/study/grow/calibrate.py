@@ -16,7 +16,7 @@ from msgspec import Struct
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND
-from tenfold.sim.measure.meters import asked_milli
+from tenfold.sim.measure.meters import requested_milli
 from tenfold.sim.measure.window import Window, slots_milli, within, work_of
 from tenfold.study.grow.answer import CalibrationShown
 from tenfold.study.grow.inputs import GrowInputs
@@ -147,7 +147,7 @@ def _pairs(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: RunOutcome)
 
     A job that really ran and fits no node here says something of the fleet file, not of waits.
     """
-    away = {job.id: True for job in ran.result.meters.turned_away}
+    away = {job.id: True for job in ran.result.meters.refused_jobs}
     first: dict[JobId, int] = {}
     for job, _, start, _ in ran.runs:
         first[job.id] = min(first.get(job.id, start), start)
@@ -163,7 +163,7 @@ def _pairs(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: RunOutcome)
 
 def _unfit_share(inputs: GrowInputs, ran: RunOutcome) -> float:
     whole = sum(work_of(job) for job in inputs.jobs if job.id in inputs.starts_ms)
-    away = [job for job in ran.result.meters.turned_away if job.id in inputs.starts_ms]
+    away = [job for job in ran.result.meters.refused_jobs if job.id in inputs.starts_ms]
     return sum(work_of(job) for job in away) / whole if whole else 0.0
 
 
@@ -185,7 +185,7 @@ def _use_error(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: RunOutc
     """Return the error of the GPU time held in the window, by jobs whose real start is known."""
     window = ran.window
     real = sum(
-        asked_milli(job) * _within(starts_ms[job.id], job, window)
+        requested_milli(job) * _within(starts_ms[job.id], job, window)
         for job in jobs
         if job.id in starts_ms
     )

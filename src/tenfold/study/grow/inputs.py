@@ -25,7 +25,7 @@ from tenfold.model.job.traffic import WorkProfile
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.physics.layout import lay_out
-from tenfold.study.sim.workload import WorkAsk, generate_work
+from tenfold.study.sim.workload import WorkloadRequest, generate_workload
 
 MIX_DAYS = 14.0
 MIX_LOAD = 0.6
@@ -106,7 +106,7 @@ def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
     if not files.mix:
         said = "no history and no mix is given: layers that need one are unknown"
         return GrowInputs(fleet=fleet, policy=policy, notes=(said,))
-    ask = WorkAsk(
+    request = WorkloadRequest(
         fleet=files.fleet,
         mixes=[files.mix],
         loads=[files.load],
@@ -114,7 +114,7 @@ def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
         seed=files.seed,
         facts=files.facts,
     )
-    work = generate_work(ask)
+    work = generate_workload(request)
     said = f"no history: {MIX_DAYS:g} days are drawn from `{files.mix}` at load {work.load:.0%}"
     jobs = work.trace.jobs
     if policy.name == "governed":
@@ -125,13 +125,13 @@ def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
 def _history(files: GrowFiles, jobs: Path, catalogue: Catalogue) -> GrowInputs:
     asked = SimFiles(fleet=files.fleet, jobs=jobs, policy=files.policy, facts=files.facts)
     prepared = prepare(asked)
-    ask = prepared.ask
+    request = prepared.request
     return GrowInputs(
         fleet=OpenFleet(spec=prepared.spec, layout=prepared.layout, catalogue=catalogue),
-        jobs=ask.jobs,
+        jobs=request.jobs,
         starts_ms=job_trace(jobs).starts_ms,
-        ends=ask.ends,
-        policy=ask.policy,
+        ends=request.ends,
+        policy=request.policy,
         notes=prepared.notes,
     )
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tenfold import __version__
 from tenfold.compose.policies import placing_decider
 from tenfold.compose.residency import shadow_decider
-from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest, nodes_digest
 from tenfold.engine.explain import JobHistory, explain
@@ -29,7 +29,7 @@ from tenfold.model.policy.policy import Policy
 from tenfold.sim.world import SimSettings
 
 
-class Verified(Struct, frozen=True, kw_only=True):
+class ReplayCheck(Struct, frozen=True, kw_only=True):
     """What a bundle came to when it was replayed under its own policy."""
 
     policy: str
@@ -52,8 +52,12 @@ class Verified(Struct, frozen=True, kw_only=True):
         return self.same_fleet and self.difference is None
 
 
-def simulate_watched(
-    ask: SimAsk, *, bundle: Path | None = None, shadow: Policy | None = None, force: bool = False
+def simulate_recorded(
+    request: SimRequest,
+    *,
+    bundle: Path | None = None,
+    shadow: Policy | None = None,
+    force: bool = False,
 ) -> tuple[SimResult, Shadowed | None]:
     """Run a simulation that writes its bundle, has a shadow beside it, or both."""
     shadows: list[Shadowed] = []
@@ -61,33 +65,33 @@ def simulate_watched(
     def around(live: Decider) -> Decider:
         if shadow is None:
             return live
-        shadowed = Shadowed(live, shadow_decider(shadow, ask.settings.restart_cost_ms))
+        shadowed = Shadowed(live, shadow_decider(shadow, request.settings.restart_cost_ms))
         shadows.append(shadowed)
         return shadowed
 
     with ExitStack() as stack:
         if bundle is None:
-            result = simulate(ask, around=around)
+            result = simulate(request, around=around)
         else:
-            writer = stack.enter_context(open_new_bundle(bundle, header_of(ask), force=force))
-            result = simulate(ask, journal=writer, witnesses=[writer], around=around)
+            writer = stack.enter_context(open_new_bundle(bundle, header_of(request), force=force))
+            result = simulate(request, journal=writer, witnesses=[writer], around=around)
             writer.finish(result.fleet)
     return result, shadows[0] if shadows else None
 
 
-def header_of(ask: SimAsk) -> BundleHeader:
+def header_of(request: SimRequest) -> BundleHeader:
     """Return the header of the bundle that a simulation writes."""
-    settings: dict[str, int | float] = msgspec.to_builtins(ask.settings)
+    settings: dict[str, int | float] = msgspec.to_builtins(request.settings)
     seed = settings.pop("seed")
     return BundleHeader(
         tenfold=__version__,
-        policy=ask.policy,
+        policy=request.policy,
         settings=settings,
         seed=int(seed),
-        nodes=len(ask.nodes),
-        gpus=ask.gpus,
-        nodes_digest=nodes_digest(ask.nodes),
-        contention=ask.neighbours is not None,
+        nodes=len(request.nodes),
+        gpus=request.gpus,
+        nodes_digest=nodes_digest(request.nodes),
+        contention=request.contention is not None,
     )
 
 
@@ -109,9 +113,9 @@ def settings_of(bundle: Bundle) -> SimSettings:
 def nodes_in(bundle: Bundle) -> list[Node]:
     """Return the nodes that joined, in order."""
     base = bundle.base()
-    there = [] if base is None else list(base.nodes.values())
+    base_nodes = [] if base is None else list(base.nodes.values())
     joined = [event.node for event in events_of(bundle.lines) if isinstance(event, NodeJoined)]
-    return [*there, *joined]
+    return [*base_nodes, *joined]
 
 
 def fleet_in(bundle: Bundle) -> Fleet:
@@ -119,7 +123,7 @@ def fleet_in(bundle: Bundle) -> Fleet:
     _check_nodes(bundle)
     fleet = rebuild(bundle.lines, bundle.base())
     if isinstance(fleet, InvalidRecord):
-        raise _cannot_be(bundle, fleet)
+        raise _impossible_event(bundle, fleet)
     return fleet
 
 
@@ -135,7 +139,7 @@ def _check_nodes(bundle: Bundle) -> None:
         )
 
 
-def _cannot_be(bundle: Bundle, found: InvalidRecord) -> InputError:
+def _impossible_event(bundle: Bundle, found: InvalidRecord) -> InputError:
     number = bundle.line_of(found.place)
     return InputError(
         "impossible-fact",
@@ -152,7 +156,7 @@ def decider_of(bundle: Bundle) -> Callable[[], Decider]:
     return lambda: placing_decider(policy, cost_ms)
 
 
-def policies_of(bundle: Bundle) -> tuple[str, ...]:
+def policy_names(bundle: Bundle) -> tuple[str, ...]:
     """Return the policies that decided, one after the other, by name."""
     names = [each.policy.name for each in bundle.stretches]
     return tuple(name for at, name in enumerate(names) if at == 0 or name != names[at - 1])
@@ -164,23 +168,27 @@ def deciders_of(bundle: Bundle) -> PolicyTimeline:
     return PolicyTimeline(bundle.stretches, lambda policy: placing_decider(policy, cost_ms))
 
 
-def verify(bundle: Bundle) -> Verified:
+def verify(bundle: Bundle) -> ReplayCheck:
     """Replay a bundle under its own policy: the decisions and the fleet must be the same."""
     _check_nodes(bundle)
-    told = rebuild(bundle.lines, bundle.base())
+    recorded_fleet = rebuild(bundle.lines, bundle.base())
     lines = bundle.lines
-    if isinstance(told, InvalidRecord):
-        lines = lines_before(lines, told.place)
+    if isinstance(recorded_fleet, InvalidRecord):
+        lines = lines_before(lines, recorded_fleet.place)
     replayed = replay(lines, deciders_of(bundle), bundle.base())
-    if isinstance(told, InvalidRecord) and replayed.difference is None:
-        raise _cannot_be(bundle, told)
+    if isinstance(recorded_fleet, InvalidRecord) and replayed.difference is None:
+        raise _impossible_event(bundle, recorded_fleet)
     if replayed.difference is None:
         # Facts after the last cycle were not decided about yet.
-        replayed.fleet.apply_all(_after_the_last_cycle(lines))
-    ends = [fleet_digest(fleet) for fleet in (told, replayed.fleet) if isinstance(fleet, Fleet)]
-    return Verified(
+        replayed.fleet.apply_all(_events_after_last_cycle(lines))
+    ends = [
+        fleet_digest(fleet)
+        for fleet in (recorded_fleet, replayed.fleet)
+        if isinstance(fleet, Fleet)
+    ]
+    return ReplayCheck(
         policy=bundle.header.policy.name,
-        policies=policies_of(bundle),
+        policies=policy_names(bundle),
         starts=len(bundle.stretches),
         events=bundle.end.events,
         cycles=replayed.cycles,
@@ -190,7 +198,7 @@ def verify(bundle: Bundle) -> Verified:
     )
 
 
-def _after_the_last_cycle(lines: Sequence[Line]) -> list[Event]:
+def _events_after_last_cycle(lines: Sequence[Line]) -> list[Event]:
     events: list[Event] = []
     for line in reversed(lines):
         if isinstance(line, Cycle):
@@ -199,15 +207,15 @@ def _after_the_last_cycle(lines: Sequence[Line]) -> list[Event]:
     return events[::-1]
 
 
-def story_of(bundle: Bundle, job_id: str) -> JobHistory:
+def explain_job(bundle: Bundle, job_id: str) -> JobHistory:
     """Return what happened to a job of a bundle."""
     fleet_in(bundle)
-    story = explain(bundle.lines, JobId(job_id), decider_of(bundle), bundle.base())
-    if story is None:
+    history = explain(bundle.lines, JobId(job_id), decider_of(bundle), bundle.base())
+    if history is None:
         raise InputError(
             "unknown-job",
             f"no job of `{bundle.file}` is called `{job_id}`",
             "jobs have the names of the trace that was run, or those that `tenfold job list` shows",
             file=bundle.file,
         )
-    return story
+    return history

@@ -93,7 +93,7 @@ class JobRun:
         self.held_ms = 0
         self.milli_ms = 0
         self._slots: tuple[Slot, ...] = ()
-        self._becoming: tuple[Slot, ...] = ()
+        self._next_slots: tuple[Slot, ...] = ()
         self._started_ms: Millis | None = None
 
     def order(self, action: StartJob | ResizeJob) -> None:
@@ -101,12 +101,12 @@ class JobRun:
         if isinstance(action, StartJob):
             self._slots = action.slots
         else:
-            self._becoming = action.slots
+            self._next_slots = action.slots
 
     def resize(self, at_ms: Millis) -> None:
         """Note that it goes on with the slots of its last resize."""
         if self.leave(at_ms):
-            self._slots, self._started_ms = self._becoming, at_ms
+            self._slots, self._started_ms = self._next_slots, at_ms
 
     def start(self, at_ms: Millis) -> None:
         """Note that it runs."""
@@ -136,11 +136,13 @@ def runs_of(events: Iterable[Event]) -> dict[JobId, JobRun]:
             if isinstance(event.action, StartJob | ResizeJob):
                 runs[event.action.job_id].order(event.action)
         elif isinstance(event, JobStarted | JobResized | JobStopped | JobEnded | JobRefused):
-            _tell(runs[event.job_id], event)
+            _apply_event(runs[event.job_id], event)
     return runs
 
 
-def _tell(run: JobRun, event: JobStarted | JobResized | JobStopped | JobEnded | JobRefused) -> None:
+def _apply_event(
+    run: JobRun, event: JobStarted | JobResized | JobStopped | JobEnded | JobRefused
+) -> None:
     """Note what a fact says about a job."""
     if isinstance(event, JobStarted):
         run.start(event.at_ms)
@@ -169,7 +171,7 @@ def figures_of(runs: Mapping[JobId, JobRun], gpus: int) -> Figures:
             last_ms = max(last_ms, run.ended_ms)
     first_ms = min((run.job.submitted_ms for run in runs.values()), default=0)
     makespan_ms = max(0, last_ms - first_ms)
-    room = gpus * WHOLE * makespan_ms
+    capacity = gpus * WHOLE * makespan_ms
     return Figures(
         jobs=len(runs),
         finished=len(jcts),
@@ -177,7 +179,7 @@ def figures_of(runs: Mapping[JobId, JobRun], gpus: int) -> Figures:
         avg_jct_s=_mean(jcts) / SECOND,
         avg_wait_s=_mean(waits) / SECOND,
         makespan_s=makespan_ms / SECOND,
-        gpu_utilization=sum(run.milli_ms for run in runs.values()) / room if room else 0.0,
+        gpu_utilization=sum(run.milli_ms for run in runs.values()) / capacity if capacity else 0.0,
         preemptions=sum(run.preemptions for run in runs.values()),
         failures=sum(run.failures for run in runs.values()),
     )
@@ -194,10 +196,17 @@ def replay_diff(
     before = {job_id: run for job_id, run in before.items() if job_id in after}
     after = {job_id: after[job_id] for job_id in before}
     pairs = [(run, after[job_id]) for job_id, run in before.items()]
-    diffs = [diff for one, other in pairs if (diff := _job_diff(one, other, slack_ms))]
+    diffs = [
+        diff
+        for before_run, after_run in pairs
+        if (diff := _job_diff(before_run, after_run, slack_ms))
+    ]
     moved = [diff.start_moved_s for diff in diffs]
-    preempted = [other.preemptions - one.preemptions for one, other in pairs]
-    most = sorted((d for d in diffs if d.start_moved_s), key=lambda d: -abs(d.start_moved_s))
+    preempted = [after_run.preemptions - before_run.preemptions for before_run, after_run in pairs]
+    most_moved = sorted(
+        (diff_row for diff_row in diffs if diff_row.start_moved_s),
+        key=lambda diff_row: -abs(diff_row.start_moved_s),
+    )
     return ReplayDiff(
         recorded=figures_of(before, gpus),
         again=figures_of(after, gpus),
@@ -205,32 +214,36 @@ def replay_diff(
         later=_shift([by for by in moved if by > 0]),
         alike=sum(diff.start_moved_s == 0 and diff.same_nodes for diff in diffs),
         other_nodes=sum(not diff.same_nodes for diff in diffs),
-        only_recorded=sum(_started(one) and not _started(other) for one, other in pairs),
-        only_again=sum(_started(other) and not _started(one) for one, other in pairs),
+        only_recorded=sum(
+            _started(before_run) and not _started(after_run) for before_run, after_run in pairs
+        ),
+        only_again=sum(
+            _started(after_run) and not _started(before_run) for before_run, after_run in pairs
+        ),
         preemptions_added=sum(by for by in preempted if by > 0),
         preemptions_avoided=-sum(by for by in preempted if by < 0),
-        jobs=tuple(most[:TOP]),
+        jobs=tuple(most_moved[:TOP]),
     )
 
 
-def _job_diff(one: JobRun, other: JobRun, slack_ms: int) -> JobDiff | None:
-    if one.first_ms is None or other.first_ms is None:
+def _job_diff(before_run: JobRun, after_run: JobRun, slack_ms: int) -> JobDiff | None:
+    if before_run.first_ms is None or after_run.first_ms is None:
         return None
-    submitted_ms = one.job.submitted_ms
-    moved_ms = other.first_ms - one.first_ms
+    submitted_ms = before_run.job.submitted_ms
+    moved_ms = after_run.first_ms - before_run.first_ms
     ended = None
-    if one.ended_ms is not None and other.ended_ms is not None:
-        ended = (other.ended_ms - one.ended_ms) / SECOND
+    if before_run.ended_ms is not None and after_run.ended_ms is not None:
+        ended = (after_run.ended_ms - before_run.ended_ms) / SECOND
     return JobDiff(
-        job=one.job.id,
-        team=str(one.job.team),
-        wait_s=(one.first_ms - submitted_ms) / SECOND,
-        wait_again_s=(other.first_ms - submitted_ms) / SECOND,
+        job=before_run.job.id,
+        team=str(before_run.job.team),
+        wait_s=(before_run.first_ms - submitted_ms) / SECOND,
+        wait_again_s=(after_run.first_ms - submitted_ms) / SECOND,
         start_moved_s=moved_ms / SECOND if abs(moved_ms) >= slack_ms else 0.0,
         end_moved_s=ended,
-        same_nodes=sorted(one.first_nodes) == sorted(other.first_nodes),
-        preemptions=one.preemptions,
-        preemptions_again=other.preemptions,
+        same_nodes=sorted(before_run.first_nodes) == sorted(after_run.first_nodes),
+        preemptions=before_run.preemptions,
+        preemptions_again=after_run.preemptions,
     )
 
 

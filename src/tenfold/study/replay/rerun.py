@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tenfold.compose.residency import bound_jobs
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.residency import jobs_with_residency
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.recording import Recording, events_of
 from tenfold.files.records.replay_bundle import Bundle
 from tenfold.model.events import (
@@ -32,7 +32,7 @@ from tenfold.study.replay.rerun_inputs import (
     faults_in,
     last_ms_of,
     never_used,
-    unlike,
+    not_repeated_notes,
 )
 
 LIVE_SLACK_MS = SECOND
@@ -56,52 +56,56 @@ def rerun(bundle: Bundle, policy: Policy) -> Rerun:
     recorded = list(events_of(bundle.lines))
     if (base := bundle.base()) is not None:
         recorded = [*events_before(base, recorded[0].at_ms if recorded else Millis(0)), *recorded]
-    ask, notes = ask_of(bundle, recorded, policy)
+    request, notes = request_of(bundle, recorded, policy)
     journal = Recording()
-    simulate(ask, journal=journal)
+    simulate(request, journal=journal)
     again = list(events_of(journal.lines))
     last_ms = last_ms_of(recorded)
     if base is not None and (held := {**base.orders, **base.running}):
         notes.append(f"{len(held):,} jobs ran where the record begins: run on from there, not told")
         recorded = [event for event in recorded if job_of(event) not in held]
-    if again and ask.faults and again[-1].at_ms > last_ms:
+    if again and request.faults and again[-1].at_ms > last_ms:
         notes.append("the run goes on after the end of the record, from where no fault is known")
     slack_ms = 0
     if bundle.header.stretches is not UNSET:
         slack_ms = LIVE_SLACK_MS
         notes.append("starts of a live fleet vary: those that move by under a second count as same")
     return Rerun(
-        recorded=recorded, again=again, gpus=ask.gpus, notes=tuple(notes), slack_ms=slack_ms
+        recorded=recorded, again=again, gpus=request.gpus, notes=tuple(notes), slack_ms=slack_ms
     )
 
 
-def ask_of(bundle: Bundle, events: Sequence[Event], policy: Policy) -> tuple[SimAsk, list[str]]:
+def request_of(
+    bundle: Bundle, events: Sequence[Event], policy: Policy
+) -> tuple[SimRequest, list[str]]:
     """Return the question that runs a record again, and what had to be supposed."""
     settings = settings_of(bundle)
-    work = _Work(settings.restart_cost_ms)
+    observed = _ObservedJobs(settings.restart_cost_ms)
     for event in events:
-        work.hear(event)
-    jobs, notes = work.jobs(last_ms_of(events), known=not bundle.header.contention)
-    faults, away = faults_in(events)
-    if away:
-        notes.append(f"{away:,} nodes were still away where the record ends: back from then on")
-    notes += unlike(events)
+        observed.observe(event)
+    jobs, notes = observed.jobs(last_ms_of(events), known=not bundle.header.contention)
+    faults, still_down = faults_in(events)
+    if still_down:
+        notes.append(
+            f"{still_down:,} nodes were still away where the record ends: back from then on"
+        )
+    notes += not_repeated_notes(events)
     unused = never_used(events)
     if unused:
         notes.append(f"{len(unused):,} nodes were cordoned and never used: left out")
-    ask = SimAsk(
+    request = SimRequest(
         nodes=[node for node in nodes_in(bundle) if node.id not in unused],
-        jobs=bound_jobs(jobs, policy),
+        jobs=jobs_with_residency(jobs, policy),
         policy=policy,
         settings=settings,
         faults=faults,
-        release_ms=work.release_ms,
-        ends=work.ends,
+        release_ms=observed.release_ms,
+        ends=observed.ends,
     )
-    return ask, notes
+    return request, notes
 
 
-class _Work:
+class _ObservedJobs:
     """What each job was seen to take."""
 
     def __init__(self, restart_cost_ms: int) -> None:
@@ -109,7 +113,7 @@ class _Work:
         self._submitted: dict[JobId, Job] = {}
         self._started: dict[JobId, Millis] = {}
         self._saved: dict[JobId, Millis] = {}
-        self._took: dict[JobId, int] = {}
+        self._ran_ms: dict[JobId, int] = {}
         self._cancelled: dict[JobId, None] = {}
         self._broken = 0
         """Runs that ended for reasons that nobody decided, and that no fault of a node explains."""
@@ -118,7 +122,7 @@ class _Work:
         self.ends: dict[JobId, JobStatus] = {}
         """How jobs ended that did not complete."""
 
-    def hear(self, event: Event) -> None:
+    def observe(self, event: Event) -> None:
         """Follow the jobs through one more fact."""
         if isinstance(event, JobSubmitted):
             self._submitted[event.job.id] = event.job
@@ -131,7 +135,7 @@ class _Work:
             self._saved[event.job_id] = event.progress_ms
             self._broken += event.cause in ("crashed", "start-failed")
         elif isinstance(event, JobEnded):
-            self._took[event.job_id] = self._so_far(event.job_id, event.at_ms)
+            self._ran_ms[event.job_id] = self._progress_ms(event.job_id, event.at_ms)
             self._started.pop(event.job_id, None)
             if event.status != "completed":
                 self.ends[event.job_id] = event.status
@@ -141,22 +145,24 @@ class _Work:
     def jobs(self, last_ms: Millis, *, known: bool) -> tuple[list[Job], list[str]]:
         """Return jobs in order of submission with what they take, and what was supposed."""
         jobs: list[Job] = []
-        unknown = cut = 0
+        skipped = truncated = 0
         for job_id, job in self._submitted.items():
-            took = self._took.get(job_id)
-            if job.duration_ms is not None and (known or took is None):
-                took = job.duration_ms
-            elif took is None and (job_id in self._started or job_id in self._saved):
-                took, cut = self._so_far(job_id, last_ms), cut + 1
-            if took is None or job_id in self._cancelled:
-                unknown += 1
+            ran_ms = self._ran_ms.get(job_id)
+            if job.duration_ms is not None and (known or ran_ms is None):
+                ran_ms = job.duration_ms
+            elif ran_ms is None and (job_id in self._started or job_id in self._saved):
+                ran_ms, truncated = self._progress_ms(job_id, last_ms), truncated + 1
+            if ran_ms is None or job_id in self._cancelled:
+                skipped += 1
             else:
-                jobs.append(replace(job, duration_ms=Millis(took)))
+                jobs.append(replace(job, duration_ms=Millis(ran_ms)))
         notes: list[str] = []
-        if unknown:
-            notes.append(f"{unknown:,} jobs were cancelled or never ran: left out of both runs")
-        if cut:
-            notes.append(f"{cut:,} jobs were not over where the record ends: taken as over there")
+        if skipped:
+            notes.append(f"{skipped:,} jobs were cancelled or never ran: left out of both runs")
+        if truncated:
+            notes.append(
+                f"{truncated:,} jobs were not over where the record ends: taken as over there"
+            )
         stopped = sum(status == "cancelled" for status in self.ends.values())
         if stopped:
             notes.append(f"{stopped:,} jobs were cancelled as they ran: taken as over after that")
@@ -169,7 +175,7 @@ class _Work:
         jobs.sort(key=lambda job: (job.submitted_ms, job.seq))
         return jobs, notes
 
-    def _so_far(self, job_id: JobId, now_ms: Millis) -> int:
+    def _progress_ms(self, job_id: JobId, now_ms: Millis) -> int:
         saved = self._saved.get(job_id)
         ran = now_ms - self._started.get(job_id, now_ms)
         if saved is None:

@@ -37,14 +37,14 @@ def faults_in(events: Sequence[Event]) -> tuple[list[Fault], int]:
     return faults, len(lost)
 
 
-def unlike(events: Sequence[Event]) -> list[str]:
+def not_repeated_notes(events: Sequence[Event]) -> list[str]:
     """Say what a simulation does not repeat."""
     first_ms = events[0].at_ms if events else Millis(0)
-    late = sum(isinstance(event, NodeJoined) and event.at_ms > first_ms for event in events)
+    late_joins = sum(isinstance(event, NodeJoined) and event.at_ms > first_ms for event in events)
     cordoned = sum(isinstance(event, NodeCordoned) for event in events)
     notes: list[str] = []
-    if late:
-        notes.append(f"{late:,} nodes joined later: taken as there from the start")
+    if late_joins:
+        notes.append(f"{late_joins:,} nodes joined later: taken as there from the start")
     if cordoned:
         notes.append(f"{cordoned:,} cordons are not repeated")
     return notes
@@ -67,11 +67,11 @@ def never_used(events: Sequence[Event]) -> list[NodeId]:
 def events_before(base: Fleet, at_ms: Millis) -> list[Event]:
     """Return what was so when a record begins, as facts of its first moment."""
     events: list[Event] = [NodeJoined(at_ms, node) for node in base.nodes.values()]
-    away = [node_id for node_id, state in base.states.items() if state == "down"]
-    events += [NodeLost(at_ms, node_id) for node_id in away]
+    down_nodes = [node_id for node_id, state in base.states.items() if state == "down"]
+    events += [NodeLost(at_ms, node_id) for node_id in down_nodes]
     events += [JobSubmitted(at_ms, job) for job in base.pending.values()]
-    for held in (*base.orders.values(), *base.running.values()):
-        events.append(JobSubmitted(at_ms, held.job))
+    for ordered_or_running in (*base.orders.values(), *base.running.values()):
+        events.append(JobSubmitted(at_ms, ordered_or_running.job))
     events += [JobStarted(at_ms, job_id) for job_id in base.running]
     return events
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tenfold.compose.simulation import SimAsk, SimResult
+from tenfold.compose.simulation import SimRequest, SimResult
 from tenfold.model.units import SECOND
 from tenfold.sim.measure.fairness import Fairness, finish_time_fairness
 from tenfold.sim.measure.fragmentation import fragmentation
@@ -26,20 +26,20 @@ class Detail(Struct, frozen=True, kw_only=True):
     jcts_s: tuple[float, ...]
 
 
-def look_closer(ask: SimAsk, result: SimResult) -> Detail:
+def run_detail(request: SimRequest, result: SimResult) -> Detail:
     """Return the charts and measures of a run that is over."""
     meters = result.meters
     jcts = [(end - job.submitted_ms, held) for job, _, _, held, end in meters.ends]
     return Detail(
-        timeline=timeline(ask.jobs, meters),
-        fairness=finish_time_fairness(ask.jobs, meters, ask.gpus),
-        fragmentation=fragmentation(ask.nodes, ask.jobs, meters),
+        timeline=timeline(request.jobs, meters),
+        fairness=finish_time_fairness(request.jobs, meters, request.gpus),
+        fragmentation=fragmentation(request.nodes, request.jobs, meters),
         waits_s=tuple(sorted((jct - held) / SECOND for jct, held in jcts)),
         jcts_s=tuple(sorted(jct / SECOND for jct, _ in jcts)),
     )
 
 
-def thinned(ordered: Sequence[float], most: int = 200) -> tuple[float, ...]:
+def downsample(ordered: Sequence[float], most: int = 200) -> tuple[float, ...]:
     """Return so many values of a sorted distribution, evenly chosen, both ends kept."""
     if len(ordered) <= most:
         return tuple(ordered)

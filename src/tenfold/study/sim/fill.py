@@ -54,7 +54,7 @@ def fill(nodes: Sequence[Node], jobs: Sequence[Job], placement: Placement) -> Fi
         shape = job.shape
         if placement == "tenfold":
             capacity.learn(shape)
-        asked = asked_milli(shape)
+        asked = requested_milli(shape)
         arrived += asked
         if capacity.claim(shape) is not None:
             allocated += asked
@@ -71,6 +71,6 @@ def fill(nodes: Sequence[Node], jobs: Sequence[Job], placement: Placement) -> Fi
     )
 
 
-def asked_milli(shape: Shape) -> int:
+def requested_milli(shape: Shape) -> int:
     """Return the thousandths of a GPU that a shape asks for."""
     return shape.milli or shape.gpus * WHOLE

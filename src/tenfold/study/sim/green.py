@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tenfold.compose.inputs import Prepared
+from tenfold.compose.inputs import PreparedRun
 from tenfold.compose.simulation import SimResult
 from tenfold.model.facts.intensity import MICROS, HourlyCurve
 from tenfold.model.fleet.node import Node
@@ -39,30 +39,30 @@ class Green(Struct, frozen=True, kw_only=True):
     """Over the jobs that were shifted."""
 
 
-def green(prepared: Prepared, result: SimResult) -> Green | None:
+def green(prepared: PreparedRun, result: SimResult) -> Green | None:
     """Return what a run took from the grid, where its curves are known."""
     grid = prepared.grid
     if grid is None:
         return None
-    ask, meters = prepared.ask, result.meters
-    watts = watts_per_gpu(prepared.spec, ask.nodes)
+    request, meters = prepared.request, result.meters
+    watts = watts_per_gpu(prepared.spec, request.nodes)
     price = grid.intensity.usd_per_kwh
-    deadlines = sum(job.deadline_ms is not None for job in ask.jobs)
-    held = [ask.release_ms[job.id] - job.submitted_ms for job in _shifted(prepared)]
+    deadlines = sum(job.deadline_ms is not None for job in request.jobs)
+    shift_ms = [request.release_ms[job.id] - job.submitted_ms for job in _shifted(prepared)]
     return Green(
-        co2_kg=_taken(meters, watts, grid.intensity.co2_g_per_kwh) / GRAMS_PER_KG,
-        usd_energy=None if price is None else _taken(meters, watts, price),
+        co2_kg=_grid_total(meters, watts, grid.intensity.co2_g_per_kwh) / GRAMS_PER_KG,
+        usd_energy=None if price is None else _grid_total(meters, watts, price),
         kwh_gpus=sum(_watts(slots, watts) * (end - start) for _, slots, start, end in spans(meters))
         / 1_000
         / HOUR,
         deadlines=deadlines,
-        deadlines_missed=deadlines - _in_time(meters),
-        jobs_shifted=len(held),
-        avg_shift_s=sum(held) / max(1, len(held)) / SECOND,
+        deadlines_missed=deadlines - _deadlines_met(meters),
+        jobs_shifted=len(shift_ms),
+        avg_shift_s=sum(shift_ms) / max(1, len(shift_ms)) / SECOND,
     )
 
 
-def green_json(prepared: Prepared, result: SimResult) -> dict[str, object]:
+def green_json(prepared: PreparedRun, result: SimResult) -> dict[str, object]:
     """Return the same in the words of the contract; nothing where no curve is given."""
     found = green(prepared, result)
     return {} if found is None else asdict(found)
@@ -79,7 +79,7 @@ def watts_per_gpu(spec: FleetSpec, nodes: Sequence[Node]) -> dict[NodeId, float]
     return {node.id: by_pool.get(node.pool, 0.0) for node in nodes}
 
 
-def _taken(meters: Meters, watts: dict[NodeId, float], curve: HourlyCurve) -> float:
+def _grid_total(meters: Meters, watts: dict[NodeId, float], curve: HourlyCurve) -> float:
     """Return the sum over all runs of their power times the curve, in the curve's unit."""
     total = sum(
         _watts(slots, watts) * curve.area(start, end) for _, slots, start, end in spans(meters)
@@ -91,11 +91,11 @@ def _watts(slots: Sequence[Slot], watts: dict[NodeId, float]) -> float:
     return sum(watts[slot.node] * (slot.milli / WHOLE or slot.gpus) for slot in slots)
 
 
-def _in_time(meters: Meters) -> int:
+def _deadlines_met(meters: Meters) -> int:
     ends = ((job.deadline_ms, end) for job, _, _, _, end in meters.ends)
     return sum(deadline is not None and end <= deadline for deadline, end in ends)
 
 
-def _shifted(prepared: Prepared) -> list[Job]:
-    release_ms = prepared.ask.release_ms
-    return [job for job in prepared.ask.jobs if job.id in release_ms]
+def _shifted(prepared: PreparedRun) -> list[Job]:
+    release_ms = prepared.request.release_ms
+    return [job for job in prepared.request.jobs if job.id in release_ms]

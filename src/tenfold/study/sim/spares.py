@@ -16,13 +16,13 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.units import DAY, SECOND, Millis
 from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.faults import poisson_quantile, spares_for
-from tenfold.sim.measure.down_time import added, mean_count, quantile, time_by_count
+from tenfold.sim.measure.down_time import mean_count, quantile, sum_tables, time_by_count
 
 WARM_UP_DAYS = 730
 SHARES = (0.5, 0.9, 0.99)
 
 
-class Down(Struct, frozen=True, kw_only=True):
+class DownStats(Struct, frozen=True, kw_only=True):
     """Nodes down at once: on average, and what is not exceeded for a share of the time."""
 
     mean: float
@@ -32,16 +32,16 @@ class Down(Struct, frozen=True, kw_only=True):
     max: int | None = None
 
 
-class PoolDown(Struct, frozen=True, kw_only=True):
+class PoolDownStats(Struct, frozen=True, kw_only=True):
     """What one pool loses, and the spares of its kind that hold it whole."""
 
     pool: str
     nodes: int
     gpus: int
-    down: Down
-    poisson: Down
-    spares: Down
-    spares_poisson: Down
+    down: DownStats
+    poisson: DownStats
+    spares: DownStats
+    spares_poisson: DownStats
 
 
 class JobSize(Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class JobSize(Struct, frozen=True, kw_only=True):
     """Chance of a day without an interruption, where faults are plain chance."""
 
 
-class SparesAnswer(Struct, frozen=True, kw_only=True):
+class SparesReport(Struct, frozen=True, kw_only=True):
     """Everything that `sim failures` says about a fleet."""
 
     fleet: str
@@ -69,18 +69,18 @@ class SparesAnswer(Struct, frozen=True, kw_only=True):
     interruptions: float
     interruptions_low: float
     interruptions_high: float
-    down: Down
-    poisson: Down
-    spares: Down
-    spares_poisson: Down
-    pools: tuple[PoolDown, ...]
+    down: DownStats
+    poisson: DownStats
+    spares: DownStats
+    spares_poisson: DownStats
+    pools: tuple[PoolDownStats, ...]
     jobs: tuple[JobSize, ...]
     time_share_by_down: tuple[float, ...]
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-class SparesQuestion(Struct, frozen=True, kw_only=True):
+class SparesRequest(Struct, frozen=True, kw_only=True):
     """What is asked: how long, how often drawn, from which seed, and GPUs to hold up."""
 
     days: float | None = None
@@ -109,13 +109,13 @@ class _Tally:
         self.faults += len(seen)
         self.moments += len({fault.at_ms for fault in seen})
         self._add_stops(seen)
-        self.times = added(self.times, time_by_count(faults, from_ms, to_ms))
+        self.times = sum_tables(self.times, time_by_count(faults, from_ms, to_ms))
         parts: dict[str, list[Fault]] = {pool: [] for pool in self.pool_times}
         for fault in faults:
             parts[self.pool_of[fault.node_id]].append(fault)
         for pool, own in parts.items():
             times = time_by_count(own, from_ms, to_ms)
-            self.pool_times[pool] = added(self.pool_times[pool], times)
+            self.pool_times[pool] = sum_tables(self.pool_times[pool], times)
 
     def _add_stops(self, seen: Sequence[Fault]) -> None:
         """Count what would stop jobs side by side: a burst stops a job once."""
@@ -131,11 +131,11 @@ class _Tally:
 
 
 def size_spares(
-    fleet: str, nodes: Sequence[Node], source: FailureSource, question: SparesQuestion
-) -> SparesAnswer:
+    fleet: str, nodes: Sequence[Node], source: FailureSource, question: SparesRequest
+) -> SparesReport:
     """Return how often a fleet's nodes fail, how many at once, and what holds it whole."""
     assert nodes, "a fleet file has at least one node"
-    tally, days = _drawn(nodes, source, question)
+    tally, days = _sample_faults(nodes, source, question)
     gpus = sum(node.gpus for node in nodes)
     keep = question.keep_gpus or gpus
     kept_nodes = ceil(len(nodes) * keep / gpus) if gpus else len(nodes)
@@ -143,7 +143,7 @@ def size_spares(
     rate = faults / (len(nodes) * days)
     down = _down(tally.times)
     plain = _poisson(down.mean)
-    return SparesAnswer(
+    return SparesReport(
         fleet=fleet,
         failures=source.file if isinstance(source, FaultTrace) else source.name,
         nodes=len(nodes),
@@ -168,8 +168,8 @@ def size_spares(
     )
 
 
-def _drawn(
-    nodes: Sequence[Node], source: FailureSource, question: SparesQuestion
+def _sample_faults(
+    nodes: Sequence[Node], source: FailureSource, question: SparesRequest
 ) -> tuple[_Tally, float]:
     tally = _Tally(nodes)
     if isinstance(source, FaultTrace):
@@ -185,27 +185,27 @@ def _drawn(
     return tally, days
 
 
-def _down(times: Floats) -> Down:
+def _down(times: Floats) -> DownStats:
     p50, p90, p99 = (quantile(times, share) for share in SHARES)
     most = int(np.flatnonzero(times)[-1]) if times.any() else 0
-    return Down(mean=mean_count(times), p50=p50, p90=p90, p99=p99, max=most)
+    return DownStats(mean=mean_count(times), p50=p50, p90=p90, p99=p99, max=most)
 
 
-def _poisson(mean: float) -> Down:
+def _poisson(mean: float) -> DownStats:
     p50, p90, p99 = (poisson_quantile(mean, share) for share in SHARES)
-    return Down(mean=mean, p50=p50, p90=p90, p99=p99)
+    return DownStats(mean=mean, p50=p50, p90=p90, p99=p99)
 
 
-def _spares(down: Down, nodes: int, keep: int) -> Down:
+def _spares(down: DownStats, nodes: int, keep: int) -> DownStats:
     p50, p90, p99 = (spares_for(one, nodes, keep) for one in (down.p50, down.p90, down.p99))
-    return Down(mean=float(spares_for(down.mean, nodes, keep)), p50=p50, p90=p90, p99=p99)
+    return DownStats(mean=float(spares_for(down.mean, nodes, keep)), p50=p50, p90=p90, p99=p99)
 
 
-def _pool(pool: str, nodes: Sequence[Node], times: Floats) -> PoolDown:
+def _pool(pool: str, nodes: Sequence[Node], times: Floats) -> PoolDownStats:
     own = [node for node in nodes if node.pool == pool]
     down = _down(times)
     plain = _poisson(down.mean)
-    return PoolDown(
+    return PoolDownStats(
         pool=pool,
         nodes=len(own),
         gpus=sum(node.gpus for node in own),

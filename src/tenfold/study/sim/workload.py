@@ -15,7 +15,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, Millis
 from tenfold.physics.nodes import nodes_of
-from tenfold.sim.workload.workload import (
+from tenfold.sim.workload.generate import (
     Demand,
     TeamPart,
     ends_of,
@@ -25,7 +25,7 @@ from tenfold.sim.workload.workload import (
 )
 
 
-class WorkAsk(Struct, frozen=True, kw_only=True):
+class WorkloadRequest(Struct, frozen=True, kw_only=True):
     """What to generate: mixes with the load that each shall make, and for how long."""
 
     fleet: Path
@@ -34,11 +34,11 @@ class WorkAsk(Struct, frozen=True, kw_only=True):
     """One for each mix, or one that they share evenly."""
     days: float
     seed: int = 0
-    gpus_most: float | None = None
+    max_gpus: float | None = None
     facts: Path | None = None
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class GeneratedWorkload(Struct, frozen=True, kw_only=True):
     """Generated jobs, and what they add up to."""
 
     trace: JobTrace
@@ -50,10 +50,10 @@ class Work(Struct, frozen=True, kw_only=True):
     """What the jobs ask for, over what the fleet has in the span."""
 
 
-def generate_work(ask: WorkAsk) -> Work:
+def generate_workload(request: WorkloadRequest) -> GeneratedWorkload:
     """Draw the jobs of each mix for a fleet and lay them into one trace."""
-    catalogue = load_facts(ask.facts)
-    spec = load_fleet(ask.fleet, catalogue, unknown_accelerators=True)
+    catalogue = load_facts(request.facts)
+    spec = load_fleet(request.fleet, catalogue, unknown_accelerators=True)
     nodes = list(nodes_of(spec))
     gpus = sum(node.gpus for node in nodes)
     if not gpus:
@@ -61,33 +61,33 @@ def generate_work(ask: WorkAsk) -> Work:
             "no-gpus",
             f"fleet `{spec.name}` has no gpus to make work for",
             "add a pool with `gpus_per_node`",
-            file=str(ask.fleet),
+            file=str(request.fleet),
         )
-    span_ms = Millis(round(ask.days * DAY))
+    span_ms = Millis(round(request.days * DAY))
     teams = teams_of(spec, catalogue)
     groups: list[list[Job]] = []
     ends: dict[JobId, str] = {}
-    for name, load in zip(dict.fromkeys(ask.mixes), _loads(ask), strict=True):
+    for name, load in zip(dict.fromkeys(request.mixes), _loads(request), strict=True):
         mix = catalogue.workloads.get(name)
-        demand = Demand(span_ms=span_ms, load=load, teams=teams, gpus_most=ask.gpus_most)
-        jobs = generate_jobs(mix, nodes, demand, ask.seed)
+        demand = Demand(span_ms=span_ms, load=load, teams=teams, max_gpus=request.max_gpus)
+        jobs = generate_jobs(mix, nodes, demand, request.seed)
         groups.append(jobs)
-        ends |= ends_of(mix, jobs, ask.seed)
+        ends |= ends_of(mix, jobs, request.seed)
     jobs = merged(groups)
     if not jobs:
         raise InputError(
             "no-work",
-            f"{ask.days:g} days of fleet `{spec.name}` at this load are less than one job",
+            f"{request.days:g} days of fleet `{spec.name}` at this load are less than one job",
             "ask for more days or more load",
         )
     hours = gpu_hours(jobs)
-    return Work(
+    return GeneratedWorkload(
         trace=JobTrace(jobs, [], ends),
         fleet=spec.name,
         gpus=gpus,
         teams=len(dict.fromkeys(job.team for job in jobs)),
         gpu_hours=hours,
-        load=hours / (gpus * ask.days * 24),
+        load=hours / (gpus * request.days * 24),
     )
 
 
@@ -109,14 +109,14 @@ def teams_of(spec: FleetSpec, catalogue: Catalogue) -> tuple[TeamPart, ...]:
     return tuple(parts)
 
 
-def _loads(ask: WorkAsk) -> list[float]:
-    mixes = list(dict.fromkeys(ask.mixes))
-    if len(ask.loads) == len(mixes):
-        return list(ask.loads)
-    if len(ask.loads) == 1:
-        return [ask.loads[0] / len(mixes)] * len(mixes)
+def _loads(request: WorkloadRequest) -> list[float]:
+    mixes = list(dict.fromkeys(request.mixes))
+    if len(request.loads) == len(mixes):
+        return list(request.loads)
+    if len(request.loads) == 1:
+        return [request.loads[0] / len(mixes)] * len(mixes)
     raise InputError(
         "loads-and-mixes",
-        f"{len(mixes)} mixes are given {len(ask.loads)} loads",
+        f"{len(mixes)} mixes are given {len(request.loads)} loads",
         "give a `--load` for each `--mix`, or one that they share",
     )

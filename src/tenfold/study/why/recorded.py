@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.fleet import UNREAD_FACTS, load_facts, own_types, spelled
+from tenfold.compose.fleet import UNUSED_FACTS, accelerator_names, canonical_accelerator, load_facts
 from tenfold.compose.governance import with_residency
 from tenfold.engine.explain import JobHistory, explain
 from tenfold.engine.loop import Decider
@@ -156,8 +156,10 @@ def dry_run(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why
 def _bound(saved: SavedState, job: Job) -> Job:
     """Return a job with types spelled as the fleet does, and with its team's residency."""
     if job.shape.accelerators:
-        own = own_types(node.accelerator for node in saved.fleet.nodes.values())
-        catalogue = load_facts(None, without=UNREAD_FACTS)
-        names = tuple(spelled(name, own, catalogue) for name in job.shape.accelerators)
+        own = accelerator_names(node.accelerator for node in saved.fleet.nodes.values())
+        catalogue = load_facts(None, without=UNUSED_FACTS)
+        names = tuple(
+            canonical_accelerator(name, own, catalogue) for name in job.shape.accelerators
+        )
         job = replace(job, shape=replace(job.shape, accelerators=names))
     return job if saved.govern is None else with_residency([job], saved.govern)[0]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tenfold.compose.acceptance import rule_of
-from tenfold.decide.detect.acceptance import AcceptanceRule, judge_node
+from tenfold.decide.detect.acceptance import AcceptanceRule, acceptance_rule, judge_node
 from tenfold.model.acceptance import Figure, NodeTest, NodeVerdict, Peer, after_test, best_of
 from tenfold.model.errors import InputError
 from tenfold.model.ids import NodeId
@@ -124,7 +123,7 @@ def test_the_best_of_several_tests_counts_figure_by_figure():
 
 
 def test_a_wider_band_holds_for_disks_too_and_one_beyond_reason_is_refused():
-    assert (rule_of(0.1).disk_band, rule_of(0.7).disk_band) == (0.5, 0.7)
+    assert (acceptance_rule(0.1).disk_band, acceptance_rule(0.7).disk_band) == (0.5, 0.7)
     for band in (0.0, 1.0, -0.1, float("nan")):
         with pytest.raises(InputError, match="band"):
-            rule_of(band)
+            acceptance_rule(band)

@@ -13,9 +13,9 @@ from tenfold.model.baseline import (
     Steps,
     Transfer,
     Transfers,
+    downsample_values,
     is_communication,
     kind_of,
-    thinned,
 )
 
 RULE = AlarmRule()
@@ -185,7 +185,7 @@ def test_names_of_kernels_tell_their_part():
 
 
 def test_long_runs_keep_an_even_choice_of_steps():
-    kept = thinned(tuple(float(at) for at in range(10_000)))
+    kept = downsample_values(tuple(float(at) for at in range(10_000)))
     assert len(kept) == 1000
     assert kept[:3] == (0.0, 10.0, 20.0)
-    assert thinned((1.0, 2.0)) == (1.0, 2.0)
+    assert downsample_values((1.0, 2.0)) == (1.0, 2.0)

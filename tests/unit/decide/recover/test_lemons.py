@@ -2,8 +2,8 @@
 
 import pytest
 
-from tenfold.compose.blame import blaming_of, cordon_rule_of
-from tenfold.decide.recover.lemons import CordonThresholds, nodes_to_cordon
+from tenfold.compose.node_rules import cordon_rule_of
+from tenfold.decide.recover.lemons import CordonThresholds, blame_rule, nodes_to_cordon
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.image import fleet_from, image_of
 from tenfold.live.blame import FailureCordons
@@ -204,7 +204,7 @@ def test_crashes_are_counted_until_something_new_is_saved():
 @pytest.mark.parametrize("share", [-0.1, 1.5])
 def test_a_share_beyond_all_nodes_is_refused(share: float):
     with pytest.raises(InputError):
-        blaming_of(share)
+        blame_rule(share)
 
 
 def test_a_job_that_met_two_bad_nodes_counts_against_both_once_it_is_done():

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from replay_builders import ask, job, recorded
+from replay_builders import job, recorded, request
 from tenfold.engine.decision_log import Cycle
 from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.model.errors import InputError
-from tenfold.study.replay.bundle import simulate_watched
+from tenfold.study.replay.bundle import simulate_recorded
 
 
 @pytest.fixture(name="written")
 def a_written_bundle(tmp_path: Path) -> Path:
     jobs = [job("a", 8, lasts_s=60), job("b", 32, at_s=5, seq=1)]
-    recorded(ask("fifo", jobs=jobs, faults=[]), tmp_path / "run.jsonl")
+    recorded(request("fifo", jobs=jobs, faults=[]), tmp_path / "run.jsonl")
     return tmp_path / "run.jsonl"
 
 
@@ -121,7 +121,7 @@ def test_a_name_says_how_a_bundle_is_written(tmp_path: Path):
 
 def test_a_bundle_is_written_over_only_by_force(written: Path):
     with pytest.raises(InputError) as caught:
-        simulate_watched(ask("las"), bundle=written)
+        simulate_recorded(request("las"), bundle=written)
     assert caught.value.code == "file-exists"
-    simulate_watched(ask("las"), bundle=written, force=True)
+    simulate_recorded(request("las"), bundle=written, force=True)
     assert read_bundle(written).header.policy.name == "las"

@@ -15,7 +15,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.units import DAY, Millis
 from tenfold.sim.faults.replay import replay_faults
-from tenfold.study.sim.spares import SparesQuestion, size_spares
+from tenfold.study.sim.spares import SparesRequest, size_spares
 
 ROOT = Path(__file__).parents[4]
 TRACE = ROOT.parent / "shared" / "data" / "failures" / "infinitehbd_raw.json"
@@ -121,7 +121,7 @@ def test_the_recorded_fleet_has_7_22_and_31_nodes_down():
     assert isinstance(trace, FaultTrace)
     assert (len(trace.faults), len(trace.nodes)) == (584, 231)
     nodes = fleet(*(f"n{place:03}" for place in range(400)))
-    answer = size_spares("hbd", nodes, trace, SparesQuestion(days=349))
+    answer = size_spares("hbd", nodes, trace, SparesRequest(days=349))
     assert (answer.down.p50, answer.down.p90, answer.down.p99) == (7, 22, 31)
     assert (answer.poisson.p50, answer.poisson.p90, answer.poisson.p99) == (9, 13, 17)
     assert answer.spares.p99 > answer.spares_poisson.p99
@@ -149,7 +149,7 @@ def test_the_command_sizes_spares_and_writes_a_report(
 
 def test_failures_are_rare_at_16_gpus_and_regular_at_many():
     nodes = fleet(*(f"n{place:04}" for place in range(256)))
-    answer = size_spares("f", nodes, failure_source("rsc-1", load_facts()), SparesQuestion(seeds=8))
+    answer = size_spares("f", nodes, failure_source("rsc-1", load_facts()), SparesRequest(seeds=8))
     mttf = {one.gpus: one.mttf_h for one in answer.jobs}
     assert list(mttf) == [8, 16, 32, 64, 128, 256, 512, 1_024, 2_048]
     assert mttf[16] / 24 == pytest.approx(1 / (2 * 6.5e-3), rel=0.1)
@@ -160,7 +160,7 @@ def test_failures_are_rare_at_16_gpus_and_regular_at_many():
 def test_fewer_gpus_to_keep_need_fewer_spares():
     nodes = fleet(*(f"n{place:03}" for place in range(100)))
     law = failure_source("infinitehbd", load_facts())
-    whole = size_spares("f", nodes, law, SparesQuestion(seeds=4))
-    half = size_spares("f", nodes, law, SparesQuestion(seeds=4, keep_gpus=400))
+    whole = size_spares("f", nodes, law, SparesRequest(seeds=4))
+    half = size_spares("f", nodes, law, SparesRequest(seeds=4, keep_gpus=400))
     assert half.down == whole.down
     assert half.spares.p99 < whole.spares.p99

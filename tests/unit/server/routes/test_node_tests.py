@@ -10,7 +10,8 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from patience import until
-from tenfold.compose.acceptance import node_tester_of, rule_of
+from tenfold.compose.node_rules import node_tester_of
+from tenfold.decide.detect.acceptance import acceptance_rule
 from tenfold.live.executor import Launch
 from tenfold.model.acceptance import Figure, NodeTest
 from tenfold.server.runtime.runtime import Runtime, ServerDeps
@@ -46,7 +47,7 @@ def runtime(tmp_path: Path, processes: FakeProcesses) -> Generator[Runtime, None
             journal=str(tmp_path / "journal.db"),
             executor=lambda: Measured(processes),
             logs=processes,
-            node_tester=node_tester_of(rule_of(0.2), ("measure",)),
+            node_tester=node_tester_of(acceptance_rule(0.2), ("measure",)),
             wait_s=20.0,
         )
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.model.fault import Fault
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
@@ -18,10 +18,10 @@ from tenfold.model.units import SECOND, Millis
 from tenfold.sim.measure.fairness import finish_time_fairness
 from tenfold.sim.measure.fragmentation import fragmentation
 from tenfold.sim.measure.lanes import lane_runs, shown_nodes
-from tenfold.sim.measure.steps import Steps
+from tenfold.sim.measure.step_function import StepFunction
 from tenfold.sim.measure.timeline import timeline
 from tenfold.sim.world import SimSettings
-from tenfold.study.sim.detail import look_closer, thinned
+from tenfold.study.sim.detail import downsample, run_detail
 
 FIFO = Policy(name="fifo")
 
@@ -48,7 +48,7 @@ def job(name: str, at_s: float, length_s: float, gpus: float, team: str = "t") -
 
 
 def run(nodes: Sequence[Node], jobs: Sequence[Job], faults: Sequence[Fault] = ()) -> SimResult:
-    return simulate(SimAsk(nodes=nodes, jobs=numbered(jobs), policy=FIFO, faults=faults))
+    return simulate(SimRequest(nodes=nodes, jobs=numbered(jobs), policy=FIFO, faults=faults))
 
 
 def numbered(jobs: Sequence[Job]) -> list[Job]:
@@ -65,15 +65,15 @@ def drawn(seed: int, count: int = 80) -> list[Job]:
 
 
 def test_means_are_areas_below_the_steps():
-    steps = Steps([0, 10, 10, 30], [2, -1, 3, -4])
+    steps = StepFunction([0, 10, 10, 30], [2, -1, 3, -4])
     assert steps.means(np.array([0.0, 10.0, 20.0, 40.0])).tolist() == [2.0, 4.0, 2.0]
-    assert Steps([], []).means(np.array([0.0, 1.0])).tolist() == [0.0]
+    assert StepFunction([], []).means(np.array([0.0, 1.0])).tolist() == [0.0]
     assert steps.means(np.array([-10.0, 0.0])).tolist() == [0.0]
 
 
 def test_a_queue_of_two_is_seen_waiting_and_then_running():
     jobs = [job("a", 0, 100, 8), job("b", 0, 100, 8)]
-    line = timeline(jobs, run([node("n")], jobs).meters, stretches=4)
+    line = timeline(jobs, run([node("n")], jobs).meters, buckets=4)
     assert line.at_s == (25, 75, 125, 175)
     assert line.gpus_allocated == (8, 8, 8, 8)
     assert line.jobs_running == (1, 1, 1, 1)
@@ -85,7 +85,7 @@ def test_a_lost_node_is_down_until_it_returns():
     jobs = [job("a", 0, 100, 8)]
     fault = Fault(at_ms=Millis(50_000), until_ms=Millis(150_000), node_id=NodeId("n"))
     result = run([node("n")], jobs, [fault])
-    line = timeline(jobs, result.meters, stretches=5)
+    line = timeline(jobs, result.meters, buckets=5)
     assert line.nodes_down == (0, 1, 1, 0, 0)
     assert line.jobs_waiting == (0, 1, 1, 0, 0)
     assert line.gpus_allocated == (8, 0, 0, 8, 8)
@@ -163,13 +163,13 @@ def test_a_full_fleet_has_nothing_to_strand():
 @pytest.mark.parametrize("seed", range(5))
 def test_lanes_never_cover_each_other_and_hold_what_ran(seed: int):
     nodes, jobs = [node("n1"), node("n2", rack="r2")], drawn(seed)
-    ask = SimAsk(
+    request = SimRequest(
         nodes=nodes,
         jobs=jobs,
         policy=Policy(name="las"),
         settings=SimSettings(restart_cost_ms=Millis(5_000)),
     )
-    result = simulate(ask)
+    result = simulate(request)
     runs = lane_runs(nodes, result.meters, 0)
     held = sum((one.end_s - one.start_s) * one.lanes for one in runs)
     assert held / 3600 == pytest.approx(result.summary.gpu_hours)
@@ -196,12 +196,12 @@ def test_of_many_nodes_whole_racks_are_shown_and_of_many_runs_the_largest():
 
 def test_a_closer_look_changes_nothing_and_keeps_both_ends():
     nodes, jobs = [node("n1"), node("n2")], drawn(1)
-    ask = SimAsk(nodes=nodes, jobs=jobs, policy=FIFO)
-    result = simulate(ask)
+    request = SimRequest(nodes=nodes, jobs=jobs, policy=FIFO)
+    result = simulate(request)
     before = result.summary
-    detail = look_closer(ask, result)
-    assert result.meters.summary(jobs, ask.gpus) == before
+    detail = run_detail(request, result)
+    assert result.meters.summary(jobs, request.gpus) == before
     assert len(detail.waits_s) == len(detail.jcts_s) == before.finished
     assert sum(detail.waits_s) / before.finished == pytest.approx(before.avg_wait_s)
-    few = thinned(detail.jcts_s, 10)
+    few = downsample(detail.jcts_s, 10)
     assert (len(few), few[0], few[-1]) == (10, detail.jcts_s[0], detail.jcts_s[-1])

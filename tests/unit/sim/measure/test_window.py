@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.model.fault import Fault
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Job, shape_of
@@ -16,12 +16,17 @@ from tenfold.sim.measure.stranded import stranded_share
 from tenfold.sim.measure.window import (
     Window,
     WindowFigures,
+    job_waits,
     runs_until,
-    stays,
     window_figures,
     window_of,
 )
-from tenfold.sim.measure.window_losses import evenness, lost_milli_ms, nodes_down_p99, parted
+from tenfold.sim.measure.window_losses import (
+    entitlement_fairness,
+    lost_milli_ms,
+    nodes_down_p99,
+    weighted_shares,
+)
 from tenfold.testing.builders import job, nodes
 
 
@@ -34,7 +39,7 @@ def run_until(
     policy: PolicyName = "fifo",
 ) -> SimResult:
     return simulate(
-        SimAsk(
+        SimRequest(
             nodes=nodes(count),
             jobs=jobs,
             policy=Policy(name=policy),
@@ -46,7 +51,7 @@ def run_until(
 
 def figures(result: SimResult, jobs: Sequence[Job], window: Window, gpus: int) -> WindowFigures:
     runs = list(runs_until(result.meters, result.fleet.running, window.until_ms))
-    found = stays(jobs, runs, result.meters, window)
+    found = job_waits(jobs, runs, result.meters, window)
     return window_figures(found, runs, window, gpus, 8)
 
 
@@ -63,7 +68,7 @@ def test_who_still_waits_has_waited_until_the_end():
 def test_a_job_larger_than_the_fleet_waits_to_the_end():
     jobs = [job(0, 16, runs_s=100)]
     result = run_until(jobs, 100)
-    assert result.meters.turned_away == jobs
+    assert result.meters.refused_jobs == jobs
     seen = figures(result, jobs, Window(0, 100_000), 8)
     assert (seen.jobs, seen.waiting, seen.wait_s_p90_gpu, seen.load) == (1, 1, 100, 2)
 
@@ -72,15 +77,15 @@ def test_who_comes_after_a_job_that_failed_waits_for_nothing():
     first = job(0, 8, runs_s=50)
     after = replace(job(1, 1, at_s=1, runs_s=100), terms=Terms(after=(first.id,)))
     jobs = [first, after]
-    ask = SimAsk(
+    request = SimRequest(
         nodes=nodes(1),
         jobs=jobs,
         policy=Policy(name="governed"),
         ends={first.id: "failed"},
         until_ms=Millis(100_000),
     )
-    result = simulate(ask)
-    assert result.meters.turned_away == [after]
+    result = simulate(request)
+    assert result.meters.refused_jobs == [after]
     assert figures(result, jobs, Window(0, 100_000), 8).jobs == 1
 
 
@@ -138,7 +143,7 @@ def test_work_since_the_last_save_is_lost_to_failures():
     window = Window(0, 10 * HOUR)
     runs = list(runs_until(result.meters, result.fleet.running, window.until_ms))
     lost = lost_milli_ms(runs, result.meters, result.fleet.past, result.work_ms, window)
-    assert lost == {"failures": 8_000 * HOUR // 2, "preemption": 0, "neighbours": 0}
+    assert lost == {"failures": 8_000 * HOUR // 2, "preemption": 0, "contention": 0}
     assert nodes_down_p99(result.meters, window) == 1
 
 
@@ -189,8 +194,10 @@ def test_free_gpus_of_another_type_are_not_stranded():
     there = [*nodes(1, accelerator="h100"), *nodes(3, accelerator="l4", name="l")]
     asked = shape_of(5, accelerators=("h100",))
     jobs = [replace(job(n, 5, at_s=n, runs_s=10_000), shape=asked) for n in range(3)]
-    ask = SimAsk(nodes=there, jobs=jobs, policy=Policy(name="fifo"), until_ms=Millis(10_000_000))
-    result = simulate(ask)
+    request = SimRequest(
+        nodes=there, jobs=jobs, policy=Policy(name="fifo"), until_ms=Millis(10_000_000)
+    )
+    result = simulate(request)
     window = Window(100_000, 10_000_000)
     runs = list(runs_until(result.meters, result.fleet.running, window.until_ms))
     share = stranded_share(there, jobs, runs, result.meters, window)
@@ -206,9 +213,9 @@ def test_a_job_of_no_length_holds_nothing_afterwards():
 
 
 def test_a_part_is_what_one_asks_for_or_what_weights_give():
-    assert parted({"a": 1, "b": 50, "c": 50}, {}, 21) == {"a": 1, "b": 10, "c": 10}
-    assert parted({"a": 50, "b": 50}, {"a": 3}, 40) == {"a": 30, "b": 10}
-    assert parted({"a": 5, "b": 5}, {}, 40) == {"a": 5, "b": 5}
+    assert weighted_shares({"a": 1, "b": 50, "c": 50}, {}, 21) == {"a": 1, "b": 10, "c": 10}
+    assert weighted_shares({"a": 50, "b": 50}, {"a": 3}, 40) == {"a": 30, "b": 10}
+    assert weighted_shares({"a": 5, "b": 5}, {}, 40) == {"a": 5, "b": 5}
 
 
 def test_teams_that_get_what_they_deserve_are_even_and_a_starved_one_is_not():
@@ -218,10 +225,10 @@ def test_teams_that_get_what_they_deserve_are_even_and_a_starved_one_is_not():
     window = Window(0, 2_000_000)
     result = run_until(jobs, 2_000)
     runs = list(runs_until(result.meters, result.fleet.running, window.until_ms))
-    found = stays(jobs, runs, result.meters, window)
-    assert evenness(found, runs, window, 8, {}) == pytest.approx(0.5)
-    assert evenness(found[:20], runs, window, 8, {}) == 1
+    found = job_waits(jobs, runs, result.meters, window)
+    assert entitlement_fairness(found, runs, window, 8, {}) == pytest.approx(0.5)
+    assert entitlement_fairness(found[:20], runs, window, 8, {}) == 1
     wide = Window(0, 4_000_000)
     result = run_until(jobs, 4_000)
     runs = list(runs_until(result.meters, result.fleet.running, wide.until_ms))
-    assert evenness(stays(jobs, runs, result.meters, wide), runs, wide, 8, {}) == 1
+    assert entitlement_fairness(job_waits(jobs, runs, result.meters, wide), runs, wide, 8, {}) == 1

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from tenfold.cli.main import main
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.decision import Decision
 from tenfold.model.units import Millis
 from tenfold.study.bench.kai import KAI, kai_gang, kai_reclaim, kai_unschedulable
 from tenfold.study.bench.kai_loads import fillers, flat_nodes, placed_nodes
-from tenfold.study.bench.timed import AtRest
+from tenfold.study.bench.timed import LivelockGuard
 
 
 class Undecided:
@@ -55,9 +55,9 @@ def test_gangs_take_back_no_more_than_they_need():
 
 
 def test_a_run_ends_whose_decider_is_never_at_rest():
-    ask = SimAsk(nodes=flat_nodes(1), jobs=fillers(1))
+    request = SimRequest(nodes=flat_nodes(1), jobs=fillers(1))
     with pytest.raises(AssertionError, match="is not at rest"):
-        simulate(ask, witnesses=[AtRest(cycles_most=10)], around=undecided)
+        simulate(request, witnesses=[LivelockGuard(cycles_most=10)], around=undecided)
 
 
 def test_the_command_says_what_each_column_includes(capsys: pytest.CaptureFixture[str]):

@@ -11,7 +11,7 @@ import pytest
 from tenfold.cli.main import main
 from tenfold.compose.inputs import SimFiles
 from tenfold.study.compare.cell import FIGURES, lost_cell, run_cell
-from tenfold.study.compare.compare import CompareAsk, Comparison, cells_of, compare
+from tenfold.study.compare.compare import CompareRequest, Comparison, cells_of, compare
 from tenfold.study.parallel import process_map
 
 FLEET = (
@@ -42,37 +42,37 @@ def run(capsys: pytest.CaptureFixture[str]):
     return call
 
 
-def ask(files: SimFiles, *policies: str, seeds: int = 1) -> CompareAsk:
-    return CompareAsk(
+def request(files: SimFiles, *policies: str, seeds: int = 1) -> CompareRequest:
+    return CompareRequest(
         fleets=(files.fleet,), jobs=(files.jobs,), policies=policies, seeds=seeds, base=files
     )
 
 
-def compared(question: CompareAsk, workers: int = 1) -> Comparison:
+def compared(question: CompareRequest, workers: int = 1) -> Comparison:
     return compare(question, partial(process_map, workers=workers), lambda _: None)
 
 
 def test_every_policy_meets_every_fleet_and_every_seed(files: SimFiles):
     drawn = SimFiles(fleet=files.fleet, jobs=files.jobs, failures="rsc-1")
-    cells = cells_of(ask(drawn, "fifo", "las", seeds=3))
+    cells = cells_of(request(drawn, "fifo", "las", seeds=3))
     assert [(cell.files.policy, cell.files.settings.seed) for cell in cells] == [
         (policy, seed) for policy in ("fifo", "las") for seed in range(3)
     ]
 
 
 def test_where_nothing_is_drawn_one_seed_stands_for_all(files: SimFiles):
-    answer = compared(ask(files, "fifo", seeds=5))
+    answer = compared(request(files, "fifo", seeds=5))
     assert len(answer.cells) == 1
     assert any("run once" in note for note in answer.notes)
 
 
 def test_processes_give_what_one_process_gives(files: SimFiles):
-    question = ask(files, "fifo", "sjf", "las")
+    question = request(files, "fifo", "sjf", "las")
     assert compared(question, workers=2) == compared(question)
 
 
 def test_the_first_policy_is_what_the_others_are_scored_against(files: SimFiles):
-    answer = compared(ask(files, "fifo", "srsf"))
+    answer = compared(request(files, "fifo", "srsf"))
     waits = {row.policy: row.figures["avg_wait_s"].mean for row in answer.rows}
     [score] = [one for one in answer.scorecard if one.figure == "avg_wait_s"]
     assert (score.policy, score.before, score.after) == ("srsf", waits["fifo"], waits["srsf"])
@@ -82,7 +82,7 @@ def test_the_first_policy_is_what_the_others_are_scored_against(files: SimFiles)
 
 
 def test_a_fleet_that_cannot_be_read_leaves_the_others_alone(files: SimFiles, tmp_path: Path):
-    question = CompareAsk(
+    question = CompareRequest(
         fleets=(tmp_path / "none.toml", files.fleet),
         jobs=(files.jobs,),
         policies=("fifo",),
@@ -97,7 +97,7 @@ def test_a_fleet_that_cannot_be_read_leaves_the_others_alone(files: SimFiles, tm
 
 def test_spread_is_that_of_the_seeds(files: SimFiles):
     drawn = SimFiles(fleet=files.fleet, jobs=files.jobs, failures="infinitehbd")
-    answer = compared(ask(drawn, "fifo", seeds=4))
+    answer = compared(request(drawn, "fifo", seeds=4))
     values = [cell.figures["avg_jct_s"] for cell in answer.cells if cell.figures]
     spread = answer.rows[0].figures["avg_jct_s"]
     assert answer.rows[0].seeds == len(values) == 4
@@ -106,7 +106,7 @@ def test_spread_is_that_of_the_seeds(files: SimFiles):
 
 
 def test_a_lost_run_says_so(files: SimFiles):
-    [cell] = cells_of(ask(files, "fifo"))
+    [cell] = cells_of(request(files, "fifo"))
     lost = lost_cell(cell, "its machine went away")
     assert lost.error is not None
     assert lost.error.code == "cell-lost"

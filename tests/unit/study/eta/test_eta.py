@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from tenfold.compose.policies import placing_decider
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
@@ -58,7 +58,9 @@ def busy_jobs(count: int, seed: int = 1) -> list[Job]:
 
 
 def tracked(policy: PolicyName, wait_log: WaitLog, jobs: list[Job]) -> None:
-    simulate(SimAsk(nodes=nodes(2), jobs=jobs, policy=Policy(name=policy)), witnesses=[wait_log])
+    simulate(
+        SimRequest(nodes=nodes(2), jobs=jobs, policy=Policy(name=policy)), witnesses=[wait_log]
+    )
 
 
 class Asking:
@@ -99,10 +101,10 @@ def test_about_half_start_by_p50_and_nine_in_ten_by_p90(policy: PolicyName):
 
 def test_a_book_changes_nothing_and_repeats_itself():
     jobs = busy_jobs(600)
-    ask = SimAsk(nodes=nodes(2), jobs=jobs)
-    alone = simulate(ask)
+    request = SimRequest(nodes=nodes(2), jobs=jobs)
+    alone = simulate(request)
     wait_logs = WaitLog(), WaitLog()
-    watched = [simulate(ask, witnesses=[wait_log]) for wait_log in wait_logs]
+    watched = [simulate(request, witnesses=[wait_log]) for wait_log in wait_logs]
     assert [each.summary for each in watched] == [alone.summary] * 2
     assert list(wait_logs[0].outcomes) == list(wait_logs[1].outcomes)
 
@@ -130,8 +132,8 @@ def test_thinning_follows_a_part_of_the_waits():
 
 def test_an_answer_lies_ahead_and_says_what_it_rests_on():
     asking = Asking(at_cycle=800)
-    ask = SimAsk(nodes=nodes(2), jobs=busy_jobs(1_000), policy=Policy(name="fifo"))
-    simulate(ask, witnesses=[asking])
+    request = SimRequest(nodes=nodes(2), jobs=busy_jobs(1_000), policy=Policy(name="fifo"))
+    simulate(request, witnesses=[asking])
     by_book, by_state, again = asking.answers
     for answer in (by_book, by_state):
         assert asking.asked_ms <= answer.p50_ms <= answer.p90_ms
@@ -221,8 +223,8 @@ def test_a_length_that_is_drawn_lies_beyond_what_was_served():
 
 def test_a_record_gives_the_book_that_was_kept_while_it_was_written():
     hit_share, record = WaitLog(), Recording()
-    ask = SimAsk(nodes=nodes(2), jobs=busy_jobs(600))
-    simulate(ask, journal=record, witnesses=[hit_share, record])
+    request = SimRequest(nodes=nodes(2), jobs=busy_jobs(600))
+    simulate(request, journal=record, witnesses=[hit_share, record])
     again = wait_log_of(record.lines)
     assert len(hit_share.outcomes) > MIN_JUDGED
     assert list(again.outcomes) == list(hit_share.outcomes)
@@ -230,8 +232,8 @@ def test_a_record_gives_the_book_that_was_kept_while_it_was_written():
 
 def test_of_a_long_record_only_a_part_of_the_waits_is_followed(monkeypatch: pytest.MonkeyPatch):
     record = Recording()
-    ask = SimAsk(nodes=nodes(2), jobs=busy_jobs(600), policy=Policy(name="fifo"))
-    simulate(ask, journal=record, witnesses=[record])
+    request = SimRequest(nodes=nodes(2), jobs=busy_jobs(600), policy=Policy(name="fifo"))
+    simulate(request, journal=record, witnesses=[record])
     whole = wait_log_of(record.lines)
     monkeypatch.setattr("tenfold.study.eta.recorded.MAX_WAITS", whole.known // 3)
     assert whole.known // 5 < wait_log_of(record.lines).known < whole.known // 2

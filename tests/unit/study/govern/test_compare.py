@@ -8,7 +8,7 @@ import pytest
 
 from tenfold.cli.main import main
 from tenfold.compose.inputs import SimFiles
-from tenfold.compose.policy_fleet import EVEN, join_record
+from tenfold.compose.policy_fleet import NO_TEAMS_NOTE, policy_for_record
 from tenfold.model.errors import InputError
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE
@@ -193,16 +193,16 @@ def test_the_command_shows_ways_teams_and_borrowing(
 
 def test_a_record_is_governed_by_the_teams_of_a_fleet_or_of_its_own_policy(files: SimFiles):
     governed = Policy(name="governed")
-    joined, notes = join_record(governed, Policy(), files.fleet)
+    joined, notes = policy_for_record(governed, Policy(), files.fleet)
     assert joined.govern is not None
     assert ([one.id for one in joined.govern.teams], notes) == (["busy", "idle"], [])
-    again, notes = join_record(governed, joined)
+    again, notes = policy_for_record(governed, joined)
     assert again.govern is not None
     assert (again.govern.teams, notes) == (joined.govern.teams, [])
-    alone, notes = join_record(governed, Policy())
+    alone, notes = policy_for_record(governed, Policy())
     assert alone.govern is not None
-    assert (alone.govern.teams, notes) == ((), [EVEN])
-    assert join_record(Policy(name="las"), joined) == (Policy(name="las"), [])
+    assert (alone.govern.teams, notes) == ((), [NO_TEAMS_NOTE])
+    assert policy_for_record(Policy(name="las"), joined) == (Policy(name="las"), [])
 
 
 def test_a_shadow_and_a_replay_know_the_teams_of_the_fleet(
@@ -216,6 +216,6 @@ def test_a_shadow_and_a_replay_know_the_teams_of_the_fleet(
     assert main(["replay", bundle, "--policy", "governed", *fleet, "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["policy_again"] == "governed"
-    assert EVEN not in said.err
+    assert NO_TEAMS_NOTE not in said.err
     assert main(["replay", bundle, "--policy", "governed", "--json"]) == 0
-    assert EVEN in capsys.readouterr().err
+    assert NO_TEAMS_NOTE in capsys.readouterr().err

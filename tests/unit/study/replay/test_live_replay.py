@@ -30,7 +30,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
-from tenfold.study.replay.bundle import story_of, verify
+from tenfold.study.replay.bundle import explain_job, verify
 from tenfold.study.replay.records import keep_record, open_record, write_record
 from tenfold.study.replay.rerun import rerun
 from tenfold.testing.builders import job, nodes
@@ -241,7 +241,7 @@ def test_a_job_that_was_there_before_the_record_has_a_story(path: Path):
     live(path, "fifo", FIRST)
     exported(path, path.parent)
     live(path, "fifo", [(1_000, [ended(1_000, 2)])])
-    story = story_of(told(path), "job-3")
+    story = explain_job(told(path), "job-3")
     assert render(story.stages[0].why).endswith("before the record begins")
     assert [stage.code for stage in story.stages] == ["submitted", "start-ordered", "started"]
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tenfold.cli.main import app
 from tenfold.compose.grid import GridFiles
-from tenfold.compose.inputs import Prepared, SimFiles, prepare
+from tenfold.compose.inputs import PreparedRun, SimFiles, prepare
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.model.errors import InputError
@@ -19,7 +19,7 @@ from tenfold.model.facts.intensity import ShiftBy
 from tenfold.model.ids import JobId
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import HOUR, SECOND
-from tenfold.study.replay.bundle import simulate_watched
+from tenfold.study.replay.bundle import simulate_recorded
 from tenfold.study.replay.rerun import rerun
 from tenfold.study.sim.green import Green, green
 
@@ -54,10 +54,10 @@ def three_jobs(tmp_path: Path) -> SimFiles:
     return SimFiles(fleet=tmp_path / "fleet.toml", jobs=tmp_path / "jobs.csv", grid=grid)
 
 
-def shifted(files: SimFiles, by: ShiftBy | None) -> tuple[Prepared, SimResult, Green]:
+def shifted(files: SimFiles, by: ShiftBy | None) -> tuple[PreparedRun, SimResult, Green]:
     assert files.grid is not None
     prepared = prepare(replace(files, grid=replace(files.grid, shift=by)))
-    result = simulate(prepared.ask)
+    result = simulate(prepared.request)
     taken = green(prepared, result)
     assert taken is not None
     return prepared, result, taken
@@ -94,12 +94,12 @@ def test_what_is_counted_and_who_is_not_held_is_said(files: SimFiles):
     prepared, _, _ = shifted(files, "co2")
     assert any("idle power and nodes without GPUs are left out" in one for one in prepared.notes)
     assert any("1 jobs with a deadline state no `limit_s`" in one for one in prepared.notes)
-    assert any("4 hours, which are no whole days" in one for one in prepared.notes)
+    assert any("has 4 hours, not whole days" in one for one in prepared.notes)
 
 
 def test_a_record_of_held_jobs_runs_again_with_the_same_releases(files: SimFiles, tmp_path: Path):
     prepared, _, _ = shifted(files, "co2")
-    simulate_watched(prepared.ask, bundle=tmp_path / "run.jsonl")
+    simulate_recorded(prepared.request, bundle=tmp_path / "run.jsonl")
     again = rerun(read_bundle(tmp_path / "run.jsonl"), Policy(name="fifo"))
     came = [(one.at_ms, one.job.id) for one in again.again if isinstance(one, JobSubmitted)]
     assert came == [(0, "comes"), (0, "half"), (2 * HOUR, "waits")]

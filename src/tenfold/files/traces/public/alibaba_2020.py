@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tenfold.files.traces.csv_table import csv_rows
-from tenfold.files.traces.faults import Faults
+from tenfold.files.traces.errors import TraceErrors
 from tenfold.files.traces.named_rows import NamedRow, named_rows
-from tenfold.files.traces.trace import JobTrace, TraceRow, left_out, trace_of
+from tenfold.files.traces.trace import JobTrace, TraceRow, note_skipped, trace_of
 from tenfold.model.errors import InputError
 
 JOB_COLUMNS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
@@ -32,16 +32,16 @@ TASK_COLUMNS = (
 
 def read_alibaba_2020(tasks: Path, jobs: Path | None = None) -> JobTrace:
     """Return the jobs of a task table; the job table adds users and times of submission."""
-    faults = Faults(str(tasks))
+    errors = TraceErrors(str(tasks))
     found: dict[str, _Job] = {}
-    for row in named_rows(tasks, (), faults, names=TASK_COLUMNS):
-        found.setdefault(row.text("job_name"), _Job()).take(row)
-    faults.stop()
+    for row in named_rows(tasks, (), errors, names=TASK_COLUMNS):
+        found.setdefault(row.text("job_name"), _Job()).add_task(row)
+    errors.raise_if_any()
     if jobs is not None:
-        _take_jobs(jobs, found)
+        _add_job_table(jobs, found)
     rows = [row for name, job in found.items() if (row := job.row(name)) is not None]
     notes: list[str] = []
-    left_out(len(found) - len(rows), "they never ended or asked for nothing", notes)
+    note_skipped(len(found) - len(rows), "they never ended or asked for nothing", notes)
     rounded = sum(job.is_rounded for job in found.values())
     if rounded:
         notes.append(f"{rounded:,} jobs ask for shares on several GPUs, taken as whole GPUs")
@@ -79,7 +79,7 @@ class _Job:
         self.types: dict[str, None] = {}
         self.user = self.status = ""
 
-    def take(self, row: NamedRow) -> None:
+    def add_task(self, row: NamedRow) -> None:
         """Add a task."""
         count = row.number("inst_num") or 1.0
         start_s, end_s = row.number("start_time"), row.number("end_time")
@@ -119,15 +119,15 @@ class _Job:
         )
 
 
-def _take_jobs(path: Path, found: dict[str, _Job]) -> None:
-    faults = Faults(str(path))
-    for row in named_rows(path, (), faults, names=JOB_COLUMNS):
+def _add_job_table(path: Path, found: dict[str, _Job]) -> None:
+    errors = TraceErrors(str(path))
+    for row in named_rows(path, (), errors, names=JOB_COLUMNS):
         job = found.get(row.text("job_name"))
         if job is not None:
             job.submit_s = row.number("start_time")
             job.user = row.text("user")
             job.status = row.text("status") or job.status
-    faults.stop()
+    errors.raise_if_any()
 
 
 def _width(path: Path) -> int:

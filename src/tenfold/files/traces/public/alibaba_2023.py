@@ -6,9 +6,9 @@ has no time of running; the time until it was deleted stands in for it.
 
 from pathlib import Path
 
-from tenfold.files.traces.faults import Faults
+from tenfold.files.traces.errors import TraceErrors
 from tenfold.files.traces.named_rows import NamedRow, named_rows
-from tenfold.files.traces.trace import JobTrace, TraceRow, left_out, trace_of
+from tenfold.files.traces.trace import JobTrace, TraceRow, note_skipped, trace_of
 from tenfold.model.job.job import WHOLE
 
 POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "creation_time", "deletion_time")
@@ -16,19 +16,19 @@ POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "creation_time", "d
 
 def read_openb_pods(path: Path) -> JobTrace:
     """Return the pods of an `openb_pod_list` that were created and deleted."""
-    faults = Faults(str(path))
+    errors = TraceErrors(str(path))
     rows: list[TraceRow] = []
     open_ended = never_scheduled = 0
-    for row in named_rows(path, POD_COLUMNS, faults):
+    for row in named_rows(path, POD_COLUMNS, errors):
         made = _pod(row)
         if made is not None:
             rows.append(made)
             never_scheduled += not row.text("scheduled_time")
         elif not row.is_bad:
             open_ended += 1
-    faults.stop()
+    errors.raise_if_any()
     notes: list[str] = []
-    left_out(open_ended, "their creation or deletion is not recorded", notes)
+    note_skipped(open_ended, "their creation or deletion is not recorded", notes)
     if never_scheduled:
         notes.append(
             f"{never_scheduled:,} pods were never scheduled; they run until their deletion"

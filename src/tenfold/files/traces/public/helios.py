@@ -6,9 +6,9 @@ jobs without GPUs ask for CPUs alone and are kept.
 
 from pathlib import Path
 
-from tenfold.files.traces.faults import Faults
-from tenfold.files.traces.named_rows import NamedRow, named_rows, said_moment
-from tenfold.files.traces.trace import JobTrace, TraceRow, even_split, left_out, trace_of
+from tenfold.files.traces.errors import TraceErrors
+from tenfold.files.traces.named_rows import NamedRow, named_rows, timestamp_text
+from tenfold.files.traces.trace import JobTrace, TraceRow, even_split, note_skipped, trace_of
 
 COLUMNS = ("job_id", "user", "gpu_num", "cpu_num", "node_num", "state", "submit_time", "duration")
 
@@ -20,20 +20,20 @@ def read_helios(path: Path) -> JobTrace:
 
 def read_log(path: Path, columns: tuple[str, ...]) -> JobTrace:
     """Return the jobs of a log in the layout that Helios began and Acme took up."""
-    faults = Faults(str(path))
+    errors = TraceErrors(str(path))
     rows: list[TraceRow] = []
     never_ran = 0
-    for row in named_rows(path, columns, faults):
+    for row in named_rows(path, columns, errors):
         made = _row(row)
         if made is not None:
             rows.append(made)
         elif not row.is_bad:
             never_ran += 1
-    faults.stop()
+    errors.raise_if_any()
     notes: list[str] = []
-    left_out(never_ran, "no submission, run or request is recorded", notes)
+    note_skipped(never_ran, "no submission, run or request is recorded", notes)
     if rows:
-        notes.append(f"time 0 is {said_moment(min(row.submit_s for row in rows))}")
+        notes.append(f"time 0 is {timestamp_text(min(row.submit_s for row in rows))}")
     return trace_of(rows, notes, str(path))
 
 

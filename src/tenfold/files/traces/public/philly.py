@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from tenfold.files.traces.csv_table import read_plain_bytes
-from tenfold.files.traces.faults import Faults
-from tenfold.files.traces.named_rows import said_moment, seconds_of
-from tenfold.files.traces.trace import JobTrace, TraceRow, left_out, trace_of
+from tenfold.files.traces.errors import TraceErrors
+from tenfold.files.traces.named_rows import seconds_of, timestamp_text
+from tenfold.files.traces.trace import JobTrace, TraceRow, note_skipped, trace_of
 from tenfold.model.errors import InputError
 
 T = TypeVar("T")
@@ -47,12 +47,12 @@ class _Entry(Struct):
 
 def read_philly(path: Path) -> JobTrace:
     """Return the jobs of a `cluster_job_log` that ran and ended."""
-    faults = Faults(str(path))
+    errors = TraceErrors(str(path))
     rows: list[TraceRow] = []
     never_ran = unended = 0
     for number, entry in enumerate(_entries(path), start=1):
-        submit_s = _moment(entry.submitted_time, number, "submitted_time", faults)
-        durations = [_duration(attempt, number, faults) for attempt in entry.attempts]
+        submit_s = _moment(entry.submitted_time, number, "submitted_time", errors)
+        durations = [_duration(attempt, number, errors) for attempt in entry.attempts]
         known = [one for one in durations if one is not None]
         gpus = max((_gpus(attempt) for attempt in entry.attempts), default=0)
         if submit_s is None or not gpus or not entry.attempts:
@@ -72,12 +72,12 @@ def read_philly(path: Path) -> JobTrace:
                     start_s=_first_start(entry),
                 )
             )
-    faults.stop()
+    errors.raise_if_any()
     notes: list[str] = []
-    left_out(never_ran, "no attempt with GPUs is recorded", notes)
-    left_out(unended, "the end of the last attempt is not recorded", notes)
+    note_skipped(never_ran, "no attempt with GPUs is recorded", notes)
+    note_skipped(unended, "the end of the last attempt is not recorded", notes)
     if rows:
-        notes.append(f"time 0 is {said_moment(min(row.submit_s for row in rows))}")
+        notes.append(f"time 0 is {timestamp_text(min(row.submit_s for row in rows))}")
     return trace_of(rows, notes, str(path))
 
 
@@ -100,9 +100,9 @@ def _entries(path: Path) -> list[_Entry]:
         ) from None
 
 
-def _duration(attempt: _Attempt, number: int, faults: Faults) -> float | None:
-    start_s = _moment(attempt.start_time, number, "start_time", faults)
-    end_s = _moment(attempt.end_time, number, "end_time", faults)
+def _duration(attempt: _Attempt, number: int, errors: TraceErrors) -> float | None:
+    start_s = _moment(attempt.start_time, number, "start_time", errors)
+    end_s = _moment(attempt.end_time, number, "end_time", errors)
     return None if start_s is None or end_s is None else max(0.0, end_s - start_s)
 
 
@@ -112,14 +112,14 @@ def _first_start(entry: _Entry) -> float | None:
     return None if text is None else seconds_of(" ".join(text.split()[:2]))
 
 
-def _moment(text: str | None, number: int, field: str, faults: Faults) -> float | None:
+def _moment(text: str | None, number: int, field: str, errors: TraceErrors) -> float | None:
     if text is None or text in ("", "None"):
         return None
     # The log carries the zone as a word behind some times, which differences do not need.
     found = seconds_of(" ".join(text.split()[:2]))
     if found is None:
         message = f"`{field}` of job number {number} holds `{text[:40]}`, which is not a time"
-        faults.add("wrong-value", message, "mend the entry, or leave it out", None, field)
+        errors.add("wrong-value", message, "mend the entry, or leave it out", None, field)
     return found
 
 

@@ -17,7 +17,7 @@ from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.spec import FleetSpec, Pool, Rack
 from tenfold.model.ids import RackId, TeamId
 from tenfold.model.policy.governance import GovernanceRules, TeamRules
-from tenfold.sim.workload.grown_work import COPY, origin
+from tenfold.sim.workload.scale import COPY, original_id
 
 _NUMBERED = pattern(r"(.*?)([0-9]{1,12})([^0-9]*)\Z", DOTALL)
 
@@ -53,7 +53,7 @@ def grown_govern(
     for name in teams:
         if name in known or name in added:
             continue
-        model = known.get(TeamId(origin(name, sign)))
+        model = known.get(TeamId(original_id(name, sign)))
         if model is not None:
             added[name] = replace(model, id=TeamId(name))
     return replace(govern, teams=(*govern.teams, *added.values())) if added else govern

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.failures import FailureSource, faults_of
-from tenfold.compose.simulation import SimAsk, SimResult, simulate
+from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.model.facts.failure_law import NO_FAILURES
 from tenfold.model.fault import Fault
 from tenfold.model.fleet.node import Node
@@ -26,20 +26,20 @@ from tenfold.model.units import DAY, HOUR, Bytes, Millis, UsdMicros
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.physics.nodes import nodes_of
 from tenfold.physics.shared_layers import shared_layers
+from tenfold.sim.contention.model import ContentionModel
+from tenfold.sim.contention.solver import ContentionSolver
 from tenfold.sim.measure.stranded import stranded_share
 from tenfold.sim.measure.timeline import Span
 from tenfold.sim.measure.window import (
     Window,
     allocated_milli_ms,
+    job_waits,
     runs_until,
-    stays,
     window_figures,
     window_of,
 )
-from tenfold.sim.measure.window_losses import evenness, lost_milli_ms, nodes_down_p99
-from tenfold.sim.neighbourhood import Neighbourhood
-from tenfold.sim.sharing import Neighbours
-from tenfold.sim.workload.grown_work import copy_sign, grown, origin
+from tenfold.sim.measure.window_losses import entitlement_fairness, lost_milli_ms, nodes_down_p99
+from tenfold.sim.workload.scale import copy_marker, original_id, scale_jobs
 from tenfold.sim.world import SimSettings
 from tenfold.study.grow.runs.fleet import grown_fleet, grown_govern
 
@@ -103,7 +103,7 @@ def run_once(task: GrowTask) -> RunFigures:
     """Return the figures of one run."""
     ran = simulate_task(task)
     meters, fleet, window = ran.result.meters, ran.result.fleet, ran.window
-    found = stays(ran.jobs, ran.runs, meters, window)
+    found = job_waits(ran.jobs, ran.runs, meters, window)
     node_gpus = max((node.gpus for node in ran.nodes), default=1)
     seen = window_figures(found, ran.runs, window, ran.gpus, node_gpus)
     lost = lost_milli_ms(ran.runs, meters, fleet.past, ran.result.work_ms, window)
@@ -118,7 +118,7 @@ def run_once(task: GrowTask) -> RunFigures:
         worst_class=seen.worst_class,
         utilisation=seen.utilisation,
         stranded=stranded_share(ran.nodes, ran.jobs, ran.runs, meters, window),
-        jain_entitlement=evenness(found, ran.runs, window, ran.gpus, weights),
+        jain_entitlement=entitlement_fairness(found, ran.runs, window, ran.gpus, weights),
         goodput=max(0.0, 1 - sum(lost.values()) / held) if held else 1.0,
         lost_gpu_h_per_day={name: one / WHOLE / HOUR / days for name, one in lost.items()},
         admissions_per_s=seen.starts_per_s,
@@ -134,21 +134,21 @@ def simulate_task(task: GrowTask) -> RunOutcome:
     window = task.judged or window_of(task.jobs)
     until_ms = Millis(window.until_ms)
     scaling = {name: profile.scaling for name, profile in task.profiles.items()}
-    jobs = grown(task.jobs, task.axis, task.factor, task.seed, scaling=scaling)
+    jobs = scale_jobs(task.jobs, task.axis, task.factor, task.seed, scaling=scaling)
     if task.judged is not None:
         jobs = reaching(jobs, window)
-    sign = copy_sign(task.jobs)
-    ask = SimAsk(
+    marker = copy_marker(task.jobs)
+    request = SimRequest(
         nodes=nodes,
         jobs=jobs,
-        policy=_policy(task.policy, jobs, sign),
+        policy=_policy(task.policy, jobs, marker),
         settings=replace(task.settings, seed=task.seed),
         faults=_faults(task, nodes, until_ms),
-        neighbours=_neighbours(task, layout),
-        ends=_ends(task.ends, jobs, sign),
+        contention=_contention(task, layout),
+        ends=_ends(task.ends, jobs, marker),
         until_ms=until_ms,
     )
-    result = simulate(ask)
+    result = simulate(request)
     runs = list(runs_until(result.meters, result.fleet.running, until_ms))
     return RunOutcome(nodes=nodes, jobs=jobs, window=window, result=result, runs=runs)
 
@@ -206,12 +206,12 @@ def _tier(tier: Tier) -> Tier:
     return replace(tier, capacity=Bytes(0), usd_micros_per_tb_month=UsdMicros(0), power_w=0)
 
 
-def _policy(policy: Policy, jobs: Iterable[Job], sign: str) -> Policy:
+def _policy(policy: Policy, jobs: Iterable[Job], marker: str) -> Policy:
     """Return the policy with queues for copies of teams, where it has queues."""
     if policy.govern is None:
         return policy
     teams = dict.fromkeys(job.team for job in jobs)
-    return replace(policy, govern=grown_govern(policy.govern, teams, sign))
+    return replace(policy, govern=grown_govern(policy.govern, teams, marker))
 
 
 def _faults(task: GrowTask, nodes: Sequence[Node], until_ms: Millis) -> Iterable[Fault]:
@@ -220,13 +220,13 @@ def _faults(task: GrowTask, nodes: Sequence[Node], until_ms: Millis) -> Iterable
     return faults_of(task.failures, nodes, until_ms, task.seed)[0]
 
 
-def _neighbours(task: GrowTask, layout: Layout) -> Neighbourhood | None:
+def _contention(task: GrowTask, layout: Layout) -> ContentionModel | None:
     """Return what is shared; on an axis of data every job reads and saves so much more."""
     if not task.profiles:
         return None
     more = grown_by(task.axis, "data", task.factor)
     profiles = {name: _heavier(one, more) for name, one in task.profiles.items()}
-    return Neighbourhood(Neighbours(shared_layers(layout)), profiles)
+    return ContentionModel(ContentionSolver(shared_layers(layout)), profiles)
 
 
 def _heavier(profile: WorkProfile, factor: float) -> WorkProfile:
@@ -240,9 +240,9 @@ def _heavier(profile: WorkProfile, factor: float) -> WorkProfile:
 
 
 def _ends(
-    ends: Mapping[JobId, JobStatus], jobs: Iterable[Job], sign: str
+    ends: Mapping[JobId, JobStatus], jobs: Iterable[Job], marker: str
 ) -> Mapping[JobId, JobStatus]:
     """Return how jobs end that do not complete; a copy ends as its model did."""
     if not ends:
         return ends
-    return {job.id: ends[model] for job in jobs if (model := origin(job.id, sign)) in ends}
+    return {job.id: ends[model] for job in jobs if (model := original_id(job.id, marker)) in ends}

@@ -13,7 +13,7 @@ import numpy as np
 from tenfold.model.growth.growth import Axis, grows_along
 from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, HOUR, SECOND
-from tenfold.sim.measure.meters import asked_milli
+from tenfold.sim.measure.meters import requested_milli
 from tenfold.sim.measure.window import Window, window_of
 from tenfold.study.grow.history import gpu_time, span_s
 from tenfold.study.grow.state import State
@@ -47,7 +47,7 @@ def _usual(jobs: Sequence[Job], whole: Window, length: int) -> Window:
     """Return the stretch whose work and number of jobs are nearest to those of the whole."""
     came = np.asarray([job.submitted_ms for job in jobs], dtype=np.float64)
     ends = came + np.asarray([job.duration_ms or 0 for job in jobs], dtype=np.float64)
-    gpus = np.asarray([asked_milli(job) for job in jobs], dtype=np.float64)
+    gpus = np.asarray([requested_milli(job) for job in jobs], dtype=np.float64)
 
     def held(since: float, until: float) -> tuple[float, float]:
         inside = np.clip(np.minimum(ends, until) - np.maximum(came, since), 0.0, None)

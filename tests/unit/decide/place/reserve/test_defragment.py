@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
@@ -89,6 +89,6 @@ def test_in_a_run_the_gang_starts_long_before_the_small_ones_end():
     recording = Recording()
     asked: list[Job] = [*small, gang]
     policy = Policy(name="governed", govern=RULES)
-    simulate(SimAsk(nodes=nodes(3), jobs=asked, policy=policy), journal=recording)
+    simulate(SimRequest(nodes=nodes(3), jobs=asked, policy=policy), journal=recording)
     ends = [line for line in recording.lines if isinstance(line, JobEnded)]
     assert next(one.job_id for one in ends if one.job_id != "job-1") == "job-3"

@@ -67,7 +67,7 @@ def started_s(by: SlurmPolicy, jobs: int) -> list[float]:
         )
         for one in (job(f"job-{n}", 1, seq=n) for n in range(jobs))
     ]
-    world = SimWorld(many, before=[NodeJoined(Millis(0), node(n)) for n in range(1, 9)])
+    world = SimWorld(many, initial_events=[NodeJoined(Millis(0), node(n)) for n in range(1, 9)])
     run(world, Fleet(), [SlurmPlacer(by)])
     return sorted((end - held) / SECOND for _, _, _, held, end in world.meters.ends)
 

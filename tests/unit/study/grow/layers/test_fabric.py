@@ -7,6 +7,7 @@ below each leaf, of which a quarter leaves it.
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from tenfold.sim.sharing import ContentionSolver
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
@@ -18,7 +19,6 @@ from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.physics.growth.breaking import ASSUMED, breaking_factor, is_constant
 from tenfold.physics.layout import lay_out
 from tenfold.physics.shared_layers import shared_layers
-from tenfold.sim.sharing import Neighbours
 from tenfold.study.grow.constraint_set import computed_constraints
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Constraint, break_of
@@ -108,8 +108,8 @@ def test_at_the_break_steps_stall_for_the_share_that_is_allowed():
 def test_a_gang_is_as_slow_as_in_a_simulation():
     state = state_of(given(spec(), work()))
     gang = [(NodeId(f"n{at}"), 8.0) for at in range(1, 9)]
-    neighbours = Neighbours(shared_layers(state.layout))
-    speed = neighbours.start(JobId("llm"), gang, profile().traffic)[JobId("llm")]
+    solver = ContentionSolver(shared_layers(state.layout))
+    speed = solver.start(JobId("llm"), gang, profile().traffic)[JobId("llm")]
     constraint = {one.key: one for one in made.judged(state, "job-size", *FABRIC)}[LEAVES]
     over = constraint.utilisation(1.0) * BEARABLE
     assert over > 1

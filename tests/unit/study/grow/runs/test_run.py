@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import OpenFleet, load_facts, load_fleet
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.model.errors import InputError
 from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.fleet.spec import FleetSpec
@@ -55,7 +55,7 @@ def test_factor_one_runs_the_history_itself_for_every_seed(spec: FleetSpec):
     task = GrowTask(spec=spec, jobs=jobs, policy=Policy(name="fifo"))
     ran = simulate_task(task)
     assert ran.jobs == jobs
-    whole = simulate(SimAsk(nodes=ran.nodes, jobs=jobs, policy=Policy(name="fifo")))
+    whole = simulate(SimRequest(nodes=ran.nodes, jobs=jobs, policy=Policy(name="fifo")))
     assert ran.result.meters.ends == [
         end for end in whole.meters.ends if end[4] <= ran.window.until_ms
     ]
@@ -113,8 +113,8 @@ def test_more_data_slows_jobs_that_read():
     traffic = Traffic(read_bytes_per_s_per_gpu=rate, tier=str(tier.id), checkpoint_bytes=Bytes(0))
     jobs = [replace(one, profile="p") for one in hourly(12)]
     task = GrowTask(spec=spec, jobs=jobs, axis="data", profiles={"p": WorkProfile(traffic=traffic)})
-    assert run_once(task).lost_gpu_h_per_day["neighbours"] == pytest.approx(0, abs=0.1)
-    assert run_once(replace(task, factor=32)).lost_gpu_h_per_day["neighbours"] > 1
+    assert run_once(task).lost_gpu_h_per_day["contention"] == pytest.approx(0, abs=0.1)
+    assert run_once(replace(task, factor=32)).lost_gpu_h_per_day["contention"] > 1
 
 
 def saving_and_reading(spec: FleetSpec, *, saves: float, reads: float) -> dict[str, WorkProfile]:
@@ -140,7 +140,7 @@ def test_on_the_axis_of_data_saves_grow_as_reads_do():
     def lost(factor: float, *, saves: float, reads: float) -> float:
         profiles = saving_and_reading(spec, saves=saves, reads=reads)
         figures = run_once(replace(task, factor=factor, profiles=profiles))
-        return figures.lost_gpu_h_per_day["neighbours"]
+        return figures.lost_gpu_h_per_day["contention"]
 
     assert lost(2, saves=1, reads=1) == lost(1, saves=2, reads=2)
     assert lost(1, saves=2, reads=2) > 1.5 * lost(1, saves=1, reads=2) > 0

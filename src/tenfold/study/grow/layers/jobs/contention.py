@@ -1,6 +1,6 @@
 """Contention: GPU time that jobs lose to each other on shared layers."""
 
-from tenfold.sim.measure.window_losses import NEIGHBOURS
+from tenfold.sim.measure.window_losses import CONTENTION
 from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.fabric.uplinks import reduced_oversubscription
 from tenfold.study.grow.layers.jobs.policy import multiple_for, own_policy
@@ -27,8 +27,8 @@ class Contention(SimulatedLayer):
         if not state.inputs.profiles:
             return None
         return Reading(
-            lost_to(NEIGHBOURS, state.grow.limits.stall_share_most),
-            lost_symptom(NEIGHBOURS),
+            lost_to(CONTENTION, state.grow.limits.stall_share_most),
+            lost_symptom(CONTENTION),
             lambda constraint, target: _reliefs(constraint, state, target),
         )
 

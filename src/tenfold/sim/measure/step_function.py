@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 
 
-class Steps:
+class StepFunction:
     """A count that is 0 before its first change."""
 
     def __init__(self, times: Iterable[float], changes: Iterable[float]) -> None:

@@ -21,11 +21,11 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, Shape, shape_of
 from tenfold.model.job.workload import Lognormal, SizeClass, WorkloadMix, check_mix
 from tenfold.model.units import DAY, HOUR, SECOND, Millis
-from tenfold.sim.chance import fraction
+from tenfold.sim.seeded import seeded_fraction
 
-_JOBS_MOST = 5_000_000
-_NEAR = 0.995
-_REFUSALS_MOST = 1_000
+_JOBS_MAX = 5_000_000
+_LOAD_TOLERANCE = 0.995
+_REJECTIONS_MAX = 1_000
 
 
 class TeamPart(Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class Demand(Struct, frozen=True, kw_only=True):
     """GPU time of the jobs over GPU time of the fleet in the span."""
     teams: tuple[TeamPart, ...] = ()
     """Who submits; the teams of the mix where this is empty."""
-    gpus_most: float | None = None
+    max_gpus: float | None = None
     """Leave larger jobs out; without it, those of more than half of what a team may use."""
 
 
@@ -60,9 +60,9 @@ def generate_jobs(
     mix: WorkloadMix, nodes: Sequence[Node], demand: Demand, seed: int = 0
 ) -> list[Job]:
     """Return jobs in order of submission that ask for `load` of the nodes' GPU time."""
-    drawn = _Drawing(check_mix(mix), nodes, demand, _generator(seed, mix.name))
-    submissions = drawn.submissions()
-    starts = drawn.moments(len(submissions))
+    sampler = _WorkloadSampler(check_mix(mix), nodes, demand, _generator(seed, mix.name))
+    submissions = sampler.submissions()
+    starts = sampler.submit_times(len(submissions))
     rows = [
         (start + offset, place, number)
         for place, (start, one) in enumerate(zip(starts, submissions, strict=True))
@@ -94,8 +94,10 @@ def generate_jobs(
 
 def merged(groups: Sequence[Sequence[Job]]) -> list[Job]:
     """Return the jobs of several mixes as one list in order of submission."""
-    together = sorted((job for group in groups for job in group), key=lambda job: job.submitted_ms)
-    return [replace(job, seq=seq) for seq, job in enumerate(together)]
+    merged_jobs = sorted(
+        (job for group in groups for job in group), key=lambda job: job.submitted_ms
+    )
+    return [replace(job, seq=seq) for seq, job in enumerate(merged_jobs)]
 
 
 def ends_of(mix: WorkloadMix, jobs: Sequence[Job], seed: int = 0) -> dict[JobId, str]:
@@ -103,7 +105,7 @@ def ends_of(mix: WorkloadMix, jobs: Sequence[Job], seed: int = 0) -> dict[JobId,
     failed, cancelled = mix.failed, mix.failed + mix.cancelled
     ends: dict[JobId, str] = {}
     for job in jobs:
-        chance = fraction(seed, "ends", mix.name, job.id)
+        chance = seeded_fraction(seed, "ends", mix.name, job.id)
         ends[job.id] = (
             "failed" if chance < failed else "cancelled" if chance < cancelled else "completed"
         )
@@ -126,19 +128,19 @@ def _generator(seed: int, *names: str) -> np.random.Generator:
     )
 
 
-class _Choice:
+class _WeightedChoice:
     """Draws places by weight, from one uniform number each."""
 
     def __init__(self, parts: Sequence[float]) -> None:
-        self._reached = list(accumulate(parts))
+        self._cumulative = list(accumulate(parts))
 
     def draw(self, generator: np.random.Generator) -> int:
         """Return a place with the probability of its part."""
-        mark = generator.random() * self._reached[-1]
-        return min(bisect_right(self._reached, mark), len(self._reached) - 1)
+        draw_at = generator.random() * self._cumulative[-1]
+        return min(bisect_right(self._cumulative, draw_at), len(self._cumulative) - 1)
 
 
-class _Drawing:
+class _WorkloadSampler:
     """One pass of drawing: who submits what, for how long, and when."""
 
     def __init__(
@@ -156,14 +158,15 @@ class _Drawing:
             TeamPart(name=name, part=part) for name, part in mix.teams.items()
         )
         self.teams = parts or (TeamPart(name=""),)
-        self.team_choice = _Choice([team.part for team in self.teams])
-        self.sizes = [_fitting(mix, team, nodes, demand.gpus_most) for team in self.teams]
+        self.team_choice = _WeightedChoice([team.part for team in self.teams])
+        self.sizes = [_sizes_that_fit(mix, team, nodes, demand.max_gpus) for team in self.teams]
         # A part is a share of jobs, but what is picked here is a submission of several.
         self.size_choices = [
-            _Choice([size.part / _batch_mean(size) for size in sizes]) for sizes in self.sizes
+            _WeightedChoice([size.part / _batch_mean(size) for size in sizes])
+            for sizes in self.sizes
         ]
         self.law_choices = {
-            size.gpus: _Choice([law.part for law in size.durations]) for size in mix.sizes
+            size.gpus: _WeightedChoice([law.part for law in size.durations]) for size in mix.sizes
         }
         self.span_s = demand.span_ms // SECOND
         self.duration_s_max = max(1, min(int(mix.duration_s_max), self.span_s))
@@ -172,24 +175,24 @@ class _Drawing:
         """Draw until the load is met; a job that goes beyond it is left out."""
         wanted = self.demand.load * self.gpus * self.span_s
         made: list[_Submission] = []
-        asked, jobs, refused = 0.0, 0, 0
-        while asked < _NEAR * wanted and refused < _REFUSALS_MOST:
+        requested, jobs, rejected = 0.0, 0, 0
+        while requested < _LOAD_TOLERANCE * wanted and rejected < _REJECTIONS_MAX:
             one = self._submission()
             kept = 0
             for duration_s in one.durations_s:
                 more = duration_s * one.gpus
-                if asked + more > wanted / _NEAR:
+                if requested + more > wanted / _LOAD_TOLERANCE:
                     break
-                asked += more
+                requested += more
                 kept += 1
-            refused = 0 if kept else refused + 1
+            rejected = 0 if kept else rejected + 1
             if kept:
-                made.append(_cut(one, kept))
+                made.append(_truncate(one, kept))
                 jobs += kept
-            if jobs > _JOBS_MOST:
+            if jobs > _JOBS_MAX:
                 raise InputError(
                     "too-many-jobs",
-                    f"{self.demand.load:g} of {self.gpus:,} gpus takes more than {_JOBS_MOST:,} "
+                    f"{self.demand.load:g} of {self.gpus:,} gpus takes more than {_JOBS_MAX:,} "
                     f"jobs of workload `{self.mix.name}`",
                     "ask for fewer days or less load, or use a workload of longer jobs",
                 )
@@ -213,14 +216,14 @@ class _Drawing:
 
     def _durations_s(self, law: Lognormal, count: int) -> tuple[int, ...]:
         """Draw logarithms that share a part: each alone is still lognormal."""
-        generator, alike = self.generator, self.mix.alike
+        generator, correlation = self.generator, self.mix.alike
         if count == 1:
-            bells = [generator.standard_normal()]
+            zs = [generator.standard_normal()]
         else:
-            own = sqrt(1.0 - alike) * generator.standard_normal(count)
-            bells = (sqrt(alike) * generator.standard_normal() + own).tolist()
+            independent = sqrt(1.0 - correlation) * generator.standard_normal(count)
+            zs = (sqrt(correlation) * generator.standard_normal() + independent).tolist()
         most = self.duration_s_max
-        drawn = (law.median_s * exp(min(700.0, law.sigma * bell)) for bell in bells)
+        drawn = (law.median_s * exp(min(700.0, law.sigma * z)) for z in zs)
         return tuple(max(1, round(min(one, most))) for one in drawn)
 
     def _offsets_s(self, count: int) -> tuple[int, ...]:
@@ -237,7 +240,7 @@ class _Drawing:
         drawn = size.batch_median * exp(sigma * float(self.generator.standard_normal()))
         return int(min(max(2, round(drawn)), max(2, self.mix.batch_most)))
 
-    def moments(self, count: int) -> list[int]:
+    def submit_times(self, count: int) -> list[int]:
         """Return when submissions are made, in seconds: the rhythm, and days unlike others."""
         mix, generator = self.mix, self.generator
         hours = max(1, -(-int(self.demand.span_ms) // HOUR))
@@ -253,14 +256,14 @@ class _Drawing:
         if sum(parts) <= 0:
             # The span ends before the first hour in which anybody works.
             parts = length_s.tolist()
-        reached = list(accumulate(parts))
-        marks: list[float] = (generator.random(count) * reached[-1]).tolist()
-        places = [min(bisect_right(reached, mark), hours - 1) for mark in marks]
-        into = generator.random(count) * length_s[places]
-        return [int(one) for one in np.asarray(places) * (HOUR / SECOND) + into]
+        cumulative = list(accumulate(parts))
+        draws: list[float] = (generator.random(count) * cumulative[-1]).tolist()
+        places = [min(bisect_right(cumulative, draw_at), hours - 1) for draw_at in draws]
+        offset_in_hour = generator.random(count) * length_s[places]
+        return [int(one) for one in np.asarray(places) * (HOUR / SECOND) + offset_in_hour]
 
 
-def _cut(one: _Submission, kept: int) -> _Submission:
+def _truncate(one: _Submission, kept: int) -> _Submission:
     return _Submission(one.team, one.user, one.gpus, one.durations_s[:kept], one.offsets_s[:kept])
 
 
@@ -268,8 +271,8 @@ def _batch_mean(size: SizeClass) -> float:
     return size.alone + (1 - size.alone) * max(2.0, size.batch_mean)
 
 
-def _fitting(
-    mix: WorkloadMix, team: TeamPart, nodes: Sequence[Node], gpus_most: float | None
+def _sizes_that_fit(
+    mix: WorkloadMix, team: TeamPart, nodes: Sequence[Node], max_gpus: float | None
 ) -> list[SizeClass]:
     """Return the sizes that a team can be given; half of what it may use unless told."""
     usable = [
@@ -278,17 +281,15 @@ def _fitting(
         if not team.accelerators or node.accelerator in team.accelerators
     ]
     whole = sum(usable)
-    most = min(
-        whole, gpus_most if gpus_most is not None else max(whole / 2, max(usable, default=0))
-    )
+    most = min(whole, max_gpus if max_gpus is not None else max(whole / 2, max(usable, default=0)))
     sizes = [size for size in mix.sizes if size.part > 0 and size.gpus <= most]
     if not sizes:
-        whom = f"team `{team.name}` may use" if team.name else "the fleet has"
-        least = min(size.gpus for size in mix.sizes)
+        scope = f"team `{team.name}` may use" if team.name else "the fleet has"
+        smallest = min(size.gpus for size in mix.sizes)
         raise InputError(
             "no-size-fits",
-            f"workload `{mix.name}` has jobs of {least:g} gpus and more, "
-            f"but {whom} {most:g} at once",
+            f"workload `{mix.name}` has jobs of {smallest:g} gpus and more, "
+            f"but {scope} {most:g} at once",
             "choose a workload of smaller jobs, or raise `--gpus-most`",
         )
     return sizes

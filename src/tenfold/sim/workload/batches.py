@@ -15,18 +15,18 @@ SPAN_MS = HOUR
 """... and for at most so long: a robot that submits all day makes many."""
 
 
-def submissions(jobs: Sequence[Job]) -> list[list[int]]:
+def submission_batches(jobs: Sequence[Job]) -> list[list[int]]:
     """Return the places of jobs that belong together, in order of their first."""
     parents = list(range(len(jobs)))
-    _join_named(jobs, parents)
-    _join_alike(jobs, parents)
+    _join_linked(jobs, parents)
+    _join_similar(jobs, parents)
     groups: dict[int, list[int]] = {}
     for place in range(len(jobs)):
         groups.setdefault(_root(parents, place), []).append(place)
     return list(groups.values())
 
 
-def _join_named(jobs: Sequence[Job], parents: list[int]) -> None:
+def _join_linked(jobs: Sequence[Job], parents: list[int]) -> None:
     """Join the members of arrays, and jobs with those that they come after."""
     if not any(job.terms is not None for job in jobs):
         return
@@ -42,7 +42,7 @@ def _join_named(jobs: Sequence[Job], parents: list[int]) -> None:
                 _join(parents, places[other], place)
 
 
-def _join_alike(jobs: Sequence[Job], parents: list[int]) -> None:
+def _join_similar(jobs: Sequence[Job], parents: list[int]) -> None:
     """Join jobs that one user submits in one go; of an unknown user, those of one moment."""
     open_now: dict[tuple[str, str, str], tuple[int, int, int]] = {}
     for place, job in enumerate(jobs):

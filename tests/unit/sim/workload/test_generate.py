@@ -17,8 +17,8 @@ from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.job.job import Job
 from tenfold.model.job.workload import Lognormal, SizeClass, WorkloadMix, check_mix
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis
-from tenfold.sim.workload.workload import Demand, TeamPart, ends_of, generate_jobs, gpu_hours
-from tenfold.study.sim.workload import WorkAsk, generate_work
+from tenfold.sim.workload.generate import Demand, TeamPart, ends_of, generate_jobs, gpu_hours
+from tenfold.study.sim.workload import WorkloadRequest, generate_workload
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 MIXES = load_facts().workloads
@@ -104,7 +104,7 @@ def test_people_submit_by_day_and_on_workdays():
 def test_a_job_of_more_than_half_the_fleet_is_left_out_unless_asked_for():
     fleet = nodes(16)
     assert max(job.shape.gpus for job in generate_jobs(MIXES.get("acme"), fleet, week())) == 64
-    whole = generate_jobs(MIXES.get("acme"), fleet, week(gpus_most=128))
+    whole = generate_jobs(MIXES.get("acme"), fleet, week(max_gpus=128))
     assert max(job.shape.gpus for job in whole) == 128
 
 
@@ -157,19 +157,19 @@ def test_a_fleet_too_small_for_every_size_is_told():
 
 
 def test_work_without_end_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tenfold.sim.workload.workload._JOBS_MOST", 50)
+    monkeypatch.setattr("tenfold.sim.workload.generate._JOBS_MAX", 50)
     with pytest.raises(InputError, match="takes more than 50 jobs"):
         generate_jobs(PLAIN, nodes(64), week())
 
 
-def ask(**changes: object) -> WorkAsk:
+def request(**changes: object) -> WorkloadRequest:
     fleet = EXAMPLES / "sixteen-gpus-three-teams" / "fleet.toml"
-    plain = WorkAsk(fleet=fleet, mixes=["startup"], loads=[0.9], days=3)
+    plain = WorkloadRequest(fleet=fleet, mixes=["startup"], loads=[0.9], days=3)
     return replace(plain, **changes)
 
 
 def test_the_teams_of_the_fleet_submit_by_weight():
-    work = generate_work(ask(days=100))
+    work = generate_workload(request(days=100))
     users = Counter((job.team, job.submitted_ms) for job in work.trace.jobs)
     counts = Counter(team for team, _ in users)
     assert list(dict.fromkeys(sorted(counts))) == ["interns", "language", "vision"]
@@ -177,33 +177,35 @@ def test_the_teams_of_the_fleet_submit_by_weight():
 
 
 def test_several_mixes_have_a_load_each_or_share_one():
-    each = generate_work(ask(mixes=["interactive", "batch"], loads=[0.2, 0.6]))
+    each = generate_workload(request(mixes=["interactive", "batch"], loads=[0.2, 0.6]))
     parts = {
         qos: gpu_hours([job for job in each.trace.jobs if job.qos == qos])
         for qos in ("interactive", "batch")
     }
     assert parts["batch"] == pytest.approx(3 * parts["interactive"], rel=0.1)
-    assert generate_work(ask(mixes=["interactive", "batch"])).load == pytest.approx(0.9, rel=0.05)
+    assert generate_workload(request(mixes=["interactive", "batch"])).load == pytest.approx(
+        0.9, rel=0.05
+    )
     with pytest.raises(InputError, match="2 mixes are given 3 loads"):
-        generate_work(ask(mixes=["interactive", "batch"], loads=[0.1, 0.2, 0.3]))
+        generate_workload(request(mixes=["interactive", "batch"], loads=[0.1, 0.2, 0.3]))
 
 
 def test_a_fleet_without_gpus_gets_no_work(tmp_path: Path):
     fleet = tmp_path / "fleet.toml"
     fleet.write_text('[[pool]]\nname = "cpu"\nshape = "CPU-server"\nnodes = 4\n')
     with pytest.raises(InputError, match="has no gpus"):
-        generate_work(ask(fleet=fleet))
+        generate_workload(request(fleet=fleet))
 
 
 def test_less_than_one_job_is_no_work():
     with pytest.raises(InputError, match="less than one job"):
-        generate_work(ask(days=1e-6))
+        generate_workload(request(days=1e-6))
 
 
 def test_the_command_writes_a_table_that_can_be_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    fleet, out = str(ask().fleet), str(tmp_path / "jobs.csv")
+    fleet, out = str(request().fleet), str(tmp_path / "jobs.csv")
     words = ["--fleet", fleet, "--mix", "startup", "--days", "2", "--load", "0.5", "--out", out]
     assert main(["sim", "generate", *words]) == 0
     assert "50% of 16 GPUs" in capsys.readouterr().out
@@ -215,7 +217,7 @@ def test_the_command_writes_a_table_that_can_be_run(
 
 
 def test_an_unknown_mix_says_which_are_near(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    words = ["--fleet", str(ask().fleet), "--mix", "phily", "--out", str(tmp_path / "jobs.csv")]
+    words = ["--fleet", str(request().fleet), "--mix", "phily", "--out", str(tmp_path / "jobs.csv")]
     assert main(["sim", "generate", *words]) == 2
     assert "did you mean `philly`" in capsys.readouterr().err
 
@@ -225,14 +227,14 @@ def test_a_mix_of_ones_own_stands_in_ones_own_facts(tmp_path: Path):
         '[[workload]]\nname = "mine"\nsource = "our queue"\ndate = "2026"\nevidence = "measured"\n'
         "sizes = [{ gpus = 2, part = 1, durations = [{ median_s = 600, sigma = 0.5 }] }]\n"
     )
-    work = generate_work(ask(mixes=["mine"], facts=tmp_path))
+    work = generate_workload(request(mixes=["mine"], facts=tmp_path))
     assert all(job.shape.gpus == 2 for job in work.trace.jobs)
     minutes = sorted((job.duration_ms or 0) / MINUTE for job in work.trace.jobs)
     assert minutes[len(minutes) // 2] == pytest.approx(10, rel=0.15)
 
 
 def test_jobs_have_nothing_that_a_table_cannot_hold(tmp_path: Path):
-    work = generate_work(ask(mixes=["interactive", "batch"]))
+    work = generate_workload(request(mixes=["interactive", "batch"]))
     for suffix in ("csv", "parquet"):
         path = tmp_path / f"jobs.{suffix}"
         write_jobs(path, work.trace)

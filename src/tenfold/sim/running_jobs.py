@@ -18,48 +18,48 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, StopCause
 from tenfold.model.units import Millis
 from tenfold.sim.measure.meters import Meters
-from tenfold.sim.running import Running, idles_after_ms, own_speed, reaches_ms, work_at
+from tenfold.sim.run_state import RunState, idles_after_ms, own_speed, reaches_ms, work_at
 from tenfold.sim.settings import SimSettings
 
 if TYPE_CHECKING:
-    from tenfold.sim.neighbourhood import Neighbourhood
+    from tenfold.sim.contention.model import ContentionModel
 
-Happening = StartJob | StopJob | ResizeJob | JobIdled | Fault | NodeReturned
-Due = JobId | Happening
+TimedEvent = StartJob | StopJob | ResizeJob | JobIdled | Fault | NodeReturned
+HeapEntry = JobId | TimedEvent
 """What the heap holds: an end, an order whose delay is over, a session that idles, a node
 that fails or returns."""
 
 
-class Runs:
+class RunningJobs:
     """What runs, what it has behind it, and when it will be over."""
 
     def __init__(
         self,
         jobs: Sequence[Job],
         settings: SimSettings,
-        neighbours: "Neighbourhood | None",
+        contention: "ContentionModel | None",
     ) -> None:
         self.meters = Meters()
         self._settings = settings
-        self._neighbours = neighbours
+        self._contention = contention
         self._by_id: dict[JobId, Job] = {job.id: job for job in jobs}
         self._unfinished = len(jobs)
-        self._heap: list[tuple[int, int, Due]] = []
+        self._heap: list[tuple[int, int, HeapEntry]] = []
         self._number = 0
-        self._runs: dict[JobId, Running] = {}
+        self._runs: dict[JobId, RunState] = {}
         self._stopping: dict[JobId, StopJob] = {}
         """Stops under way: one that a lost node has forestalled must not hit the next run."""
         self._resizing: dict[JobId, ResizeJob] = {}
-        self._seated: dict[JobId, int] = {}
+        self._slots_since: dict[JobId, int] = {}
         """When runs that were resized got the slots that they hold."""
         self._idles: dict[JobId, JobIdled] = {}
         """Sessions that will idle: a run that changes leaves its old moment in the heap."""
         self._progress: dict[JobId, tuple[float, int]] = {}
         """Work saved and time held so far, of jobs that ran before or were resized."""
 
-    def _push(self, at_ms: int, what: Due) -> int:
+    def _push(self, at_ms: int, entry: HeapEntry) -> int:
         self._number += 1
-        heappush(self._heap, (at_ms, self._number, what))
+        heappush(self._heap, (at_ms, self._number, entry))
         return self._number
 
     def _begin(self, action: StartJob, now: int) -> None:
@@ -68,59 +68,61 @@ class Runs:
         duration = job.duration_ms
         assert duration is not None, f"job `{job_id}` has no duration to simulate"
         self._number = number = self._number + 1
-        if self._progress and (behind := self._progress.get(job_id)):
-            work, since = behind[0], now + self._settings.restart_cost_ms
+        if self._progress and (progress := self._progress.get(job_id)):
+            work, since = progress[0], now + self._settings.restart_cost_ms
             heappush(self._heap, (ceil(since + duration - work), number, job_id))
-            self._runs[job_id] = Running(job, action.slots, number, now, since, work, 1.0)
+            self._runs[job_id] = RunState(job, action.slots, number, now, since, work, 1.0)
         else:
             heappush(self._heap, (now + duration, number, job_id))
-            self._runs[job_id] = Running(job, action.slots, number, now, now, 0.0, 1.0)
+            self._runs[job_id] = RunState(job, action.slots, number, now, now, 0.0, 1.0)
         if job.terms is not None:
-            self._heed(self._runs[job_id], now)
-        if self._neighbours is not None:
-            self._retime(self._neighbours.start(job, action.slots, now), now)
+            self._apply_terms(self._runs[job_id], now)
+        if self._contention is not None:
+            self._retime(self._contention.start(job, action.slots, now), now)
 
-    def _heed(self, run: Running, now: int) -> None:
+    def _apply_terms(self, run: RunState, now: int) -> None:
         """Let a run go as fast as its terms allow, and idle when they say."""
         job_id = run.job.id
         self._retime({job_id: own_speed(run.job, run.slots)}, now)
         if idles_after_ms(run.job) is not None:
-            self._plan_idling(self._runs[job_id])
+            self._schedule_idle(self._runs[job_id])
 
-    def _plan_idling(self, run: Running) -> None:
+    def _schedule_idle(self, run: RunState) -> None:
         busy_ms = idles_after_ms(run.job)
         assert busy_ms is not None, f"job `{run.job.id}` is in use to its end"
         at_ms = Millis(reaches_ms(run, busy_ms))
         idled = self._idles[run.job.id] = JobIdled(at_ms, run.job.id, at_ms)
         self._push(at_ms, idled)
 
-    def _end(self, run: Running, now: int) -> None:
+    def _end(self, run: RunState, now: int) -> None:
         job = run.job
         del self._runs[job.id]
         held = now - run.started_ms
-        ran = held if job.terms is None else self._leave_terms(run, now)
-        if self._progress and (behind := self._progress.pop(job.id, None)):
-            held += behind[1]
+        ran = held if job.terms is None else self._clear_plans(run, now)
+        if self._progress and (progress := self._progress.pop(job.id, None)):
+            held += progress[1]
         self._unfinished -= 1
         self.meters.ends.append((job, run.slots, ran, held, now))
-        if self._neighbours is not None:
-            self._retime(self._neighbours.end(job.id, now), now)
+        if self._contention is not None:
+            self._retime(self._contention.end(job.id, now), now)
 
-    def _give_up(self, run: Running, now: Millis, cause: StopCause) -> JobEnded | JobStopped:
+    def _stop_run(self, run: RunState, now: Millis, cause: StopCause) -> JobEnded | JobStopped:
         """Stop a run that was told to; a session that idles is over with that."""
         if cause == "idle":
             self._end(run, now)
             return JobEnded(now, run.job.id, "cancelled")
-        return self._halt(run, now, cause, saved=True)
+        return self._interrupt(run, now, cause, saved=True)
 
-    def _halt(self, run: Running, now: Millis, cause: StopCause, *, saved: bool) -> JobStopped:
+    def _interrupt(
+        self, run: RunState, now: Millis, cause: StopCause, *, saved: bool
+    ) -> JobStopped:
         """Take a run off its slots; without notice the work since its checkpoint is lost."""
         job, every = run.job, self._settings.checkpoint_every_ms
         del self._runs[job.id]
         self._stopping.pop(job.id, None)
         ran = held_now = now - run.started_ms
         if job.terms is not None:
-            ran = self._leave_terms(run, now)
+            ran = self._clear_plans(run, now)
             if job.terms.checkpoint_every_ms is not None:
                 saved, every = False, job.terms.checkpoint_every_ms
         before, held = self._progress.get(job.id, (0.0, 0))
@@ -129,36 +131,36 @@ class Runs:
             work = max(before, work // every * every) if every else before
         self._progress[job.id] = (work, held + held_now)
         self.meters.stops.append((job, run.slots, ran, cause, now))
-        if self._neighbours is not None:
-            self._retime(self._neighbours.end(job.id, now), now)
+        if self._contention is not None:
+            self._retime(self._contention.end(job.id, now), now)
         return JobStopped(now, job.id, cause, Millis(int(work)))
 
-    def _leave_terms(self, run: Running, now: int) -> int:
+    def _clear_plans(self, run: RunState, now: int) -> int:
         """Forget what was planned for a run that is over; return how long it had its slots."""
         job_id = run.job.id
         self._resizing.pop(job_id, None)
         self._idles.pop(job_id, None)
-        return now - self._seated.pop(job_id, run.started_ms)
+        return now - self._slots_since.pop(job_id, run.started_ms)
 
-    def _reseat(self, action: ResizeJob, now: Millis) -> JobResized:
+    def _resize_run(self, action: ResizeJob, now: Millis) -> JobResized:
         """Let a run go on elsewhere with all of its work: to be resized is to save."""
         job_id, slots = action.job_id, action.slots
         run = self._runs[job_id]
         job, work = run.job, min(work_at(run, now), float(run.job.duration_ms or 0))
         self._resizing.pop(job_id, None)
         self.meters.resizes.append(
-            (job, run.slots, now - self._seated.get(job_id, run.started_ms), now)
+            (job, run.slots, now - self._slots_since.get(job_id, run.started_ms), now)
         )
-        self._seated[job_id] = now
+        self._slots_since[job_id] = now
         self._progress[job_id] = (work, self._progress.get(job_id, (0.0, 0))[1])
         is_moved = set(slots) != set(run.slots)
         since = now + self._settings.restart_cost_ms if is_moved else max(now, run.since_ms)
-        speed, others = own_speed(job, slots), dict[JobId, float]()
-        if self._neighbours is not None:
-            others = self._neighbours.resize(job, slots, now)
-            speed = others.pop(job_id, speed)
-        self._go_on(replace(run, slots=slots, since_ms=since, work_ms=work, speed=speed))
-        self._retime(others, now)
+        speed, other_speeds = own_speed(job, slots), dict[JobId, float]()
+        if self._contention is not None:
+            other_speeds = self._contention.resize(job, slots, now)
+            speed = other_speeds.pop(job_id, speed)
+        self._reschedule(replace(run, slots=slots, since_ms=since, work_ms=work, speed=speed))
+        self._retime(other_speeds, now)
         return JobResized(now, job_id)
 
     def _retime(self, speeds: Mapping[JobId, float], now: int) -> None:
@@ -168,13 +170,13 @@ class Runs:
             if run.speed == speed:
                 continue
             work, since = work_at(run, now), max(now, run.since_ms)
-            self._go_on(replace(run, since_ms=since, work_ms=work, speed=speed))
+            self._reschedule(replace(run, since_ms=since, work_ms=work, speed=speed))
 
-    def _go_on(self, run: Running) -> None:
+    def _reschedule(self, run: RunState) -> None:
         """Put a run that has changed in the place of what it was, and plan its end anew."""
         job_id, duration = run.job.id, run.job.duration_ms
         assert duration is not None, f"job `{job_id}` has no duration to simulate"
         number = self._push(reaches_ms(run, duration), job_id)
         self._runs[job_id] = run = replace(run, number=number)
         if self._idles and job_id in self._idles:
-            self._plan_idling(run)
+            self._schedule_idle(run)

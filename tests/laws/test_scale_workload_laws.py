@@ -14,8 +14,8 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.job.terms import Terms
 from tenfold.model.units import DAY, HOUR, SECOND, Millis
-from tenfold.sim.workload.grown_work import copy_sign, grown, origin, work_milli_ms
-from tenfold.sim.workload.submissions import submissions
+from tenfold.sim.workload.batches import submission_batches
+from tenfold.sim.workload.scale import copy_marker, original_id, scale_jobs, total_work_milli_ms
 
 COPYING: tuple[Axis, ...] = ("jobs", "teams", "nodes", "all")
 
@@ -71,7 +71,7 @@ def unnumbered(jobs: list[Job]) -> dict[JobId, Job]:
 
 @given(histories(), st.sampled_from(AXES), seeds)
 def test_factor_one_is_the_history_itself(jobs: list[Job], axis: Axis, seed: int):
-    assert grown(jobs, axis, 1, seed) == jobs
+    assert scale_jobs(jobs, axis, 1, seed) == jobs
 
 
 @given(histories(), st.sampled_from(COPYING), factors, factors, seeds)
@@ -79,7 +79,7 @@ def test_work_at_a_factor_is_part_of_the_work_at_a_larger_one(
     jobs: list[Job], axis: Axis, one: float, other: float, seed: int
 ):
     low, high = sorted((one, other))
-    less, more = (unnumbered(grown(jobs, axis, factor, seed)) for factor in (low, high))
+    less, more = (unnumbered(scale_jobs(jobs, axis, factor, seed)) for factor in (low, high))
     assert less.items() <= more.items()
 
 
@@ -87,17 +87,21 @@ def test_work_at_a_factor_is_part_of_the_work_at_a_larger_one(
 def test_whole_factors_multiply_the_work_exactly(
     jobs: list[Job], axis: Axis, factor: int, seed: int
 ):
-    more = grown(jobs, axis, factor, seed)
+    more = scale_jobs(jobs, axis, factor, seed)
     assert len(more) == factor * len(jobs)
-    assert work_milli_ms(more) == factor * work_milli_ms(jobs)
+    assert total_work_milli_ms(more) == factor * total_work_milli_ms(jobs)
 
 
 @given(histories(), factors, seeds)
 def test_between_whole_factors_work_is_right_to_within_one_submission(
     jobs: list[Job], factor: float, seed: int
 ):
-    largest = max(work_milli_ms([jobs[one] for one in batch]) for batch in submissions(jobs))
-    error = work_milli_ms(grown(jobs, "jobs", factor, seed)) - factor * work_milli_ms(jobs)
+    largest = max(
+        total_work_milli_ms([jobs[one] for one in batch]) for batch in submission_batches(jobs)
+    )
+    error = total_work_milli_ms(
+        scale_jobs(jobs, "jobs", factor, seed)
+    ) - factor * total_work_milli_ms(jobs)
     assert abs(error) <= largest / 2 + 1
 
 
@@ -105,7 +109,7 @@ def test_between_whole_factors_work_is_right_to_within_one_submission(
 def test_jobs_come_in_order_with_names_of_their_own(
     jobs: list[Job], axis: Axis, factor: float, seed: int
 ):
-    more = grown(jobs, axis, factor, seed)
+    more = scale_jobs(jobs, axis, factor, seed)
     assert len({job.id for job in more}) == len(more)
     assert [job.seq for job in more] == list(range(len(more)))
     assert all(one.submitted_ms <= two.submitted_ms for one, two in pairwise(more))
@@ -115,9 +119,9 @@ def test_jobs_come_in_order_with_names_of_their_own(
 def test_what_belongs_together_is_copied_together(
     jobs: list[Job], axis: Axis, factor: float, seed: int
 ):
-    more = {job.id: job for job in grown(jobs, axis, factor, seed)}
-    sign = copy_sign(jobs)
-    for batch in submissions(jobs):
+    more = {job.id: job for job in scale_jobs(jobs, axis, factor, seed)}
+    sign = copy_marker(jobs)
+    for batch in submission_batches(jobs):
         first = jobs[batch[0]]
         for copy in range(6):
             ending = f"{sign}{copy}" if copy else ""
@@ -135,7 +139,7 @@ def test_what_belongs_together_is_copied_together(
 def test_nobody_waits_for_a_job_that_does_not_come(
     jobs: list[Job], axis: Axis, factor: float, seed: int
 ):
-    more = grown(jobs, axis, factor, seed)
+    more = scale_jobs(jobs, axis, factor, seed)
     names = {job.id for job in more}
     assert all(one in names for job in more if job.terms for one in job.terms.after)
 
@@ -144,8 +148,8 @@ def test_nobody_waits_for_a_job_that_does_not_come(
 def test_the_first_copies_keep_the_hour_and_stay_within_the_history(jobs: list[Job], seed: int):
     span = jobs[-1].submitted_ms - jobs[0].submitted_ms
     by_name = {job.id: job for job in jobs}
-    for job in grown(jobs, "jobs", 2, seed):
-        moved = job.submitted_ms - by_name[origin(job.id)].submitted_ms
+    for job in scale_jobs(jobs, "jobs", 2, seed):
+        moved = job.submitted_ms - by_name[original_id(job.id)].submitted_ms
         if moved % DAY == 0:
             assert jobs[0].submitted_ms <= job.submitted_ms <= jobs[-1].submitted_ms
             assert span < 14 * DAY or moved % (7 * DAY) == 0
@@ -157,14 +161,17 @@ def test_the_first_copies_keep_the_hour_and_stay_within_the_history(jobs: list[J
 def test_larger_jobs_do_the_same_work(jobs: list[Job], one: float, other: float):
     low, high = sorted((one, other))
     for before, less, more in zip(
-        jobs, grown(jobs, "job-size", low, 0), grown(jobs, "job-size", high, 0), strict=True
+        jobs,
+        scale_jobs(jobs, "job-size", low, 0),
+        scale_jobs(jobs, "job-size", high, 0),
+        strict=True,
     ):
         assert before.id == less.id == more.id
         assert less.shape.gpus * 1_000 + less.shape.milli <= (
             more.shape.gpus * 1_000 + more.shape.milli
         )
         size = max(more.shape.gpus * 1_000, more.shape.milli, 1_000)
-        assert 0 <= work_milli_ms([more]) - work_milli_ms([before]) <= size
+        assert 0 <= total_work_milli_ms([more]) - total_work_milli_ms([before]) <= size
 
 
 SCRIPT = """
@@ -173,7 +180,7 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.growth.growth import AXES
 from tenfold.model.units import Millis
-from tenfold.sim.workload.grown_work import grown
+from tenfold.sim.workload.scale import grown
 jobs = [
     Job(id=JobId(f"j{n}"), shape=shape_of(1 + n % 3), submitted_ms=Millis(n * 7_000_000), seq=n,
         team=TeamId("ab"[n % 2]), user=str(n % 5), duration_ms=Millis(n * 1_000))

@@ -26,8 +26,8 @@ from tenfold.physics.operations.faults import (
     repair_sigma,
     spares_for,
 )
-from tenfold.sim.faults.faults import Fault, generate_faults
-from tenfold.sim.measure.down_time import added, mean_count, quantile, time_by_count
+from tenfold.sim.faults.generate import Fault, generate_faults
+from tenfold.sim.measure.down_time import mean_count, quantile, sum_tables, time_by_count
 
 FACTS = load_facts()
 LAW = law_of(FACTS.failures.get("infinitehbd"))
@@ -60,7 +60,7 @@ def test_the_summaries_of_the_trace_come_back_and_so_do_its_nodes_down_at_once()
     for seed in range(100):
         faults = list(generate_faults(nodes, LAW, end, seed))
         times = time_by_count(faults, start, end)
-        pooled = added(pooled, times)
+        pooled = sum_tables(pooled, times)
         per_draw.append([quantile(times, share) for share in SHARES])
         seen = [fault for fault in faults if fault.at_ms >= start]
         faults_seen += len(seen)
@@ -142,7 +142,7 @@ def test_faults_are_drawn_as_they_are_asked_for():
 def test_the_same_seed_gives_the_same_faults_under_any_hash_seed():
     code = (
         "import sys, hashlib; sys.path[:0] = sys.argv[1:]\n"
-        "import unit.sim.faults.test_faults as t\n"
+        "import unit.sim.faults.test_generate as t\n"
         "print(hashlib.sha256(repr(t.drawn(t.LAW, t.fleet(64), 900, 7)).encode()).hexdigest())"
     )
     tests = str(Path(__file__).parents[3])

@@ -9,7 +9,7 @@ from tenfold.model.fleet.finding import Finding
 SHOWN_MAX = 20
 
 
-class Faults:
+class TraceErrors:
     """What is wrong with the rows of one file."""
 
     def __init__(self, file: str) -> None:
@@ -27,7 +27,7 @@ class Faults:
             )
             self._findings.append(found)
 
-    def stop(self) -> None:
+    def raise_if_any(self) -> None:
         """Raise if any row was bad."""
         if not self._findings:
             return

@@ -14,7 +14,7 @@ from tenfold.model.job.job import Job, Slot
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND
 from tenfold.physics.scaling import efficiency_at
-from tenfold.sim.sharing import Neighbours
+from tenfold.sim.contention.solver import ContentionSolver
 
 NEVER = 1 << 62
 
@@ -31,19 +31,19 @@ class _Save:
         self.number = 0
 
 
-class Neighbourhood:
+class ContentionModel:
     """Speeds of running jobs under shared uplinks, tiers and rack power."""
 
-    def __init__(self, neighbours: Neighbours, profiles: Mapping[str, WorkProfile]) -> None:
-        self._neighbours = neighbours
+    def __init__(self, solver: ContentionSolver, profiles: Mapping[str, WorkProfile]) -> None:
+        self._solver = solver
         self._profiles = profiles
         self._traffic: dict[JobId, Traffic] = {}
-        self._gains: dict[JobId, float] = {}
+        self._scaling_gains: dict[JobId, float] = {}
         """Speed of each job on what it was given, over that on what it asked for."""
         self._saves: dict[JobId, _Save] = {}
         self._heap: list[tuple[int, int, JobId, bool]] = []
         """(when, number, job, whether a save begins then or ends)."""
-        self._begins: dict[JobId, int] = {}
+        self._save_starts: dict[JobId, int] = {}
         self._number = 0
 
     def start(self, job: Job, slots: Sequence[Slot], now_ms: int) -> dict[JobId, float]:
@@ -53,8 +53,8 @@ class Neighbourhood:
             return {}
         traffic = self._traffic[job.id] = profile.traffic
         gang = [(slot.node, slot.milli / 1_000 or float(slot.gpus)) for slot in slots]
-        self._gains[job.id] = _gain(profile, job, sum(gpus for _, gpus in gang))
-        speeds = self._neighbours.start(job.id, gang, traffic)
+        self._scaling_gains[job.id] = _scaling_gain(profile, job, sum(gpus for _, gpus in gang))
+        speeds = self._solver.start(job.id, gang, traffic)
         self._retime(now_ms)
         if traffic.checkpoint_every_ms:
             self._plan(job.id, now_ms + traffic.checkpoint_every_ms)
@@ -65,9 +65,9 @@ class Neighbourhood:
         if self._traffic.pop(job_id, None) is None:
             return {}
         self._saves.pop(job_id, None)
-        self._begins.pop(job_id, None)
-        del self._gains[job_id]
-        speeds = self._neighbours.end(job_id)
+        self._save_starts.pop(job_id, None)
+        del self._scaling_gains[job_id]
+        speeds = self._solver.end(job_id)
         self._retime(now_ms)
         return self._scaled(speeds)
 
@@ -89,38 +89,38 @@ class Neighbourhood:
         """Begin and end the saves that are due; return the speeds that changed."""
         speeds: dict[JobId, float] = {}
         while self.due_ms() <= now_ms:
-            _, _, job_id, begins = heappop(self._heap)
+            _, _, job_id, is_start = heappop(self._heap)
             traffic = self._traffic[job_id]
-            if begins:
+            if is_start:
                 self._plan(job_id, now_ms + traffic.checkpoint_every_ms)
                 if job_id in self._saves:
                     continue  # The last save is not over: this one is left out.
                 self._saves[job_id] = _Save(float(traffic.checkpoint_bytes), now_ms)
             else:
                 del self._saves[job_id]
-            speeds |= self._neighbours.burst(job_id, traffic.tier, begins)
+            speeds |= self._solver.burst(job_id, traffic.tier, is_start)
             self._retime(now_ms)
         return self._scaled(speeds)
 
     def _scaled(self, speeds: Mapping[JobId, float]) -> dict[JobId, float]:
         """Return speeds with what each job makes of the GPUs it was given."""
-        return {job_id: speed * self._gains[job_id] for job_id, speed in speeds.items()}
+        return {job_id: speed * self._scaling_gains[job_id] for job_id, speed in speeds.items()}
 
     def _plan(self, job_id: JobId, at_ms: int) -> None:
         self._number += 1
-        self._begins[job_id] = self._number
+        self._save_starts[job_id] = self._number
         heappush(self._heap, (at_ms, self._number, job_id, True))
 
     def _is_due(self, entry: tuple[int, int, JobId, bool]) -> bool:
-        _, number, job_id, begins = entry
-        if begins:
-            return self._begins.get(job_id) == number
+        _, number, job_id, is_start = entry
+        if is_start:
+            return self._save_starts.get(job_id) == number
         save = self._saves.get(job_id)
         return save is not None and save.number == number
 
     def _retime(self, now_ms: int) -> None:
         """Move the ends of saves whose rate has changed."""
-        for job_id, rate in self._neighbours.writes_changed.items():
+        for job_id, rate in self._solver.writes_changed.items():
             save = self._saves.get(job_id)
             if save is None:
                 continue
@@ -133,16 +133,16 @@ class Neighbourhood:
             heappush(self._heap, (at_ms, save.number, job_id, False))
 
 
-def _gain(profile: WorkProfile, job: Job, gpus: float) -> float:
+def _scaling_gain(profile: WorkProfile, job: Job, gpus: float) -> float:
     """Return the speed on these GPUs over that on the GPUs asked for, by the scaling curve.
 
     A gang that takes whole nodes may hold more GPUs than it asked for. Without a curve it
     makes nothing of them, unless it is elastic.
     """
-    asked = job.shape.gpus
-    if not asked or gpus == asked:
+    requested = job.shape.gpus
+    if not requested or gpus == requested:
         return 1.0
     if not profile.scaling:
-        return gpus / asked if job.terms is not None and job.terms.least_gpus else 1.0
+        return gpus / requested if job.terms is not None and job.terms.least_gpus else 1.0
     made = gpus * efficiency_at(profile.scaling, gpus)
-    return made / (asked * efficiency_at(profile.scaling, asked))
+    return made / (requested * efficiency_at(profile.scaling, requested))

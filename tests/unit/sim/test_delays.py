@@ -1,6 +1,6 @@
 """Simulated hands that take time: what is under way when a node is lost or a start fails."""
 
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.model.actions import StartJob, StopJob
 from tenfold.model.events import Event, JobEnded, JobStarted, JobStopped, NodeLost, NodeReturned
 from tenfold.model.fault import Fault
@@ -43,5 +43,5 @@ def test_a_stop_that_a_lost_node_forestalled_does_not_hit_the_next_run():
 def test_a_start_that_failed_may_succeed_at_the_same_moment():
     settings = SimSettings(start_failure_share=0.9, seed=1)
     jobs = [job(number, 8, runs_s=60) for number in range(20)]
-    ask = SimAsk(nodes=nodes(2), jobs=jobs, policy=Policy(name="fifo"), settings=settings)
-    assert simulate(ask).summary.finished == 20
+    request = SimRequest(nodes=nodes(2), jobs=jobs, policy=Policy(name="fifo"), settings=settings)
+    assert simulate(request).summary.finished == 20

@@ -31,7 +31,7 @@ class _Stream:
 
 
 @dataclass(slots=True)
-class _Running:
+class _JobLoad:
     """A job as its neighbours feel it."""
 
     number: int
@@ -46,7 +46,7 @@ class _Running:
     speed: float = 1.0
 
 
-class Neighbours:
+class ContentionSolver:
     """The jobs that run, what they share, and the speed that leaves to each."""
 
     def __init__(self, layers: SharedLayers) -> None:
@@ -56,7 +56,7 @@ class Neighbours:
         self._streams: list[dict[Key, _Stream]] = [{} for _ in layers.capacity]
         self._rack_load_mw = [0] * len(layers.rack_w)
         self._rack_jobs: list[dict[JobId, None]] = [{} for _ in layers.rack_w]
-        self._jobs: dict[JobId, _Running] = {}
+        self._jobs: dict[JobId, _JobLoad] = {}
         self._started = 0
         self.writes_changed: dict[JobId, float] = {}
         """Bytes a second of each save whose rate the last call changed; 0 once it is over."""
@@ -64,7 +64,7 @@ class Neighbours:
     def start(self, job_id: JobId, gang: Gang, traffic: Traffic) -> dict[JobId, float]:
         """Add a job; return its speed and that of every job whose speed changed."""
         assert job_id not in self._jobs, f"job `{job_id}` runs already"
-        job = _Running(self._started, gang, traffic, self._racks_of(gang, traffic))
+        job = _JobLoad(self._started, gang, traffic, self._racks_of(gang, traffic))
         self._started += 1
         self._jobs[job_id] = job
         streams: list[_Stream] = []
@@ -98,9 +98,9 @@ class Neighbours:
             job.tier = ""
             return self._change(job_id, drop=[] if drop is None else [drop])
         assert WRITE not in job.streams, f"job `{job_id}` is saving already"
-        place = self._layers.tiers[tier]
+        storage_tier = self._layers.tiers[tier]
         rate = sending_bytes_per_s(self._layers, job.gang)
-        uses = [(place.resource, _clients(job.gang) * place.units_per_written)]
+        uses = [(storage_tier.resource, _clients(job.gang) * storage_tier.units_per_written)]
         job.tier = tier
         return self._change(job_id, add=[_stream(job, job_id, WRITE, rate, uses)])
 
@@ -117,7 +117,7 @@ class Neighbours:
     def contended(self) -> list[str]:
         """Return the names of what is wanted more than there is: resources, then racks."""
         layers = self._layers
-        return [name for at, name in enumerate(layers.names) if self._is_short(at)] + [
+        return [name for at, name in enumerate(layers.names) if self._is_saturated(at)] + [
             f"power of rack `{name}`"
             for at, name in enumerate(layers.racks)
             if self._rack_load_mw[at] > self._limits_mw[at]
@@ -125,36 +125,36 @@ class Neighbours:
 
     def check(self) -> None:
         """Stop unless everything stands as if all jobs were started anew, all at once."""
-        twin = Neighbours(self._layers)
+        recomputed = ContentionSolver(self._layers)
         for job_id, job in self._jobs.items():
-            twin.start(job_id, job.gang, job.traffic)
+            recomputed.start(job_id, job.gang, job.traffic)
         for job_id, job in self._jobs.items():
             if job.tier:
-                twin.burst(job_id, job.tier, True)
-        assert twin._load == self._load, "loads are those of the jobs that run"
-        assert twin._rack_load_mw == self._rack_load_mw, "power is that of the jobs that run"
+                recomputed.burst(job_id, job.tier, True)
+        assert recomputed._load == self._load, "loads are those of the jobs that run"
+        assert recomputed._rack_load_mw == self._rack_load_mw, "power is that of the jobs that run"
         for job_id, job in self._jobs.items():
-            other = twin._jobs[job_id]
+            other = recomputed._jobs[job_id]
             assert job.speed == other.speed, f"job `{job_id}` runs at the speed it should"
             rates = {kind: stream.rate for kind, stream in job.streams.items()}
-            anew = {kind: stream.rate for kind, stream in other.streams.items()}
-            assert rates == anew, f"job `{job_id}` has the rates it should"
+            fresh = {kind: stream.rate for kind, stream in other.streams.items()}
+            assert rates == fresh, f"job `{job_id}` has the rates it should"
         streams = [one for job in self._jobs.values() for one in job.streams.values()]
         whole = max_min([one.flow for one in streams], dict(enumerate(self._layers.capacity)))
         for stream, rate in zip(streams, whole, strict=True):
             # Whole bytes a second decide what is short, so the last ones may differ.
-            near = abs(stream.rate - rate) <= 1e-6 * rate + 1.0
-            assert near, f"job `{stream.job}` has its rate among all streams, parted or not"
+            is_close = abs(stream.rate - rate) <= 1e-6 * rate + 1.0
+            assert is_close, f"job `{stream.job}` has its rate among all streams, parted or not"
 
     def _racks_of(self, gang: Gang, traffic: Traffic) -> dict[int, int]:
         """Return the milliwatts that a gang draws from each rack."""
-        drawn: dict[int, int] = {}
+        power_mw: dict[int, int] = {}
         for node, gpus in gang:
-            place = self._layers.nodes[node]
+            location = self._layers.nodes[node]
             usual = traffic.power_w_per_gpu
-            watts = gpus * (place.power_w_per_gpu if usual is None else usual)
-            drawn[place.rack] = drawn.get(place.rack, 0) + int(watts * 1_000)
-        return drawn
+            watts = gpus * (location.power_w_per_gpu if usual is None else usual)
+            power_mw[location.rack] = power_mw.get(location.rack, 0) + int(watts * 1_000)
+        return power_mw
 
     def _change(
         self,
@@ -165,7 +165,7 @@ class Neighbours:
         rack_sign: int = 0,
     ) -> dict[JobId, float]:
         """Add and drop streams of a job, settle what that touches, return changed speeds."""
-        touched = {at: self._is_short(at) for one in (*add, *drop) for at in one.flow.uses}
+        affected = {at: self._is_saturated(at) for one in (*add, *drop) for at in one.flow.uses}
         streams = self._jobs[job_id].streams
         self.writes_changed = {}
         for one in drop:
@@ -182,47 +182,51 @@ class Neighbours:
                 self._streams[at][one.key] = one
             if one.key[1] == WRITE:
                 self.writes_changed[job_id] = self.write_bytes_per_s(job_id)
-        slowed = self._settle([at for at, short in touched.items() if short or self._is_short(at)])
+        slowed = self._recompute(
+            [at for at, saturated in affected.items() if saturated or self._is_saturated(at)]
+        )
         if rack_sign:
-            slowed |= self._draw(job_id, rack_sign)
+            slowed |= self._apply_power(job_id, rack_sign)
         return self._new_speeds(slowed)
 
-    def _is_short(self, at: int) -> bool:
+    def _is_saturated(self, at: int) -> bool:
         return self._load[at] > self._layers.capacity[at]
 
-    def _settle(self, seeds: Sequence[int]) -> dict[JobId, None]:
+    def _recompute(self, seeds: Sequence[int]) -> dict[JobId, None]:
         """Share the seeds and all they are joined to; return the jobs whose rates changed."""
         changed: dict[JobId, None] = {}
         seen: dict[Key, None] = {}
         for seed in seeds:
             for stream in self._streams[seed].values():
                 if stream.key not in seen:
-                    self._share(self._joined(stream, seen), changed)
+                    self._share_capacity(self._connected_streams(stream, seen), changed)
         return changed
 
-    def _joined(self, first: _Stream, seen: dict[Key, None]) -> tuple[list[_Stream], list[int]]:
+    def _connected_streams(
+        self, first: _Stream, seen: dict[Key, None]
+    ) -> tuple[list[_Stream], list[int]]:
         """Return the streams that shortages join to one, in order, and what is short."""
         seen[first.key] = None
         found = [first]
-        short: dict[int, None] = {}
+        saturated: dict[int, None] = {}
         for stream in found:
             for at in stream.flow.uses:
-                if at in short or not self._is_short(at):
+                if at in saturated or not self._is_saturated(at):
                     continue
-                short[at] = None
+                saturated[at] = None
                 for key, other in self._streams[at].items():
                     if key not in seen:
                         seen[key] = None
                         found.append(other)
         # The order of starts, so that sums come out the same whichever stream was met first.
         found.sort(key=_key_of)
-        return found, list(short)
+        return found, list(saturated)
 
-    def _share(
+    def _share_capacity(
         self, component: tuple[list[_Stream], list[int]], changed: dict[JobId, None]
     ) -> None:
-        streams, short = component
-        capacity = {at: self._layers.capacity[at] for at in short}
+        streams, saturated = component
+        capacity = {at: self._layers.capacity[at] for at in saturated}
         for stream, rate in zip(
             streams, max_min([one.flow for one in streams], capacity), strict=True
         ):
@@ -232,12 +236,12 @@ class Neighbours:
                 if stream.key[1] == WRITE:
                     self.writes_changed[stream.job] = self.write_bytes_per_s(stream.job)
 
-    def _draw(self, job_id: JobId, sign: int) -> dict[JobId, None]:
+    def _apply_power(self, job_id: JobId, sign: int) -> dict[JobId, None]:
         """Give a job its power or take it back; return the jobs of racks that are or were over."""
         changed: dict[JobId, None] = {job_id: None}
-        for rack, drawn in self._jobs[job_id].rack_mw.items():
+        for rack, power_mw in self._jobs[job_id].rack_mw.items():
             over = self._rack_load_mw[rack] > self._limits_mw[rack]
-            self._rack_load_mw[rack] += sign * drawn
+            self._rack_load_mw[rack] += sign * power_mw
             if sign > 0:
                 self._rack_jobs[rack][job_id] = None
             else:
@@ -262,7 +266,7 @@ class Neighbours:
         return changed
 
 
-def _speed(job: _Running) -> float:
+def _speed(job: _JobLoad) -> float:
     waits = [(1.0, job.power)]
     traffic = job.traffic
     for kind, share in ((NETWORK, traffic.network_share), (READ, traffic.read_share)):
@@ -273,7 +277,7 @@ def _speed(job: _Running) -> float:
 
 
 def _stream(
-    job: _Running, job_id: JobId, kind: int, rate: float, uses: Sequence[tuple[int, float]]
+    job: _JobLoad, job_id: JobId, kind: int, rate: float, uses: Sequence[tuple[int, float]]
 ) -> _Stream:
     flow = Flow(rate, tuple(at for at, _ in uses), tuple(units for _, units in uses))
     loads = tuple(int(rate * units) for units in flow.units)

@@ -16,7 +16,7 @@ from tenfold.model.units import Millis
 NEVER = 1 << 62
 
 
-class Running(Struct, frozen=True, gc=False):
+class RunState(Struct, frozen=True, gc=False):
     """One run, as it goes on until something changes it."""
 
     job: Job
@@ -30,12 +30,12 @@ class Running(Struct, frozen=True, gc=False):
     speed: float
 
 
-def work_at(run: Running, now: int) -> float:
+def work_at(run: RunState, now: int) -> float:
     """Return how much of its work a run has behind it."""
     return run.work_ms + max(0, now - run.since_ms) * run.speed
 
 
-def reaches_ms(run: Running, work_ms: float) -> int:
+def reaches_ms(run: RunState, work_ms: float) -> int:
     """Return when a run has so much work behind it, if nothing changes."""
     return ceil(run.since_ms + max(0.0, work_ms - run.work_ms) / run.speed)
 

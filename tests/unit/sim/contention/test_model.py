@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from contention_builders import layers, reader
-from tenfold.compose.simulation import SimAsk, simulate
+from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.model.job.job import Job
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND, Bytes, Millis
-from tenfold.sim.neighbourhood import Neighbourhood
-from tenfold.sim.sharing import Neighbours
+from tenfold.sim.contention.model import ContentionModel
+from tenfold.sim.contention.solver import ContentionSolver
 from tenfold.testing.builders import job, nodes
 
 
@@ -19,10 +19,12 @@ def ends(
     jobs: Sequence[Job], profiles: Mapping[str, WorkProfile], read: float = 100e9
 ) -> dict[str, float]:
     """Return when each job is over, on four nodes of one leaf that share the tier `hot`."""
-    shared = Neighbourhood(Neighbours(layers(1.0, nodes=4, read=read, write=read)), profiles)
+    shared = ContentionModel(
+        ContentionSolver(layers(1.0, nodes=4, read=read, write=read)), profiles
+    )
     named = [replace(node, id=f"n{number + 1}") for number, node in enumerate(nodes(4))]
-    ask = SimAsk(nodes=named, jobs=jobs, policy=Policy(name="fifo"), neighbours=shared)
-    return {end[0].id: end[4] / SECOND for end in simulate(ask).meters.ends}
+    request = SimRequest(nodes=named, jobs=jobs, policy=Policy(name="fifo"), contention=shared)
+    return {end[0].id: end[4] / SECOND for end in simulate(request).meters.ends}
 
 
 def with_profile(one: Job, profile: str) -> Job:

@@ -16,13 +16,15 @@ import numpy as np
 from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.fault import Fault
 from tenfold.model.fleet.node import Node
+from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, HOUR, SECOND, Millis
 from tenfold.physics.operations.faults import burst_mean, burst_sizes, repair_sigma
 
-__all__ = ["Fault", "generate_faults"]
+__all__ = ["Fault", "fault_horizon_ms", "generate_faults"]
 
-_TRIES = 64
-_DRAWN_AT_ONCE = 256
+_SLACK_MS = 30 * DAY
+_ATTEMPTS_MAX = 64
+_BLOCK = 256
 
 
 def generate_faults(
@@ -39,6 +41,13 @@ def generate_faults(
         for site, members in sites.items()
     ]
     return merge(*streams, key=lambda fault: (fault.at_ms, fault.node_id))
+
+
+def fault_horizon_ms(jobs: Sequence[Job], gpus: int, released_ms: int = 0) -> Millis:
+    """Return a time by which any sane policy has finished the jobs: no faults are drawn after."""
+    work = sum((job.duration_ms or 0) * max(1, job.shape.gpus) for job in jobs)
+    last = max(released_ms, max((job.submitted_ms for job in jobs), default=0))
+    return Millis(last + 4 * work // max(1, gpus) + _SLACK_MS)
 
 
 def _generator(seed: int, *names: str) -> np.random.Generator:
@@ -58,18 +67,18 @@ class _SiteFaults:
         self.law = law
         self.generator = generator
         shape = law.frailty_shape
-        alike = np.ones(len(nodes))
-        self.frailty = alike if shape is None else generator.gamma(shape, 1.0 / shape, len(nodes))
-        self.reached: list[float] = np.cumsum(self.frailty).tolist()
+        equal = np.ones(len(nodes))
+        self.frailty = equal if shape is None else generator.gamma(shape, 1.0 / shape, len(nodes))
+        self.cumulative: list[float] = np.cumsum(self.frailty).tolist()
         largest = min(law.burst_nodes_max, len(nodes))
         self.mean_size = burst_mean(law.arrival_cv, largest)
         self.sizes = np.cumsum(burst_sizes(self.mean_size, largest))
         self.sigma = repair_sigma(law.repair_h_median, law.repair_h_mean)
         self.causes = [cause for cause, part in law.causes.items() if part > 0]
         parts = np.array([law.causes[cause] for cause in self.causes])
-        self.cause_reached: list[float] = []
+        self.cause_cumulative: list[float] = []
         if self.causes:
-            self.cause_reached = (np.cumsum(parts) / parts.sum()).tolist()
+            self.cause_cumulative = (np.cumsum(parts) / parts.sum()).tolist()
         self.up_at = [0] * len(nodes)
         self.domains = _domains(nodes)
 
@@ -77,50 +86,50 @@ class _SiteFaults:
         rate = self.law.faults_per_1000_node_days / 1_000 * len(self.nodes) / DAY
         generator, now = self.generator, 0.0
         while True:
-            gaps = generator.exponential(self.mean_size / rate, _DRAWN_AT_ONCE)
-            sizes = np.searchsorted(self.sizes[:-1], generator.random(_DRAWN_AT_ONCE), "right") + 1
-            bells = generator.standard_normal(_DRAWN_AT_ONCE)
-            causes = generator.random(_DRAWN_AT_ONCE)
-            for gap, size, bell, chance in zip(gaps, sizes, bells, causes, strict=True):
+            gaps = generator.exponential(self.mean_size / rate, _BLOCK)
+            sizes = np.searchsorted(self.sizes[:-1], generator.random(_BLOCK), "right") + 1
+            zs = generator.standard_normal(_BLOCK)
+            causes = generator.random(_BLOCK)
+            for gap, size, z, u in zip(gaps, sizes, zs, causes, strict=True):
                 now += float(gap)
                 if now >= horizon_ms:
                     return
-                yield from self._burst(int(now), int(size), float(bell), float(chance))
+                yield from self._burst(int(now), int(size), float(z), float(u))
 
-    def _burst(self, at_ms: int, size: int, bell: float, chance: float) -> list[Fault]:
-        cause = self._cause(chance)
-        until_ms = at_ms + max(1, round(self._away_ms(cause, bell)))
-        first = self._first(at_ms)
+    def _burst(self, at_ms: int, size: int, z: float, u: float) -> list[Fault]:
+        cause = self._cause(u)
+        until_ms = at_ms + max(1, round(self._downtime_ms(cause, z)))
+        first = self._pick_first(at_ms)
         if first is None:
             return []
-        struck = [first, *self._others(first, size - 1, at_ms)]
-        for place in struck:
+        hit = [first, *self._pick_others(first, size - 1, at_ms)]
+        for place in hit:
             self.up_at[place] = until_ms
         faults = [
-            Fault(Millis(at_ms), self.nodes[place].id, Millis(until_ms), cause) for place in struck
+            Fault(Millis(at_ms), self.nodes[place].id, Millis(until_ms), cause) for place in hit
         ]
         return sorted(faults, key=lambda fault: fault.node_id)
 
-    def _cause(self, chance: float) -> str:
+    def _cause(self, u: float) -> str:
         if not self.causes:
             return ""
-        return self.causes[min(bisect_left(self.cause_reached, chance), len(self.causes) - 1)]
+        return self.causes[min(bisect_left(self.cause_cumulative, u), len(self.causes) - 1)]
 
-    def _away_ms(self, cause: str, bell: float) -> float:
+    def _downtime_ms(self, cause: str, z: float) -> float:
         if cause in self.law.transient_causes:
             return self.law.away_s * SECOND
-        return self.law.repair_h_median * HOUR * float(np.exp(self.sigma * bell))
+        return self.law.repair_h_median * HOUR * float(np.exp(self.sigma * z))
 
-    def _first(self, at_ms: int) -> int | None:
+    def _pick_first(self, at_ms: int) -> int | None:
         """Return a node that is up, weak ones first; None where hardly any is."""
-        for _ in range(_TRIES):
-            mark = self.generator.random() * self.reached[-1]
-            place = min(bisect_right(self.reached, mark), len(self.nodes) - 1)
+        for _ in range(_ATTEMPTS_MAX):
+            mark = self.generator.random() * self.cumulative[-1]
+            place = min(bisect_right(self.cumulative, mark), len(self.nodes) - 1)
             if self.up_at[place] <= at_ms:
                 return place
         return None
 
-    def _others(self, first: int, wanted: int, at_ms: int) -> list[int]:
+    def _pick_others(self, first: int, wanted: int, at_ms: int) -> list[int]:
         if wanted < 1:
             return []
         up: list[int] = []

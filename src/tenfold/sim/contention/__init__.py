@@ -1,0 +1,1 @@
+"""Slowdown of jobs that share network, storage and rack power."""
