@@ -12,7 +12,7 @@ from tenfold.model.facts.intensity import Intensity, ShiftBy
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import Millis
-from tenfold.report.reasons.render import span
+from tenfold.report.reasons.render import duration_text
 
 COUNTED = (
     "CO2 and energy are those of allocated GPUs with their share of the node, cooling included; "
@@ -81,5 +81,5 @@ def _not_shifted_notes(files: GridFiles, jobs: Sequence[Job]) -> list[str]:
             f"{without_limit:,} jobs with a deadline state no `limit_s` and are not held; "
             "`--shift-lasts-s` says what to take them for"
         ]
-    assumed = span(files.lasts_ms)
+    assumed = duration_text(files.lasts_ms)
     return [f"{without_limit:,} jobs with a deadline have no `limit_s`: assumed to run {assumed}"]
