@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tenfold.decide.detect.acceptance import AcceptanceRule, judge_node
 from tenfold.decide.recover.lemons import CordonThresholds, nodes_to_cordon
-from tenfold.fleet.trouble import Trouble
+from tenfold.fleet.failure_log import FailureLog
 from tenfold.fleet.view import FleetView
 from tenfold.live.acceptance import NodeTester
 from tenfold.live.blame import CordonRule
@@ -26,7 +26,9 @@ def node_tester_of(rule: AcceptanceRule, command: tuple[str, ...]) -> NodeTester
 def cordon_rule_of(rule: CordonThresholds) -> CordonRule:
     """Return the function that finds nodes to cordon by a rule."""
 
-    def judge(view: FleetView, trouble: Trouble, now_ms: Millis) -> Sequence[tuple[NodeId, Reason]]:
-        return nodes_to_cordon(view, trouble, now_ms, rule)
+    def judge(
+        view: FleetView, failure_log: FailureLog, now_ms: Millis
+    ) -> Sequence[tuple[NodeId, Reason]]:
+        return nodes_to_cordon(view, failure_log, now_ms, rule)
 
     return judge
