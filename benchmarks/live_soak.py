@@ -103,7 +103,7 @@ def soak_one(seed: int) -> Chance:
         except (Killed, OSError):
             chance.now_ms += 1_000
             # What waited in the inbox of a killed controller is gone, and nobody was told.
-            inbox.take()
+            inbox.drain()
             if chance.happens(0.1):
                 chance.now_ms -= 500
     _judge(disk, hands, users)

@@ -96,7 +96,7 @@ class JournalContract(JournalCompaction, JournalUpkeep):
     ):
         writer.append(JOINED)
         with monkeypatch.context() as patched:
-            patched.setattr("tenfold.journal.append.keep_up", _fails)
+            patched.setattr("tenfold.journal.append.update_read_tables", _fails)
             with pytest.raises(Unreachable) as caught:
                 writer.append([submitted(1)])
         assert caught.value.code == "journal-unwritable"

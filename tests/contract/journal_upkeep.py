@@ -29,7 +29,7 @@ from tenfold.files.records.replay_bundle import BundleHeader, read_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.append import JournalWriter, open_journal
-from tenfold.journal.bundles import take_in
+from tenfold.journal.bundles import import_bundle
 from tenfold.journal.migrate import HEAD, bring_up_to_date, revision_of
 from tenfold.journal.record import record_of
 from tenfold.journal.snapshots import Snapshotter, restore, save_snapshot
@@ -163,11 +163,11 @@ class JournalUpkeep:
         export = export_older(writer, tmp_path)
         assert export is not None
         other = open_journal(open_store(tmp_path / "other.db"), "other", 1)
-        take_in(other, read_bundle(export.file))
+        import_bundle(other, read_bundle(export.file))
         assert list(read.lines_between(other.store)) == recording.lines
         assert fleet_digest(restore(other.store).fleet) == fleet_digest(fleet)
         with pytest.raises(InputError) as caught:
-            take_in(other, read_bundle(export.file))
+            import_bundle(other, read_bundle(export.file))
         assert caught.value.code == "journal-not-empty"
         other.store.close()
 

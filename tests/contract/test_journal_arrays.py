@@ -37,9 +37,9 @@ class ArraysAndKeys:
         assert (whole.count, whole.state) == (13, "pending")
         assert whole.states == {"pending": 12, "cancelled": 1}
         assert arrays.array(store, "a-3") is None
-        listed = read.jobs(store, within=read.Within(array="a-1"), limit=2)
+        listed = read.jobs(store, within=read.JobFilter(array="a-1"), limit=2)
         assert [row.id for row in listed] == ["a-1[12]", "a-1[11]"]
-        assert read.jobs(store, within=read.Within(since_ms=10**12)) == []
+        assert read.jobs(store, within=read.JobFilter(since_ms=10**12)) == []
         store.close()
 
     def test_a_key_is_found_by_its_team_for_a_day(self, address: str):

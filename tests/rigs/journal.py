@@ -11,8 +11,8 @@ from tenfold.files.records.replay_bundle import BundleHeader, read_bundle
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.read import event_pages
-from tenfold.journal.read_tables import keep_up
-from tenfold.journal.retention import Export, move_out
+from tenfold.journal.read_tables import update_read_tables
+from tenfold.journal.retention import Export, export_events
 from tenfold.journal.snapshots import exported_until, fleet_at, snapshots_of
 from tenfold.journal.tables import ATTEMPTS, JOBS, NODES, SUBMIT_KEYS
 
@@ -25,7 +25,7 @@ def rebuild_read_tables(writer: JournalWriter) -> None:
         for table in READ_TABLES:
             connection.execute(delete(table))
         for page in event_pages(writer.store):
-            keep_up(connection, page)
+            update_read_tables(connection, page)
 
 
 def export_older(
@@ -38,7 +38,7 @@ def export_older(
     for seq in seqs:
         fleet = fleet_at(writer.store, seq) if seq > begun else None
         if isinstance(fleet, Fleet):
-            return move_out(writer, folder, seq, header, fleet_digest(fleet))
+            return export_events(writer, folder, seq, header, fleet_digest(fleet))
     return None
 
 

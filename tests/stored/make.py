@@ -288,7 +288,7 @@ def _life(
         writer = open_journal(store, f"controller-{number}", LATER_MS + number)
         note_policy(writer, policy)
         fleet = restore(store).fleet
-        writer.close_cut(fleet, at(20))
+        writer.close_interrupted_cycle(fleet, at(20))
         decider = placing_decider(policy, small.restart_cost_ms if number == 1 else 0)
         witnesses: list[Witness] = [writer]
         if number == 1:

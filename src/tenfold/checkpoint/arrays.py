@@ -14,30 +14,30 @@ from typing import Any, cast
 
 from tenfold.checkpoint.errors import CheckpointError, Damaged
 
-Form = dict[str, Any]
+ValueSpec = dict[str, Any]
 """`kind`, `dtype`, `shape` and `bytes` of a value."""
 
-_HOMES = {"array": "numpy", "scalar": "numpy", "tensor": "torch"}
+_LIBRARIES = {"array": "numpy", "scalar": "numpy", "tensor": "torch"}
 _PLAIN = "biufcSUMmV"
 """Kinds of numpy types that are nothing but their bytes."""
 
 
-def form_of(value: object, where: str) -> Form | None:
+def spec_of(value: object, where: str) -> ValueSpec | None:
     """Return the form of an array, scalar or tensor; None where it is none of them."""
     numpy = cast("Any", sys.modules.get("numpy"))
     if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
-        return _numpy_form(numpy, cast("Any", value), where)
+        return _numpy_spec(numpy, cast("Any", value), where)
     torch = cast("Any", sys.modules.get("torch"))
     if torch is not None and isinstance(value, torch.Tensor):
-        return _torch_form(torch, cast("Any", value), where)
+        return _torch_spec(torch, cast("Any", value), where)
     return None
 
 
-def content(value: object, form: Form) -> memoryview:
+def content(value: object, spec: ValueSpec) -> memoryview:
     """Return the bytes of a value, in the order of its rows."""
-    if not form["bytes"]:
+    if not spec["bytes"]:
         return memoryview(b"")
-    if form["kind"] == "tensor":
+    if spec["kind"] == "tensor":
         tensor = cast("Any", value).detach().cpu().resolve_conj().resolve_neg().contiguous()
         torch = cast("Any", sys.modules["torch"])
         return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
@@ -45,42 +45,42 @@ def content(value: object, form: Form) -> memoryview:
     return memoryview(numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8))
 
 
-def blank(form: Form, room: int) -> tuple[Any, memoryview]:
+def allocate(spec: ValueSpec, bytes_left: int) -> tuple[Any, memoryview]:
     """Return a value of this form to be filled, and the memory to fill.
 
-    The form may come from anywhere: it must be one that `form_of` could have given, and
-    `room` is the most bytes that there can be.
+    The form may come from anywhere: it must be one that `spec_of` could have given, and
+    `bytes_left` is the most bytes that there can be.
     """
-    kind, shape, size = form.get("kind"), _shape(form), form.get("bytes")
-    if kind not in _HOMES or not isinstance(size, int) or not 0 <= size <= room:
+    kind, shape, size = spec.get("kind"), _shape(spec), spec.get("bytes")
+    if kind not in _LIBRARIES or not isinstance(size, int) or not 0 <= size <= bytes_left:
         raise Damaged("a value has a form that cannot be")
     try:
-        module = import_module(_HOMES[kind])
+        module = import_module(_LIBRARIES[kind])
     except ImportError:
         raise CheckpointError(
             code="checkpoint-needs-library",
-            message=f"the checkpoint holds values of {_HOMES[kind]}, which is not installed",
-            hint=f"install it: pip install {_HOMES[kind]}",
+            message=f"the checkpoint holds values of {_LIBRARIES[kind]}, which is not installed",
+            hint=f"install it: pip install {_LIBRARIES[kind]}",
         ) from None
-    make = _torch_blank if kind == "tensor" else _numpy_blank
+    make = _torch_empty if kind == "tensor" else _numpy_empty
     try:
-        return make(module, form, shape)
+        return make(module, spec, shape)
     except (TypeError, ValueError, RuntimeError, SyntaxError, OverflowError) as error:
         raise Damaged(f"a value has a form that cannot be: {error}") from None
 
 
-def finish(value: Any, form: Form) -> Any:
+def finish(value: Any, spec: ValueSpec) -> Any:
     """Return a filled value as it was given: a numpy scalar is taken out of its array."""
-    return value[()] if form["kind"] == "scalar" else value
+    return value[()] if spec["kind"] == "scalar" else value
 
 
-def _numpy_form(numpy: Any, value: Any, where: str) -> Form:
+def _numpy_spec(numpy: Any, value: Any, where: str) -> ValueSpec:
     kind = "scalar" if isinstance(value, numpy.generic) else "array"
     dtype = value.dtype
     if dtype.kind not in _PLAIN or dtype.names or numpy.dtype(dtype.str) != dtype:
-        raise _refused(where, f"a numpy value of type `{dtype}`", "view it as plain numbers")
+        raise _unsupported(where, f"a numpy value of type `{dtype}`", "view it as plain numbers")
     if kind == "array" and type(value) not in (numpy.ndarray, numpy.memmap):
-        raise _refused(where, f"a `{type(value).__name__}`", "store its arrays one by one")
+        raise _unsupported(where, f"a `{type(value).__name__}`", "store its arrays one by one")
     return {
         "kind": kind,
         "dtype": str(dtype.str),
@@ -89,12 +89,12 @@ def _numpy_form(numpy: Any, value: Any, where: str) -> Form:
     }
 
 
-def _torch_form(torch: Any, value: Any, where: str) -> Form:
+def _torch_spec(torch: Any, value: Any, where: str) -> ValueSpec:
     if hasattr(value, "to_local"):
-        raise _refused(where, "a distributed tensor", "store `.to_local()` of each rank")
+        raise _unsupported(where, "a distributed tensor", "store `.to_local()` of each rank")
     strided = value.layout == torch.strided
     if not strided or value.is_quantized or value.device.type == "meta":
-        raise _refused(where, "a sparse, quantised or meta tensor", "store its plain parts")
+        raise _unsupported(where, "a sparse, quantised or meta tensor", "store its plain parts")
     return {
         "kind": "tensor",
         "dtype": str(value.dtype).removeprefix("torch."),
@@ -103,32 +103,32 @@ def _torch_form(torch: Any, value: Any, where: str) -> Form:
     }
 
 
-def _numpy_blank(numpy: Any, form: Form, shape: Sequence[int]) -> tuple[Any, memoryview]:
-    dtype = numpy.dtype(str(form.get("dtype")))
-    if dtype.kind not in _PLAIN or dtype.str != form.get("dtype"):
-        raise Damaged(f"numpy has no plain type `{form.get('dtype')}`")
-    if prod(shape) * dtype.itemsize != form["bytes"]:
+def _numpy_empty(numpy: Any, spec: ValueSpec, shape: Sequence[int]) -> tuple[Any, memoryview]:
+    dtype = numpy.dtype(str(spec.get("dtype")))
+    if dtype.kind not in _PLAIN or dtype.str != spec.get("dtype"):
+        raise Damaged(f"numpy has no plain type `{spec.get('dtype')}`")
+    if prod(shape) * dtype.itemsize != spec["bytes"]:
         raise Damaged("a numpy value does not have the size of its shape")
     value = numpy.empty(shape, dtype)
-    if not form["bytes"]:
+    if not spec["bytes"]:
         return value, memoryview(b"")
     return value, memoryview(value.reshape(-1).view(numpy.uint8))
 
 
-def _torch_blank(torch: Any, form: Form, shape: Sequence[int]) -> tuple[Any, memoryview]:
-    dtype = cast("Any", getattr(torch, str(form.get("dtype")), None))
+def _torch_empty(torch: Any, spec: ValueSpec, shape: Sequence[int]) -> tuple[Any, memoryview]:
+    dtype = cast("Any", getattr(torch, str(spec.get("dtype")), None))
     if not isinstance(dtype, torch.dtype):
-        raise Damaged(f"torch has no type `{form.get('dtype')}`")
-    if prod(shape) * dtype.itemsize != form["bytes"]:
+        raise Damaged(f"torch has no type `{spec.get('dtype')}`")
+    if prod(shape) * dtype.itemsize != spec["bytes"]:
         raise Damaged("a tensor does not have the size of its shape")
-    if not form["bytes"]:
+    if not spec["bytes"]:
         return torch.empty(shape, dtype=dtype), memoryview(b"")
-    flat = torch.empty(form["bytes"], dtype=torch.uint8)
+    flat = torch.empty(spec["bytes"], dtype=torch.uint8)
     return flat.view(dtype).reshape(shape), memoryview(flat.numpy())
 
 
-def _shape(form: Form) -> list[int]:
-    shape = form.get("shape")
+def _shape(spec: ValueSpec) -> list[int]:
+    shape = spec.get("shape")
     if not isinstance(shape, list):
         raise Damaged("a value has no shape")
     sizes = cast("list[object]", shape)
@@ -137,7 +137,7 @@ def _shape(form: Form) -> list[int]:
     return cast("list[int]", sizes)
 
 
-def _refused(where: str, what: str, hint: str) -> CheckpointError:
+def _unsupported(where: str, what: str, hint: str) -> CheckpointError:
     return CheckpointError(
         code="checkpoint-cannot-store",
         message=f"{where} is {what}, which a checkpoint cannot hold",

@@ -7,7 +7,7 @@ fields: a stable code, one sentence, and what to do about it.
 import errno
 import logging
 
-OUT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CheckpointError(Exception):
@@ -26,7 +26,7 @@ class Damaged(Exception):
 
 def cannot_write(where: object, error: OSError) -> CheckpointError:
     """Return the error for a write that the system refused."""
-    if error.errno in OUT_OF_ROOM:
+    if error.errno in DISK_FULL:
         return CheckpointError(
             code="checkpoint-disk-full",
             message=f"no room for a checkpoint in `{where}`: {error.strerror}",

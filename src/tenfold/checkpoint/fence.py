@@ -31,8 +31,8 @@ _LAUNCH = (
 
 def attempt_here() -> int:
     """Return the attempt that `TENFOLD_ATTEMPT` states, or 0."""
-    stated = os.environ.get("TENFOLD_ATTEMPT", "")
-    return int(stated) if stated.isascii() and stated.isdigit() else 0
+    value = os.environ.get("TENFOLD_ATTEMPT", "")
+    return int(value) if value.isascii() and value.isdigit() else 0
 
 
 def run_here() -> str:
@@ -51,7 +51,7 @@ def only_writer(
         check_fence(files, folder, attempt)
         # Before anything is written: what a dead writer left may be what fills the disk.
         sweep(files, folder)
-        if attempt > _stated(files, folder):
+        if attempt > _fenced_attempt(files, folder):
             write_sealed(files, folder / FENCE, {"attempt": attempt})
         yield
 
@@ -70,7 +70,7 @@ def check_fence(files: Files, folder: Path, attempt: int) -> None:
         )
 
 
-def _stated(files: Files, folder: Path) -> int:
+def _fenced_attempt(files: Files, folder: Path) -> int:
     if FENCE not in files.names(folder):
         return 0
     try:
@@ -81,10 +81,10 @@ def _stated(files: Files, folder: Path) -> int:
 
 def _latest(files: Files, folder: Path) -> int:
     """Return the highest attempt known, also where the fence itself has rotted."""
-    latest = _stated(files, folder)
+    latest = _fenced_attempt(files, folder)
     for entry in committed(files, folder):
         try:
-            latest = max(latest, read_manifest(files, entry).call.attempt)
+            latest = max(latest, read_manifest(files, entry).request.attempt)
         except Damaged:
             continue
     return latest

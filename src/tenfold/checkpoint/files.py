@@ -179,7 +179,7 @@ class Disk:
                 warn(f"`{path}` cannot be locked here: {error.strerror}")
                 return
             else:
-                _sign(file)
+                _write_holder(file)
                 return
 
     def pause(self) -> float:
@@ -198,7 +198,7 @@ def _opened_file(path: str, flags: int) -> int:
     return file
 
 
-def _sign(file: int) -> None:
+def _write_holder(file: int) -> None:
     """Say who holds the lock, for the message of one who waits; a full disk is no obstacle."""
     with suppress(OSError):
         os.ftruncate(file, 0)

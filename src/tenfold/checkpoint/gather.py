@@ -10,83 +10,90 @@ from pathlib import Path
 
 from tenfold.checkpoint.errors import CheckpointError, Damaged
 from tenfold.checkpoint.files import Files
-from tenfold.checkpoint.manifest import Call, Entry, leftovers, read_call, read_manifest
+from tenfold.checkpoint.manifest import Entry, SaveRequest, leftovers, read_manifest, read_request
 from tenfold.checkpoint.sealed import read_sealed, write_sealed
 from tenfold.checkpoint.shard import shard_of, write_shard
 
-_CALL = "call.json"
+_REQUEST_FILE = "call.json"
 
 
-def announce(files: Files, folder: Path, call: Call) -> None:
+def announce(files: Files, folder: Path, request: SaveRequest) -> None:
     """Make the folder of a save, and say what is to be written into it."""
-    staging = folder / call.staging
+    staging = folder / request.staging
     files.make_folder(staging)
-    if call.ranks > 1:
-        write_sealed(files, staging / _CALL, call.record())
+    if request.ranks > 1:
+        write_sealed(files, staging / _REQUEST_FILE, request.record())
 
 
-def await_shards(files: Files, folder: Path, call: Call, wait_s: float) -> None:
+def await_shards(files: Files, folder: Path, request: SaveRequest, wait_s: float) -> None:
     """Return when every rank's shard is there, or raise after `wait_s` without a new one."""
-    missing = list(range(call.ranks))
+    missing = list(range(request.ranks))
     waited_s = 0.0
     while True:
         still = [
             rank
             for rank in missing
-            if shard_of(files, folder / call.staging, call.nonce, rank) is None
+            if shard_of(files, folder / request.staging, request.nonce, rank) is None
         ]
         if not still:
             return
         waited_s = waited_s + files.pause() if still == missing else 0.0
         missing = still
         if waited_s > wait_s:
-            named = ", ".join(str(rank) for rank in missing[:8])
+            listed = ", ".join(str(rank) for rank in missing[:8])
             raise CheckpointError(
                 code="checkpoint-shards-missing",
-                message=f"step {call.step}: no shard from rank {named} after {wait_s:g} s",
+                message=f"step {request.step}: no shard from rank {listed} after {wait_s:g} s",
                 hint="every rank must call `save` for the same step; see whether one has died",
             )
 
 
-class Joining:
+class RankSave:
     """A rank's part in a save: find the call, answer it, see it through."""
 
     def __init__(
-        self, files: Files, folder: Path, asked: Call, rank: int, values: object, *, read_back: bool
+        self,
+        files: Files,
+        folder: Path,
+        wanted: SaveRequest,
+        rank: int,
+        values: object,
+        *,
+        read_back: bool,
     ) -> None:
         self._files = files
         self._folder = folder
-        self._asked = asked
+        self._wanted_request = wanted
         self._rank = rank
         self._values = values
         self._read_back = read_back
-        self._answered: Call | None = None
+        self._answered_request: SaveRequest | None = None
 
-    def see_through(self, wait_s: float) -> Path:
+    def wait(self, wait_s: float) -> Path:
         """Return the checkpoint when it counts, or raise after `wait_s` without progress."""
         waited_s = 0.0
         while waited_s <= wait_s:
-            path = self._counted()
+            path = self._committed()
             if path is not None:
                 return path
-            waited_s = 0.0 if self._answer() else waited_s + self._files.pause()
+            waited_s = 0.0 if self._write_answer() else waited_s + self._files.pause()
         raise CheckpointError(
             code="checkpoint-abandoned",
-            message=f"step {self._asked.step}: the first rank made no checkpoint in {wait_s:g} s",
+            message=f"step {self._wanted_request.step}: no checkpoint by rank 0 in {wait_s:g} s",
             hint="see what the first rank says; it must call `save` for the same step",
         )
 
-    def _answer(self) -> bool:
+    def _write_answer(self) -> bool:
         """Write the shard where a call stands that has no answer yet; tell whether it did."""
-        call = self._call()
-        if call is None or call == self._answered:
+        request = self._find_request()
+        if request is None or request == self._answered_request:
             return False
-        staging = self._folder / call.staging
+        staging = self._folder / request.staging
         try:
             write_shard(
                 self._files,
                 staging,
-                call.nonce,
+                request.nonce,
                 self._rank,
                 self._values,
                 read_back=self._read_back,
@@ -94,35 +101,35 @@ class Joining:
         except FileNotFoundError:
             # The folder of a run that died was swept away meanwhile.
             return False
-        self._answered = call
+        self._answered_request = request
         return True
 
-    def _call(self) -> Call | None:
+    def _find_request(self) -> SaveRequest | None:
         """Return the newest call for this step, these ranks, this attempt and this launch."""
         for entry in leftovers(self._files, self._folder):
-            if _CALL not in self._files.names(entry.path):
+            if _REQUEST_FILE not in self._files.names(entry.path):
                 continue
             try:
-                call = read_call(read_sealed(self._files, entry.path / _CALL))
+                request = read_request(read_sealed(self._files, entry.path / _REQUEST_FILE))
             except Damaged:
                 continue
-            same = (call.step, call.ranks, call.attempt, call.run)
-            if same == self._wanted() and entry.path.name == call.staging:
-                return call
+            same = (request.step, request.ranks, request.attempt, request.run)
+            if same == self._wanted() and entry.path.name == request.staging:
+                return request
         return None
 
     def _wanted(self) -> tuple[int, int, int, str]:
-        asked = self._asked
-        return asked.step, asked.ranks, asked.attempt, asked.run
+        wanted = self._wanted_request
+        return wanted.step, wanted.ranks, wanted.attempt, wanted.run
 
-    def _counted(self) -> Path | None:
+    def _committed(self) -> Path | None:
         """Return the checkpoint that holds this rank's shard, once there is one."""
-        call = self._answered
-        if call is None or call.name not in self._files.names(self._folder):
+        request = self._answered_request
+        if request is None or request.name not in self._files.names(self._folder):
             return None
-        entry = Entry(self._folder / call.name, call.step, call.save)
+        entry = Entry(self._folder / request.name, request.step, request.save)
         try:
-            found = read_manifest(self._files, entry).call
+            found = read_manifest(self._files, entry).request
         except Damaged:
             return None
-        return entry.path if found.nonce == call.nonce else None
+        return entry.path if found.nonce == request.nonce else None

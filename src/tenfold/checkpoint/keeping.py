@@ -24,12 +24,12 @@ _hashed: dict[str, None] = {}
 
 def remember(manifest: Manifest) -> None:
     """Note that a checkpoint's hashes hold."""
-    _hashed[manifest.call.nonce] = None
+    _hashed[manifest.request.nonce] = None
 
 
 def forget(manifest: Manifest) -> None:
     """Trust a checkpoint's hashes no more, until they are seen to hold again."""
-    _hashed.pop(manifest.call.nonce, None)
+    _hashed.pop(manifest.request.nonce, None)
 
 
 def check_sizes(files: Files, entry: Entry) -> Manifest:
@@ -75,18 +75,18 @@ def prune(files: Files, folder: Path, keep: int, *, hashes: bool) -> None:
     A damaged one does not count. The new one counts already, and is in place for good.
     Failing to remove is no failure to save.
     """
-    held = 0
+    valid = 0
     for entry in committed(files, folder):
-        if held >= keep:
+        if valid >= keep:
             _remove(files, entry)
-        elif _holds(files, entry, hashes=hashes):
-            held += 1
+        elif _is_valid(files, entry, hashes=hashes):
+            valid += 1
 
 
-def _holds(files: Files, entry: Entry, *, hashes: bool) -> bool:
+def _is_valid(files: Files, entry: Entry, *, hashes: bool) -> bool:
     try:
         manifest = check_sizes(files, entry)
-        if hashes and manifest.call.nonce not in _hashed:
+        if hashes and manifest.request.nonce not in _hashed:
             check_hashes(files, entry, manifest, list(manifest.files))
             remember(manifest)
     except Damaged as why:
@@ -97,10 +97,10 @@ def _holds(files: Files, entry: Entry, *, hashes: bool) -> bool:
 
 def _remove(files: Files, entry: Entry) -> None:
     """Take the name away first: a checkpoint that is half removed must not look like one."""
-    aside = entry.path.with_name(f"{entry.path.name}.gone-{new_nonce()}")
+    staging = entry.path.with_name(f"{entry.path.name}.gone-{new_nonce()}")
     try:
-        files.rename(entry.path, aside)
+        files.rename(entry.path, staging)
         files.sync_folder(entry.path.parent)
-        files.remove(aside)
+        files.remove(staging)
     except OSError as error:
         warn(f"checkpoint `{entry.path.name}` could not be removed: {error}")

@@ -55,7 +55,7 @@ def load(
     throw the work away without a word.
     """
     place, seen = Path(folder), list[Entry]()
-    passed: list[Report] = []
+    skipped: list[Report] = []
     for _ in range(_LISTINGS_MOST):
         entries = committed(files, place)
         if not entries:
@@ -63,17 +63,17 @@ def load(
         if entries == seen:
             break
         # A writer may have removed those of the first listing while they were read.
-        seen, passed = entries, []
+        seen, skipped = entries, []
         for entry in entries:
             try:
-                return _read(files, entry, rank, ranks, tuple(passed))
+                return _read(files, entry, rank, ranks, tuple(skipped))
             except Damaged as why:
                 warn(f"checkpoint `{entry.path.name}` is passed over: {why}")
-                passed.append(Report(entry.path, entry.step, "damaged", str(why)))
+                skipped.append(Report(entry.path, entry.step, "damaged", str(why)))
     raise CheckpointError(
         code="checkpoint-none-valid",
-        message=f"none of {len(passed)} checkpoints in `{place}` holds; "
-        f"the newest, `{passed[0].path.name}`: {passed[0].problem}",
+        message=f"none of {len(skipped)} checkpoints in `{place}` holds; "
+        f"the newest, `{skipped[0].path.name}`: {skipped[0].problem}",
         hint="restore one from a copy, or move them away to begin anew",
     )
 
@@ -143,15 +143,15 @@ def _read(
     entry: Entry,
     rank: int,
     ranks: int,
-    passed: tuple[Report, ...],
+    skipped: tuple[Report, ...],
     *,
     alone: bool = False,
 ) -> Checkpoint:
     manifest = check_sizes(files, entry)
-    if manifest.call.ranks != ranks or not 0 <= rank < ranks:
+    if manifest.request.ranks != ranks or not 0 <= rank < ranks:
         raise CheckpointError(
             code="checkpoint-ranks-differ",
-            message=f"`{entry.path.name}` was saved by {manifest.call.ranks} ranks; "
+            message=f"`{entry.path.name}` was saved by {manifest.request.ranks} ranks; "
             f"rank {rank} of {ranks} asks for it",
             hint="load it with as many ranks; shards are not cut anew",
         )
@@ -160,14 +160,14 @@ def _read(
     values = read_shard(files, entry.path, rank)
     if not alone:
         remember(manifest)
-    return Checkpoint(entry.step, values, _meta(manifest), entry.path, passed)
+    return Checkpoint(entry.step, values, _meta(manifest), entry.path, skipped)
 
 
 def _meta(manifest: Manifest) -> dict[str, int]:
-    call = manifest.call
+    request = manifest.request
     return {
-        "attempt": call.attempt,
-        "ranks": call.ranks,
-        "save": call.save,
+        "attempt": request.attempt,
+        "ranks": request.ranks,
+        "save": request.save,
         "at_ms": manifest.at_ms,
     }

@@ -24,7 +24,7 @@ from tenfold.checkpoint.sealed import Record, number, read_sealed, text
 FORMAT = 1
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"step-(\d{10,})-save-(\d{6,})\Z", re.ASCII)
-_LEFT = re.compile(r"step-(\d{10,})-save-(\d{6,})\.(tmp|gone)-[0-9a-f]+\Z", re.ASCII)
+_LEFTOVER = re.compile(r"step-(\d{10,})-save-(\d{6,})\.(tmp|gone)-[0-9a-f]+\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Call:
+class SaveRequest:
     """One save, as its first rank announces it to the others."""
 
     step: int
@@ -75,13 +75,13 @@ class Call:
 class Manifest:
     """What a checkpoint consists of."""
 
-    call: Call
+    request: SaveRequest
     at_ms: int
     files: dict[str, tuple[int, str]]
 
     def record(self) -> Record:
         """Return the manifest as a record."""
-        return {**self.call.record(), "at_ms": self.at_ms, "files": self.files}
+        return {**self.request.record(), "at_ms": self.at_ms, "files": self.files}
 
 
 def data_name(rank: int) -> str:
@@ -111,7 +111,7 @@ def committed(files: Files, folder: Path) -> list[Entry]:
 
 def leftovers(files: Files, folder: Path) -> list[Entry]:
     """Return folders that are being written or removed, or were when somebody died."""
-    return _entries(files, folder, _LEFT)
+    return _entries(files, folder, _LEFTOVER)
 
 
 def _entries(files: Files, folder: Path, pattern: re.Pattern[str]) -> list[Entry]:
@@ -123,11 +123,11 @@ def _entries(files: Files, folder: Path, pattern: re.Pattern[str]) -> list[Entry
     return sorted(found, key=lambda entry: entry.save, reverse=True)
 
 
-def read_call(record: Record) -> Call:
+def read_request(record: Record) -> SaveRequest:
     """Return the call in a record; raise `Damaged` where there is none."""
     if record.get("format") != FORMAT:
         raise Damaged(f"format {record.get('format')} is not known here, only {FORMAT}")
-    return Call(
+    return SaveRequest(
         step=number(record, "step"),
         save=number(record, "save"),
         ranks=number(record, "ranks"),
@@ -142,13 +142,13 @@ def read_manifest(files: Files, entry: Entry) -> Manifest:
     if MANIFEST not in files.names(entry.path):
         raise Damaged("it has no manifest")
     record = read_sealed(files, entry.path / MANIFEST)
-    call = read_call(record)
-    if (call.step, call.save) != (entry.step, entry.save):
-        raise Damaged(f"its manifest is that of step {call.step}, save {call.save}")
+    request = read_request(record)
+    if (request.step, request.save) != (entry.step, entry.save):
+        raise Damaged(f"its manifest is that of step {request.step}, save {request.save}")
     listed = _listed(record.get("files"))
-    if len(listed) != 2 * call.ranks or list(listed) != sorted(shard_names(call.ranks)):
+    if len(listed) != 2 * request.ranks or list(listed) != sorted(shard_names(request.ranks)):
         raise Damaged("its manifest does not list two files for each rank")
-    return Manifest(call, number(record, "at_ms"), listed)
+    return Manifest(request, number(record, "at_ms"), listed)
 
 
 def _listed(rows: object) -> dict[str, tuple[int, str]]:

@@ -30,7 +30,7 @@ from tenfold.checkpoint.saving import How, save
 EVERY_S = 600.0
 """Seconds between checkpoints where nobody states them: an assumption, not a measurement."""
 
-_NOTICES = (signal.SIGTERM, signal.SIGUSR1)
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 _Handler = Callable[[int, FrameType | None], object] | int | None
 
 
@@ -52,14 +52,14 @@ class Saver:
         ranks: int = 1,
         how: How | None = None,
     ) -> None:
-        named = os.environ.get("TENFOLD_CHECKPOINT_DIR") or folder
-        if not named:
+        folder_name = os.environ.get("TENFOLD_CHECKPOINT_DIR") or folder
+        if not folder_name:
             raise CheckpointError(
                 code="checkpoint-wrong-argument",
                 message="no folder for checkpoints is named",
                 hint="give one, or set TENFOLD_CHECKPOINT_DIR",
             )
-        self.folder = Path(named)
+        self.folder = Path(folder_name)
         self.every_s = _every_s(every_s)
         self.asked_to_stop = False
         self._keep = keep
@@ -69,7 +69,7 @@ class Saver:
         self._saved_step: int | None = None
         self._since: float | None = None
         self._before: dict[signal.Signals, _Handler] = {}
-        self._listen()
+        self._handle_signals()
 
     def load(self) -> Checkpoint | None:
         """Return the newest checkpoint that holds, and shut out earlier attempts.
@@ -77,7 +77,7 @@ class Saver:
         From here on a run that was started before this one can write no more.
         """
         if self._rank == 0:
-            self._shut_out()
+            self._fence_earlier()
         found = load(self.folder, rank=self._rank, ranks=self._ranks, files=self._how.files)
         self._saved_step = found.step if found else None
         return found
@@ -136,7 +136,7 @@ class Saver:
     ) -> None:
         self.close()
 
-    def _shut_out(self) -> None:
+    def _fence_earlier(self) -> None:
         attempt = attempt_here() if self._how.attempt is None else self._how.attempt
         try:
             with only_writer(self._how.files, self.folder, attempt, self._how.wait_s):
@@ -144,15 +144,15 @@ class Saver:
         except OSError as error:
             raise cannot_write(self.folder, error) from error
 
-    def _listen(self) -> None:
+    def _handle_signals(self) -> None:
         try:
-            for notice in _NOTICES:
-                self._before[notice] = signal.signal(notice, self._notice)
+            for notice in _STOP_SIGNALS:
+                self._before[notice] = signal.signal(notice, self._on_signal)
         except ValueError:
             # Python lets only the main thread listen.
             warn("not in the main thread: a notice to stop will not be heard")
 
-    def _notice(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.asked_to_stop = True
         before = self._before.get(signal.Signals(number))
         if callable(before) and before is not signal.default_int_handler:
@@ -160,15 +160,15 @@ class Saver:
 
 
 def _every_s(given: float) -> float:
-    stated = os.environ.get("TENFOLD_CHECKPOINT_EVERY_S")
+    value = os.environ.get("TENFOLD_CHECKPOINT_EVERY_S")
     try:
-        every_s = float(stated) if stated else float(given)
+        every_s = float(value) if value else float(given)
     except ValueError:
         every_s = -1.0
     if not every_s >= 0:
         raise CheckpointError(
             code="checkpoint-wrong-argument",
-            message=f"`{stated or given}` is no number of seconds between checkpoints",
+            message=f"`{value or given}` is no number of seconds between checkpoints",
             hint="state seconds, such as 600, in TENFOLD_CHECKPOINT_EVERY_S",
         )
     return every_s

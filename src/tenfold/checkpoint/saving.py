@@ -13,12 +13,12 @@ from pathlib import Path
 from tenfold.checkpoint.errors import CheckpointError, Damaged, cannot_write, warn
 from tenfold.checkpoint.fence import attempt_here, check_fence, only_writer, run_here
 from tenfold.checkpoint.files import DISK, Files
-from tenfold.checkpoint.gather import Joining, announce, await_shards
+from tenfold.checkpoint.gather import RankSave, announce, await_shards
 from tenfold.checkpoint.keeping import prune, remember
 from tenfold.checkpoint.manifest import (
     MANIFEST,
-    Call,
     Manifest,
+    SaveRequest,
     committed,
     data_name,
     new_nonce,
@@ -64,13 +64,13 @@ def save(  # noqa: PLR0913
     place = Path(folder)
     _check(step, keep, rank, ranks)
     attempt = attempt_here() if how.attempt is None else how.attempt
-    call = Call(step, 0, ranks, attempt, run_here(), "")
+    request = SaveRequest(step, 0, ranks, attempt, run_here(), "")
     try:
         if rank:
-            joining = Joining(how.files, place, call, rank, values, read_back=how.read_back)
-            return joining.see_through(how.wait_s)
+            joining = RankSave(how.files, place, request, rank, values, read_back=how.read_back)
+            return joining.wait(how.wait_s)
         with only_writer(how.files, place, attempt, how.wait_s):
-            path = _write(place, call, values, how)
+            path = _write(place, request, values, how)
             prune(how.files, place, keep, hashes=how.read_back)
             return path
     except OSError as error:
@@ -91,40 +91,44 @@ def _check(step: int, keep: int, rank: int, ranks: int) -> None:
         raise CheckpointError(code="checkpoint-wrong-argument", message=wrong)
 
 
-def _write(folder: Path, asked: Call, values: object, how: How) -> Path:
+def _write(folder: Path, wanted: SaveRequest, values: object, how: How) -> Path:
     files = how.files
     latest = max((entry.save for entry in committed(files, folder)), default=0)
-    call = Call(asked.step, latest + 1, asked.ranks, asked.attempt, asked.run, new_nonce())
+    request = SaveRequest(
+        wanted.step, latest + 1, wanted.ranks, wanted.attempt, wanted.run, new_nonce()
+    )
     try:
-        announce(files, folder, call)
-        write_shard(files, folder / call.staging, call.nonce, 0, values, read_back=how.read_back)
-        await_shards(files, folder, call, how.wait_s)
-        manifest = _commit(files, folder, call)
+        announce(files, folder, request)
+        write_shard(
+            files, folder / request.staging, request.nonce, 0, values, read_back=how.read_back
+        )
+        await_shards(files, folder, request, how.wait_s)
+        manifest = _commit(files, folder, request)
     except BaseException:
-        _discard(files, folder / call.staging)
+        _discard(files, folder / request.staging)
         raise
     if how.read_back:
         remember(manifest)
-    return folder / call.name
+    return folder / request.name
 
 
-def _commit(files: Files, folder: Path, call: Call) -> Manifest:
+def _commit(files: Files, folder: Path, request: SaveRequest) -> Manifest:
     """Make the folder a checkpoint: manifest last, then the name."""
-    staging = folder / call.staging
+    staging = folder / request.staging
     at_ms = time.time_ns() // 1_000_000
-    manifest = Manifest(call, at_ms, _listed(files, staging, call))
+    manifest = Manifest(request, at_ms, _listed(files, staging, request))
     files.sync_folder(staging)
     write_sealed(files, staging / MANIFEST, manifest.record())
-    check_fence(files, folder, call.attempt)
-    files.rename(staging, folder / call.name)
+    check_fence(files, folder, request.attempt)
+    files.rename(staging, folder / request.name)
     files.sync_folder(folder)
     return manifest
 
 
-def _listed(files: Files, staging: Path, call: Call) -> dict[str, tuple[int, str]]:
+def _listed(files: Files, staging: Path, request: SaveRequest) -> dict[str, tuple[int, str]]:
     """Return size and hash of every file; those of the bytes as their writers found them."""
     found: dict[str, tuple[int, str]] = {}
-    for rank in range(call.ranks):
+    for rank in range(request.ranks):
         try:
             content = read_all(files, staging / record_name(rank))
             record = unseal(content, record_name(rank))

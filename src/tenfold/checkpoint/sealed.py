@@ -61,9 +61,9 @@ def read_sealed(files: Files, path: Path) -> Record:
 
 def write_sealed(files: Files, path: Path, body: Record) -> None:
     """Write a record aside and rename it, so that it is there whole or not at all."""
-    aside = path.with_name(f"{path.name}.new")
-    files.write(aside, [seal(body)])
-    files.rename(aside, path)
+    staging = path.with_name(f"{path.name}.new")
+    files.write(staging, [seal(body)])
+    files.rename(staging, path)
     files.sync_folder(path.parent)
 
 

@@ -34,7 +34,7 @@ def write_shard(
     hasher = hashlib.sha256()
     data = folder / data_name(rank)
     files.write(data, _hashed(_pieces(leaves), hasher.update))
-    written = sum(int(leaf.form["bytes"]) for leaf in leaves), hasher.hexdigest()
+    written = sum(int(leaf.spec["bytes"]) for leaf in leaves), hasher.hexdigest()
     if read_back and digest(files, data) != written:
         raise CheckpointError(
             code="checkpoint-read-back-differs",

@@ -8,7 +8,7 @@ int or str comes back as the plain type.
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, cast
 
-from tenfold.checkpoint.arrays import Form, blank, content, finish, form_of
+from tenfold.checkpoint.arrays import ValueSpec, allocate, content, finish, spec_of
 from tenfold.checkpoint.errors import CheckpointError, Damaged
 
 Tree = None | bool | int | str | list["Tree"] | dict[str, Any]
@@ -23,13 +23,13 @@ class Leaf(NamedTuple):
     """A value that is kept as bytes: read out only when it is written."""
 
     value: object
-    form: Form
+    spec: ValueSpec
 
     def content(self) -> memoryview:
         """Return the bytes."""
-        if self.form["kind"] == "bytes":
+        if self.spec["kind"] == "bytes":
             return memoryview(cast("bytes", self.value))
-        return content(self.value, self.form)
+        return content(self.value, self.spec)
 
 
 def flatten(value: object, leaves: list[Leaf], where: str = "values", depth: int = 0) -> Tree:
@@ -40,12 +40,12 @@ def flatten(value: object, leaves: list[Leaf], where: str = "values", depth: int
             message=f"values stand inside each other more than {_DEPTH_MOST} times",
             hint="flatten them, or look for a value that holds itself",
         )
-    form = form_of(value, where)
-    if form is None and isinstance(value, bytes | bytearray):
-        form = {"kind": "bytes", "bytes": len(value)}
-    if form is not None:
-        leaves.append(Leaf(value, form))
-        return {"leaf": form}
+    spec = spec_of(value, where)
+    if spec is None and isinstance(value, bytes | bytearray):
+        spec = {"kind": "bytes", "bytes": len(value)}
+    if spec is not None:
+        leaves.append(Leaf(value, spec))
+        return {"leaf": spec}
     if isinstance(value, Mapping):
         return _flatten_dict(cast("Mapping[object, object]", value), leaves, where, depth)
     if isinstance(value, list | tuple):
@@ -63,10 +63,10 @@ def _flatten_dict(
         inner = f"{where}[{key!r}]"
         if isinstance(key, tuple):
             parts = cast("tuple[object, ...]", key)
-            named: Tree = {"tuple": [_scalar(part, f"a key of {where}") for part in parts]}
+            encoded_key: Tree = {"tuple": [_scalar(part, f"a key of {where}") for part in parts]}
         else:
-            named = _scalar(key, f"a key of {where}")
-        pairs.append([named, flatten(one, leaves, inner, depth + 1)])
+            encoded_key = _scalar(key, f"a key of {where}")
+        pairs.append([encoded_key, flatten(one, leaves, inner, depth + 1)])
     return {"dict": pairs}
 
 
@@ -88,38 +88,38 @@ def _scalar(value: object, where: str) -> Tree:
     )
 
 
-def rebuild(tree: object, fill: Fill, room: Callable[[], int]) -> object:
+def rebuild(tree: object, fill: Fill, bytes_left: Callable[[], int]) -> object:
     """Return the value of a tree, with bytes taken from `fill` in the order of writing.
 
-    `room` tells how many bytes there still are. A tree that `flatten` cannot have made is
+    `bytes_left` tells how many bytes there still are. A tree that `flatten` cannot have made is
     `Damaged`.
     """
     if tree is None or isinstance(tree, bool | int | str):
         return tree
     if isinstance(tree, list):
-        return [rebuild(one, fill, room) for one in cast("list[object]", tree)]
+        return [rebuild(one, fill, bytes_left) for one in cast("list[object]", tree)]
     if not isinstance(tree, dict) or len(cast("dict[str, object]", tree)) != 1:
         raise Damaged("the tree of values cannot be read")
     [(kind, inner)] = cast("dict[str, object]", tree).items()
     if kind == "leaf" and isinstance(inner, dict):
-        return _read_leaf(cast("Form", inner), fill, room())
+        return _read_leaf(cast("ValueSpec", inner), fill, bytes_left())
     if kind == "tuple" and isinstance(inner, list):
-        return tuple(rebuild(one, fill, room) for one in cast("list[object]", inner))
+        return tuple(rebuild(one, fill, bytes_left) for one in cast("list[object]", inner))
     if kind == "dict" and isinstance(inner, list):
-        return _rebuild_dict(cast("list[object]", inner), fill, room)
+        return _rebuild_dict(cast("list[object]", inner), fill, bytes_left)
     return _rebuild_number(kind, inner)
 
 
-def _rebuild_dict(pairs: list[object], fill: Fill, room: Callable[[], int]) -> object:
+def _rebuild_dict(pairs: list[object], fill: Fill, bytes_left: Callable[[], int]) -> object:
     made: dict[object, object] = {}
     for pair in pairs:
         both = cast("list[object]", pair) if isinstance(pair, list) else []
         if len(both) != 2:
             raise Damaged("a dict has something that is no pair")
-        key = rebuild(both[0], fill, room)
+        key = rebuild(both[0], fill, bytes_left)
         if not isinstance(key, Hashable):
             raise Damaged("a key of a dict cannot be one")
-        made[key] = rebuild(both[1], fill, room)
+        made[key] = rebuild(both[1], fill, bytes_left)
     return made
 
 
@@ -134,14 +134,14 @@ def _rebuild_number(kind: str, inner: object) -> object:
     raise Damaged(f"the tree of values has an unknown kind `{kind}`")
 
 
-def _read_leaf(form: Form, fill: Fill, room: int) -> object:
-    if form.get("kind") == "bytes":
-        size = form.get("bytes")
-        if not isinstance(size, int) or not 0 <= size <= room:
+def _read_leaf(spec: ValueSpec, fill: Fill, bytes_left: int) -> object:
+    if spec.get("kind") == "bytes":
+        size = spec.get("bytes")
+        if not isinstance(size, int) or not 0 <= size <= bytes_left:
             raise Damaged("a byte string has a size that cannot be")
         buffer = bytearray(size)
         fill(memoryview(buffer))
         return bytes(buffer)
-    value, memory = blank(form, room)
+    value, memory = allocate(spec, bytes_left)
     fill(memory)
-    return finish(value, form)
+    return finish(value, spec)

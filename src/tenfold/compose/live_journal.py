@@ -45,7 +45,7 @@ class LiveJournal:
         with self.store.reading() as connection:
             number = last_number(connection) + 1
             last_ms = connection.execute(select(func.max(EVENTS.c.at_ms))).scalar() or 0
-        self._writer.close_cut(found.fleet, Millis(last_ms))
+        self._writer.close_interrupted_cycle(found.fleet, Millis(last_ms))
         keys = [
             (SubmitKey(TeamId(row.team), row.key, row.digest), row.number)
             for row in latest_keys(self.store, KEYS_KEPT_MAX)

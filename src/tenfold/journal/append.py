@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
-from tenfold.journal.read_tables import keep_up
+from tenfold.journal.read_tables import update_read_tables
 from tenfold.journal.store import Store, check_epoch, last_seq, reason_of, take_lease
 from tenfold.journal.tables import CYCLES, EVENTS
 from tenfold.model.decision import Decision
@@ -59,11 +59,11 @@ class JournalWriter:
         """Store events durably, in order, with all that is read off them, or raise."""
         if not events:
             return
-        with self._tried() as connection:
-            fresh = events[self._settled(connection, events) :] if self._in_doubt else events
+        with self._transaction() as connection:
+            fresh = events[self._count_written(connection, events) :] if self._in_doubt else events
             if fresh:
                 connection.execute(insert(EVENTS), self._rows(fresh))
-                keep_up(connection, list(enumerate(fresh, start=self.seq + 1)))
+                update_read_tables(connection, list(enumerate(fresh, start=self.seq + 1)))
         self._in_doubt = False
         self.seq += len(fresh)
 
@@ -88,16 +88,16 @@ class JournalWriter:
         if len(self._cycles) >= CYCLES_HELD_MOST:
             self.flush()
 
-    def close_cut(self, fleet: Fleet, now_ms: Millis) -> None:
+    def close_interrupted_cycle(self, fleet: Fleet, now_ms: Millis) -> None:
         """Close the cycle of a writer that was killed after its orders, if there is one.
 
         `fleet` is what the journal says is so now; its cycles go with the facts that follow.
         """
         ordered = EVENTS.c.kind == KIND_OF[ActionOrdered]
         last = select(func.max(CYCLES.c.after_seq)).scalar_subquery()
-        question = select(func.count()).where(EVENTS.c.seq > func.coalesce(last, 0), ordered)
+        query = select(func.count()).where(EVENTS.c.seq > func.coalesce(last, 0), ordered)
         with self.store.reading() as connection:
-            unclosed = connection.execute(question).scalar()
+            unclosed = connection.execute(query).scalar()
         if unclosed:
             waits, runs = len(fleet.pending), len(fleet.running)
             self.note(Cycle(now_ms, "", fleet.version, waits, runs, is_cut=True))
@@ -105,17 +105,17 @@ class JournalWriter:
     def flush(self) -> None:
         """Write cycles that still wait: before a snapshot, an export, or the end."""
         if self._cycles:
-            with self._tried():
+            with self._transaction():
                 pass
 
     @contextmanager
     def writing(self) -> Generator[Connection, None, None]:
         """Give a transaction of this epoch, for what goes beside the events."""
-        with self._tried() as connection:
+        with self._transaction() as connection:
             yield connection
 
     @contextmanager
-    def _tried(self) -> Generator[Connection, None, None]:
+    def _transaction(self) -> Generator[Connection, None, None]:
         try:
             with self.store.writing() as connection:
                 check_epoch(connection, self.epoch)
@@ -152,12 +152,12 @@ class JournalWriter:
             for seq, event in enumerate(events, start=self.seq + 1)
         ]
 
-    def _settled(self, connection: Connection, events: Sequence[Event]) -> int:
+    def _count_written(self, connection: Connection, events: Sequence[Event]) -> int:
         """Return how many of these events are there already, by a commit that seemed to fail."""
-        question = select(EVENTS.c.body).where(EVENTS.c.seq > self.seq).order_by(EVENTS.c.seq)
-        found = list(connection.execute(question).scalars())
-        told = [self._encoder.encode(event).decode() for event in events[: len(found)]]
-        if found != told:
+        query = select(EVENTS.c.body).where(EVENTS.c.seq > self.seq).order_by(EVENTS.c.seq)
+        found = list(connection.execute(query).scalars())
+        rows = [self._encoder.encode(event).decode() for event in events[: len(found)]]
+        if found != rows:
             raise Refused(
                 "journal-ahead",
                 f"the journal holds {len(found)} events after {self.seq} that were not applied",

@@ -7,7 +7,7 @@ that are over may have been exported before the others, so none of them stands f
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from tenfold.journal.read_tables import job_row
-from tenfold.journal.rows import ArrayStory, JobRow
+from tenfold.journal.rows import ArraySummary, JobRow
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS
 from tenfold.model.ids import JobId
@@ -17,12 +17,12 @@ FAILED_SHOWN_MOST = 10
 """Members that failed and are named in a summary."""
 
 
-def array(store: Store, base: str) -> ArrayStory | None:
+def array(store: Store, base: str) -> ArraySummary | None:
     """Return an array by the name that its members share, or None where there is none."""
     with store.reading() as connection:
         inside = members_of(connection, base)
-        question = select(JOBS).where(inside).order_by(JOBS.c.number).limit(1)
-        row = connection.execute(question).mappings().one_or_none()
+        query = select(JOBS).where(inside).order_by(JOBS.c.number).limit(1)
+        row = connection.execute(query).mappings().one_or_none()
         if row is None:
             return None
         counted = select(JOBS.c.state, func.count()).where(inside).group_by(JOBS.c.state)
@@ -35,16 +35,16 @@ def array(store: Store, base: str) -> ArrayStory | None:
         )
         names = tuple(JobId(name) for name in connection.execute(failed).scalars())
     states: dict[JobState, int] = {state: counts[state] for state in JOB_STATES if state in counts}
-    return ArrayStory(first=job_row(row), states=states, failed=names)
+    return ArraySummary(first=job_row(row), states=states, failed=names)
 
 
 def members(store: Store, base: str, *, live: bool = False) -> list[JobRow]:
     """Return the members of an array in their order; with `live`, those that are not over."""
     with store.reading() as connection:
-        question = select(JOBS).where(members_of(connection, base)).order_by(JOBS.c.number)
+        query = select(JOBS).where(members_of(connection, base)).order_by(JOBS.c.number)
         if live:
-            question = question.where(JOBS.c.state.not_in(ENDED))
-        return [job_row(row) for row in connection.execute(question).mappings()]
+            query = query.where(JOBS.c.state.not_in(ENDED))
+        return [job_row(row) for row in connection.execute(query).mappings()]
 
 
 def members_of(connection: Connection, base: str) -> ColumnElement[bool]:

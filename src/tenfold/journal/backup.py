@@ -29,15 +29,15 @@ def back_up(store: Store, path: Path, *, force: bool = False) -> None:
             "name another file, or say that it may be written over",
             file=str(path),
         )
-    half = path.with_name(f".{path.name}.half")
+    partial = path.with_name(f".{path.name}.half")
     try:
-        half.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         # It holds what the journal holds, so nobody else may read it either.
-        half.touch(mode=0o600)
-        _copy(source, half)
-        check_copy(half)
-        _sync(half)
-        half.replace(path)
+        partial.touch(mode=0o600)
+        _copy(source, partial)
+        check_copy(partial)
+        _sync(partial)
+        partial.replace(path)
         _sync(path.parent)
     except (OSError, sqlite3.Error) as error:
         raise Unreachable(
@@ -46,7 +46,7 @@ def back_up(store: Store, path: Path, *, force: bool = False) -> None:
             "check the room on the disk and who may write there",
         ) from None
     finally:
-        half.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
 def check_copy(path: Path) -> None:

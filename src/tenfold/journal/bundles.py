@@ -15,7 +15,7 @@ BATCH = 1_000
 """Events in one commit."""
 
 
-def take_in(writer: JournalWriter, bundle: Bundle) -> None:
+def import_bundle(writer: JournalWriter, bundle: Bundle) -> None:
     """Write what a bundle tells into a journal that is still empty."""
     if writer.seq:
         raise InputError(

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, select
 
 from tenfold.files.records.replay_bundle import BundleHeader
 from tenfold.journal.append import JournalWriter
-from tenfold.journal.retention import Export, move_out
+from tenfold.journal.retention import Export, export_events
 from tenfold.journal.snapshots import exported_until
 from tenfold.journal.store import Store, last_seq
 from tenfold.journal.tables import CYCLES, EVENTS, LEASE
@@ -52,8 +52,8 @@ def compact_once(
             "check the disk and who may write there",
             file=str(folder),
         ) from None
-    with _alone(folder):
-        return move_out(JournalWriter(store, epoch), folder, last, header)
+    with _exclusive(folder):
+        return export_events(JournalWriter(store, epoch), folder, last, header)
 
 
 def oldest_ms(store: Store) -> int | None:
@@ -67,11 +67,11 @@ def _part_ends(connection: Connection, older_ms: int, part: int) -> int | None:
 
     The newest event always stays: cycles that follow it may not be written yet.
     """
-    begun, newest = exported_until(connection), last_seq(connection)
-    last = _last_before(connection, older_ms, begun, newest - 1)
+    exported, newest = exported_until(connection), last_seq(connection)
+    last = _last_before(connection, older_ms, exported, newest - 1)
     after = CYCLES.c.after_seq
-    most = min(last, begun + part)
-    within = select(func.max(after)).where(after > begun, after <= most)
+    most = min(last, exported + part)
+    within = select(func.max(after)).where(after > exported, after <= most)
     found = connection.execute(within).scalar()
     if found is None:
         # One moment may bring more events than a part holds.
@@ -100,7 +100,7 @@ def _at(connection: Connection, seq: int) -> int | None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Generator[None, None, None]:
+def _exclusive(folder: Path) -> Generator[None, None, None]:
     """Keep others from moving events to this folder at the same time."""
     file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -41,7 +41,7 @@ Fields = Mapping[str, Value]
 NO_REASON = Reason("")
 
 
-class Draft:
+class ReadTableUpdate:
     """Rows on their way from one state to the next."""
 
     def __init__(
@@ -111,8 +111,8 @@ class Draft:
     def _action_ordered(self, event: ActionOrdered) -> None:
         action = event.action
         if isinstance(action, StartJob):
-            self._stands(action.job_id, event.at_ms, "starting")
-            row = self._counted(action.job_id)
+            self._set_state(action.job_id, event.at_ms, "starting")
+            row = self._count_attempt(action.job_id)
             if row is not None:
                 self._attempt(
                     AttemptRow(
@@ -123,10 +123,10 @@ class Draft:
                     )
                 )
         elif isinstance(action, StopJob):
-            self._stands(action.job_id, event.at_ms, "stopping", action.reason)
+            self._set_state(action.job_id, event.at_ms, "stopping", action.reason)
         elif isinstance(action, ResizeJob):
-            self._counted(action.job_id)
-            self._changes(action.job_id, nodes_next=_nodes(action.slots))
+            self._count_attempt(action.job_id)
+            self._update_attempt(action.job_id, nodes_next=_nodes(action.slots))
 
     def _action_refused(self, event: ActionRefused) -> None:
         action, why = event.action, event.reason
@@ -134,22 +134,22 @@ class Draft:
         state = row.state if row is not None else ""
         # A refusal that comes when the order is past already changes nothing.
         if isinstance(action, StartJob) and state == "starting":
-            self._stands(action.job_id, event.at_ms, "pending", why)
-            self._changes(action.job_id, ended_ms=event.at_ms, reason=why.code)
+            self._set_state(action.job_id, event.at_ms, "pending", why)
+            self._update_attempt(action.job_id, ended_ms=event.at_ms, reason=why.code)
         elif isinstance(action, StopJob) and state == "stopping":
-            self._stands(action.job_id, event.at_ms, "running")
+            self._set_state(action.job_id, event.at_ms, "running")
         elif isinstance(action, ResizeJob):
-            self._changes(action.job_id, nodes_next=None)
+            self._update_attempt(action.job_id, nodes_next=None)
 
     def _job_started(self, event: JobStarted) -> None:
-        self._stands(event.job_id, event.at_ms, "running")
-        self._changes(event.job_id, started_ms=event.at_ms)
+        self._set_state(event.job_id, event.at_ms, "running")
+        self._update_attempt(event.job_id, started_ms=event.at_ms)
 
     def _job_resized(self, event: JobResized) -> None:
         row, attempt = self.jobs.get(event.job_id), self.attempts.get(event.job_id)
         if row is None or attempt is None or attempt.nodes_next is None:
             return
-        self._ends(event.job_id, event.at_ms, "resized", UNSET)
+        self._end_attempt(event.job_id, event.at_ms, "resized", UNSET)
         self._attempt(
             AttemptRow(
                 job_id=event.job_id,
@@ -161,31 +161,26 @@ class Draft:
         )
 
     def _job_stopped(self, event: JobStopped) -> None:
-        self._stands(event.job_id, event.at_ms, "pending", Reason(event.cause))
-        self._ends(event.job_id, _over_at(event), event.cause, event.exit_code)
+        self._set_state(event.job_id, event.at_ms, "pending", Reason(event.cause))
+        self._end_attempt(event.job_id, _ended_at(event), event.cause, event.exit_code)
 
     def _job_ended(self, event: JobEnded) -> None:
         row = self.jobs.get(event.job_id)
-        if (
-            event.status == "cancelled"
-            and event.by is UNSET
-            and row is not None
-            and _is_reclaimed(row)
-        ):
+        if event.status == "cancelled" and event.by is UNSET and row is not None and _was_idle(row):
             why = Reason(row.reason, row.fields, row.sentence)
         else:
             why = Reason(event.status, *_ending(event, row))
-        self._stands(event.job_id, event.at_ms, STATE_OF[event.status], why)
-        self._ends(event.job_id, _over_at(event), why.code, event.exit_code)
+        self._set_state(event.job_id, event.at_ms, STATE_OF[event.status], why)
+        self._end_attempt(event.job_id, _ended_at(event), why.code, event.exit_code)
 
     def _job_refused(self, event: JobRefused) -> None:
         why = event.reasons[0] if event.reasons else Reason("refused")
-        self._stands(event.job_id, event.at_ms, "failed", why)
+        self._set_state(event.job_id, event.at_ms, "failed", why)
 
     def _job_cancelled(self, event: JobCancelled) -> None:
         row = self.jobs.get(event.job_id)
         why = Reason("cancelled", _cancelled(event.by, row))
-        self._stands(event.job_id, event.at_ms, "cancelled", why)
+        self._set_state(event.job_id, event.at_ms, "cancelled", why)
 
     def _node_joined(self, event: NodeJoined) -> None:
         node = event.node
@@ -225,7 +220,7 @@ class Draft:
             self.nodes[row.id] = replace(row, acceptance=after)
             self.changed_nodes[row.id] = None
 
-    def _stands(
+    def _set_state(
         self, job_id: JobId, at_ms: int, state: JobState, why: Reason = NO_REASON
     ) -> JobRow | None:
         row = self.jobs.get(job_id)
@@ -242,7 +237,7 @@ class Draft:
             self.changed_jobs[job_id] = None
         return row
 
-    def _counted(self, job_id: JobId) -> JobRow | None:
+    def _count_attempt(self, job_id: JobId) -> JobRow | None:
         """Count a start that was ordered, or a resize, which is another start."""
         row = self.jobs.get(job_id)
         if row is not None:
@@ -250,11 +245,13 @@ class Draft:
             self.changed_jobs[job_id] = None
         return row
 
-    def _ends(self, job_id: JobId, at_ms: int, reason: str, exit_code: int | UnsetType) -> None:
+    def _end_attempt(
+        self, job_id: JobId, at_ms: int, reason: str, exit_code: int | UnsetType
+    ) -> None:
         code = None if exit_code is UNSET else exit_code
-        self._changes(job_id, ended_ms=at_ms, reason=reason, exit_code=code, nodes_next=None)
+        self._update_attempt(job_id, ended_ms=at_ms, reason=reason, exit_code=code, nodes_next=None)
 
-    def _changes(self, job_id: JobId, **fields: object) -> None:
+    def _update_attempt(self, job_id: JobId, **fields: object) -> None:
         attempt = self.attempts.get(job_id)
         if attempt is not None:
             self._attempt(replace(attempt, **fields))
@@ -279,7 +276,7 @@ class Draft:
             self.changed_nodes[node_id] = None
 
 
-def _is_reclaimed(row: JobRow) -> bool:
+def _was_idle(row: JobRow) -> bool:
     """Tell whether a job was told to end because it idles."""
     return row.state == "stopping" and row.reason == "idle"
 
@@ -301,7 +298,7 @@ def _cancelled(by: str | UnsetType, row: JobRow | None) -> Fields:
     return {} if by is UNSET or row is None else {"by": UserRef(by, TeamId(row.team))}
 
 
-def _over_at(event: JobStopped | JobEnded) -> int:
+def _ended_at(event: JobStopped | JobEnded) -> int:
     """Return when the last process was gone; the fact itself may be from much later."""
     return event.at_ms if event.ended_ms is UNSET else event.ended_ms
 

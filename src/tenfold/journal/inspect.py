@@ -9,7 +9,7 @@ from tenfold.journal.store import Store, last_seq
 from tenfold.journal.tables import CYCLES, EVENTS, EXPORTS, LEASE
 
 
-class Moved(Struct, frozen=True, kw_only=True):
+class ExportedEvents(Struct, frozen=True, kw_only=True):
     """Events that were moved into a bundle."""
 
     first_seq: int
@@ -34,7 +34,7 @@ class JournalInfo(Struct, frozen=True, kw_only=True):
     cycles: int
     snapshots: tuple[int, ...]
     """The events after which there is one, the newest first."""
-    moved: tuple[Moved, ...]
+    moved: tuple[ExportedEvents, ...]
     jobs: dict[str, int]
     epoch: int
     holder: str
@@ -46,9 +46,9 @@ def inspect(store: Store) -> JournalInfo:
     size, free = _size(store)
     jobs = {str(state): number for state, number in counts(store).items()}
     with store.reading() as connection:
-        begun = exported_until(connection)
+        exported = exported_until(connection)
         row = connection.execute(select(LEASE.c.epoch, LEASE.c.holder)).one_or_none()
-        ends = select(func.min(EVENTS.c.seq), func.max(EVENTS.c.seq)).where(EVENTS.c.seq > begun)
+        ends = select(func.min(EVENTS.c.seq), func.max(EVENTS.c.seq)).where(EVENTS.c.seq > exported)
         first, last = connection.execute(ends).one()
         return JournalInfo(
             journal=store.name,
@@ -68,10 +68,10 @@ def inspect(store: Store) -> JournalInfo:
         )
 
 
-def _moved(connection: Connection) -> tuple[Moved, ...]:
-    question = select(EXPORTS.c.first_seq, EXPORTS.c.last_seq, EXPORTS.c.file)
-    rows = connection.execute(question.order_by(EXPORTS.c.last_seq)).all()
-    return tuple(Moved(first_seq=row[0], last_seq=row[1], file=row[2]) for row in rows)
+def _moved(connection: Connection) -> tuple[ExportedEvents, ...]:
+    query = select(EXPORTS.c.first_seq, EXPORTS.c.last_seq, EXPORTS.c.file)
+    rows = connection.execute(query.order_by(EXPORTS.c.last_seq)).all()
+    return tuple(ExportedEvents(first_seq=row[0], last_seq=row[1], file=row[2]) for row in rows)
 
 
 def _count(connection: Connection, column: "object") -> int:

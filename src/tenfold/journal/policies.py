@@ -33,11 +33,11 @@ def stretches_from(connection: Connection, first: int, last: int | None = None) 
     """
     if not inspect(connection).has_table(POLICIES.name):
         return []
-    question = select(POLICIES).order_by(POLICIES.c.epoch)
+    query = select(POLICIES).order_by(POLICIES.c.epoch)
     if last is not None:
-        question = question.where(POLICIES.c.first_seq <= last + 1)
+        query = query.where(POLICIES.c.first_seq <= last + 1)
     found: list[PolicySpan] = []
-    for row in connection.execute(question).mappings():
+    for row in connection.execute(query).mappings():
         found.append(
             PolicySpan(
                 first_cycle=1 + _cycles_before(connection, first, row["first_cycle"]),
@@ -50,21 +50,21 @@ def stretches_from(connection: Connection, first: int, last: int | None = None) 
 
 def policy_at(connection: Connection, cycle: int) -> Policy | None:
     """Return the policy by which a cycle was decided; None where that was not noted."""
-    question = (
+    query = (
         select(POLICIES.c.epoch, POLICIES.c.body)
         .where(POLICIES.c.first_cycle <= cycle)
         .order_by(POLICIES.c.epoch.desc())
         .limit(1)
     )
-    row = connection.execute(question).one_or_none()
+    row = connection.execute(query).one_or_none()
     return None if row is None else _decoded(row[0], row[1])
 
 
 def _cycles_before(connection: Connection, first: int, number: int) -> int:
     # Cycles that precede every event are told only where the events are told from the first.
     after = CYCLES.c.after_seq >= (0 if first == 1 else first)
-    question = select(func.count()).select_from(CYCLES).where(after, CYCLES.c.number < number)
-    return connection.execute(question).scalar() or 0
+    query = select(func.count()).select_from(CYCLES).where(after, CYCLES.c.number < number)
+    return connection.execute(query).scalar() or 0
 
 
 def _since(found: Sequence[PolicySpan], first: int) -> list[PolicySpan]:

@@ -15,7 +15,7 @@ from tenfold.engine.decision_log import Cycle
 from tenfold.engine.recording import Line
 from tenfold.journal.arrays import members_of
 from tenfold.journal.read_tables import Numbered, attempt_row, job_row, node_row
-from tenfold.journal.rows import AttemptRow, JobRow, JobStory, NodeRow, WriterRow
+from tenfold.journal.rows import AttemptRow, JobRow, JobWithAttempts, NodeRow, WriterRow
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, NODES, WRITERS
 from tenfold.model.actions import Action
@@ -50,11 +50,11 @@ def events_after(store: Store, seq: int = 0, last: int | None = None) -> Iterato
 def event_pages(store: Store, seq: int = 0, last: int | None = None) -> Iterator[list[Numbered]]:
     """Yield pages of events in order: what reads a million of them should use."""
     while True:
-        question = select(EVENTS.c.seq, EVENTS.c.body).where(EVENTS.c.seq > seq)
+        query = select(EVENTS.c.seq, EVENTS.c.body).where(EVENTS.c.seq > seq)
         if last is not None:
-            question = question.where(EVENTS.c.seq <= last)
+            query = query.where(EVENTS.c.seq <= last)
         with store.reading() as connection:
-            rows = _page(connection, question.order_by(EVENTS.c.seq).limit(PAGE))
+            rows = _page(connection, query.order_by(EVENTS.c.seq).limit(PAGE))
         if not rows:
             return
         seq = rows[-1][0]
@@ -79,7 +79,7 @@ def lines_between(store: Store, first: int = 1, last: int | None = None) -> Iter
                 after, cycle = next(cycles, NO_MORE)
 
 
-class Within(NamedTuple):
+class JobFilter(NamedTuple):
     """Bounds of a listing."""
 
     since_ms: int | None = None
@@ -97,95 +97,95 @@ def jobs(
     state: JobState | None = None,
     before: int | None = None,
     limit: int = 100,
-    within: Within | None = None,
+    within: JobFilter | None = None,
 ) -> list[JobRow]:
     """Return jobs, the newest first; `before` is the `seq` of the last one already seen."""
-    since_ms, array, named = within or Within()
-    question = select(JOBS)
+    since_ms, array, named = within or JobFilter()
+    query = select(JOBS)
     if team is not None:
-        question = question.where(JOBS.c.team == team)
+        query = query.where(JOBS.c.team == team)
     if state is not None:
-        question = question.where(JOBS.c.state == state)
+        query = query.where(JOBS.c.state == state)
     if before is not None:
-        question = question.where(JOBS.c.seq < before)
+        query = query.where(JOBS.c.seq < before)
     if since_ms is not None:
-        question = question.where(JOBS.c.submitted_ms >= since_ms)
-    question = question.order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, PAGE_MAX)))
+        query = query.where(JOBS.c.submitted_ms >= since_ms)
+    query = query.order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, PAGE_MAX)))
     with store.reading() as connection:
         if named is not None:
-            question = question.where(JOBS.c.id.in_(named[:NAMED_MOST]))
+            query = query.where(JOBS.c.id.in_(named[:NAMED_MOST]))
         if array is not None:
-            question = question.where(members_of(connection, array))
-        return [job_row(row) for row in connection.execute(question).mappings()]
+            query = query.where(members_of(connection, array))
+        return [job_row(row) for row in connection.execute(query).mappings()]
 
 
-def job(store: Store, job_id: str) -> JobStory | None:
+def job(store: Store, job_id: str) -> JobWithAttempts | None:
     """Return one job with its attempts, or None where there is none of that name."""
     attempts = select(ATTEMPTS).where(ATTEMPTS.c.job_id == job_id).order_by(ATTEMPTS.c.number)
     with store.reading() as connection:
         row = connection.execute(select(JOBS).where(JOBS.c.id == job_id)).mappings().one_or_none()
         if row is None:
             return None
-        told = [attempt_row(one) for one in connection.execute(attempts).mappings()]
-    return JobStory(job=job_row(row), attempts=tuple(told))
+        found_rows = [attempt_row(one) for one in connection.execute(attempts).mappings()]
+    return JobWithAttempts(job=job_row(row), attempts=tuple(found_rows))
 
 
 def attempts_of(store: Store, job_ids: Sequence[str]) -> dict[str, tuple[AttemptRow, ...]]:
     """Return the attempts of several jobs, for a page of a listing."""
-    told: dict[str, list[AttemptRow]] = {name: [] for name in job_ids}
-    names = list(told)
+    found_rows: dict[str, list[AttemptRow]] = {name: [] for name in job_ids}
+    names = list(found_rows)
     with store.reading() as connection:
         for first in range(0, len(names), NAMES_AT_ONCE):
             some = names[first : first + NAMES_AT_ONCE]
-            question = select(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(some))
-            for row in connection.execute(question.order_by(ATTEMPTS.c.number)).mappings():
-                told[row["job_id"]].append(attempt_row(row))
-    return {name: tuple(rows) for name, rows in told.items()}
+            query = select(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(some))
+            for row in connection.execute(query.order_by(ATTEMPTS.c.number)).mappings():
+                found_rows[row["job_id"]].append(attempt_row(row))
+    return {name: tuple(rows) for name, rows in found_rows.items()}
 
 
 def submission(store: Store, job_id: str) -> JobSubmitted | None:
     """Return how a job was submitted, with what it runs; None where the events are exported."""
     where = EVENTS.c.seq == JOBS.c.seq
-    question = select(EVENTS.c.seq, EVENTS.c.body).join(JOBS, where).where(JOBS.c.id == job_id)
+    query = select(EVENTS.c.seq, EVENTS.c.body).join(JOBS, where).where(JOBS.c.id == job_id)
     with store.reading() as connection:
-        row = connection.execute(question).one_or_none()
+        row = connection.execute(query).one_or_none()
     found = _decoded([(row[0], row[1])])[0][1] if row is not None else None
     return found if isinstance(found, JobSubmitted) else None
 
 
 def open_submissions(store: Store) -> list[tuple[JobRow, JobSubmitted]]:
     """Return the jobs that are not over with how they were submitted, the oldest first."""
-    question = (
+    query = (
         select(JOBS, EVENTS.c.body)
         .join(EVENTS, EVENTS.c.seq == JOBS.c.seq)
         .where(JOBS.c.state.not_in(ENDED))
         .order_by(JOBS.c.seq)
     )
-    told: list[tuple[JobRow, JobSubmitted]] = []
+    found_rows: list[tuple[JobRow, JobSubmitted]] = []
     with store.reading() as connection:
         ahead = connection.execution_options(stream_results=True, max_row_buffer=ROWS_AHEAD)
         # One after the other: what was written of a job may be many times what is kept of it.
-        for found in ahead.execute(question).mappings():
+        for found in ahead.execute(query).mappings():
             row = dict(found)
             event = _one(row["seq"], row.pop("body"))
             if isinstance(event, JobSubmitted):
-                told.append((JobRow(**row), event))
-    return told
+                found_rows.append((JobRow(**row), event))
+    return found_rows
 
 
 def last_number(connection: Connection) -> int:
     """Return the largest number that was ever given at admission, 0 where none was."""
     numbers = (select(func.max(JOBS.c.number)), select(func.max(EXPORTS.c.last_number)))
-    return max(connection.execute(question).scalar() or 0 for question in numbers)
+    return max(connection.execute(query).scalar() or 0 for query in numbers)
 
 
 def counts(store: Store, team: str | None = None) -> dict[JobState, int]:
     """Return how many jobs stand in each state that has any."""
-    question = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
+    query = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
     if team is not None:
-        question = question.where(JOBS.c.team == team)
+        query = query.where(JOBS.c.team == team)
     with store.reading() as connection:
-        rows = connection.execute(question).all()
+        rows = connection.execute(query).all()
     found: dict[str, int] = {row[0]: row[1] for row in rows}
     return {state: found[state] for state in JOB_STATES if state in found}
 
@@ -206,35 +206,35 @@ def writers(store: Store) -> list[WriterRow]:
 
 def cycles_after(store: Store, number: int, most: int) -> list[tuple[int, int, Cycle]]:
     """Return cycles that come after one, each with its number and the event that it followed."""
-    question = (
+    query = (
         select(CYCLES.c.number, CYCLES.c.after_seq, CYCLES.c.body)
         .where(CYCLES.c.number > number)
         .order_by(CYCLES.c.number)
         .limit(most)
     )
     with store.reading() as connection:
-        rows = connection.execute(question).all()
+        rows = connection.execute(query).all()
     return [(row[0], row[1], _CYCLE.decode(row[2])) for row in rows]
 
 
 def _cycles(store: Store, first: int, last: int) -> Iterator[tuple[int, Cycle | None]]:
-    question = (
+    query = (
         select(CYCLES.c.after_seq, CYCLES.c.body)
         .where(CYCLES.c.after_seq >= first, CYCLES.c.after_seq <= last)
         .order_by(CYCLES.c.number)
     )
     with store.reading() as connection:
-        rows = connection.execute(question).all()
+        rows = connection.execute(query).all()
     for row in rows:
         yield row[0], _CYCLE.decode(row[1])
 
 
-def _page(connection: Connection, question: "Select[int, str]") -> list[tuple[int, str]]:
+def _page(connection: Connection, query: "Select[int, str]") -> list[tuple[int, str]]:
     """Return rows as far as they fit into a page, one at least."""
     ahead = {"stream_results": True, "max_row_buffer": ROWS_AHEAD}
     rows: list[tuple[int, str]] = []
     held = 0
-    with connection.execution_options(**ahead).execute(question) as found:
+    with connection.execution_options(**ahead).execute(query) as found:
         for row in found:
             rows.append((row[0], row[1]))
             held += len(row[1])

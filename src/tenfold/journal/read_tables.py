@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from tenfold.journal.derive import Draft
+from tenfold.journal.derive import ReadTableUpdate
 from tenfold.journal.rows import AttemptRow, JobRow, KeyRow, NodeRow
 from tenfold.journal.tables import ATTEMPTS, JOBS, NODES, SUBMIT_KEYS
 from tenfold.model.acceptance import Acceptance
@@ -41,15 +41,15 @@ Numbered = tuple[int, Event]
 """An event with its `seq`."""
 
 
-def keep_up(connection: Connection, events: Sequence[Numbered]) -> None:
+def update_read_tables(connection: Connection, events: Sequence[Numbered]) -> None:
     """Change the read tables by events, in the transaction that adds them."""
-    draft = load_draft(connection, [event for _, event in events])
+    update = load_update(connection, [event for _, event in events])
     for seq, event in events:
-        draft.apply(seq, event)
-    save_draft(connection, draft)
+        update.apply(seq, event)
+    save_update(connection, update)
 
 
-def load_draft(connection: Connection, events: Iterable[Event]) -> Draft:
+def load_update(connection: Connection, events: Iterable[Event]) -> ReadTableUpdate:
     """Return the rows that events are about, as they stand."""
     jobs: dict[str, None] = {}
     nodes: dict[str, None] = {}
@@ -59,29 +59,29 @@ def load_draft(connection: Connection, events: Iterable[Event]) -> Draft:
         elif (node_id := node_of(event)) is not None:
             nodes[node_id] = None
     job_rows = [job_row(row) for row in _by_name(connection, JOBS, list(jobs))]
-    begun = [row.id for row in job_rows if row.attempts]
-    return Draft(
+    exported = [row.id for row in job_rows if row.attempts]
+    return ReadTableUpdate(
         job_rows,
-        _latest_attempts(connection, begun),
+        _latest_attempts(connection, exported),
         [node_row(row) for row in _by_name(connection, NODES, list(nodes))],
     )
 
 
-def save_draft(connection: Connection, draft: Draft) -> None:
+def save_update(connection: Connection, update: ReadTableUpdate) -> None:
     """Write the rows that changed."""
-    jobs = [_job_values(draft.jobs[job_id]) for job_id in draft.changed_jobs]
-    attempts = [_attempt_values(row) for row in draft.changed_attempts.values()]
-    nodes = [_node_values(draft.nodes[node_id]) for node_id in draft.changed_nodes]
+    jobs = [_job_values(update.jobs[job_id]) for job_id in update.changed_jobs]
+    attempts = [_attempt_values(row) for row in update.changed_attempts.values()]
+    nodes = [_node_values(update.nodes[node_id]) for node_id in update.changed_nodes]
     for table, rows in ((JOBS, jobs), (ATTEMPTS, attempts), (NODES, nodes)):
         if rows:
-            connection.execute(_put(table, connection.dialect.name), rows)
-    if draft.new_keys:
-        keep_keys(connection, list(draft.new_keys.values()))
+            connection.execute(_upsert(table, connection.dialect.name), rows)
+    if update.new_keys:
+        keep_keys(connection, list(update.new_keys.values()))
 
 
 def keep_keys(connection: Connection, rows: Sequence[KeyRow]) -> None:
     """Add keys of requests, and let go of those that are too old for anybody to ask again."""
-    connection.execute(_put(SUBMIT_KEYS, connection.dialect.name), [asdict(row) for row in rows])
+    connection.execute(_upsert(SUBMIT_KEYS, connection.dialect.name), [asdict(row) for row in rows])
     oldest_ms = max(row.at_ms for row in rows) - KEY_KEPT_MS
     connection.execute(delete(SUBMIT_KEYS).where(SUBMIT_KEYS.c.at_ms < oldest_ms))
 
@@ -173,7 +173,7 @@ def _newest() -> Select[Any]:
 
 
 @cache
-def _put(table: Table, dialect: str) -> Any:
+def _upsert(table: Table, dialect: str) -> Any:
     """Return the statement that adds a row, or takes the place of the one of that name."""
     insert = postgresql_insert if dialect == "postgresql" else sqlite_insert
     statement = insert(table)

@@ -30,14 +30,14 @@ from tenfold.model.ids import JobId
 from tenfold.model.policy.policy import POLICIES, Policy
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class JournalRecord(Struct, frozen=True, kw_only=True):
     """A record, and what its reader should know."""
 
     bundle: Bundle
     notes: tuple[str, ...] = ()
 
 
-def record_of(store: Store, version: str = "") -> Recorded:
+def record_of(store: Store, version: str = "") -> JournalRecord:
     """Return all that a journal tells of, up to the event that is the last one now.
 
     `version` is that of the program that reads it, for the header.
@@ -50,8 +50,8 @@ def record_of(store: Store, version: str = "") -> Recorded:
     image = UNSET if base is None else image_of(base)
     lines = list(lines_between(store, first, last))
     end = fleet_after(store, last, base)
-    _close_cut(lines, end)
-    stretches, named = _from_the_first(lines, stretches)
+    _close_interrupted(lines, end)
+    stretches, named = _complete_stretches(lines, stretches)
     header = BundleHeader(
         tenfold=version,
         policy=stretches[-1].policy if stretches else Policy(),
@@ -64,7 +64,7 @@ def record_of(store: Store, version: str = "") -> Recorded:
     cycles = sum(isinstance(line, Cycle) for line in lines)
     counted = BundleEnd(events=len(lines) - cycles, cycles=cycles, fleet=fleet_digest(end))
     bundle = Bundle(file=str(store.file or store.name), header=header, lines=lines, end=counted)
-    return Recorded(bundle=bundle, notes=(*notes, *named))
+    return JournalRecord(bundle=bundle, notes=(*notes, *named))
 
 
 def _base(store: Store, connection: Connection, exported: int) -> tuple[Fleet | None, list[str]]:
@@ -108,9 +108,9 @@ def fleet_after(store: Store, last: int, base: Fleet | None = None) -> Fleet:
     return found
 
 
-def _close_cut(lines: list[Line], end: Fleet) -> None:
+def _close_interrupted(lines: list[Line], end: Fleet) -> None:
     """Close a cycle that has its orders and not its record, because it is under way."""
-    orders = _orders_at_the_end(lines)
+    orders = _open_orders(lines)
     if orders:
         actions: tuple[Action, ...] = tuple(order.action for order in orders)
         waits, runs = len(end.pending), len(end.running)
@@ -118,7 +118,7 @@ def _close_cut(lines: list[Line], end: Fleet) -> None:
         lines.append(cut)
 
 
-def _orders_at_the_end(lines: Sequence[Line]) -> list[ActionOrdered]:
+def _open_orders(lines: Sequence[Line]) -> list[ActionOrdered]:
     orders: list[ActionOrdered] = []
     for line in reversed(lines):
         if isinstance(line, Cycle):
@@ -128,7 +128,7 @@ def _orders_at_the_end(lines: Sequence[Line]) -> list[ActionOrdered]:
     return orders[::-1]
 
 
-def _from_the_first(
+def _complete_stretches(
     lines: Sequence[Line], stretches: Sequence[PolicySpan]
 ) -> tuple[list[PolicySpan], list[str]]:
     """Return stretches that begin with the first cycle; where none was noted, by name alone."""

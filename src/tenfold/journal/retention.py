@@ -55,7 +55,7 @@ class Export(Struct, frozen=True, kw_only=True):
     """Events up to the last that stay in the journal: of nodes, and of jobs that are not over."""
 
 
-def move_out(
+def export_events(
     writer: JournalWriter,
     folder: Path,
     last: int,
@@ -68,30 +68,30 @@ def move_out(
     """
     store = writer.store
     with store.reading() as connection:
-        begun = exported_until(connection)
-    first = begun + 1
-    fleet = _fleet_before(store, begun)
+        exported = exported_until(connection)
+    first = exported + 1
+    fleet = _base_fleet(store, exported)
     path = folder / f"events-{first:012d}-{last:012d}.jsonl.gz"
-    told_in = _told_in(store, header or BundleHeader(), fleet, last)
+    told_in = _header_for(store, header or BundleHeader(), fleet, last)
     _write(store, path, told_in, fleet, last)
-    told = fleet_digest(fleet)
-    if digest is not None and digest != told:
+    rows = fleet_digest(fleet)
+    if digest is not None and digest != rows:
         raise _broken(last, "it does not follow from the events before it")
-    _check_written(path, last - begun, told)
-    staying = _staying(store, last)
+    _check_written(path, last - exported, rows)
+    retained = _retained(store, last)
     with writer.writing() as connection:
-        if exported_until(connection) != begun:
+        if exported_until(connection) != exported:
             raise Refused(
                 "compacted-meanwhile",
-                f"somebody else moved events after {begun:,} out of this journal meanwhile",
+                f"somebody else moved events after {exported:,} out of this journal meanwhile",
                 "nothing is lost; ask again",
             )
-        _begin_after(connection, fleet, first, path)
-        _delete(connection, last, staying)
-    return Export(file=path, first_seq=first, last_seq=last, kept=len(staying))
+        _record_export(connection, fleet, first, path)
+        _delete(connection, last, retained)
+    return Export(file=path, first_seq=first, last_seq=last, kept=len(retained))
 
 
-def _begin_after(connection: Connection, fleet: Fleet, first: int, path: Path) -> None:
+def _record_export(connection: Connection, fleet: Fleet, first: int, path: Path) -> None:
     """Note where events went, and the fleet that those which are left begin with."""
     row = snapshot_row(fleet)
     last = fleet.version
@@ -109,7 +109,7 @@ def _begin_after(connection: Connection, fleet: Fleet, first: int, path: Path) -
     )
 
 
-def _told_in(store: Store, header: BundleHeader, fleet: Fleet, last: int) -> BundleHeader:
+def _header_for(store: Store, header: BundleHeader, fleet: Fleet, last: int) -> BundleHeader:
     """Return a header that says who decided, and what the first event meets."""
     with store.reading() as connection:
         stretches = stretches_from(connection, fleet.version + 1, last)
@@ -119,13 +119,13 @@ def _told_in(store: Store, header: BundleHeader, fleet: Fleet, last: int) -> Bun
     return replace(header, base=base, stretches=tuple(stretches), policy=stretches[-1].policy)
 
 
-def _fleet_before(store: Store, begun: int) -> Fleet:
+def _base_fleet(store: Store, exported: int) -> Fleet:
     """Return the fleet that the first event of an export meets."""
-    if not begun:
+    if not exported:
         return Fleet()
-    fleet = fleet_at(store, begun)
+    fleet = fleet_at(store, exported)
     if isinstance(fleet, str):
-        raise _broken(begun, fleet)
+        raise _broken(exported, fleet)
     return fleet
 
 
@@ -165,7 +165,7 @@ def _check_written(path: Path, events: int, digest: str) -> None:
         os.close(handle)
 
 
-def _staying(store: Store, last: int) -> list[int]:
+def _retained(store: Store, last: int) -> list[int]:
     """Return the events that tell of jobs that are not over, and of nodes as they stand."""
     jobs: dict[str, list[int]] = {}
     nodes: dict[tuple[str, type], int] = {}
@@ -185,10 +185,10 @@ def _staying(store: Store, last: int) -> list[int]:
     return sorted([*of_jobs, *nodes.values(), *tests])
 
 
-def _delete(connection: Connection, last: int, staying: Sequence[int]) -> None:
+def _delete(connection: Connection, last: int, retained: Sequence[int]) -> None:
     low = 0
-    for at in range(0, len(staying), AT_ONCE):
-        some = staying[at : at + AT_ONCE]
+    for at in range(0, len(retained), AT_ONCE):
+        some = retained[at : at + AT_ONCE]
         between = (EVENTS.c.seq > low, EVENTS.c.seq <= some[-1])
         connection.execute(delete(EVENTS).where(*between, EVENTS.c.seq.not_in(some)))
         low = some[-1]

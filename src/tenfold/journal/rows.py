@@ -100,14 +100,14 @@ class KeyRow(Struct, frozen=True, kw_only=True):
     at_ms: int
 
 
-class JobStory(Struct, frozen=True, kw_only=True):
+class JobWithAttempts(Struct, frozen=True, kw_only=True):
     """A job with all its attempts, the first one first."""
 
     job: JobRow
     attempts: tuple[AttemptRow, ...] = ()
 
 
-class ArrayStory(Struct, frozen=True, kw_only=True):
+class ArraySummary(Struct, frozen=True, kw_only=True):
     """An array in few words."""
 
     first: JobRow

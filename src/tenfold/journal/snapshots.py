@@ -72,8 +72,8 @@ def save_snapshot(writer: JournalWriter, fleet: Fleet) -> None:
             select(SNAPSHOTS.c.seq).order_by(SNAPSHOTS.c.seq.desc()).limit(KEPT)
         ).scalars()
         # The one that the events begin with stays: nothing else tells of what came before.
-        spared = [*kept, exported_until(connection)]
-        connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq.not_in(spared)))
+        retained = [*kept, exported_until(connection)]
+        connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq.not_in(retained)))
 
 
 def snapshot_row(fleet: Fleet) -> dict[str, Any]:
@@ -88,12 +88,12 @@ def restore(store: Store, base: Fleet | None = None) -> Restored:
     `base` is a fleet from exported bundles, for a journal whose snapshots are all broken.
     """
     while True:
-        begun = _exported(store)
+        exported = _exported(store)
         try:
             return _restored(store, base)
         except InputError:
             # Old events may be moved out at this moment, and with them what it began with.
-            if _exported(store) == begun:
+            if _exported(store) == exported:
                 raise
 
 
@@ -105,26 +105,26 @@ def _restored(store: Store, base: Fleet | None) -> Restored:
     warnings: list[Finding] = []
     fleet: Fleet | None = None
     for seq in seqs:
-        fleet = _held(store, seq, end, warnings)
+        fleet = _load_snapshot(store, seq, end, warnings)
         if fleet is not None:
             break
     if fleet is None:
         fleet = base or Fleet()
-    begun = fleet.version
-    if begun < exported:
+    base_seq = fleet.version
+    if base_seq < exported:
         raise InputError(
             "journal-begins-late",
             f"events up to {exported:,} were exported, and no snapshot of the journal holds",
             "give the fleet that the exported bundles tell of, or restore a backup",
         )
     _apply_rest(store, fleet)
-    return Restored(fleet=fleet, seq=fleet.version, snapshot_seq=begun, warnings=tuple(warnings))
+    return Restored(fleet=fleet, seq=fleet.version, snapshot_seq=base_seq, warnings=tuple(warnings))
 
 
 def snapshots_of(connection: Connection) -> Sequence[int]:
     """Return the events after which there is a snapshot, the newest first."""
-    question = select(SNAPSHOTS.c.seq).order_by(SNAPSHOTS.c.seq.desc())
-    return list(connection.execute(question).scalars())
+    query = select(SNAPSHOTS.c.seq).order_by(SNAPSHOTS.c.seq.desc())
+    return list(connection.execute(query).scalars())
 
 
 def newest_snapshot(store: Store) -> int:
@@ -160,7 +160,7 @@ def fleet_at(store: Store, seq: int) -> Fleet | str:
     return fleet
 
 
-def _held(store: Store, seq: int, end: int, warnings: list[Finding]) -> Fleet | None:
+def _load_snapshot(store: Store, seq: int, end: int, warnings: list[Finding]) -> Fleet | None:
     found = fleet_at(store, seq) if seq <= end else "it is newer than the last event"
     if isinstance(found, Fleet):
         return found

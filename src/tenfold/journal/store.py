@@ -34,7 +34,7 @@ WAIT_MS = 30_000
 WAL_BYTES_LEFT = 64 << 20
 """To this the write-ahead file shrinks once its pages are in the database."""
 
-SILENCE = {
+TIMEOUTS = {
     "connect_timeout": "10",
     "keepalives_idle": "10",
     "keepalives_interval": "5",
@@ -43,7 +43,7 @@ SILENCE = {
 }
 """How long PostgreSQL may be silent: in seconds, and the last one in milliseconds."""
 WRITES = {"tenfold_writes": True}
-ONE_MOMENT = {"isolation_level": "REPEATABLE READ"}
+REPEATABLE_READ = {"isolation_level": "REPEATABLE READ"}
 
 
 class Store:
@@ -69,9 +69,9 @@ class Store:
     @contextmanager
     def reading(self) -> Generator[Connection, None, None]:
         """Give a connection that sees one moment, however many questions it is asked."""
-        with _told(self.name), self.engine.connect() as plain:
+        with _database_errors(self.name), self.engine.connect() as plain:
             # SQLite's readers see one moment anyway.
-            options = ONE_MOMENT if self.dialect == "postgresql" else {}
+            options = REPEATABLE_READ if self.dialect == "postgresql" else {}
             with plain.execution_options(**options) as connection, connection.begin():
                 yield connection
 
@@ -102,12 +102,12 @@ def open_store(
     older journal as it is.
     """
     url = _url(where)
-    words: dict[str, Any] = {} if connect is None else {"creator": connect}
+    engine_options: dict[str, Any] = {} if connect is None else {"creator": connect}
     if url.get_backend_name() == "postgresql":
         # Connections are cut by restarts and by firewalls; it is noticed before one is used.
-        words["pool_pre_ping"] = True
+        engine_options["pool_pre_ping"] = True
     try:
-        engine = create_engine(_with_limits(url), **words)
+        engine = create_engine(_with_limits(url), **engine_options)
     except (ImportError, NoSuchModuleError) as error:
         raise InputError(
             "journal-driver",
@@ -115,9 +115,9 @@ def open_store(
             "for PostgreSQL install `tenfold[postgres]`; others are not supported",
         ) from None
     if engine.dialect.name == "sqlite":
-        _as_sqlite(engine)
+        _configure_sqlite(engine)
     else:
-        _as_postgresql(engine)
+        _configure_postgresql(engine)
     store = Store(engine)
     try:
         with store.reading() as connection:
@@ -128,7 +128,7 @@ def open_store(
         if found != HEAD and (upgrades or found > HEAD or not found):
             if not (upgrades or found):
                 raise _no_journal(store.name)
-            with _told(store.name), store.writing() as connection:
+            with _database_errors(store.name), store.writing() as connection:
                 bring_up_to_date(connection)
     except BaseException:
         store.close()
@@ -146,7 +146,7 @@ def _no_journal(name: str) -> InputError:
 
 def take_lease(store: Store, holder: str, now_ms: int) -> int:
     """Become the writer and return the epoch; whoever wrote before is shut out."""
-    with _told(store.name), store.writing() as connection:
+    with _database_errors(store.name), store.writing() as connection:
         held = connection.execute(select(LEASE.c.epoch).with_for_update()).scalar()
         epoch = (held or 0) + 1
         row = {"epoch": epoch, "holder": holder, "taken_ms": now_ms}
@@ -206,7 +206,7 @@ def _with_limits(url: URL) -> URL:
     """
     if url.get_backend_name() != "postgresql":
         return url
-    return url.set(query={**SILENCE, **url.query})
+    return url.set(query={**TIMEOUTS, **url.query})
 
 
 def _unknown(scheme: str) -> InputError:
@@ -217,7 +217,7 @@ def _unknown(scheme: str) -> InputError:
     )
 
 
-def _as_sqlite(engine: Engine) -> None:
+def _configure_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def _(connection: Any, record: object) -> None:  # pyright: ignore[reportUnusedFunction]
         # The driver's own idea of when a transaction begins is too late for a writer.
@@ -241,7 +241,7 @@ def _as_sqlite(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _as_postgresql(engine: Engine) -> None:
+def _configure_postgresql(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def _(connection: Any, record: object) -> None:  # pyright: ignore[reportUnusedFunction]
         # A server may be set up to answer before its disk has it.
@@ -251,7 +251,7 @@ def _as_postgresql(engine: Engine) -> None:
 
 
 @contextmanager
-def _told(name: str) -> Generator[None, None, None]:
+def _database_errors(name: str) -> Generator[None, None, None]:
     """Say in one sentence what a database says in many."""
     try:
         yield

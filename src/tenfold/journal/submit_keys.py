@@ -17,7 +17,7 @@ def find_key(store: Store, team: str, key: str) -> KeyRow | None:
 
 def latest_keys(store: Store, most: int) -> list[KeyRow]:
     """Return the latest requests that had a key, the oldest of them first."""
-    question = select(SUBMIT_KEYS).order_by(SUBMIT_KEYS.c.at_ms.desc()).limit(most)
+    query = select(SUBMIT_KEYS).order_by(SUBMIT_KEYS.c.at_ms.desc()).limit(most)
     with store.reading() as connection:
-        rows = [KeyRow(**row) for row in connection.execute(question).mappings()]
+        rows = [KeyRow(**row) for row in connection.execute(query).mappings()]
     return rows[::-1]

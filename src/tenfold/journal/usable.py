@@ -22,7 +22,7 @@ def check_usable(store: Store) -> None:
     try:
         raw = store.engine.raw_connection()
         try:
-            _take_and_leave(raw.cursor())
+            _try_lock(raw.cursor())
         finally:
             raw.close()
     except SQLAlchemyError as error:
@@ -32,7 +32,7 @@ def check_usable(store: Store) -> None:
         raise _unusable(store, str(error)) from None
 
 
-def _take_and_leave(cursor: Any) -> None:
+def _try_lock(cursor: Any) -> None:
     cursor.execute(f"PRAGMA busy_timeout={LOCK_MS}")
     try:
         cursor.execute("BEGIN IMMEDIATE")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from signal import Signals
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.journal.rows import ArrayStory, AttemptRow, JobRow, NodeRow
+from tenfold.journal.rows import ArraySummary, AttemptRow, JobRow, NodeRow
 from tenfold.model.acceptance import Acceptance, NodeVerdict
 from tenfold.model.api import jobs, nodes, tokens
 from tenfold.model.reason import Reason
@@ -49,7 +49,7 @@ def to_job(
     )
 
 
-def to_array(base: str, whole: ArrayStory) -> jobs.Job:
+def to_array(base: str, whole: ArraySummary) -> jobs.Job:
     """Return an array as one job, with the number of members in each state."""
     counted = ", ".join(f"{count:,} {state}" for state, count in whole.states.items())
     return jobs.Job(

@@ -15,7 +15,7 @@ from tenfold.checkpoint import CheckpointError, How, Saver, load, load_at, save,
 from tenfold.checkpoint.fence import attempt_here, run_here
 from tenfold.checkpoint.files import DISK, Files
 from tenfold.checkpoint.gather import announce
-from tenfold.checkpoint.manifest import Call, committed
+from tenfold.checkpoint.manifest import SaveRequest, committed
 from tenfold.checkpoint.sealed import write_sealed
 from tenfold.checkpoint.shard import shard_of, write_shard
 from tests.rigs.forgetful import ForgetfulDisk
@@ -34,8 +34,8 @@ def save_all(folder: Path, step: int, ranks: int, how: How) -> list[Path]:
         return [one.result() for one in started]
 
 
-def call_of(step: int, ranks: int, nonce: str, save_number: int = 1) -> Call:
-    return Call(step, save_number, ranks, 0, run_here(), nonce)
+def call_of(step: int, ranks: int, nonce: str, save_number: int = 1) -> SaveRequest:
+    return SaveRequest(step, save_number, ranks, 0, run_here(), nonce)
 
 
 @pytest.mark.parametrize("files", [DISK, ForgetfulDisk()], ids=["disk", "memory"])

@@ -1,6 +1,6 @@
 """Facts become rows without a database: what each of them changes."""
 
-from tenfold.journal.derive import Draft
+from tenfold.journal.derive import ReadTableUpdate
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
@@ -37,14 +37,14 @@ def at(ms: int) -> Millis:
     return Millis(ms)
 
 
-def drafted(*events: Event) -> Draft:
-    draft = Draft()
+def drafted(*events: Event) -> ReadTableUpdate:
+    draft = ReadTableUpdate()
     for seq, event in enumerate((JobSubmitted(at(1), job(1, 1)), *events), start=1):
         draft.apply(seq, event)
     return draft
 
 
-def running(*events: Event) -> Draft:
+def running(*events: Event) -> ReadTableUpdate:
     return drafted(ActionOrdered(at(2), START), JobStarted(at(3), A), *events)
 
 
@@ -101,7 +101,7 @@ def test_a_job_turned_away_without_a_reason_is_refused():
 
 
 def test_facts_about_what_has_no_row_change_nothing():
-    draft = Draft()
+    draft = ReadTableUpdate()
     strangers: list[Event] = [
         JobStarted(at(1), A),
         JobEnded(at(1), A),

@@ -6,7 +6,7 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.journal.derive import Draft
+from tenfold.journal.derive import ReadTableUpdate
 from tenfold.live.attempts import Attempts
 from tenfold.live.executor import AttemptEnded, AttemptState, Member
 from tenfold.live.job_registry import JobEntry, JobRegistry
@@ -93,7 +93,7 @@ def test_without_a_clock_that_tells_an_end_is_when_it_was_seen():
 
 
 def test_listings_show_when_the_last_process_was_gone():
-    draft = Draft()
+    draft = ReadTableUpdate()
     late = JobEnded(NOW, JOB, exit_code=0, ended_ms=Millis(20_000))
     for seq, event in enumerate((*BEFORE, late), start=1):
         draft.apply(seq, event)

@@ -43,8 +43,8 @@ def info_command(
     from tenfold.journal.inspect import inspect  # noqa: PLC0415
 
     with _opened(home, journal) as store:
-        told = inspect(store)
-    print_json(told) if as_json else show_info(told)
+        result = inspect(store)
+    print_json(result) if as_json else show_info(result)
 
 
 @app.command(name="backup")
@@ -78,9 +78,9 @@ def verify_command(
     from tenfold.journal.verify import verify  # noqa: PLC0415
 
     with _opened(home, journal) as store:
-        told = verify(store)
-    print_json(told) if as_json else show_verified(told)
-    if not told.is_whole:
+        result = verify(store)
+    print_json(result) if as_json else show_verified(result)
+    if not result.is_valid:
         raise Exit(1)
 
 
@@ -117,8 +117,8 @@ def compact_command(
             moved.append(part)
         freed = _shrunk(store, folder)
     if as_json:
-        told = [{**asdict(one), "file": str(one.file)} for one in moved]
-        print_json({"moved": told, "bytes_freed": freed})
+        result = [{**asdict(one), "file": str(one.file)} for one in moved]
+        print_json({"moved": result, "bytes_freed": freed})
     else:
         show_moved(moved, freed)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from tenfold.cli.output import show, table
 from tenfold.journal.inspect import JournalInfo
 from tenfold.journal.retention import Export
-from tenfold.journal.verify import Verified
+from tenfold.journal.verify import VerifyResult
 from tenfold.report.figures import count, file_bytes
 
 
@@ -30,15 +30,15 @@ def show_info(info: JournalInfo) -> None:
     show(table("", ["", ""], rows))
 
 
-def show_verified(told: Verified) -> None:
+def show_verified(result: VerifyResult) -> None:
     """Print what is wrong, then what was checked."""
-    for one in told.findings:
+    for one in result.findings:
         show(f"{one.severity}: {one.message} [{one.code}]", f"  hint: {one.hint}")
     checked = (
-        f"{count(told.events, 'event')}, {count(told.snapshots, 'snapshot')}, "
-        f"{count(told.jobs, 'job')} and {count(told.bundles, 'bundle')}"
+        f"{count(result.events, 'event')}, {count(result.snapshots, 'snapshot')}, "
+        f"{count(result.jobs, 'job')} and {count(result.bundles, 'bundle')}"
     )
-    show(f"{checked} checked: {'the journal is whole' if told.is_whole else 'it is not whole'}")
+    show(f"{checked} checked: {'the journal is whole' if result.is_valid else 'it is not whole'}")
 
 
 def show_moved(moved: Sequence[Export], freed: int | None) -> None:

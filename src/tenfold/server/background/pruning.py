@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from tenfold.journal.rows import JobStory
+from tenfold.journal.rows import JobWithAttempts
 from tenfold.journal.store import Store
 from tenfold.journal.tables import JOBS
 from tenfold.live.executor import MemberLog
@@ -63,7 +63,7 @@ class AttemptPruner(BackgroundTask):
                 return
 
 
-def check_kept(log: MemberLog, story: JobStory, number: int) -> None:
+def check_kept(log: MemberLog, story: JobWithAttempts, number: int) -> None:
     """Raise where an attempt ran, and what it wrote was removed since."""
     ran = any(one.number == number and one.started_ms and one.ended_ms for one in story.attempts)
     if log.is_removed and ran:

@@ -9,7 +9,7 @@ from litestar.params import FromPath, QueryParameter
 from msgspec.structs import replace
 
 from tenfold.journal import arrays, read
-from tenfold.journal.rows import ArrayStory, JobStory
+from tenfold.journal.rows import ArraySummary, JobWithAttempts
 from tenfold.live.inbox import Cancel, Submit
 from tenfold.model.api.jobs import PAGE_MAX, Attempt, Batch, CancelledJob, Job, JobPage, Submitted
 from tenfold.model.ids import JobId
@@ -109,7 +109,7 @@ def list_jobs(
         state=in_state,
         before=before,
         limit=limit,
-        within=read.Within(None if since is None else _millis(since), array, idle_ids),
+        within=read.JobFilter(None if since is None else _millis(since), array, idle_ids),
     )
     attempts = read.attempts_of(control.store, [row.id for row in rows if row.attempts])
     has_pending = any(row.state == "pending" for row in rows)
@@ -162,7 +162,7 @@ async def cancel_job(
     )
 
 
-def job_of(control: Control, token: Token, job_id: str) -> JobStory:
+def job_of(control: Control, token: Token, job_id: str) -> JobWithAttempts:
     """Return a job that is there for this token; raise as if it were not, where it is not."""
     story = read.job(control.store, job_id) if "\0" not in job_id else None
     if story is None or not can_see(token, story.job):
@@ -170,7 +170,7 @@ def job_of(control: Control, token: Token, job_id: str) -> JobStory:
     return story
 
 
-def array_of(control: Control, token: Token, base: str) -> ArrayStory | None:
+def array_of(control: Control, token: Token, base: str) -> ArraySummary | None:
     """Return an array that is there for this token; None where the name is not that of one."""
     if "[" in base or "\0" in base:
         return None

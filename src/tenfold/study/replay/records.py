@@ -61,10 +61,10 @@ def write_record(bundle: Bundle, path: Path, *, force: bool = False) -> None:
 def keep_record(bundle: Bundle, where: str, now_ms: int) -> int:
     """Write a record into a new journal; return how many events it holds."""
     from tenfold.journal.append import open_journal  # noqa: PLC0415
-    from tenfold.journal.bundles import take_in  # noqa: PLC0415
+    from tenfold.journal.bundles import import_bundle  # noqa: PLC0415
     from tenfold.journal.store import open_store  # noqa: PLC0415
 
     with closing(open_store(where)) as store:
         writer = open_journal(store, "replay", now_ms)
-        take_in(writer, bundle)
+        import_bundle(writer, bundle)
         return writer.seq

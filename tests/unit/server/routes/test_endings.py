@@ -8,7 +8,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 
 from tenfold.clock.wall import now_ms
-from tenfold.journal.derive import Draft
+from tenfold.journal.derive import ReadTableUpdate
 from tenfold.live.executor import MemberLog
 from tenfold.live.local.attempt.ending import end_line
 from tenfold.live.local.attempt.folder import ExecutorDir
@@ -66,7 +66,7 @@ def test_a_job_that_was_taken_back_says_by_whom(client: Client, token: Callable[
 
 
 def test_facts_that_do_not_say_who_are_read_as_before():
-    draft = Draft()
+    draft = ReadTableUpdate()
     for number in (1, 2):
         draft.apply(number, JobSubmitted(Millis(0), job(number, 1)))
     draft.apply(3, JobCancelled(Millis(1), JobId("job-1")))

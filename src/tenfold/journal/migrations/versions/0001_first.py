@@ -13,7 +13,7 @@ LONG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 def upgrade() -> None:
     """Make the tables of a new journal."""
-    _truth()
+    _event_tables()
     _read_tables()
 
 
@@ -30,7 +30,7 @@ def _text(name: str, *, key: bool = False) -> "sa.Column[str]":
     return sa.Column(name, sa.Text(), primary_key=key, nullable=False)
 
 
-def _truth() -> None:
+def _event_tables() -> None:
     op.create_table("events", _long("seq", key=True), _long("at_ms"), _text("kind"), _text("body"))
     op.create_table(
         "cycles",
