@@ -1,4 +1,4 @@
-"""The page on policies shows which of them look at which key, as the code has it."""
+"""The page on policies lists which policy uses which key, as in the code."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from tenfold.decide.place.job_keys import KEY_EFFECTS, POLICIES_BY_KEY
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policies.md"
-HEAD = "| key | looked at by | decides |\n|---|---|---|\n"
+HEAD = "| key | used by | what it decides |\n|---|---|---|\n"
 
 
 def table() -> str:

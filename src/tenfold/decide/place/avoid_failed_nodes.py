@@ -1,9 +1,9 @@
-"""A job that failed on a node starts elsewhere, where another node would do as well.
+"""Start a job on another node than those on which it failed, if one is equivalent.
 
-What another decider chose stays as it is but for the node: one of the same pool takes its
-place that has the room, is kept for nobody, and on which the job has not failed. Where there
-is none the job starts where it was to start, for a node that failed once may be good. Only
-facts of a live world tell of failures, so a simulation is never changed by this.
+Everything else about the other decider's choice stays. The replacement is in the same pool, has
+enough free, is not reserved, and the job has not failed on it. Without one the job starts as
+decided, since a node that failed once may be fine. Only live executors report failures, so
+simulations never change.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ Taken = tuple[int, int, int]
 
 
 class AvoidFailedNodes:
-    """Moves starts of another decider away from nodes on which their jobs failed."""
+    """Moves starts of another decider away from nodes on which the job failed."""
 
     def __init__(self, inner: IndexedDecider) -> None:
         self._inner = inner
@@ -34,17 +34,17 @@ class AvoidFailedNodes:
 
     @property
     def name(self) -> str:
-        """What the decision log calls it: the policy that decides."""
+        """Its name in the decision log: the policy that decides."""
         return self._inner.name
 
     @property
     def index(self) -> Capacity | None:
-        """That of the policy, unless one of its starts was moved: then it looks at the view."""
+        """The policy's index; None after a start was moved, since the policy then rebuilds it."""
         return None if self._has_moved else self._inner.index
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return what the other decider wants, with some nodes exchanged."""
-        # What it remembers of its own choice is not so: let it look at the view again.
+        """Return the other decider's decision, with some nodes replaced."""
+        # Its cache still has the node it chose: let it rebuild from the view.
         decision = self._inner.decide(view, now_ms, None if self._has_moved else news)
         self._has_moved = False
         if not decision.actions or not view.failure_log.failures:
@@ -55,7 +55,7 @@ class AvoidFailedNodes:
 
 
 def moved(view: FleetView, actions: Sequence[Action]) -> list[Action]:
-    """Return the actions with starts moved away from where their jobs failed."""
+    """Return the actions, with starts moved off nodes on which the job failed."""
     failed = _failed_on(view, actions)
     if not failed:
         return list(actions)
@@ -72,7 +72,7 @@ def moved(view: FleetView, actions: Sequence[Action]) -> list[Action]:
 
 
 def _failed_on(view: FleetView, actions: Sequence[Action]) -> dict[JobId, dict[NodeId, None]]:
-    """Return the nodes on which jobs failed that are to start now."""
+    """Return the nodes on which the jobs about to start have failed."""
     again: dict[JobId, dict[NodeId, None]] = {
         action.job_id: {}
         for action in actions
@@ -87,7 +87,7 @@ def _failed_on(view: FleetView, actions: Sequence[Action]) -> dict[JobId, dict[N
 
 
 class _FreeAfter:
-    """What is free once the actions of a decision are carried out."""
+    """What is free once the actions of a decision have been carried out."""
 
     def __init__(self, view: FleetView, actions: Sequence[Action]) -> None:
         self._view = view
@@ -104,7 +104,7 @@ class _FreeAfter:
     def moved(
         self, job: Job, slots: tuple[Slot, ...], avoided: dict[NodeId, None]
     ) -> tuple[Slot, ...]:
-        """Return slots in which nodes to be avoided are exchanged where others would do."""
+        """Return slots with nodes to avoid replaced where another node is equivalent."""
         if job.shape.where is not None or any(slot.milli for slot in slots):
             return slots
         made = slots
@@ -120,7 +120,7 @@ class _FreeAfter:
     def _other(
         self, job: Job, slots: tuple[Slot, ...], slot: Slot, avoided: dict[NodeId, None]
     ) -> NodeId | None:
-        """Return the fullest node that has the room, the first of those alike."""
+        """Return the fullest node with enough free; among equals the first."""
         view, own = self._view, _kind(self._view, slot.node)
         cpus, memory = per_member(job.shape, len(slots))
         mine = {one.node: None for one in slots}
@@ -138,7 +138,7 @@ class _FreeAfter:
         return None if best is None else best[1]
 
     def _accepts(self, node: Node, job: Job) -> bool:
-        """Tell whether a node takes work and is kept for nobody else."""
+        """Return whether a node is up and not reserved for another job."""
         return self._view.states[node.id] == "up" and self._kept.get(node.id, job.id) == job.id
 
     def _free(self, node: NodeId) -> Taken:
@@ -163,6 +163,6 @@ class _FreeAfter:
 
 
 def _kind(view: FleetView, node: NodeId) -> tuple[str, str, str]:
-    """Return what makes nodes alike: pool, site and accelerator."""
+    """Return what makes nodes equivalent: pool, site and accelerator."""
     found = view.nodes[node]
     return found.pool, found.site, found.accelerator

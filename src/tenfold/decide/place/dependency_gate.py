@@ -1,8 +1,8 @@
-"""Jobs that come after others, kept from a decider that knows nothing of that until it is time.
+"""Hide jobs from a decider until the jobs they depend on have completed.
 
-Governed teams have it among their own rules. For every other policy a job that comes after one
-that is not over is not there yet: neither in the view nor in the news. It is shown when the last
-of them has completed, as if it were handed in then, and refused when one of them did not.
+The policy `governed` handles dependencies itself. For every other policy a job with an open
+dependency is hidden from the view and the events. It appears when the last dependency has
+completed, as if it were submitted then, and is refused when one did not complete.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,27 +23,27 @@ _ENDS = (JobEnded, JobCancelled, JobRefused)
 
 
 class DependencyGate:
-    """Shows jobs to another decider once those that they come after have completed."""
+    """Shows jobs to another decider once their dependencies have completed."""
 
     def __init__(self, inner: IndexedDecider) -> None:
         self._inner = inner
         self._hidden_jobs: dict[JobId, Job] = {}
         self._version = -1
         self._events_hidden = 0
-        """Facts that the inner decider was not told, less those it was told beside."""
+        """Number of events hidden from the inner decider, less those added for it."""
 
     @property
     def name(self) -> str:
-        """What the decision log calls it: the policy that decides."""
+        """Its name in the decision log: the policy that decides."""
         return self._inner.name
 
     @property
     def index(self) -> Capacity | None:
-        """That of the policy: jobs that are not shown yet hold no room."""
+        """The policy's index: hidden jobs hold no capacity."""
         return self._inner.index
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return what the other decider wants, and refusals of jobs that can never start."""
+        """Return the other decider's decision, and refusals of jobs that can never start."""
         visible = news
         if news is None or self._version + len(news) != view.version:
             visible, self._events_hidden = None, 0
@@ -69,7 +69,7 @@ class DependencyGate:
         )
 
     def _visible_events(self, view: FleetView, news: Sequence[Event]) -> list[Event]:
-        """Return the news without those of jobs that are kept back, and with those let go."""
+        """Return the events without those of hidden jobs, plus submissions of jobs now shown."""
         visible: list[Event] = []
         for event in news:
             if isinstance(event, JobSubmitted) and waits_for(view, event.job):
@@ -87,7 +87,7 @@ class DependencyGate:
 
 
 class _ViewWithout:
-    """A view in which some jobs do not wait yet, nor were their submissions counted."""
+    """A view without the hidden jobs and without their submission events."""
 
     def __init__(self, view: FleetView, hidden_jobs: Mapping[JobId, Job], hidden: int) -> None:
         self._view = view
@@ -99,7 +99,7 @@ class _ViewWithout:
 
 
 def waits_for(view: FleetView, job: Job) -> bool:
-    """Tell whether a job comes after one that is not over, or that did not complete."""
+    """Return whether a dependency of a job is open or did not complete."""
     if job.terms is None:
         return False
     for earlier in job.terms.after:
@@ -113,8 +113,8 @@ def waits_for(view: FleetView, job: Job) -> bool:
 
 
 def failed_before(view: FleetView, job: Job) -> Reason | None:
-    """Return that a job comes after one that did not complete, if it does."""
-    assert job.terms is not None, "it is kept back for its terms"
+    """Return the reason if a dependency of a job did not complete."""
+    assert job.terms is not None, "a hidden job has terms"
     for earlier in job.terms.after:
         fate = view.fates.get(earlier)
         if fate is not None and fate != "completed":

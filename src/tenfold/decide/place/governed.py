@@ -1,9 +1,8 @@
-"""The governed decider: many teams, large gangs, kept promises.
+"""The `governed` policy: many teams with quotas, large gangs, reserved starts.
 
-Each cycle: gangs that a failure broke are put together again; promised gangs start where
-they were promised; then teams take turns, those within their quota first and by fair share;
-whoever is owed room displaces those who borrowed it; what small jobs would starve is
-promised a start; and elastic jobs take what nobody waits for.
+Each cycle, in this order: gangs that lost a node restart; reserved gangs start; teams within
+their quota go first, then by fair share; jobs within quota reclaim what others borrowed; large
+gangs get a reserved start; elastic jobs grow into what no pending job needs. README.md draws it.
 """
 
 from collections.abc import Sequence
@@ -34,7 +33,7 @@ from tenfold.model.units import Millis
 
 
 class GovernedPlacer:
-    """A placing decider for teams that share a fleet."""
+    """A decider for teams that share a fleet."""
 
     name = "governed"
 
@@ -46,16 +45,16 @@ class GovernedPlacer:
         self._state: SchedulerState | None = None
         self._is_decayed = govern.fair_share == "decayed"
         self._epoch = 0
-        """The count of finished jobs at which the use of late was taken."""
+        """The count of finished jobs at which decayed usage was last computed."""
 
     @property
     def index(self) -> Capacity | None:
-        """Free room as it is kept, less nodes of windows and promises; None during a resize."""
+        """Free capacity without nodes of windows and reservations; None during a resize."""
         state = self._state
         return None if state is None or state.resizing else state.capacity
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return starts, stops, promises and resizes, and when to be asked again."""
+        """Return starts, stops, reservations and resizes, and when to wake up next."""
         state = self._state
         fresh: list[Job] = []
         if (
@@ -89,14 +88,14 @@ class GovernedPlacer:
 
 
 def _apply_events(state: SchedulerState, news: Sequence[Event], fresh: list[Job]) -> bool:
-    """Bring the books up to date; False where only a rebuild can."""
+    """Apply events to the scheduler state; False if it must be rebuilt."""
     for event in news:
         if isinstance(event, JobStarted):
             allocation = state.allocations.held[event.job_id]
             if allocation.started_ms != event.at_ms:
                 state.allocations.run_started(allocation, event.at_ms)
                 state.dirty = True
-            # An elastic job can shrink from now on.
+            # An elastic job can shrink once it runs.
             state.dirty |= allocation.job.terms is not None
         elif isinstance(event, JobSubmitted):
             fresh.append(event.job)
@@ -115,7 +114,7 @@ def _apply_events(state: SchedulerState, news: Sequence[Event], fresh: list[Job]
 
 
 def _apply_rare_event(event: Event, state: SchedulerState, fresh: list[Job]) -> bool:
-    """Take note of a rarer fact; False where it changes too much to be noted."""
+    """Apply a rarer event; False if the state must be rebuilt."""
     if isinstance(event, JobStopped) and event.cause == "preempted":
         allocation = state.release(event.job_id)
         fresh.append(allocation.job)
@@ -124,7 +123,7 @@ def _apply_rare_event(event: Event, state: SchedulerState, fresh: list[Job]) -> 
 
 
 def _is_known(action: Action, state: SchedulerState, fresh: list[Job]) -> bool:
-    """Return whether the books already tell of an order; it was their own."""
+    """Return whether the state already reflects an order; True for its own orders."""
     if isinstance(action, StartJob):
         return action.job_id in state.allocations.held
     if isinstance(action, RefuseJob):

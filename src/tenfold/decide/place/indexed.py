@@ -1,7 +1,7 @@
-"""What every placing decider offers beside its decisions: the index of free room that it keeps.
+"""The index of free capacity that every placing decider keeps between decisions.
 
-An index that is kept is a cache, and what a cache holds must be what would be built anew. Those
-who wrap a decider pass the index on, so that this can be checked through any number of them.
+The index is a cache: it must equal one rebuilt from the view. Deciders that wrap another one
+expose its index, so tests can check it through any number of wrappers.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from tenfold.model.units import Millis
 
 
 class IndexedDecider(Protocol):
-    """A decider that keeps an index of free room from one decision to the next."""
+    """A decider that keeps an index of free capacity between decisions."""
 
     @property
     def name(self) -> str:
-        """What the decision log calls it."""
+        """Its name in the decision log."""
         ...
 
     @property
     def index(self) -> Capacity | None:
-        """Free room once its last orders are facts; None where it is built anew before use."""
+        """Free capacity after its last orders; None where it is rebuilt before use."""
         ...
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return what should be done at `now_ms`."""
+        """Return what to do at `now_ms`."""
         ...

@@ -1,8 +1,8 @@
-"""Which policies look at which keys of a job file, so that nobody sets one in vain unknowingly.
+"""Which keys of a job file each policy uses, so that an ignored key is reported.
 
-Keys that are not listed mean the same under every policy: what a job needs of its nodes, its
-time limit, `after`, `preemptible`. A key that a policy does not look at is no fault, since the
-same file may go to another fleet; whoever hands it in is told.
+Keys that are not listed mean the same under every policy: the resources of a job, its time
+limit, `after`, `preemptible`. An ignored key is not an error, because the same file may be
+submitted to another fleet; the user gets a notice.
 """
 
 from collections.abc import Iterator
@@ -23,38 +23,38 @@ POLICIES_BY_KEY: dict[Key, tuple[PolicyName, ...]] = {
     "within": ("governed",),
     "how": ("governed",),
 }
-"""By key of a job file, the policies that look at it; all others pass it over."""
+"""The policies that use each key of a job file; all others ignore it."""
 KEY_EFFECTS: dict[Key, str] = {
-    "priority": "which of a team's jobs goes first; under `slurm`, of all jobs",
-    "elastic": "whether it starts smaller, shrinks and grows; else it runs on `nodes`",
-    "off_peak": "whether it waits for the hours under `off_peak` of the policy",
-    "kind": "that an `interactive` session is not moved, and ended when idle; others are names",
-    "within": "that its nodes share a rack, a leaf or what was asked for",
-    "how": "how strictly they do",
+    "priority": "the order of a team's jobs; under `slurm`, of all jobs",
+    "elastic": "whether it starts smaller, shrinks and grows; otherwise it always runs on `nodes`",
+    "off_peak": "whether it starts only in the hours under `off_peak` of the policy",
+    "kind": "an `interactive` session is never moved and ends when idle; other values are labels",
+    "within": "that its nodes share a rack, a leaf or another level",
+    "how": "how strictly its nodes must share that level",
 }
-"""What a policy that looks at a key decides by it."""
+"""What each key decides under a policy that uses it."""
 
 _NO_TERMS, _NO_PLACE = Terms(), PlacementConstraints()
 
 
 def ignored_keys(policy: Policy, asked: Submission) -> tuple[str, ...]:
-    """Return a sentence for every key that was set and that this policy does not look at."""
+    """Return a notice for each key that was set and that this policy ignores."""
     if asked.priority == 0 and asked.terms is None and asked.shape.where is None:
         return ()
     notes = [
-        f"the policy `{policy.name}` does not look at `{key}`: {_users(POLICIES_BY_KEY[key])}"
+        f"policy `{policy.name}` ignores `{key}`; {_users(POLICIES_BY_KEY[key])}"
         for key in _keys_set(asked)
         if policy.name not in POLICIES_BY_KEY[key]
     ]
     terms = asked.terms or _NO_TERMS
     has_hours = policy.govern is not None and bool(policy.govern.off_peak)
     if policy.name == "governed" and terms.off_peak and not has_hours:
-        notes.append("`off_peak` changes nothing: the policy `governed` names no off-peak hours")
+        notes.append("`off_peak` has no effect: the policy `governed` defines no off-peak hours")
     return tuple(notes)
 
 
 def _keys_set(asked: Submission) -> Iterator[Key]:
-    """Yield the keys of the table that a submission sets to something else than their default."""
+    """Yield the listed keys that a submission sets to something other than their default."""
     terms, where = asked.terms or _NO_TERMS, asked.shape.where or _NO_PLACE
     if asked.priority:
         yield "priority"
@@ -72,4 +72,4 @@ def _keys_set(asked: Submission) -> Iterator[Key]:
 
 def _users(policies: tuple[PolicyName, ...]) -> str:
     names = [f"`{name}`" for name in policies]
-    return f"{' and '.join(names)} {'do' if len(names) > 1 else 'does'}"
+    return f"{' and '.join(names)} {'use' if len(names) > 1 else 'uses'} it"

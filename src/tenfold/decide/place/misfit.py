@@ -1,8 +1,7 @@
-"""Why a shape can never run on this fleet: what it asks for that no empty fleet would give.
+"""Why a shape can never run on this fleet, even when the fleet is empty.
 
-The power of racks, a domain that all must share and tags are taken away one after the other,
-then together; those without which the shape would fit are the cause. Only where none of them
-is does its size say no.
+Rack power, required topology and tags are dropped one at a time, then in combination; the first
+combination without which the shape fits is the cause. Otherwise the shape is too large.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,8 +27,9 @@ CAUSES: tuple[tuple[Cause, ...], ...] = (
     ("tags", "place"),
     ("tags", "place", "power"),
 )
-"""What to leave out of account, in turn: a rack that is large enough is not to blame for its
-power, nor are tags that enough nodes bear for where these stand."""
+"""What to drop, in this order. Power comes before topology: a rack that is large enough is not
+the cause if its power is. Topology comes before tags for the same reason.
+"""
 CODES = (
     "no-such-accelerator",
     "no-node-with-tags",
@@ -39,11 +39,11 @@ CODES = (
     "larger-than-a-node",
     "larger-than-the-fleet",
 )
-"""Codes of refusals that say that a shape never fits."""
+"""Codes of refusals that mean that a shape never fits."""
 
 
 def never_fits(capacity: Capacity, shape: Shape) -> tuple[Reason, ...]:
-    """Return what holds even for an empty, whole fleet; several where only together they do."""
+    """Return why a shape never fits; several reasons where only their combination prevents it."""
     kinds = capacity.node_indexes
     if shape.accelerators and not any(kind[1] in shape.accelerators for kind in kinds):
         return (Reason("no-such-accelerator", {"accelerators": shape.accelerators}),)
@@ -54,7 +54,7 @@ def never_fits(capacity: Capacity, shape: Shape) -> tuple[Reason, ...]:
 
 
 def _fits_without(capacity: Capacity, shape: Shape, causes: Sequence[Cause]) -> bool:
-    """Return whether an empty fleet would hold a shape, these left out of account."""
+    """Return whether an empty fleet holds a shape without these constraints."""
     asked = _without(shape, causes)
     if "power" not in causes:
         return asked is not shape and capacity.could_hold(asked)
@@ -62,7 +62,7 @@ def _fits_without(capacity: Capacity, shape: Shape, causes: Sequence[Cause]) -> 
 
 
 def _without(shape: Shape, causes: Sequence[Cause]) -> Shape:
-    """Return a shape that does not ask for what these causes are about."""
+    """Return a shape without the constraints behind these causes."""
     where = shape.where
     if "tags" in causes and where is not None and (where.needs or where.avoids):
         shape = without_tags(shape)
@@ -72,7 +72,7 @@ def _without(shape: Shape, causes: Sequence[Cause]) -> Shape:
 
 
 def _stands(split: GangSplit, where: PlacementConstraints | None) -> bool:
-    """Return whether the nodes of a bank, all idle and fed, could take a gang as it asks."""
+    """Return whether the nodes of an index, idle and with enough power, could hold a gang."""
     members, node_index = members_of(split), split.node_index
     if members > len(node_index.names):
         return False
@@ -96,7 +96,7 @@ def _stands(split: GangSplit, where: PlacementConstraints | None) -> bool:
 
 
 def _reason(capacity: Capacity, shape: Shape, causes: Sequence[Cause], cause: Cause) -> Reason:
-    """Return one cause with its counts, the others left out of account."""
+    """Return one cause with its counts, with the other causes dropped."""
     asked = _without(shape, [each for each in causes if each != cause])
     if cause == "tags":
         return _tags_reason(capacity, asked)
@@ -106,7 +106,7 @@ def _reason(capacity: Capacity, shape: Shape, causes: Sequence[Cause], cause: Ca
 
 
 def _tags_reason(capacity: Capacity, shape: Shape) -> Reason:
-    assert shape.where is not None, "tags are in the way of shapes that ask for some"
+    assert shape.where is not None, "only shapes with tag constraints fail on tags"
     splits, fields = capacity.splits(shape), dict[str, Value]()
     if shape.where.needs:
         fields["tags"] = shape.where.needs
@@ -123,7 +123,7 @@ def _tags_reason(capacity: Capacity, shape: Shape) -> Reason:
 
 
 def _place_reason(capacity: Capacity, shape: Shape) -> Reason:
-    assert shape.where is not None, "places are in the way of shapes that ask for some"
+    assert shape.where is not None, "only shapes with topology constraints fail on topology"
     level, splits = shape.where.within, capacity.splits(shape)
     largest = max(
         split.node_index.groups(level).largest
@@ -150,7 +150,7 @@ def _power_reason(capacity: Capacity, shape: Shape) -> Reason:
             size = of.count(counts.index(most))
             found = (most / members_of(split), most, size, split)
             best = found if best is None or found[:2] > best[:2] else best
-    assert best is not None, "power is in the way of shapes that would stand"
+    assert best is not None, "power is the cause only where the nodes would fit"
     _, most, size, split = best
     fields: dict[str, Value] = {"nodes": members_of(split), "per_node": max(split.gpus, 1)}
     fields["fed"], fields["of"], fields["within"] = most, size, level
@@ -158,7 +158,7 @@ def _power_reason(capacity: Capacity, shape: Shape) -> Reason:
 
 
 def _fed(capacity: Capacity, node_index: TopologyNodeIndex, gpus: int) -> Iterator[int]:
-    """Yield as many nodes of a bank as racks could feed with so many GPUs each, were all idle."""
+    """Yield nodes of an index that racks could power with `gpus` each, if all were idle."""
     left: dict[int, int] = {}
     for other, number in capacity.place.values():
         rack = _rack(other, number)
@@ -196,7 +196,7 @@ def _too_large(capacity: Capacity, shape: Shape) -> Reason:
 
 
 def _nearest(splits: Sequence[GangSplit]) -> tuple[int, int]:
-    """Return (nodes needed, nodes alike) for the kind of node that comes nearest."""
+    """Return (nodes needed, nodes of that kind) for the kind of node that comes closest."""
     split = max(splits, key=lambda each: len(each.node_index.names) / members_of(each))
     return members_of(split), len(split.node_index.names)
 

@@ -1,7 +1,7 @@
-"""Capacity that is being released: of jobs that were told to stop, counted as free for one pass.
+"""Capacity of jobs that are being stopped, counted as free for one scheduling pass.
 
-A job that is placed on some of it cannot start before the stops are facts. It is pipelined: what
-it is to get is held for the rest of the pass, so that nothing more is stopped for it.
+A job placed on it cannot start before the stops have happened. It is pipelined: its slots stay
+claimed for the rest of the pass, so nothing else is stopped for it.
 """
 
 from typing import Protocol
@@ -13,30 +13,30 @@ from tenfold.model.job.job import Job, Shape, per_member
 
 
 class ExpectedEnds(Protocol):
-    """A job that holds room and is to give it up."""
+    """A job that is being stopped and still holds slots."""
 
     @property
     def job(self) -> Job:
-        """Whose room it is."""
+        """The job."""
         ...
 
     @property
     def slots(self) -> Slots:
-        """The room."""
+        """The slots it still holds."""
         ...
 
 
 class ReleasingCapacity:
-    """What jobs that are being stopped still hold, and which starts need it."""
+    """What jobs being stopped still hold, and which starts need it."""
 
     def __init__(self, scratch: Scratch[Capacity]) -> None:
         self._scratch = scratch
-        """To be rolled back when the pass is over."""
+        """Rolled back at the end of the pass."""
         self._owed: dict[NodeId, tuple[int, int, int]] = {}
-        """GPUs, CPU thousandths and MiB that a node is still to get back."""
+        """GPUs, CPU thousandths and MiB still to be released on each node."""
 
     def release(self, expected_ends: ExpectedEnds) -> None:
-        """Count what one more job holds as free."""
+        """Count what another job holds as free."""
         shape = expected_ends.job.shape
         self._scratch.release(expected_ends.slots, shape)
         cpus, memory = per_member(shape, len(expected_ends.slots))
@@ -49,9 +49,9 @@ class ReleasingCapacity:
             )
 
     def needed_by(self, slots: Slots, shape: Shape) -> bool:
-        """Return whether these slots, just claimed, need room that is still being given up."""
+        """Return whether these slots, just claimed, need capacity that is still being released."""
         owed = self._owed
-        # A share may lie on a device that is still to come, which counts do not tell.
+        # A share may be on a device that is still in use, which counts do not show.
         if not owed or not any(
             slot.node in owed and (slot.milli or self._short(slot.node)) for slot in slots
         ):
@@ -67,7 +67,7 @@ class ReleasingCapacity:
         return True
 
     def _short(self, node_id: NodeId) -> bool:
-        """Return whether a node has less left than it is owed: a start needs what is to come."""
+        """Return whether a node has less free than it will get back: a start needs the rest."""
         node_index, number = self._scratch.capacity.place[node_id]
         gpus, cpus, memory = self._owed[node_id]
         return (

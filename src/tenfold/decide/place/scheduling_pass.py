@@ -1,4 +1,4 @@
-"""The scheduling pass: jobs are admitted, take turns at room, and preempt where they may."""
+"""One scheduling pass: admit jobs, allocate nodes in fair share order, preempt where allowed."""
 
 from collections.abc import Iterable
 
@@ -23,11 +23,11 @@ from tenfold.model.reason import JobRef, Reason, TeamRef
 from tenfold.model.units import Millis
 
 PlacedSlots = tuple[Slots, Amounts, ReservedGang | None]
-"""Room, what it takes from quotas, and the promise of it where it is still to come."""
+"""Slots, what they take from quotas, and the reservation if the slots are not free yet."""
 
 
 class SchedulingPass:
-    """One cycle: jobs that wait are offered room in order of turn."""
+    """One cycle: pending jobs are offered free nodes in fair share order."""
 
     __slots__ = ("_met", "_no_capacity", "_session", "now_ms", "state", "view")
 
@@ -37,12 +37,12 @@ class SchedulingPass:
         self.now_ms = now_ms
         self._session = Session(state, view, now_ms)
         self._met: list[Obstacle] = []
-        """Limits that the class which is being tried has met."""
+        """Limits that the class being tried has hit."""
         self._no_capacity = False
-        """Whether it found no room in a size that quotas would let in."""
+        """Whether a size within quota did not fit on any nodes."""
 
     def start_single(self, job: Job) -> Decision | None:
-        """Start the only job that could start now, without comparing it to anybody."""
+        """Start the only job that can start now, without comparing it to others."""
         state, view = self.state, self.view
         if job.terms is not None or state.allocations.with_terms or state.govern.windows:
             return None
@@ -72,7 +72,7 @@ class SchedulingPass:
         return self._session.decision()
 
     def admit(self, fresh: Iterable[Job]) -> None:
-        """Let jobs into the lines, as far as their terms allow."""
+        """Queue new jobs, as far as their terms allow."""
         state, past, reservations = self.state, self.view.past, self.view.reservations
         for job in fresh:
             if not state.capacity.could_hold(job.shape):
@@ -86,7 +86,7 @@ class SchedulingPass:
                 if isinstance(answer, Reason):
                     self._session.actions.append(RefuseJob(job.id, (answer,)))
                 elif answer is not True and job.id in reservations:
-                    # Its hours are over: what was kept for it is free again.
+                    # Its off-peak hours are over: its reserved nodes are free again.
                     self._session.withdraw(job, reservations[job.id])
                 if answer is not True:
                     continue
@@ -116,25 +116,25 @@ class SchedulingPass:
             if state.reserved:
                 reservations.start_reserved()
                 if state.repairs:
-                    # Nodes may be open to them that were kept for others.
+                    # Reserved nodes may have become available to them.
                     self._repair()
             self._allocate()
             self._settle(reservations)
             reservations.reserve()
         else:
-            # Nothing waited for what was given back.
+            # No pending job needed the capacity that was released.
             state.dirty = False
             grow(session)
         return session.decision()
 
     def _requeue(self) -> None:
-        """Let those try again for whom something may have changed."""
+        """Requeue the classes for which something may have changed."""
         state = self.state
         queues = state.queues
         if state.blocked_preemptors or state.reserved:
             self._session.newly_preemptible = state.allocations.newly_preemptible(self.now_ms)
         if state.allocations.stopping:
-            # Room to come may be shared out another way than when it was made.
+            # Releasing capacity may be assigned differently than when the stops were ordered.
             queues.requeue_all()
         elif state.blocked_preemptors and (state.dirty or self._time_passed()):
             for job_class in state.blocked_preemptors:
@@ -143,7 +143,7 @@ class SchedulingPass:
         state.dirty = False
 
     def _time_passed(self) -> bool:
-        """Return whether the clock alone may let somebody be displaced who could not be."""
+        """Return whether time alone may have made another job preemptible."""
         govern, now_ms = self.state.govern, self.now_ms
         if self._session.newly_preemptible or govern.stops_per_hour:
             return True
@@ -158,7 +158,7 @@ class SchedulingPass:
         )
 
     def _repair(self) -> None:
-        """Put broken gangs together again before anybody else is served."""
+        """Restart gangs that lost a node, before any other job."""
         state = self.state
         left: list[JobClass] = []
         for job_class in sorted(state.repairs, key=_head):
@@ -173,7 +173,7 @@ class SchedulingPass:
         state.repairs = left
 
     def _allocate(self) -> None:
-        """Offer room in order of turn until nobody can use any."""
+        """Offer nodes in fair share order until no pending job fits."""
         state = self.state
         queues = state.queues
         while (job_class := queues.best()) is not None:
@@ -190,7 +190,7 @@ class SchedulingPass:
                 queues.usage_changed(job_class.team)
 
     def _place(self, job_class: JobClass, job: Job) -> PlacedSlots | None:
-        """Return room for a job, taken, and what it takes from quotas."""
+        """Claim nodes for a job; return the slots and what they take from quotas."""
         state, met = self.state, self._met
         met.clear()
         self._no_capacity = False
@@ -205,7 +205,7 @@ class SchedulingPass:
     def _place_as(
         self, job_class: JobClass, job: Job, shape: Shape, options: tuple[Option, ...]
     ) -> PlacedSlots | None:
-        """Return free room for a job in one size of it."""
+        """Claim free nodes for a job in one of its sizes."""
         state = self.state
         for option in options:
             obstacle = state.tree.obstacle(job_class.team, option.amounts)
@@ -221,7 +221,7 @@ class SchedulingPass:
         return None
 
     def _preempt(self, job_class: JobClass, job: Job) -> PlacedSlots | None:
-        """Order the stops that make room for a job, and promise it the room to come."""
+        """Order the stops that let a job fit, and reserve the releasing capacity for it."""
         state, session = self.state, self._session
         if state.resizing or not state.is_eligible(job_class):
             state.blocked_preemptors.pop(job_class, None)
@@ -236,7 +236,7 @@ class SchedulingPass:
             return self._shrink(job_class, job) or self._evict_cheapest(job_class, job)
 
     def _evict_cheapest(self, job_class: JobClass, job: Job) -> PlacedSlots | None:
-        """Order the cheapest stops that make room for a job."""
+        """Order the cheapest stops that let a job fit."""
         state, reclaim = self.state, self._session.reclaim
         best: tuple[int, int, Option, list[Allocation]] | None = None
         for option in job_class.options:
@@ -252,12 +252,12 @@ class SchedulingPass:
             self._session.preempt(allocation, _why(job, allocation))
         slots = state.capacity.claim_in(job_class.shape, option.accelerator)
         state.blocked_preemptors.pop(job_class, None)
-        assert slots is not None, f"stops for job `{job.id}` made no room"
+        assert slots is not None, f"the stops for job `{job.id}` did not free enough"
         offer_rest(state, before, state.capacity.free_on(victims))
         return self._reserve_releasing(job, slots, option)
 
     def _shrink(self, job_class: JobClass, job: Job) -> PlacedSlots | None:
-        """Order elastic jobs to shrink where that is enough, and promise what they give."""
+        """Shrink elastic jobs where that is enough, and reserve what they release."""
         for option in job_class.options:
             if self.state.tree.obstacle(job_class.team, option.amounts) is None:
                 slots = shrink(self._session, job_class.shape, option)
@@ -269,7 +269,7 @@ class SchedulingPass:
         return None
 
     def _reserve_releasing(self, job: Job, slots: Slots, option: Option) -> PlacedSlots:
-        """Promise room that is still to come to the job that it is made for."""
+        """Reserve releasing capacity for the job it is being freed for."""
         due_ms = Millis(self.now_ms + SHORTEST_GUESS_MS)
         reservation = BackfillReservation(slots, due_ms, self.now_ms)
         self._session.actions.append(ReserveStart(job.id, slots, due_ms, self.now_ms))
@@ -281,7 +281,7 @@ class SchedulingPass:
         self._session.actions.append(RefuseJob(job.id, why))
 
     def _settle(self, reservations: ReservationPass) -> None:
-        """Stop counting what is not free yet; those who need it come back to the lines."""
+        """Stop counting releasing capacity as free; requeue the jobs that wait for it."""
         state = self.state
         for job_class, job, slots, _, reserved in self._session.settle():
             if reserved is not None:

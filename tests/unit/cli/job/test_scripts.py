@@ -126,10 +126,10 @@ def test_ctrl_c_leaves_the_job_and_says_so(tmp_path: Path, capsys: Printed, word
 def test_what_is_not_looked_at_is_said_beside_the_name(tmp_path: Path, capsys: Printed):
     file = job_file(tmp_path, "true", "priority = 3")
     _, out, _ = asked(capsys, "job", "submit", file)
-    assert "note: the policy `tenfold` does not look at `priority`" in out
+    assert "note: policy `tenfold` ignores `priority`" in out
     assert json.loads(asked(capsys, "job", "submit", file, "--json")[1])["notes"]
     _, out, _ = asked(capsys, "job", "submit", file, "--dry-run")
-    assert "note: the policy `tenfold` does not look at `priority`" in out
+    assert "note: policy `tenfold` ignores `priority`" in out
 
 
 def test_a_log_that_was_too_long_says_what_is_gone_and_what_is_not_shown(

@@ -1,4 +1,4 @@
-"""Elastic jobs: they start with what there is, grow when nobody waits, and shrink first."""
+"""Elastic jobs: they start with what is free, grow when nothing waits, and shrink first."""
 
 from collections.abc import Iterator
 
@@ -17,12 +17,12 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE
 
 GROW_MS = 10 * MINUTE
-"""Elastic jobs grow at multiples of this: a resize costs them a restart."""
+"""Elastic jobs grow at multiples of this interval, because each resize costs a restart."""
 GROWN = Reason("grown")
 
 
 def sizes(shape: Shape, terms: Terms) -> Iterator[Shape]:
-    """Yield what an elastic job may start with, largest first, below what it asks for."""
+    """Yield the sizes below its request that an elastic job may start with, largest first."""
     per = shape.gpus_per_node or 1
     gpus = shape.gpus
     while (gpus := max(gpus // 2 // per * per, terms.least_gpus)) < shape.gpus:
@@ -36,12 +36,12 @@ def _sized(shape: Shape, gpus: int) -> Shape:
 
 
 def gpus_of(slots: Slots) -> int:
-    """Return the GPUs in slots."""
+    """Return the number of GPUs in slots."""
     return sum(slot.gpus for slot in slots)
 
 
 def grow(session: Session) -> None:
-    """Let elastic jobs take what nobody waits for."""
+    """Grow elastic jobs into capacity that no pending job needs."""
     state, now_ms = session.state, session.now_ms
     if not state.allocations.elastic or state.resizing:
         return
@@ -61,7 +61,7 @@ def grow(session: Session) -> None:
 
 
 def shrink(session: Session, shape: Shape, option: Option) -> Slots | None:
-    """Shrink elastic jobs just until a shape finds room, and return that; None if none does."""
+    """Shrink elastic jobs until a shape fits, and return its slots; None if it never fits."""
     scratch = session.state.scratch
     shrunk: dict[Run, Slots] = {}
     found: Slots | None = None
@@ -82,7 +82,7 @@ def shrink(session: Session, shape: Shape, option: Option) -> Slots | None:
 
 
 def _steps(session: Session) -> Iterator[tuple[Run, Slots]]:
-    """Yield elastic runs a step smaller each time, down to their least, the newest first."""
+    """Yield elastic runs one step smaller each time, down to their minimum, newest first."""
     for allocation in _shrinkable(session):
         run = session.view.running[allocation.job.id]
         least = _least(run)
@@ -95,7 +95,7 @@ def _steps(session: Session) -> Iterator[tuple[Run, Slots]]:
 
 
 def _shrinkable(session: Session) -> list[Allocation]:
-    """Return elastic holdings above their least, the newest first."""
+    """Return allocations of elastic jobs above their minimum, newest first."""
     running = session.view.running
     found = [
         allocation
@@ -109,7 +109,7 @@ def _shrinkable(session: Session) -> list[Allocation]:
 
 
 def _least(run: Run) -> Slots:
-    """Return the slots of a run at its smallest: whole members go, or GPUs of its only node."""
+    """Return the slots of a run at its minimum: fewer members, or fewer GPUs on its only node."""
     least = run.job.terms.least_gpus if run.job.terms else 0
     if len(run.slots) == 1:
         return (Slot(run.slots[0].node, max(least, 1)),)
@@ -142,7 +142,7 @@ def _may_grow(run: Run, state: SchedulerState) -> bool:
 
 
 def _grown(state: SchedulerState, run: Run) -> Slots | None:
-    """Return the slots of a run at its next size, taken; None where it cannot grow."""
+    """Claim the next size of a run and return all its slots; None where it cannot grow."""
     held = state.allocations.held[run.job.id]
     added = _added(state, run)
     if added is None or not state.capacity.has((added,), run.job.shape):
@@ -158,7 +158,7 @@ def _grown(state: SchedulerState, run: Run) -> Slots | None:
 
 
 def _added(state: SchedulerState, run: Run) -> Slot | None:
-    """Return what a run takes next: more of its only node, or one more member beside the others."""
+    """Return what a run adds next: GPUs on its only node, or one more member."""
     terms, shape, first = run.job.terms, run.job.shape, run.slots[0]
     assert terms is not None
     room = terms.most_gpus - gpus_of(run.slots)

@@ -1,7 +1,7 @@
-"""Starts that wait for stops: placed on room and quota that running jobs are still giving up.
+"""Starts that wait for stops: placed on nodes and quota that running jobs still release.
 
-What is being given up counts as free during one pass. A job that was placed on some of it keeps
-it until the stops are facts, and nothing else is stopped for that job meanwhile.
+Releasing capacity counts as free during one pass. A job placed on it keeps it until the stops
+have happened, and nothing else is stopped for that job in the meantime.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from tenfold.fleet.topology.topology import FreeOnNode
 from tenfold.model.job.job import Job
 
 Pipelined = tuple[JobClass, Job, Slots, Amounts, ReservedGang | None]
-"""A job to start once its room is free, what it takes from quotas, and its reservation."""
+"""A job to start once its slots are free, what it takes from quotas, and its reservation."""
 
 
 class PipelinedStarts:
-    """What is being given up during one pass, and the starts that need it."""
+    """What is being released during one pass, and the starts that need it."""
 
     def __init__(self, state: SchedulerState) -> None:
         self._state = state
@@ -33,14 +33,14 @@ class PipelinedStarts:
         self._allocations = QuotaScratch(state.capacity, state.tree)
 
     def release(self, allocation: Allocation) -> None:
-        """Count what a job that is being stopped holds as free, until the pass is over."""
+        """Count what a job being stopped holds as free until the end of the pass."""
         self._releasing.release(allocation)
         self._releases.count(allocation.team, allocation.amounts, -1)
         self._released.append(allocation)
         self._state.usage_dropped(allocation.team)
 
     def add(self, start: Pipelined) -> None:
-        """Hold room that was claimed for a job until it is really free."""
+        """Hold slots claimed for a job until they are actually free."""
         job_class, job, slots, amounts, _ = start
         self._allocations.pipeline(slots, job.shape)
         self._allocations.count(job_class.team, amounts, 1)
@@ -48,9 +48,9 @@ class PipelinedStarts:
         self._state.usage_grew(job_class.team)
 
     def settle(self) -> list[Pipelined]:
-        """Stop counting what is not free yet, and return the starts that have to wait for it."""
+        """Stop counting releasing capacity as free; return the starts that wait for it."""
         state = self._state
-        # Starts give their room back first: before that, it is not there to be taken back.
+        # Undo the starts first: they occupy the capacity that the releases gave.
         self._allocations.rollback()
         for job_class, *_ in self._starts:
             state.usage_dropped(job_class.team)
@@ -60,13 +60,13 @@ class PipelinedStarts:
         return self._starts
 
     def is_needed_by(self, team: Team, slots: Slots, job: Job, amounts: Amounts) -> bool:
-        """Return whether a start needs room or quota that is still being given up."""
+        """Return whether a start needs nodes or quota that are still being released."""
         capacity = self._state.capacity
         if job.shape.milli or (
             capacity.limits_power
             and any(capacity.share_power(slots, each.slots) for each in self._released)
         ):
-            # Counts of free GPUs do not tell: it is tried with everything still running.
+            # Counts of free GPUs are not enough here: try with everything still running.
             if not self._fits_beside(slots, job):
                 self._releasing.needed_by(slots, job.shape)
                 return True
@@ -75,7 +75,7 @@ class PipelinedStarts:
         return self._state.tree.is_beyond(team, amounts)
 
     def _fits_beside(self, slots: Slots, job: Job) -> bool:
-        """Return whether slots, just claimed, are free even while nothing has stopped yet."""
+        """Return whether slots, just claimed, are free even before anything has stopped."""
         scratch = self._state.scratch
         with scratch.trial():
             scratch.release(slots, job.shape)
@@ -89,7 +89,7 @@ class PipelinedStarts:
 def offer_rest(
     state: SchedulerState, before: Sequence[FreeOnNode], after: Sequence[FreeOnNode]
 ) -> None:
-    """Let others try for what stops leave beyond what they were for."""
+    """Requeue others for what the stops free beyond the job they were ordered for."""
     more = [
         now[0]
         for was, now in zip(before, after, strict=True)

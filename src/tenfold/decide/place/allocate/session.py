@@ -1,7 +1,7 @@
-"""One cycle of the governed decider: what it sees, what it has ordered so far, and how it orders.
+"""One cycle of the governed policy: its inputs, its orders so far, and how orders are made.
 
 Every step of a cycle works on one `Session`: the scheduling pass, reservations, elastic jobs,
-defragmentation and upkeep. A session knows none of them.
+defragmentation and upkeep. The session itself does not depend on any of them.
 """
 
 from collections.abc import Generator
@@ -24,7 +24,7 @@ from tenfold.model.units import HOUR, Millis
 
 
 class Session:
-    """What is decided at one moment."""
+    """Inputs and orders of one cycle."""
 
     __slots__ = (
         "_pipelined",
@@ -45,19 +45,19 @@ class Session:
         self.now_ms = now_ms
         self.actions: list[Action] = []
         self.stops = 0
-        """Orders whose outcome gives room back: they call for another look at once."""
+        """Orders that release capacity: they trigger another cycle immediately."""
         self.dirty = state.dirty
-        """Whether room was given back since the last cycle."""
+        """Whether capacity was released since the last cycle."""
         self.newly_preemptible = False
-        """Whether a job may be displaced that could not be at the last cycle."""
+        """Whether a job became preemptible since the last cycle."""
         self.wakes: list[int] = []
-        """Moments at which time alone may change something."""
+        """Times at which the decision may change without an event."""
         self._pipelined: PipelinedStarts | None = None
         self._reclaim: Reclaim | None = None
 
     @property
     def reclaim(self) -> Reclaim:
-        """The search for jobs to stop, begun when it is first needed."""
+        """The search for victims, created on first use."""
         if self._reclaim is None:
             state = self.state
             self._reclaim = Reclaim(
@@ -66,12 +66,12 @@ class Session:
         return self._reclaim
 
     def may_preempt(self) -> bool:
-        """Return whether any job may be stopped for another now."""
+        """Return whether jobs may be preempted now."""
         state = self.state
         return state.govern.preempts and not state.resizing and self.may_stop_more()
 
     def may_stop_more(self) -> bool:
-        """Return whether the policy allows one more stop in this hour."""
+        """Return whether the policy allows another stop in this hour."""
         most = self.state.govern.stops_per_hour
         if not most:
             return True
@@ -80,7 +80,7 @@ class Session:
         return recent + self.stops < most
 
     def claim(self, shape: Shape, job: Job, option: Option) -> Slots | None:
-        """Take room for a shape on nodes that no window keeps from the job."""
+        """Claim slots for a shape on nodes that no window blocks for the job."""
         state, scratch = self.state, self.state.scratch
         if not state.govern.windows:
             return scratch.capacity.claim_in(shape, option.accelerator)
@@ -96,7 +96,7 @@ class Session:
 
     @contextmanager
     def own_windows(self, job: Job) -> Generator[None]:
-        """Offer the nodes of open windows that are for the team of a job."""
+        """Open the nodes of windows that are reserved for the team of a job."""
         states = self.view.states
         own: list[NodeId] = [
             node_id
@@ -114,7 +114,7 @@ class Session:
         amounts: Amounts,
         reserved: ReservedGang | None = None,
     ) -> None:
-        """Start a job on room that was taken for it, or keep that until it is really free."""
+        """Start a job on claimed slots, or hold them until they are actually free."""
         state, pipelined = self.state, self._pipelined
         if reserved is not None and not slots:
             kept = reserved.reservation.slots
@@ -131,42 +131,42 @@ class Session:
             state.reconsider(job_class.team)
 
     def order_stop(self, allocation: Allocation, cause: StopCause, reason: Reason) -> None:
-        """Order a stop; what the job holds is not counted as free yet."""
+        """Order a stop; its capacity does not count as free yet."""
         self.state.allocations.stop(allocation)
         self.actions.append(StopJob(allocation.job.id, cause, reason))
         self.stops += 1
 
     def preempt(self, allocation: Allocation, reason: Reason) -> None:
-        """Order a stop, and count what the job holds as free for the rest of the cycle."""
+        """Order a stop and count its capacity as free for the rest of the cycle."""
         self.order_stop(allocation, "preempted", reason)
         self.release(allocation)
         if self._reclaim is not None:
             self._reclaim.gone(allocation)
 
     def release(self, allocation: Allocation) -> None:
-        """Count what a job that is being stopped holds as free for the rest of the cycle."""
+        """Count the capacity of a job being stopped as free for the rest of the cycle."""
         if self._pipelined is None:
             self._pipelined = PipelinedStarts(self.state)
         self._pipelined.release(allocation)
 
     def settle(self) -> list[Pipelined]:
-        """Stop counting what is not free yet, and return the starts that have to wait for it."""
+        """Stop counting releasing capacity as free; return the starts that wait for it."""
         return [] if self._pipelined is None else self._pipelined.settle()
 
     def reserve(self, job: Job, reservation: BackfillReservation) -> None:
-        """Order a reservation, and keep its nodes."""
+        """Order a reservation and hide its nodes."""
         accelerator = self.view.nodes[reservation.slots[0].node].accelerator
         self.state.reserve(job, reservation, accelerator)
         order = ReserveStart(job.id, reservation.slots, reservation.start_ms, reservation.since_ms)
         self.actions.append(order)
 
     def withdraw(self, job: Job, reservation: BackfillReservation) -> None:
-        """Order that a reservation is given up."""
+        """Order the cancellation of a reservation."""
         self.actions.append(ReserveStart(job.id, (), self.now_ms, reservation.since_ms))
 
     def decision(self) -> Decision:
-        """Return what was ordered, and when time alone may change it."""
-        assert not self.state.scratch.checkpoint(), "nothing tentative is left after a cycle"
+        """Return the orders, and when to wake up without an event."""
+        assert not self.state.scratch.checkpoint(), "no tentative change is left after a cycle"
         wake_ms = self._wake_ms()
         return Decision(self.actions, wake_ms) if self.actions or wake_ms else NOTHING
 

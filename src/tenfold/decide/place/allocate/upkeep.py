@@ -1,4 +1,4 @@
-"""What is done whatever waits: idle interactive jobs end, and open windows are cleared."""
+"""Work of every cycle: end idle interactive jobs and clear open maintenance windows."""
 
 from msgspec import UNSET
 
@@ -11,7 +11,7 @@ from tenfold.model.units import Millis
 
 
 def end_idle(session: Session) -> None:
-    """End interactive jobs that have idled for too long; of others it is only recorded."""
+    """End interactive jobs that have been idle too long; other idle jobs are only recorded."""
     for job_id, since_ms in session.view.idle.items():
         allocation = session.state.allocations.held.get(job_id)
         if allocation is None or allocation.stopping:
@@ -26,7 +26,7 @@ def end_idle(session: Session) -> None:
 
 
 def _idle_ms_most(job: Job, allowed_ms: Millis | None) -> Millis | None:
-    """Return how long a job may idle: what is allowed, or less where it says so itself."""
+    """Return how long a job may be idle: the policy's limit, or its own if that is shorter."""
     terms = job.terms or PLAIN
     if terms.kind != "interactive":
         return None
@@ -36,7 +36,7 @@ def _idle_ms_most(job: Job, allowed_ms: Millis | None) -> Millis | None:
 
 
 def clear_windows(session: Session) -> None:
-    """Stop what runs where a window has opened for others, if it may be stopped."""
+    """Stop preemptible jobs on nodes where a window for others has opened."""
     state = session.state
     for node_id in state.windows.open:
         for allocation in list(state.allocations.on(node_id)):
@@ -46,7 +46,7 @@ def clear_windows(session: Session) -> None:
 
 
 def never_between(state: SchedulerState, job: Job) -> Reason | None:
-    """Return why windows never leave a job the time that it asks for, if they do not."""
+    """Return the reason if no gap between windows is long enough for a job."""
     closed = state.windows.never_for(job) if state.govern.windows else ()
     if not closed or state.capacity.could_hold(job.shape, closed):
         return None

@@ -1,4 +1,4 @@
-"""Room as teams have it: what is kept for promises and by windows is not there for others."""
+"""Free capacity as a team sees it: without nodes of reservations and windows for others."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tenfold.model.reason import JobRef, Reason
 def governed_free_capacity(
     state: SchedulerState, shape: Shape, accelerators: Sequence[str]
 ) -> FreeCapacity:
-    """Return the counts for the kind of node, among these types, that comes nearest."""
+    """Return the counts for the kind of node, among these types, that comes closest."""
     kept = (slot.node for each in state.reserved.values() for slot in each.reservation.slots)
     return free_capacity(state.capacity, shape, accelerators, kept, state.windows.open)
 
@@ -19,7 +19,7 @@ def governed_free_capacity(
 def capacity_reason(
     state: SchedulerState, shape: Shape, accelerators: Sequence[str], room: FreeCapacity
 ) -> Reason:
-    """Return the first thing in the way of a shape that its team may hold."""
+    """Return the first thing that blocks a shape which its team's quota allows."""
     if fits(state.capacity, shape, accelerators):
         return Reason("others-first")
     if state.reserved and _fits_unkept(state, shape, accelerators):
@@ -32,7 +32,7 @@ def capacity_reason(
 
 
 def _fits_unkept(state: SchedulerState, shape: Shape, accelerators: Sequence[str]) -> bool:
-    """Return whether there would be room if nothing were kept for others."""
+    """Return whether a shape would fit if nothing were reserved for others."""
     with state.scratch.trial():
         for each in state.reserved.values():
             state.scratch.unhide(state.capacity.around(each.reservation.slots))

@@ -1,4 +1,4 @@
-"""Who holds what a job waits for, and where its team stands against its quota."""
+"""Who holds the capacity a job waits for, and how much of its quota its team uses."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nlargest
@@ -14,13 +14,13 @@ from tenfold.model.policy.governance import ANY
 from tenfold.model.units import Millis
 
 SHOWN = 5
-"""Largest jobs that are named."""
+"""How many of the largest jobs are listed."""
 Sized = tuple[int, int, int, Allocation]
-"""(GPUs in thousandths, start and number so that the older goes first, who)."""
+"""(GPUs in thousandths, start and number for ties: older first, allocation)."""
 
 
 class JobUsage(Struct, frozen=True, kw_only=True):
-    """One of the largest jobs in the way."""
+    """One of the largest jobs that hold the capacity."""
 
     job_id: JobId
     team: TeamId
@@ -31,23 +31,23 @@ class JobUsage(Struct, frozen=True, kw_only=True):
 
 
 class TeamUsage(Struct, frozen=True, kw_only=True):
-    """What one team holds of what is in question."""
+    """What one team holds of the capacity in question."""
 
     team: TeamId
     gpus_milli: int
 
 
 class Holders(Struct, frozen=True, kw_only=True):
-    """Who holds the capacity, the most first."""
+    """Who holds the capacity, largest first."""
 
     teams: tuple[TeamUsage, ...] = ()
     jobs: tuple[JobUsage, ...] = ()
     others_gpus_milli: int = 0
-    """What teams hold that are not named, as their names are not for the reader."""
+    """What teams hold whose names the reader may not see."""
 
 
 class QuotaUsage(Struct, frozen=True, kw_only=True):
-    """A team, or one above it, against its quota of one resource.
+    """The usage of one resource by a team, or by a parent of it, against its quota.
 
     Amounts are thousandths of a GPU, or micro-USD an hour for `usd`.
     """
@@ -60,15 +60,15 @@ class QuotaUsage(Struct, frozen=True, kw_only=True):
     quota: int
     borrowed: int
     limit: int | None
-    """The most it may hold; None means that it may borrow without limit."""
+    """The most it may use; None if it may borrow without limit."""
 
 
 class UsageIndex:
-    """Who holds how much, counted once for all questions about one moment."""
+    """Usage by team and type, counted once for all questions about one moment."""
 
     def __init__(self, state: SchedulerState) -> None:
         self._parts: dict[tuple[Team, str], tuple[int, list[Sized]]] = {}
-        """By team and type: GPUs in all, and the largest jobs."""
+        """By team and type: GPUs in total, and the largest jobs."""
         resources = state.tree.resources
         every, names = resources.number[ANY], resources.names
         found: dict[tuple[Team, int], list[Sized]] = {}
@@ -88,7 +88,7 @@ class UsageIndex:
         return self._merged(lambda team, kind: kind in accelerators)
 
     def under(self, node: Team) -> Holders:
-        """Return who holds what counts against a limit: a team and all below it."""
+        """Return who holds what counts against a limit: a team and all teams below it."""
         return self._merged(lambda team, kind: node in team.path)
 
     def _merged(self, counts: Callable[[Team, str], bool]) -> Holders:
@@ -102,7 +102,7 @@ class UsageIndex:
 
 
 def holders_on(state: SchedulerState, nodes: Iterable[NodeId]) -> Holders:
-    """Return who holds room on these nodes."""
+    """Return who holds these nodes."""
     found: dict[JobId, Allocation] = {}
     for node in nodes:
         found.update((each.job.id, each) for each in state.allocations.on(node))
@@ -110,7 +110,7 @@ def holders_on(state: SchedulerState, nodes: Iterable[NodeId]) -> Holders:
 
 
 def quota_usage(state: SchedulerState, job_class: JobClass) -> tuple[QuotaUsage, ...]:
-    """Return where a team and all above it stand, for each resource that quotas name."""
+    """Return the usage of a team and its parents, for each resource that quotas name."""
     resources = state.tree.resources
     return tuple(
         _quota_usage(node, resources.names[number], number, amount)

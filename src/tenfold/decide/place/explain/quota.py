@@ -1,4 +1,4 @@
-"""Which quota or limit is in the way of a job, and how far it would have to move."""
+"""Which quota or limit blocks a job, and how far it would have to be raised."""
 
 from msgspec import Struct
 
@@ -9,22 +9,22 @@ from tenfold.model.reason import Amount, Reason, TeamRef, Value
 
 
 class LimitShortfall(Struct, frozen=True, kw_only=True):
-    """What a limit lacks before a job may pass it."""
+    """How much a limit is short of what a job needs."""
 
     team: Team
     number: int
-    """Of the resource."""
+    """Number of the resource."""
     by: int
 
 
 def obstacles(state: SchedulerState, job_class: JobClass) -> list[Obstacle]:
-    """Return the limit that each type which would do meets, if all of them meet one."""
+    """Return the limit hit with each accelerator type, if all of them hit one."""
     met = [state.tree.obstacle(job_class.team, amounts) for _, amounts in job_class.options]
     return [] if None in met else [each for each in met if each is not None]
 
 
 def open_types(state: SchedulerState, job_class: JobClass) -> list[str]:
-    """Return the types that quotas let a class have now."""
+    """Return the accelerator types that quotas allow a class now."""
     return [
         name
         for name, amounts in job_class.options
@@ -33,19 +33,19 @@ def open_types(state: SchedulerState, job_class: JobClass) -> list[str]:
 
 
 def is_fleet_full(state: SchedulerState, met: Obstacle) -> bool:
-    """Return whether a limit is only that there is no more: nobody keeps any of it idle."""
+    """Return whether a limit only reflects a full fleet: no team keeps unused quota from others."""
     node, number, _ = met
     return node.parent is None and not _kept_idle(node, number)
 
 
 def shortfall(state: SchedulerState, met: Obstacle) -> LimitShortfall:
-    """Return by how much a limit is passed."""
+    """Return by how much a limit is short."""
     node, number, flow = met
     return LimitShortfall(team=node, number=number, by=flow - state.tree.room(node, number))
 
 
 def quota_reason(state: SchedulerState, job_class: JobClass, met: Obstacle) -> Reason:
-    """Return what a limit says, with its counts."""
+    """Return a limit as a reason, with its counts."""
     node, number, _ = met
     unit = state.tree.resources.names[number]
     asked = next((amount for each, amount in job_class.amounts if each == number), 0)
@@ -67,6 +67,6 @@ def quota_reason(state: SchedulerState, job_class: JobClass, met: Obstacle) -> R
 
 
 def _kept_idle(team: Team, number: int) -> int:
-    """Return what a team, and those below it, keep for themselves and do not use."""
+    """Return the quota that a team and those below it neither use nor lend."""
     own = max(0, team.guaranteed[number] - team.usage[number])
     return own + sum(_kept_idle(child, number) for child in team.children)

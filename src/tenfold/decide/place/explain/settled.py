@@ -1,7 +1,7 @@
-"""The books as one cycle leaves them: what the decider itself says about every waiting job.
+"""The scheduler state after one cycle: what the policy itself decided for every pending job.
 
-A fresh scheduling pass is made over the view, so that a reason is read where the decision was
-made and not worked out a second time. What is asked afterwards leaves these books as they are.
+A new scheduling pass runs over the view, so a reason is read where the decision was made rather
+than computed a second time. Later questions do not change this state.
 """
 
 from collections.abc import Mapping
@@ -23,31 +23,31 @@ from tenfold.model.units import Millis
 
 
 class Starts(Struct, frozen=True):
-    """The decider starts it in this very cycle."""
+    """The policy starts it in this cycle."""
 
     slots: Slots
 
 
 class Refused(Struct, frozen=True):
-    """The decider refuses it: it can never start."""
+    """The policy refuses it: it can never start."""
 
     reasons: tuple[Reason, ...]
 
 
 class HeldBack(Struct, frozen=True):
-    """Its own terms keep it out of the lines."""
+    """Its own terms hold it back from the queue."""
 
     reason: Reason
 
 
 class Reserved(Struct, frozen=True):
-    """Nodes are kept for it."""
+    """It has reserved nodes."""
 
     reserved: ReservedGang
 
 
 class Queued(Struct, frozen=True):
-    """It waits in a class, or alone where it is to be repaired."""
+    """It is queued in a class, or alone as a repair."""
 
     job_class: JobClass
     is_repair: bool = False
@@ -70,7 +70,7 @@ class Settled:
         self._starts: dict[JobId, Slots] = {}
         self._refused: dict[JobId, tuple[Reason, ...]] = {}
         self.stops: list[StopJob] = []
-        """Stops that the cycle orders: room that is being made."""
+        """Stops ordered in this cycle: capacity that is being released."""
         for action in self.decision.actions:
             if isinstance(action, StartJob):
                 self._starts[action.job_id] = action.slots
@@ -79,7 +79,7 @@ class Settled:
             elif isinstance(action, StopJob):
                 self.stops.append(action)
         self.held_back: Mapping[JobId, Reason] = self.state.admission.held_back(view)
-        """Jobs that their own terms keep out of the lines, and by what."""
+        """Jobs that their own terms hold back from the queue, and why."""
         self._repairs = {
             job_class.queue[0][2].id: job_class
             for job_class in self.state.repairs
@@ -87,8 +87,8 @@ class Settled:
         }
 
     def outcome(self, job: Job) -> JobOutcome:
-        """Return what the cycle made of a waiting job."""
-        assert job.id in self.view.pending, f"job `{job.id}` does not wait"
+        """Return what the cycle decided for a pending job."""
+        assert job.id in self.view.pending, f"job `{job.id}` is not pending"
         job_id = job.id
         if (slots := self._starts.get(job_id)) is not None:
             return Starts(slots)
@@ -103,18 +103,18 @@ class Settled:
         return Queued(self.class_of(job))
 
     def is_refused(self, job: Job) -> bool:
-        """Return whether the cycle turns a job away."""
+        """Return whether the cycle refuses a job."""
         return job.id in self._refused
 
     def class_of(self, job: Job) -> JobClass:
-        """Return the class that a job waits in, or would."""
+        """Return the class a job is queued in, or would be."""
         state = self.state
         team = state.tree.team(job.team)
         job_class = state.queues.get(team, job.priority, job.shape, state.trait(job))
         return job_class or state.class_of(job)
 
     def ahead(self, job: Job) -> int:
-        """Return how many jobs of its own class go before a job."""
+        """Return how many jobs of its own class are ahead of a job."""
         mine = (job.submitted_ms, job.seq)
         return sum(place[:2] < mine for place in self.class_of(job).queue)
 

@@ -1,8 +1,8 @@
-"""Why a waiting job does not start: the first constraint in its way, with counts.
+"""Why a pending job does not start: the first constraint that blocks it, with counts.
 
-The order is that in which the decider asks: the job's own terms, whether it can ever be
-held, what was promised, quotas and limits, windows, room, and whose turn it is. Answers are
-kept by team, priority and shape, so that a thousand jobs alike cost one.
+Constraints are checked in the order of the policy: the job's own terms, whether it can ever fit,
+reservations, quotas and limits, windows, free capacity, fair share order. Answers are cached by
+team, priority and shape, so a thousand equivalent jobs cost one.
 """
 
 from msgspec import Struct
@@ -42,7 +42,7 @@ STARTS = Reason("starts-now")
 
 
 class Blocked(Struct, frozen=True, kw_only=True):
-    """What stands between a waiting job and its start."""
+    """What blocks a pending job."""
 
     reason: Reason
     room: FreeCapacity | None = None
@@ -52,15 +52,15 @@ class Blocked(Struct, frozen=True, kw_only=True):
     slots: Slots = ()
     """Where it starts, if it does."""
     ahead: int = 0
-    """Jobs of its team, priority and shape that go before it."""
+    """Jobs of its team, priority and shape that are ahead of it."""
     is_repair: bool = False
-    """It was broken by a failure, and goes before all others."""
+    """It lost a node to a failure, and starts before all others."""
     not_before_ms: Millis | None = None
-    """A window or its hours let it start no sooner, whatever is given back."""
+    """It cannot start earlier because of a window or off-peak hours, whatever is released."""
 
 
 class Reasons:
-    """Reasons for the jobs that wait at one moment."""
+    """Reasons for the jobs that are pending at one moment."""
 
     def __init__(self, settled: Settled) -> None:
         self.settled = settled
@@ -69,7 +69,7 @@ class Reasons:
         self._usage_index = UsageIndex(settled.state)
 
     def blocked(self, job: Job) -> Blocked:
-        """Return what is in the way of a waiting job."""
+        """Return what blocks a pending job."""
         settled = self.settled
         outcome = settled.outcome(job)
         if isinstance(outcome, Starts):
@@ -92,11 +92,11 @@ class Reasons:
         )
 
     def _key(self, job: Job) -> tuple[object, ...]:
-        """Return what tells a job's reason from those of others."""
+        """Return a cache key: jobs with the same key have the same reason."""
         key = (job.team, job.priority, job.shape.key)
         if not self.settled.govern.windows:
             return key
-        # Before a window it counts how long a job may run, and whether it can be stopped.
+        # Before a window, the time limit and whether the job can be stopped matter.
         return (*key, job.limit_ms, (job.terms or PLAIN).preemptible)
 
     def _queued(self, job_class: JobClass, job: Job) -> Blocked:
@@ -119,7 +119,7 @@ class Reasons:
             )
         reason = capacity_reason(state, job_class.shape, types, room)
         if reason.code == "others-first" and met:
-            # Promises count as held before their gangs hold anything.
+            # Reservations count as used before their gangs hold anything.
             reason = Reason("kept-for-a-promise")
         elif reason.code == "others-first" and self.settled.stops:
             reason = Reason("others-first", {"freeing": "yes"})
@@ -131,7 +131,7 @@ class Reasons:
         )
 
     def _held_back(self, job: Job, reason: Reason) -> Blocked:
-        """Return which of its own terms holds a job back, and until when if that is known."""
+        """Return which of its own terms holds a job back, and until when if known."""
         from_ms, now_ms = None, self.settled.now_ms
         if reason.code == "off-peak":
             from_ms = off_peak_from(self.settled.govern, now_ms)

@@ -1,8 +1,8 @@
-"""Windows and hours that hold a waiting job back: which, and when they let it go.
+"""Windows and off-peak hours that hold a pending job back, and when they end.
 
-A window is to blame where the job would find room without it. It is asked as the decider
-asks: nodes of a window for the job's own team are open to it, and nodes of one that opens
-before the job is over are not.
+A window is the cause if the job would fit without it. The check follows the policy: nodes of a
+window for the job's own team are available, and nodes of a window that opens before the job ends
+are not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,19 +27,19 @@ from tenfold.model.reason import Amount, Causes, NodeRef, Reason, TeamRef, Value
 from tenfold.model.units import DAY, Millis
 
 EDGES_MOST = 96
-"""Changes of quotas or hours that are looked at, one after the other, for one that helps."""
+"""How many changes of quotas or hours to check for one that helps."""
 
 
 class WindowBlock(Struct, frozen=True):
-    """What a window does to a job."""
+    """How a window blocks a job."""
 
     reason: Reason
     not_before_ms: Millis | None = None
-    """The job starts no sooner: nodes outside of windows could never hold it."""
+    """The earliest start: nodes outside of windows could never hold the job."""
 
 
 class _Occurrence(Struct, frozen=True):
-    """A window that is in the way of a job, now or soon."""
+    """An occurrence of a window that blocks a job, now or soon."""
 
     window: Window
     nodes: tuple[NodeId, ...]
@@ -50,7 +50,7 @@ class _Occurrence(Struct, frozen=True):
 def window_reason(
     settled: Settled, job: Job, types: Sequence[str], room: FreeCapacity
 ) -> WindowBlock | None:
-    """Return the window without which a job would find room, if there is one."""
+    """Return the window without which a job would fit, if there is one."""
     state, now_ms = settled.state, settled.now_ms
     if not state.govern.windows:
         return None
@@ -72,13 +72,13 @@ def window_reason(
 
 
 def own_windows(settled: Settled, job: Job) -> AbstractContextManager[None]:
-    """Offer the nodes of windows that are open for a job's own team, as the decider does."""
+    """Open the nodes of windows for a job's own team, as the policy does."""
     own = [node for node, team in settled.state.windows.open.items() if team and team == job.team]
     return _opened(settled, own)
 
 
 def openings(settled: Settled, job: Job) -> list[Millis]:
-    """Return when windows open that a job may not run into."""
+    """Return when windows open that a job must not run into."""
     return [
         Millis(occurrence.start_ms)
         for occurrence in _occurrences(settled, job)
@@ -87,7 +87,7 @@ def openings(settled: Settled, job: Job) -> list[Millis]:
 
 
 def off_peak_from(govern: GovernanceRules, now_ms: Millis) -> Millis | None:
-    """Return when off-peak hours begin next; None where they never do."""
+    """Return when off-peak hours begin next; None if never."""
     at_ms: int | None = now_ms
     for _ in range(EDGES_MOST):
         at_ms = next_hours_ms(govern, Millis(at_ms))
@@ -99,7 +99,7 @@ def off_peak_from(govern: GovernanceRules, now_ms: Millis) -> Millis | None:
 
 
 def hours_reason(settled: Settled, job_class: JobClass, met: Obstacle, limit: Reason) -> Reason:
-    """Return a reason that also says when quotas of the day would let a class in, if they do."""
+    """Return a reason that adds when quota hours will admit a class, if they will."""
     govern, now_ms = settled.govern, settled.now_ms
     if not any(team.hours for team in govern.teams):
         return limit
@@ -121,7 +121,7 @@ def hours_reason(settled: Settled, job_class: JobClass, met: Obstacle, limit: Re
 
 
 def _tree_at(settled: Settled, at_ms: Millis) -> Tree:
-    """Return what teams may hold at another time, with what they hold now."""
+    """Return the tree of teams with quotas of another time and current usage."""
     state = settled.state
     tree = Tree(settled.govern, state.tree.resources, at_ms)
     for held in (*state.allocations.held.values(), *state.reserved.values()):
@@ -130,7 +130,7 @@ def _tree_at(settled: Settled, at_ms: Millis) -> Tree:
 
 
 def _occurrences(settled: Settled, job: Job) -> Iterator[_Occurrence]:
-    """Yield windows whose nodes a job may not take, now or because of what is coming."""
+    """Yield window occurrences that keep a job off nodes, now or soon."""
     nodes, now_ms = settled.view.nodes, settled.now_ms
     for window in settled.govern.windows:
         alone = replace(settled.govern, windows=(window,))
@@ -154,13 +154,13 @@ def _nodes(occurrences: Sequence[_Occurrence]) -> list[NodeId]:
 
 
 def _opened(settled: Settled, nodes: Sequence[NodeId]) -> AbstractContextManager[None]:
-    """Offer nodes that windows have closed while a question is asked."""
+    """Open nodes closed by windows for the duration of a check."""
     states = settled.view.states
     return settled.state.scratch.opening([node for node in nodes if states[node] == "up"])
 
 
 def _not_before(settled: Settled, job: Job, occurrences: Sequence[_Occurrence]) -> Millis | None:
-    """Return the soonest end of a window, where no start is possible without its nodes."""
+    """Return the earliest end of a window, if the job cannot start without its nodes."""
     barred = dict.fromkeys(_nodes(occurrences))
     rest = Fleet()
     for node in settled.view.nodes.values():
@@ -195,7 +195,7 @@ def _coming_reason(
 
 
 def _closed(occurrence: _Occurrence) -> dict[str, Value]:
-    """Return which window takes which nodes."""
+    """Return the fields that say which window closes which nodes."""
     fields: dict[str, Value] = {"window": occurrence.window.id, "closed": len(occurrence.nodes)}
     if len(occurrence.nodes) == 1:
         fields["node"] = NodeRef(occurrence.nodes[0])

@@ -1,13 +1,11 @@
-"""Whom to displace: the cheapest of those who may be, on nodes where it really helps.
+"""Which jobs to preempt: the cheapest victims whose stops actually let a job start.
 
-A job may displace another where it is within its quota and the other has borrowed, or
-where both are of one team and its priority is higher. What is at home gives way only to what
-will be at home, too: else others could take that back, and so on in a circle. A stop costs
-the work since the last checkpoint and a restart, for every GPU it holds. The search goes node
-by node, and where the members of a gang must stand together domain by domain. What it finds
-is tried, and where CPUs, memory, shares of a device or the power of a rack made it wrong, more
-and more of those who may go are sent, cheapest first. Then everybody is let off without whom
-it works as well. Nobody is displaced in vain.
+A job may preempt a borrowed job if its team is within quota, or a lower priority of its own
+team. A job within quota is preempted only for one that will be within quota too; otherwise the
+two could preempt each other forever. A stop costs the work since the last checkpoint plus a
+restart, for each GPU. The search goes node by node, and domain by domain where a gang must share
+one. Each result is tried; where CPUs, memory, shared devices or rack power break it, more
+candidates are added, cheapest first. Then every victim that is not needed is spared.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,21 +23,21 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
 
 Level = tuple[Team, Team]
-"""A team that is within its quota, and the parent whose other teams owe it what they borrowed."""
+"""A team within its quota, and the parent whose other teams borrowed from it."""
 
 
 class OwnTeamVictims(NamedTuple):
-    """Those of its own team whom a job may displace."""
+    """Jobs of its own team that a job may preempt."""
 
     allocations: list[Allocation]
     within: tuple[Team, ...]
-    """Teams whose quota it must be within once they are gone."""
+    """Teams whose quota it must be within once they have stopped."""
     beyond: tuple[Team, ...]
-    """Teams beyond whose quota it is even then; there only who borrowed gives way."""
+    """Teams whose quota it exceeds even then; there only borrowed jobs are preempted."""
 
 
 class Reclaim:
-    """The search for those who must give way, at one moment."""
+    """The search for victims at one moment."""
 
     def __init__(
         self,
@@ -57,11 +55,11 @@ class Reclaim:
         self._view = view
         self._now_ms = now_ms
         self._borrowed: dict[Team, list[Allocation]] = {}
-        """By team, those who borrowed and may be stopped; nobody joins them within a walk."""
+        """By team, borrowed jobs that may be stopped; none are added within a pass."""
         self._victim_indexes: dict[object, VictimIndex] = {}
 
     def victims(self, job: Job, team: Team, option: Option) -> list[Allocation] | None:
-        """Return those whose going lets a job start, cheapest first; None where none do."""
+        """Return victims whose stops let a job start, cheapest first; None if there are none."""
         if self._now_ms - job.submitted_ms < self._govern.delay_ms:
             return None
         own = self._own(job, team, option.amounts)
@@ -73,17 +71,17 @@ class Reclaim:
         return trial.minimal(victim_index)
 
     def gone(self, allocation: Allocation) -> None:
-        """Hear that somebody was told to go."""
+        """Note that a stop was ordered."""
         for victim_index in self._victim_indexes.values():
             victim_index.gone(allocation)
 
     def price(self, allocation: Allocation) -> int:
-        """Return what a stop costs: GPU time lost and spent again."""
+        """Return the cost of a stop: GPU time lost and spent again."""
         lost = lost_ms(allocation, self._now_ms)
         return allocation.gpus_milli * (lost + self._govern.restart_cost_ms)
 
     def _own(self, job: Job, team: Team, amounts: Amounts) -> OwnTeamVictims:
-        """Return whom of its own team a job may displace, and the quotas it must be within then."""
+        """Return which jobs of its own team a job may preempt, and the quotas it must be within."""
         if not self._allocations.has_lower_priority(team, job.priority):
             return OwnTeamVictims([], (), ())
         lower = [
@@ -108,7 +106,7 @@ class Reclaim:
     def _victim_index_for(
         self, job: Job, team: Team, amounts: Amounts, own: OwnTeamVictims
     ) -> VictimIndex:
-        """Return those whom a job may displace; the same for all who stand alike."""
+        """Return the jobs that a job may preempt; shared by jobs with the same candidates."""
         levels = [
             (mine, mine.parent)
             for mine in team.path
@@ -139,7 +137,7 @@ class Reclaim:
                         yield each
 
     def _reclaimable(self, team: Team) -> list[Allocation]:
-        """Return those of a team who borrowed and may be stopped now."""
+        """Return borrowed jobs of a team that may be stopped now."""
         found = self._borrowed.get(team)
         if found is None:
             found = self._borrowed[team] = (
@@ -150,7 +148,7 @@ class Reclaim:
         return found
 
     def _is_preemptible(self, allocation: Allocation) -> bool:
-        """Return whether a holding may be stopped at all, now."""
+        """Return whether a job may be stopped now."""
         if allocation.stopping or not (allocation.job.terms or PLAIN).preemptible:
             return False
         if self._now_ms < self._allocations.preemptible_from_ms(allocation):
@@ -163,7 +161,7 @@ class Reclaim:
 
 
 def priced(reclaim: Reclaim, allocations: Iterable[Allocation]) -> list[Priced]:
-    """Return holdings with what their stops cost, cheapest first; of equals the newest."""
+    """Return allocations with the cost of their stops, cheapest first; among equals the newest."""
     found = sorted(
         (reclaim.price(each), -each.started_ms, -each.job.seq, each) for each in allocations
     )
@@ -171,7 +169,7 @@ def priced(reclaim: Reclaim, allocations: Iterable[Allocation]) -> list[Priced]:
 
 
 class Trial:
-    """Who is away for a trial, on the index and in the tree; all come back in the end."""
+    """Tentative evictions, on the index and in the tree; all are undone at the end."""
 
     def __init__(
         self,
@@ -190,12 +188,12 @@ class Trial:
         self._option = option
         self._away: dict[int, Allocation] = {}
         self._changes: dict[int, int] = {}
-        """Of those who are away, the numbers of the changes to undo."""
+        """For evicted allocations, the number of the change to undo."""
         self._is_minimal = False
-        """Whether it is known that nobody was sent in vain."""
+        """Whether every victim is known to be needed."""
 
     def minimal(self, victim_index: VictimIndex) -> list[Allocation] | None:
-        """Return a cheap few whose going lets the job start, none of them in vain."""
+        """Return a cheap minimal set of victims that lets the job start."""
         with self._scratch.trial():
             if not self._evict_enough(victim_index):
                 return None
@@ -206,7 +204,7 @@ class Trial:
             return sorted(self._away.values(), key=victim_index.rank)
 
     def _evict_enough(self, victim_index: VictimIndex) -> bool:
-        """Send whoever must go for room, and then for quotas; False where that is no help."""
+        """Evict for nodes, then for quotas; False if that does not help."""
         shape, accelerator = self._shape, self._option.accelerator
         is_sure = victim_index.is_sure(shape, accelerator)
         has_capacity = self._has_capacity()
@@ -222,7 +220,7 @@ class Trial:
         return self._evict_more(victim_index.priced) and self._pass_limits(victim_index.priced)
 
     def _evict_more(self, candidates: Sequence[Priced]) -> bool:
-        """Send twice as many each time until there is room."""
+        """Evict twice as many each time until the shape fits."""
         sent = 0
         while sent < len(candidates):
             more = candidates[sent : max(1, 2 * sent)]
@@ -233,7 +231,7 @@ class Trial:
         return False
 
     def _pass_limits(self, candidates: Sequence[Priced]) -> bool:
-        """Send the cheapest of those whose going brings a limit nearer that is in the way."""
+        """Evict the cheapest jobs that count towards the limit in the way."""
         below: dict[Team, Iterator[Allocation]] = {}
         while (node := self._limit()) is not None:
             if node not in below:
@@ -249,7 +247,7 @@ class Trial:
         return True
 
     def _spare_unneeded(self, allocations: Sequence[Allocation]) -> None:
-        """Let off, dearest first, everybody without whom it works as well."""
+        """Spare, most expensive first, every victim that is not needed."""
         self._restore(allocations)
         if self._fits():
             return

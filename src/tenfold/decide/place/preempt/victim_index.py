@@ -1,8 +1,8 @@
-"""Those who could give way, node by node, and what room on each node costs.
+"""Possible victims by node, and what it costs to free each node.
 
-The cheapest nodes are found first, and where the members of a gang must stand together the
-cheapest domain. Prices are worked out once a walk and mended where somebody has gone: a
-second gang finds its nodes without looking at the whole fleet again.
+The cheapest nodes are found first, or the cheapest domain where a gang must share one. Costs are
+computed once per pass and updated as stops are ordered, so a second gang does not search the
+whole fleet again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,14 +17,14 @@ from tenfold.model.job.job import Shape
 
 Priced = tuple[int, Allocation]
 Found = tuple[int, list[Allocation]]
-"""What it costs, and who goes."""
+"""The cost, and the victims."""
 NEVER = 1 << 62
 _VictimOnNode = tuple[int, int, Allocation]
-"""On one node: price, GPUs there, who."""
+"""A victim on one node: cost, GPUs there, allocation."""
 
 
 class VictimIndex:
-    """Those who may go for some job, cheapest first."""
+    """Possible victims for some job, cheapest first."""
 
     def __init__(self, capacity: TopologyCapacity, priced: Sequence[Priced]) -> None:
         self.priced = priced
@@ -33,7 +33,7 @@ class VictimIndex:
         self._node_victims: dict[tuple[FreeNodeIndex, int, Level], dict[str, NodeVictims]] = {}
         self._ranks: dict[int, int] = {}
         self._is_whole = True
-        """Whether nobody holds only a share of a device."""
+        """Whether no victim holds a share of a device."""
         for price, each in priced:
             for slot in each.slots:
                 node_index, number = capacity.place[slot.node]
@@ -42,13 +42,13 @@ class VictimIndex:
                 self._is_whole &= not slot.milli
 
     def rank(self, allocation: Allocation) -> int:
-        """Return how many are cheaper than one of them."""
+        """Return how many victims are cheaper than this one."""
         if not self._ranks:
             self._ranks = {id(each): rank for rank, (_, each) in enumerate(self.priced)}
         return self._ranks[id(allocation)]
 
     def victims_for(self, shape: Shape, accelerator: str) -> list[Allocation] | None:
-        """Return those on the cheapest nodes without whom a shape should find room."""
+        """Return victims on the cheapest nodes whose stops should let a shape fit."""
         best: Found | None = None
         for split in self._capacity.splits_in(shape, accelerator):
             for node_victims, ready in self._domains(split, shape):
@@ -58,7 +58,7 @@ class VictimIndex:
         return None if best is None else best[1]
 
     def is_sure(self, shape: Shape, accelerator: str) -> bool:
-        """Return whether nodes with enough GPUs are all that a shape needs."""
+        """Return whether enough GPUs per node are all that a shape needs."""
         where = shape.where
         return (
             self._is_whole
@@ -73,7 +73,7 @@ class VictimIndex:
         )
 
     def gone(self, allocation: Allocation) -> None:
-        """Mend the prices of the nodes of one who was told to go."""
+        """Update the costs on the nodes of an allocation that is being stopped."""
         for slot in allocation.slots:
             node_index, number = self._capacity.place[slot.node]
             for (of, _, _), domains in self._node_victims.items():
@@ -82,7 +82,7 @@ class VictimIndex:
                         node_victims.renew(number)
 
     def _domains(self, split: GangSplit, shape: Shape) -> Iterator[tuple["NodeVictims", int]]:
-        """Yield each domain that may do, with the number of its nodes that have room already."""
+        """Yield each possible domain, with the number of its nodes that already fit."""
         node_index, where = split.node_index, shape.where
         assert isinstance(node_index, TopologyNodeIndex)
         level: Level = where.within if where is not None and where.how == "required" else ""
@@ -115,7 +115,7 @@ class VictimIndex:
 
 
 class NodeVictims:
-    """Nodes of one domain on which somebody could make room for a member."""
+    """Nodes of one domain that victims could free for a gang member."""
 
     def __init__(
         self,
@@ -129,16 +129,16 @@ class NodeVictims:
         self._gpus = gpus
         self._on = on
         self._heap = [(0 if self._has_capacity(n) else self._cost(n), n) for n in on]
-        """(No more than its price, number) of all nodes; prices are seen to when one is used."""
+        """(lower bound of the cost, number) of all nodes; exact costs are computed on use."""
         heapify(self._heap)
 
     def renew(self, number: int) -> None:
-        """Hear that somebody has left a node."""
+        """Note that an allocation left a node."""
         if number in self._on:
             heappush(self._heap, (self._cost(number), number))
 
     def cheapest(self, wanted: int) -> Found | None:
-        """Return who must go from the cheapest nodes so that so many have room."""
+        """Return the victims on the cheapest nodes that free this many nodes."""
         self._drop_stale()
         heap, is_open = self._heap.copy(), self._node_index.is_open
         victims: dict[int, Allocation] = {}
@@ -170,7 +170,7 @@ class NodeVictims:
         gone: Iterable[Allocation],
         victims: dict[int, Allocation],
     ) -> None:
-        """Price those nodes anew that others who go stand on too."""
+        """Update the costs of other nodes that the same victims hold."""
         for each in gone:
             for slot in each.slots if len(each.slots) > 1 else ():
                 node_index, number = self._place[slot.node]
@@ -179,7 +179,7 @@ class NodeVictims:
                     heappush(heap, (found[0], number))
 
     def _drop_stale(self) -> None:
-        """Put prices right that no longer hold, as far as they are in the way."""
+        """Correct outdated costs at the top of the heap."""
         heap = self._heap
         while heap:
             price, number = heap[0]
@@ -190,7 +190,7 @@ class NodeVictims:
                 heappush(heap, (cost, number))
 
     def _has_capacity(self, number: int) -> bool:
-        """Return whether a node has room for a member as it is."""
+        """Return whether a node fits a gang member as it is."""
         return self._node_index.shown.get(number, self._node_index.free[number]) >= self._gpus
 
     def _cost(self, number: int) -> int:
@@ -198,7 +198,7 @@ class NodeVictims:
         return NEVER if found is None else found[0]
 
     def _price(self, number: int, victims: dict[int, Allocation]) -> Found | None:
-        """Return (cost, who) to make room on a node beside those who go; None if it cannot be."""
+        """Return (cost, victims) to free a node besides other victims; None if impossible."""
         node_index = self._node_index
         short = self._gpus - node_index.shown.get(number, node_index.free[number])
         if short <= 0:

@@ -1,7 +1,7 @@
-"""Jobs that may not start yet, whatever room there is: the rules of their own terms.
+"""Admission: jobs that may not start yet because of their own terms.
 
-A job waits for those it comes after, for its turn in its array, and for off-peak hours. What
-is held back follows from the view and the clock alone.
+A job waits for its dependencies, for a place among the running members of its array, and for
+off-peak hours. What is held back depends only on the view and the clock.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,25 +21,25 @@ JobQueue = list[tuple[int, int, Job]]
 
 
 class Admission:
-    """Who is held back, and by what."""
+    """Jobs that are held back, and why."""
 
     def __init__(self, govern: GovernanceRules) -> None:
         self._govern = govern
         self._after: dict[JobId, dict[JobId, Job]] = {}
-        """Held back jobs by one that they come after."""
+        """Held jobs by one of their dependencies."""
         self._off_peak: JobQueue = []
         self._arrays: dict[str, JobQueue] = {}
         self._let_in: dict[str, int] = {}
-        """Members of an array that run, are being started, or may be."""
+        """Members of an array that run, are starting, or may start."""
 
     def begin(self, held: Iterable[Job]) -> None:
-        """Count the members of arrays that hold room."""
+        """Count the array members that hold nodes."""
         for job in held:
             if job.terms is not None and job.terms.array_most:
                 self._let_in[job.terms.array] = self._let_in.get(job.terms.array, 0) + 1
 
     def ask(self, view: FleetView, job: Job, terms: Terms, now_ms: Millis) -> bool | Reason:
-        """Return whether a job may start as soon as there is room, or why it never will."""
+        """Return whether a job may be queued now, or why it never will be."""
         for earlier in terms.after:
             outcome = view.fates.get(earlier)
             if outcome is not None:
@@ -54,14 +54,14 @@ class Admission:
         return self._may_enter(job, terms)
 
     def is_plain(self, job: Job) -> bool:
-        """Return whether nothing but room decides when a job that was stopped starts again."""
+        """Return whether a stopped job may be queued again without checks."""
         terms = job.terms
         return terms is None or not (
             terms.after or terms.off_peak or terms.array_most or terms.least_gpus
         )
 
     def ended(self, job: Job) -> list[Job]:
-        """Return those who may ask again now that a job is over or gave up its room."""
+        """Return held jobs to check again now that a job is over or has released its nodes."""
         again = list(self._after.pop(job.id, {}).values())
         terms = job.terms
         if terms is not None and terms.array_most:
@@ -72,15 +72,15 @@ class Admission:
         return again
 
     def is_waited_for(self, job_id: JobId) -> bool:
-        """Return whether others come after a job."""
+        """Return whether other jobs depend on a job."""
         return job_id in self._after
 
     def refused(self, job_id: JobId) -> list[Job]:
-        """Return those who may ask again now that a job is refused."""
+        """Return held jobs to check again now that a job is refused."""
         return list(self._after.pop(job_id, {}).values())
 
     def held_back(self, view: FleetView) -> Mapping[JobId, Reason]:
-        """Return what each job that is held back waits for."""
+        """Return what each held job waits for."""
         found: dict[JobId, Reason] = {}
         for earlier, jobs in self._after.items():
             why = Reason("dependency", {"job": job_ref(view, earlier)})

@@ -1,9 +1,9 @@
-"""Whose turn it is: teams meet level by level up the tree.
+"""The order of teams: siblings are compared at each level of the tree.
 
-Each parent keeps the teams below it in heaps by turn: those with somebody worth trying, and
-for each hurdle those with somebody behind it. A hurdle that is cleared joins its heap to the
-first, and nobody has to be called: only those whose turn comes are looked at. A change in one
-team costs a few steps of its own branch and nothing elsewhere.
+Each parent keeps heaps of its child teams in fair share order: one of teams with a class worth
+trying, and one for each blocking limit. When a limit has enough headroom its heap counts too;
+nothing has to be notified, and only the first team is examined. A change in one team costs a
+few steps in its own branch and nothing elsewhere.
 """
 
 from bisect import insort
@@ -15,25 +15,25 @@ from tenfold.decide.place.queue.job_class import JobClass
 from tenfold.decide.place.quota.team_tree import BlockingLimit, Team, Tree
 
 Place = tuple[int, float, int, int, int, int, Team]
-"""Turn of a team right below another: within its quota, share, its head, stamp, which."""
+"""Sort key of a team among its siblings: within quota, share, its head, stamp, team."""
 STALE_MOST = 64
-"""Places kept beyond four for each team, before those that hold no more are cleared away."""
+"""Stale heap entries allowed beyond four per team before a heap is cleaned up."""
 
 
 class FairShareOrder:
-    """The heaps of all parents, brought up to date when somebody asks."""
+    """The heaps of all parents, updated on demand."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._stale: dict[Team, None] = {}
-        """Teams that wait or hold another than before."""
+        """Teams whose usage or pending jobs changed."""
 
     def changed(self, team: Team) -> None:
-        """Hear that a team holds or waits another than before."""
+        """Note that the usage or the pending jobs of a team changed."""
         self._stale[team] = None
 
     def best(self) -> JobClass | None:
-        """Return the class whose head has the first turn of all that are worth trying."""
+        """Return the class with the first head in fair share order among those worth trying."""
         if self._stale:
             self._refresh_all()
         node = self._tree.root
@@ -52,7 +52,7 @@ class FairShareOrder:
         return _first_of(node, cleared)
 
     def _refresh_all(self) -> None:
-        """Bring the places of all changed teams, and of those above them, up to date."""
+        """Update the entries of all changed teams and their ancestors."""
         levels: dict[int, dict[Team, None]] = {}
         for team in self._stale:
             levels.setdefault(len(team.path), {})[team] = None
@@ -65,7 +65,7 @@ class FairShareOrder:
                 above[node.parent] = None
 
     def _refresh(self, node: Team) -> None:
-        """Renew the places of a team among those beside it."""
+        """Renew the entries of a team among its siblings."""
         parent = node.parent
         assert parent is not None
         node.stamp += 1
@@ -91,7 +91,7 @@ class FairShareOrder:
             _push(places, place, most)
 
     def _before_parent(self, node: Team) -> Iterator[BlockingLimit | None]:
-        """Yield what keeps those below a parent from being tried, beyond its own hurdles."""
+        """Yield the limits that block teams below a parent, other than the parent's own."""
         cleared: list[BlockingLimit | None] = [None, *self._cleared_at(node)]
         if any(_top(node, blocking_limit) is not None for blocking_limit in cleared):
             yield None
@@ -104,7 +104,7 @@ class FairShareOrder:
                 yield blocking_limit
 
     def _cleared_at(self, node: Team) -> list[BlockingLimit]:
-        """Return the hurdles at a team that are no more in the way."""
+        """Return the blocking limits of a team that now have enough headroom."""
         found: list[BlockingLimit] = []
         for (number, of_quota), amounts in node.gates.items():
             left = self._tree.left(node, number, of_quota)
@@ -116,7 +116,7 @@ class FairShareOrder:
 
 
 def _top(node: Team, blocking_limit: BlockingLimit | None) -> Place | None:
-    """Return the first place behind a hurdle, clearing away those that hold no more."""
+    """Return the first entry behind a blocking limit, dropping stale ones."""
     places = node.waits.get(blocking_limit)
     if places is None:
         return None
@@ -149,7 +149,7 @@ def _first_head(node: Team) -> JobClass | None:
 
 
 def _head(team: Team) -> JobClass | None:
-    """Return the first class of a team, whether it is worth trying or not."""
+    """Return the first class of a team, blocked or not."""
     head: JobClass | None = None
     for job_class in team.classes.values():
         if head is None or job_class.is_before(head):
@@ -158,7 +158,7 @@ def _head(team: Team) -> JobClass | None:
 
 
 def _before_leaf(team: Team) -> dict[BlockingLimit | None, None]:
-    """Return what keeps the classes of a team from being tried; None stands for nothing."""
+    """Return the limits that block the classes of a team; None means that one is not blocked."""
     found: dict[BlockingLimit | None, None] = {}
     for job_class in team.classes.values():
         if job_class.state == "active":

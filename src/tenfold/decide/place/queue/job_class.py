@@ -1,4 +1,4 @@
-"""Classes of waiting jobs: one team, priority and shape, and alike in what else places them."""
+"""Classes of pending jobs: same team, priority and shape, and equivalent for placement."""
 
 from typing import Literal, NamedTuple
 
@@ -8,20 +8,20 @@ from tenfold.model.job.job import Job, Shape
 
 State = Literal["active", "parked", "gated"]
 Trait = tuple[int | None, ...]
-"""What beside the shape tells where a job may go: its limit where time counts, its sizes."""
+"""What apart from the shape affects placement: the time limit where it matters, and sizes."""
 Key = tuple[int, str, Trait]
 """Priority, shape and trait: one class of a team."""
 
 
 class Option(NamedTuple):
-    """An accelerator type that will do, and what it would take from quotas."""
+    """An accelerator type that fits, and what it takes from quotas."""
 
     accelerator: str
     amounts: Amounts
 
 
 class JobClass:
-    """Waiting jobs of one team, priority and shape."""
+    """Pending jobs of one team, priority and shape."""
 
     __slots__ = (
         "amounts",
@@ -52,20 +52,20 @@ class JobClass:
         self.priority = priority
         self.options = options
         self.amounts = options[0].amounts
-        """What its head takes from quotas, of the type that it is offered first."""
+        """What its head takes from quotas with the first accelerator type."""
         self.queue: list[tuple[int, int, Job]] = []
         self.state: State = "active"
         self.blocking_limits: tuple[BlockingLimit, ...] = ()
-        """Any of them that is cleared makes it worth trying again."""
+        """The class is worth trying again once any of them has enough headroom."""
         self.lower_usage: tuple[int, ...] | None = None
-        """By hurdle: what its team's lower priorities held, which lowers it; None: nothing does."""
+        """For each limit, the usage of lower priorities in its team; None if it has no effect."""
         self.is_gang = False
-        """Whether it asks for whole nodes, so that small jobs could starve it."""
+        """Whether it requests whole nodes, so that small jobs could starve it."""
         self.least = 0
-        """A node with fewer free GPUs cannot be what a parked class waits for."""
+        """Nodes with fewer free GPUs do not unblock this class while it is parked."""
 
     def is_before(self, other: "JobClass") -> bool:
-        """Return whether it goes before another of its team."""
+        """Return whether it goes before another class of its team."""
         if self.priority != other.priority:
             return self.priority > other.priority
         return self.queue[0][:2] < other.queue[0][:2]

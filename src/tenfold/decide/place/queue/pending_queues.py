@@ -1,9 +1,8 @@
-"""Those who wait, and for what.
+"""All pending jobs, and what each class of them waits for.
 
-Jobs of one team, priority and shape wait in one class. A class that found no room is parked
-until room of its kind is freed. A class that a quota stopped waits behind the limit it met,
-and one that might displace somebody until those it might displace are others. Whatever a
-class waits for, nobody looks at it before that has changed.
+Jobs of one team, priority and shape share a class. A class that does not fit is parked until
+matching capacity is released. A class that hit a quota waits behind that limit; one that may
+preempt waits until there are other victims. A class is not tried again before that.
 """
 
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ __all__ = ["JobClass", "Option", "PendingQueues"]
 
 
 class PendingQueues:
-    """All waiting jobs under a tree of teams."""
+    """All pending jobs under the tree of teams."""
 
     def __init__(self, tree: Tree, eligibility: PreemptionEligibility) -> None:
         self._tree = tree
@@ -31,38 +30,38 @@ class PendingQueues:
         self.count = 0
         self.blocked_preemptors = BlockedPreemptors(self._renew)
         self._parked: dict[str, dict[JobClass, None]] = {}
-        """Classes that found no room, by shape."""
+        """Classes that did not fit, by shape."""
         self._touched: dict[Team, bool] = {}
-        """Teams that hold another than when last looked at, and whether it was ever less."""
+        """Teams whose usage changed since the last check, and whether it ever dropped."""
         self.is_dirty = False
-        """Whether anybody gave something back since all were last set aside."""
+        """Whether any usage dropped since all classes were last set aside."""
 
     def __iter__(self) -> Iterator[JobClass]:
         for team in self._tree.teams.values():
             yield from team.classes.values()
 
     def get(self, team: Team, priority: int, shape: Shape, trait: Trait = ()) -> JobClass | None:
-        """Return a class, where anybody waits in it."""
+        """Return a class if it has pending jobs."""
         return team.classes.get((priority, shape.key, trait))
 
     def enter(self, new: JobClass) -> None:
-        """Add a class that nobody waits in yet."""
+        """Add a class without jobs."""
         new.team.classes[new.key] = new
 
     def add(self, job_class: JobClass, job: Job) -> None:
-        """Put a job into its class."""
+        """Add a job to its class."""
         place = (job.submitted_ms, job.seq, job)
         heappush(job_class.queue, place)
         if job.terms is not None and job.terms.least_gpus:
             job_class.least = min(job_class.least, 1)
         self.count += 1
         if job_class.queue[0] is place:
-            # Another head may find room where the last one found none.
+            # A new head may fit where the last one did not.
             self._set(job_class, "active")
             self._order.changed(job_class.team)
 
     def best(self) -> JobClass | None:
-        """Return the class whose head has the first turn of all that are worth trying."""
+        """Return the class with the first head in fair share order among those worth trying."""
         if self._touched:
             self._recheck()
         best = self._order.best()
@@ -72,7 +71,7 @@ class PendingQueues:
         return best
 
     def leave(self, job_class: JobClass) -> Job:
-        """Take out the head of a class."""
+        """Remove the head of a class and return it."""
         job = heappop(job_class.queue)[2]
         self.count -= 1
         if not job_class.queue:
@@ -83,18 +82,18 @@ class PendingQueues:
             or job_class in self.blocked_preemptors.members
             or not _next_is_alike(job_class, job)
         ):
-            # The next head may find room where this one found none.
+            # The next head may fit where this one did not.
             self._set(job_class, "active")
         self._order.changed(job_class.team)
         return job
 
     def usage_changed(self, team: Team) -> None:
-        """Hear that what a team holds has changed, and with it its turn."""
+        """Note that the usage of a team changed, and with it its order."""
         self._touched.setdefault(team, False)
         self._order.changed(team)
 
     def usage_dropped(self, team: Team) -> None:
-        """Hear that a team holds less than before; others may pass limits, or be owed room."""
+        """Note that a team uses less: others may pass limits, or may preempt now."""
         self.is_dirty = True
         self._touched[team] = True
         self._order.changed(team)
@@ -102,12 +101,12 @@ class PendingQueues:
             self.requeue(job_class)
         for node in team.path[1:-1]:
             if any(node.guaranteed):
-                # How much of a job reaches the limits above depends on what it holds.
+                # How much of a request counts at the limits above depends on current usage.
                 for job_class in list(_below(node)):
                     self.requeue(job_class)
 
     def set_aside(self, job_class: JobClass, met: list[Obstacle], *, no_capacity: bool) -> None:
-        """Set a class aside until a limit in its way is further away, or room is freed."""
+        """Set a class aside until a blocking limit has headroom or capacity is released."""
         self._set(job_class, "parked" if no_capacity else "gated")
         if no_capacity:
             self._parked.setdefault(job_class.shape.key, {})[job_class] = None
@@ -123,37 +122,37 @@ class PendingQueues:
         self._keep(job_class, blocking_limits, counts_lower=counts_lower)
 
     def requeue(self, job_class: JobClass) -> None:
-        """Let a class try again that was set aside."""
+        """Requeue a class that was set aside."""
         if job_class.queue and job_class.state != "active":
             self._set(job_class, "active")
             self._order.changed(job_class.team)
 
     def offer(self, gpus: int) -> None:
-        """Let the shapes try again that a node with so many free GPUs can hold."""
+        """Requeue the shapes that fit on a node with this many free GPUs."""
         for key in list(self._parked):
             if any(job_class.least <= gpus for job_class in self._parked[key]):
                 self.unpark(key)
 
     def unpark(self, shape_key: str) -> None:
-        """Let a shape try again."""
+        """Requeue a shape."""
         for job_class in list(self._parked.get(shape_key, ())):
             self.requeue(job_class)
 
     def requeue_all(self) -> None:
-        """Let everybody try again, and see anew who wants to displace others."""
+        """Requeue everything, and check again which classes may preempt."""
         for job_class in list(self):
             self.requeue(job_class)
         self.blocked_preemptors.clear()
 
     def parked(self) -> Iterator[JobClass]:
-        """Yield every class that found no room."""
+        """Yield every class that did not fit."""
         if self._touched:
             self._recheck()
         for classes in self._parked.values():
             yield from classes
 
     def _renew(self) -> None:
-        """Bring up to date who may displace others and has not found whom."""
+        """Update which classes may preempt but have no victims."""
         if self._touched:
             self._recheck()
         blocked_preemptors, eligibility = self.blocked_preemptors, self._eligibility
@@ -166,7 +165,7 @@ class PendingQueues:
                 self._recheck_class(job_class)
 
     def _recheck(self) -> None:
-        """Look again at those who were set aside in teams that hold another than before."""
+        """Check classes again that were set aside in teams whose usage changed."""
         touched, self._touched = self._touched, {}
         for team, gave in touched.items():
             for job_class in list(team.classes.values()):
@@ -178,7 +177,7 @@ class PendingQueues:
                     self._recheck_class(job_class)
 
     def _is_next(self, job_class: JobClass) -> bool:
-        """Return whether a class is past its hurdle and waits for its turn alone."""
+        """Return whether a class has passed its blocking limit and only waits for its order."""
         lower_usage, team, eligibility = job_class.lower_usage, job_class.team, self._eligibility
         if lower_usage is None or not self._is_cleared(job_class) or any(team.guaranteed):
             return False
@@ -198,7 +197,7 @@ class PendingQueues:
         return self._is_cleared(job_class)
 
     def _is_nearer(self, job_class: JobClass) -> bool:
-        """Return whether a class is worth trying now that its own team holds less."""
+        """Return whether a class is worth trying now that its own team uses less."""
         eligibility = self._eligibility
         if job_class.state == "parked" and self._tree.is_within(job_class.team, job_class.amounts):
             return True
@@ -211,7 +210,7 @@ class PendingQueues:
         )
 
     def _recheck_class(self, job_class: JobClass) -> None:
-        """Note whether a class that is set aside is owed room, and what it waits for."""
+        """Update whether a class set aside may preempt, and what it waits for."""
         if self._is_cleared(job_class):
             self.requeue(job_class)
             return
@@ -226,12 +225,12 @@ class PendingQueues:
         else:
             self.blocked_preemptors[job_class] = None
             blocking_limits = self._limits(job_class)
-        # Limits that smaller sizes met are not looked at again.
+        # Limits that smaller sizes hit are not checked again.
         blocking_limits += job_class.blocking_limits if _is_elastic(job_class) else ()
         self._keep(job_class, blocking_limits, counts_lower=counts_lower)
 
     def _may_pass(self, job_class: JobClass) -> bool:
-        """Return whether no limit is in the way of a class any more that one stopped."""
+        """Return whether a class stopped by a limit is no longer blocked by any."""
         if job_class.state == "parked" and len(job_class.options) == 1:
             return False
         return any(
@@ -240,7 +239,7 @@ class PendingQueues:
         )
 
     def _is_cleared(self, job_class: JobClass) -> bool:
-        """Return whether a class could be tried, were it its turn."""
+        """Return whether any blocking limit of a class has enough headroom."""
         left = self._tree.left
         return any(
             left(node, number, of_quota) >= amount
@@ -248,7 +247,7 @@ class PendingQueues:
         )
 
     def _limits(self, job_class: JobClass) -> list[BlockingLimit]:
-        """Return the limits in the way of a class that may displace others."""
+        """Return the limits that block a class which may preempt."""
         met = (self._tree.obstacle(job_class.team, option.amounts) for option in job_class.options)
         return [
             BlockingLimit(*each)
@@ -259,7 +258,7 @@ class PendingQueues:
     def _keep(
         self, job_class: JobClass, blocking_limits: list[BlockingLimit], *, counts_lower: bool
     ) -> None:
-        """Keep a class behind hurdles, the lowest of each kind."""
+        """Keep a class behind its blocking limits, the lowest of each kind."""
         if len(blocking_limits) > 1:
             lowest: dict[tuple[Team, int, bool], BlockingLimit] = {}
             for each in sorted(blocking_limits, key=_amount):
@@ -291,14 +290,14 @@ class PendingQueues:
 
 
 def _below(team: Team) -> Iterator[JobClass]:
-    """Yield the classes of a team and of all below it."""
+    """Yield the classes of a team and of all teams below it."""
     yield from team.classes.values()
     for child in team.children:
         yield from _below(child)
 
 
 def _next_is_alike(job_class: JobClass, job: Job) -> bool:
-    """Return whether what stops a job stops the next of its class as well."""
+    """Return whether the next job of a class is blocked by the same things."""
     if not job_class.queue:
         return False
     head = job_class.queue[0][2]

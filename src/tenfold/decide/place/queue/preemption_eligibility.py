@@ -1,9 +1,9 @@
-"""Who is owed room: they may displace others, if going far enough lets them in.
+"""Which pending classes may preempt, and whether preempting would let them start.
 
-A job may displace what others borrowed where one of its teams is within its quota, or a lower
-priority of its own team. That helps against a limit only where those who could go count
-towards it: own jobs do everywhere, what a sibling borrowed does at limits above both. Whom
-neither would help is owed nothing, and waits until the limit in its way is further away.
+A job may preempt borrowed capacity where one of its teams is within its quota, and lower
+priorities of its own team. Preempting helps against a limit only if the victims count towards
+it: own jobs always do, borrowed jobs of a sibling do at limits above both. A class that neither
+would help is not eligible, and waits until its blocking limit has more headroom.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,33 +15,33 @@ from tenfold.decide.place.quota.team_tree import BlockingLimit, Team, Tree
 
 
 class PreemptionEligibility:
-    """What those who wait may displace, as the tree and the holdings stand."""
+    """Which pending classes may preempt, given current usage."""
 
     def __init__(self, tree: Tree, allocations: Allocations, *, preempts: bool) -> None:
         self._tree = tree
         self._allocations = allocations
         self._preempts = preempts
         self.resizing = False
-        """Whether a job is being resized: nobody is displaced until it is done."""
+        """Whether a resize is in progress: nothing is preempted until it is done."""
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody may be displaced at all."""
+        """Whether preemption is possible at all now."""
         return self._preempts and not self.resizing
 
     def is_eligible(self, job_class: JobClass) -> bool:
-        """Return whether a class may displace anybody at all, if there is somebody to displace."""
+        """Return whether a class may preempt, if there are victims."""
         return self.blocking_limits(job_class) is None
 
     def is_within_quota(self, job_class: JobClass) -> bool:
-        """Return whether a class is owed room whatever happens outside its own team."""
+        """Return whether a class is within its own team's quota, whatever other teams do."""
         within = self._tree.is_within
         return any(within(job_class.team, option.amounts) for option in job_class.options)
 
     def blocking_limits(self, job_class: JobClass) -> list[BlockingLimit] | None:
-        """Return what keeps a class from being owed room or let in; None where it is owed some.
+        """Return the limits that keep a class from preempting or starting; None if it may preempt.
 
-        What changes with its own team alone is left out.
+        Limits that depend on its own team alone are left out.
         """
         found: list[BlockingLimit] = []
         for option in job_class.options:
@@ -55,7 +55,7 @@ class PreemptionEligibility:
     def lower_usage(
         self, job_class: JobClass, blocking_limits: Sequence[BlockingLimit]
     ) -> tuple[int, ...]:
-        """Return by hurdle what a class could do itself about it: its team's lower priorities."""
+        """Return for each limit the usage of lower priorities in the team of a class."""
         below = self._allocations.below
         return tuple(
             0 if each.of_quota else below(job_class.team, job_class.priority, each.number)
@@ -63,9 +63,9 @@ class PreemptionEligibility:
         )
 
     def _blocked(self, job_class: JobClass, amounts: Amounts) -> BlockingLimit | bool:
-        """Return the first limit that nobody's going would help against, or whether any is met.
+        """Return the first limit that no preemption would help against, or whether one is hit.
 
-        True: those who could go may help. False: no limit is met and nobody could go.
+        True: victims may help. False: no limit is hit and there are no victims.
         """
         governed, team, is_met = self._tree.resources.governed, job_class.team, False
         for number, amount in amounts:
@@ -96,7 +96,7 @@ class PreemptionEligibility:
     def _ways_past(
         self, team: Team, amounts: Amounts, blocking_limit: BlockingLimit
     ) -> Iterator[BlockingLimit]:
-        """Yield what opens the way past a limit: it, or the quota of a parent below it."""
+        """Yield what would unblock a class: the limit itself, or the quota of a parent below it."""
         if blocking_limit.node is team:
             return
         yield blocking_limit
@@ -111,11 +111,11 @@ class PreemptionEligibility:
 
 
 class BlockedPreemptors:
-    """Classes that may displace others and found nobody whose going would help."""
+    """Classes that may preempt but found no victims that would help."""
 
     def __init__(self, renew: Callable[[], None]) -> None:
         self.members: dict[JobClass, None] = {}
-        """As last looked at."""
+        """As of the last check."""
         self._renew = renew
 
     def __bool__(self) -> bool:
@@ -130,9 +130,9 @@ class BlockedPreemptors:
         self.members[job_class] = None
 
     def pop(self, job_class: JobClass, _: None = None) -> None:
-        """Forget a class."""
+        """Remove a class."""
         self.members.pop(job_class, None)
 
     def clear(self) -> None:
-        """Forget all; they are about to be tried."""
+        """Remove all; they are about to be tried again."""
         self.members.clear()

@@ -1,8 +1,8 @@
-"""Windows: nodes that are kept for a team, or for nobody, at times that are known before.
+"""Windows: nodes reserved for one team, or for maintenance, at known times.
 
-While one is open its nodes take no others' jobs, and what runs there is stopped if it may
-be. Before it opens, no job is started there that would still run then and could not be
-stopped. Where windows come again and again and leave no time for it, it never starts.
+While a window is open, its nodes take no jobs of others, and preemptible jobs there are stopped.
+Before it opens, jobs that would still run then and cannot be stopped are not started there. A
+job that fits in no gap between recurring windows never starts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,25 +20,25 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import DAY, Millis
 
 AHEAD_MS = DAY
-"""How long before a window jobs are kept off that say nothing and may not be stopped."""
+"""How long before a window to keep off jobs without a limit that cannot be stopped."""
 OCCURRENCES_MOST = 64
-"""Turns of the rarest window that are looked at where windows never fall together again."""
+"""Occurrences of the rarest window to check where windows never coincide again."""
 
 
 class Windows:
-    """The windows of a policy on the nodes of a fleet, at one moment."""
+    """The windows of a policy on the nodes of a fleet, at one time."""
 
     def __init__(
         self, govern: GovernanceRules, nodes: Mapping[NodeId, Node], now_ms: Millis
     ) -> None:
         self.open: dict[NodeId, str] = {}
-        """Nodes of open windows, and the team that may use them (nobody if empty)."""
+        """Nodes of open windows, and the team that may use them (empty: none)."""
         self._on: dict[NodeId, list[tuple[Window, int]]] = {}
-        """Windows of each node that are not over, and when each opens next, or did."""
+        """For each node, its windows that are not over, and when each opens next or opened."""
         self._gaps: dict[tuple[object, ...], int | None] = {}
         self._off_peak = govern if govern.off_peak else None
         self.next_ms: int | None = None
-        """When a window opens or closes next."""
+        """When the next window opens or closes."""
         for window in govern.windows:
             start_ms, end_ms = _occurrence(window, now_ms)
             if end_ms <= now_ms:
@@ -57,28 +57,28 @@ class Windows:
             capacity.set_open(node_id, False)
 
     def bars(self, node_id: NodeId, job: Job) -> bool:
-        """Return whether a job may not be on a node now."""
+        """Return whether a window keeps a job off a node now."""
         team = self.open.get(node_id)
         return team is not None and (not team or team != job.team)
 
     def clashes(self, slots: Slots, job: Job, now_ms: Millis) -> bool:
-        """Return whether a job would still be on these slots when a window opens there."""
+        """Return whether a job would still hold these slots when a window opens there."""
         return bool(self._on) and any(self._comes(slot.node, job, now_ms) for slot in slots)
 
     def coming_for(self, job: Job, now_ms: Millis) -> list[NodeId]:
-        """Return all nodes that a job may not take because of what is coming."""
+        """Return the nodes a job may not use because of upcoming windows."""
         return [node_id for node_id in self._on if self._comes(node_id, job, now_ms)]
 
     def never_for(self, job: Job) -> list[NodeId]:
-        """Return nodes on which a job has no time between two windows, now or later."""
+        """Return nodes on which no gap between windows is long enough for a job."""
         if job.limit_ms is None or job.terms is None or job.terms.preemptible:
             return []
         return [node_id for node_id in self._on if self._is_too_long(node_id, job)]
 
     def _comes(self, node_id: NodeId, job: Job, now_ms: Millis) -> bool:
-        """Return whether a window opens on a node before a job would be gone.
+        """Return whether a window opens on a node before a job would end.
 
-        Who may be stopped and fits between no two windows is let in until one comes.
+        A preemptible job that fits in no gap may run until a window opens.
         """
         on = self._on.get(node_id)
         if on is None:
@@ -98,12 +98,12 @@ class Windows:
         )
 
     def _is_too_long(self, node_id: NodeId, job: Job) -> bool:
-        """Return whether a job would meet a window on a node whenever it started."""
+        """Return whether a job would run into a window on a node whenever it started."""
         gap_ms = self._gap_ms(node_id, job)
         return gap_ms is not None and job.limit_ms is not None and job.limit_ms > gap_ms
 
     def _gap_ms(self, node_id: NodeId, job: Job) -> int | None:
-        """Return the longest time that windows leave a job on a node; None for all time."""
+        """Return the longest gap between windows for a job on a node; None if unlimited."""
         barring = [window for window, _ in self._on[node_id] if _bars(window, job.team)]
         hours = self._off_peak if job.terms is not None and job.terms.off_peak else None
         key = (hours is not None, *(window.id for window in barring))
@@ -117,9 +117,9 @@ def _bars(window: Window, team: str) -> bool:
 
 
 def _longest_gap_ms(windows: Sequence[Window], hours: GovernanceRules | None) -> int | None:
-    """Return the longest time between windows that come again and again; None if none do.
+    """Return the longest gap between recurring windows; None if none recur.
 
-    With off-peak hours a gap counts from the first moment in it at which they are.
+    With off-peak hours, a gap counts from the first off-peak moment in it.
     """
     again = [(window, window.every_ms) for window in windows if window.every_ms is not None]
     if not again:
@@ -144,7 +144,7 @@ def _longest_gap_ms(windows: Sequence[Window], hours: GovernanceRules | None) ->
 
 
 def _occurrence(window: Window, now_ms: Millis) -> tuple[int, int]:
-    """Return the window that is open now, or the next."""
+    """Return the current occurrence of a window, or the next."""
     if window.every_ms is None or now_ms < window.start_ms:
         return window.start_ms, window.end_ms
     passed = (now_ms - window.start_ms) // window.every_ms
@@ -156,7 +156,7 @@ def _occurrence(window: Window, now_ms: Millis) -> tuple[int, int]:
 
 
 def _named(names: Iterable[str], nodes: Mapping[NodeId, Node]) -> dict[NodeId, None]:
-    """Return the nodes that names of nodes, racks and pools stand for; none means all."""
+    """Return the nodes matched by names of nodes, racks and pools; no names match all."""
     wanted: dict[str, None] = {}
     for name in names:
         wanted[name] = None

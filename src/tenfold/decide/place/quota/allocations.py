@@ -1,8 +1,8 @@
-"""Those who hold room: by team and in order of start, and which part of it is borrowed.
+"""Running jobs by team, in order of start, and which of them borrow.
 
-Of the jobs of a team, those that started first are at home in its quota; what came later
-and goes beyond it is borrowed. So a job that started within its quota stays at home until
-it ends, and whoever was displaced for it can never displace it in turn.
+The jobs of a team that started first are within its quota; later jobs beyond it are borrowed. A
+job that started within quota stays so until it ends, and a job preempted for it can never
+preempt it in turn.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ PLAIN = Terms()
 
 
 class Allocation:
-    """One job that holds room."""
+    """A job that holds nodes and quota."""
 
     __slots__ = ("amounts", "job", "since_ms", "slots", "started_ms", "stopping", "team")
 
@@ -32,7 +32,7 @@ class Allocation:
         self.slots = slots
         self.started_ms = started_ms
         self.since_ms = started_ms
-        """When its start was ordered: who came first is at home."""
+        """When its start was ordered: earlier jobs count as within quota first."""
         self.team = team
         self.amounts = amounts
         """What it takes from quotas."""
@@ -45,7 +45,7 @@ class Allocation:
 
 
 class Allocations:
-    """All holdings of a fleet."""
+    """All allocations of a fleet."""
 
     def __init__(self, govern: GovernanceRules, tree: Tree) -> None:
         self._govern = govern
@@ -53,23 +53,23 @@ class Allocations:
         self.held: dict[JobId, Allocation] = {}
         self.stopping: dict[JobId, Allocation] = {}
         self.with_terms = 0
-        """Holdings of jobs with terms: they may idle or grow."""
+        """Number of allocations of jobs with terms: these may be idle or elastic."""
         self.elastic: dict[JobId, Allocation] = {}
-        """Those of them that may shrink and grow."""
+        """Allocations of elastic jobs."""
         self._by_team: dict[Team, dict[JobId, Allocation]] = {}
         self._on: dict[NodeId, dict[JobId, Allocation]] = {}
         self._priorities: dict[Team, dict[int, list[int]]] = {}
-        """By team and priority: what its holdings take of each resource, and their number."""
+        """By team and priority: the amount of each resource, and the number of allocations."""
         self._not_yet_preemptible: list[tuple[int, int, Allocation]] = []
-        """When holdings may be displaced for the first time."""
+        """When allocations first become preemptible."""
         self._count_added = 0
         self._unseen = False
-        """Whether somebody has become so whom nobody was told of."""
+        """Whether an allocation became preemptible since the last check."""
         self._tallies: dict[Team, _Tally | None] = {}
-        """Who is at home and who has borrowed; None where that must be worked out anew."""
+        """Which allocations are within quota and which borrow; None where it must be recomputed."""
 
     def add(self, allocation: Allocation) -> None:
-        """Count a job that holds room from now on."""
+        """Add the allocation of a job."""
         job = allocation.job
         self.held[job.id] = allocation
         self._by_team.setdefault(allocation.team, {})[job.id] = allocation
@@ -94,13 +94,13 @@ class Allocations:
                 heappush(
                     self._not_yet_preemptible, (preemptible_from_ms, self._count_added, allocation)
                 )
-                # Those who have become so are let go little by little.
+                # Entries that have become preemptible are dropped a few at a time.
                 self._pass(allocation.started_ms)
             else:
                 self._unseen = True
 
     def run_started(self, allocation: Allocation, at_ms: int) -> None:
-        """Count the run of a holding from when it really started, not from its order."""
+        """Count the run time of an allocation from its actual start, not from its order."""
         allocation.started_ms = at_ms
         terms = allocation.job.terms
         if terms is not None and not terms.preemptible:
@@ -119,7 +119,7 @@ class Allocations:
             self._unseen = True
 
     def remove(self, job_id: JobId) -> Allocation:
-        """Let a holding go, and return it."""
+        """Remove an allocation and return it."""
         allocation = self.held.pop(job_id)
         del self._by_team[allocation.team][job_id]
         self.stopping.pop(job_id, None)
@@ -132,12 +132,12 @@ class Allocations:
         for node in allocation.team.path:
             tally = self._tallies[node]
             if tally is not None and tally.borrowed.pop(job_id, None) is None:
-                # One was at home: who borrowed may be at home now.
+                # It was within quota: a borrowed one may be within quota now.
                 self._tallies[node] = None
         return allocation
 
     def _count(self, allocation: Allocation, sign: int) -> None:
-        """Count a holding under its team and priority."""
+        """Count an allocation under its team and priority."""
         by = self._priorities.setdefault(allocation.team, {})
         priority = allocation.job.priority
         sums = by.get(priority)
@@ -155,23 +155,23 @@ class Allocations:
         self.stopping[allocation.job.id] = allocation
 
     def preemptible_from_ms(self, allocation: Allocation) -> int:
-        """Return when a holding has run long enough to be displaced."""
+        """Return when an allocation has run its minimum time and becomes preemptible."""
         own = allocation.team.terms.min_run_ms
         return allocation.started_ms + (self._govern.min_run_ms if own is None else own)
 
     def newly_preemptible(self, now_ms: int) -> bool:
-        """Return whether anybody may be displaced by now who could not be when last asked."""
+        """Return whether an allocation became preemptible since the last call."""
         self._pass(now_ms)
         unseen, self._unseen = self._unseen, False
         return unseen
 
     def has_newly_preemptible(self, now_ms: int) -> bool:
-        """Return what `newly_preemptible` would, which can be asked again."""
+        """Return what `newly_preemptible` would, without resetting it."""
         self._pass(now_ms)
         return self._unseen
 
     def _pass(self, now_ms: int) -> None:
-        """Take note of those who have run long enough by now."""
+        """Note the allocations that have run their minimum time by now."""
         not_yet_preemptible = self._not_yet_preemptible
         while not_yet_preemptible and (
             not_yet_preemptible[0][0] <= now_ms
@@ -181,15 +181,15 @@ class Allocations:
             self._unseen |= self.held.get(allocation.job.id) is allocation
 
     def on(self, node_id: NodeId) -> Iterable[Allocation]:
-        """Return the holdings on a node."""
+        """Return the allocations on a node."""
         return self._on.get(node_id, {}).values()
 
     def has_lower_priority(self, team: Team, priority: int) -> bool:
-        """Return whether a team has holdings of a lower priority."""
+        """Return whether a team has allocations of a lower priority."""
         return any(each < priority for each in self._priorities.get(team, ()))
 
     def below(self, team: Team, priority: int, number: int) -> int:
-        """Return what a team's holdings of lower priorities take of a resource."""
+        """Return how much of a resource a team's lower priorities use."""
         found = 0
         for each, sums in self._priorities.get(team, {}).items():
             if each < priority:
@@ -197,18 +197,18 @@ class Allocations:
         return found
 
     def next_preemptible_ms(self, now_ms: int) -> int | None:
-        """Return the next moment after now at which a holding may be displaced."""
+        """Return the next time after now at which an allocation becomes preemptible."""
         self._pass(now_ms)
         return self._not_yet_preemptible[0][0] if self._not_yet_preemptible else None
 
     def of(self, team: Team) -> Iterator[Allocation]:
-        """Yield the holdings of a team and of all below it."""
+        """Yield the allocations of a team and of all teams below it."""
         yield from self._by_team.get(team, {}).values()
         for child in team.children:
             yield from self.of(child)
 
     def borrowed(self, team: Team) -> Iterable[Allocation]:
-        """Return the holdings of a team and those below it that go beyond its quota."""
+        """Return the borrowed allocations of a team and of all teams below it."""
         tally = self._tallies.get(team)
         if tally is None:
             tally = self._tallies[team] = _Tally(self._tree.resources.governed, team)
@@ -218,7 +218,7 @@ class Allocations:
 
 
 class _Tally:
-    """Who of a team is at home, in order of start, and who has borrowed."""
+    """Which allocations of a team are within quota, in order of start, and which borrow."""
 
     def __init__(self, governed: list[bool], team: Team) -> None:
         self._governed = governed
@@ -227,7 +227,7 @@ class _Tally:
         self.borrowed: dict[JobId, Allocation] = {}
 
     def add(self, allocation: Allocation) -> bool:
-        """Count one more who started after all the others; False where it did not."""
+        """Add an allocation that started after all others; False if it did not."""
         since = _since(allocation)
         if since < self._last:
             return False
@@ -244,7 +244,7 @@ class _Tally:
 def make_allocation(
     tree: Tree, job: Job, slots: Slots, started_ms: int, since_ms: int, accelerator: str
 ) -> Allocation:
-    """Return the holding of a job on slots of one accelerator type."""
+    """Return the allocation of a job on slots of one accelerator type."""
     amounts = tree.resources.ask(milli_of(slots), accelerator)
     allocation = Allocation(job, slots, started_ms, tree.team(job.team), amounts)
     allocation.since_ms = since_ms

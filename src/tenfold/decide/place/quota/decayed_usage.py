@@ -1,8 +1,8 @@
-"""What teams used of late: finished jobs, which count half as much after every half-life.
+"""Decayed usage of teams: finished jobs count half as much after every half-life.
 
-A team is reckoned to hold still what it held on average over that time, beside what it holds
-now: who has just used a lot waits behind who has not. The finished jobs are taken at fixed
-counts of them, so that a decider which starts now from the view sees the very same figures.
+Fair share counts a team's average past usage on top of what it uses now, so a team that has just
+used a lot waits behind one that has not. Finished jobs are read at fixed counts, so a decider
+rebuilt from the view computes the same figures.
 """
 
 from itertools import islice
@@ -14,11 +14,11 @@ from tenfold.model.job.job import WHOLE
 from tenfold.model.units import Millis
 
 Used = dict[tuple[TeamId, str], int]
-"""Thousandths of a GPU by team and accelerator type; no type where a job left it open."""
+"""Thousandths of a GPU by team and accelerator type; no type if the job did not name one."""
 
 
 def decayed_usage(view: FleetView, half_life_ms: Millis) -> Used:
-    """Return what each team held on average of late, in jobs that are over."""
+    """Return the average past usage of each team from finished jobs."""
     after = view.ended - epoch(view.ended)
     history = view.history
     known = len(history) - after
@@ -31,7 +31,7 @@ def decayed_usage(view: FleetView, half_life_ms: Millis) -> Used:
         job = ended.job
         age = (now_ms - ended.ended_ms) / half_life_ms
         start_age = age + ended.ran_ms / half_life_ms
-        # The share of all that counts which lies between its start and its end.
+        # The share of the total weight between its start and its end.
         part = 2.0**-age - 2.0**-start_age
         types = job.shape.accelerators
         key = (job.team, types[0] if len(types) == 1 else "")

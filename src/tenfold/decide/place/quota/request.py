@@ -1,4 +1,4 @@
-"""What a shape asks of quotas: amounts by resource, for each accelerator type that will do."""
+"""What a shape takes from quotas: amounts by resource, for each accelerator type that fits."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from tenfold.model.policy.governance import ANY, USD, GovernanceRules
 from tenfold.model.units import UsdMicros
 
 Amounts = tuple[tuple[int, int], ...]
-"""(number of the resource, amount), for resources that somebody has a quota of or may hold."""
+"""(number of the resource, amount), for resources that quotas or limits name."""
 
 
 class Resources:
@@ -19,7 +19,7 @@ class Resources:
         self.names: list[str] = []
         self.number: dict[str, int] = {}
         self.capacity: list[int] = []
-        """Thousandths of a GPU that have joined, or 0 where there is nothing to count."""
+        """Thousandths of a GPU that have joined, or 0 for resources without a count."""
         self._prices: Mapping[str, UsdMicros] = govern.usd_micros_per_gpu_hour
         totals: dict[str, int] = {}
         for node in nodes.values():
@@ -44,7 +44,7 @@ class Resources:
             if name not in self.number:
                 self._add(name, 0)
         self.governed = [name in named for name in self.names]
-        """Whether anybody's terms name the resource: others are not limited by quotas."""
+        """Whether a team's terms name the resource; others have no limit."""
         self._asks: dict[tuple[int, str], Amounts] = {}
 
     def _add(self, name: str, capacity: int) -> None:
@@ -53,7 +53,7 @@ class Resources:
         self.capacity.append(capacity)
 
     def ask(self, milli: int, accelerator: str) -> Amounts:
-        """Return what so many thousandths of a GPU of a type take from quotas."""
+        """Return what these thousandths of a GPU of one type take from quotas."""
         amounts = self._asks.get((milli, accelerator))
         if amounts is None:
             found = [(self.number[accelerator], milli)] if accelerator in self.number else []

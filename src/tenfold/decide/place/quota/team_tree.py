@@ -1,11 +1,11 @@
-"""The tree of teams: what each holds, may still take, and whose turn that makes it.
+"""The tree of teams: what each uses, may still use, and its fair share order.
 
-A quota is what a team can always get back. What it leaves unused others may borrow, except
-for the part that it does not lend. Above a team stand its parents: their quota covers all
-of their teams, and what a subtree may borrow is limited at each of its roots.
+A quota is what a team can always get back. Others may borrow the unused part, except for what
+the team does not lend. The quota of a parent covers all its teams, and borrowing is limited at
+the root of each subtree.
 
-A gang sits in one piece: shares are compared as they would be with it, so that a team is
-not put off for ever because its next job is large.
+Shares are compared as they would be with the next job running, so a team with a large next job
+is not put off forever.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,21 +23,21 @@ UNLIMITED = 1 << 62
 
 
 Obstacle = tuple["Team", int, int]
-"""(Whose limit is in the way, number of the resource, how much would flow there)."""
+"""(Team whose limit is hit, number of the resource, how much would count there)."""
 
 
 class BlockingLimit(NamedTuple):
-    """What must be free at a team before somebody is worth trying."""
+    """The headroom needed at a team before a blocked class is worth trying."""
 
     node: "Team"
     number: int
     amount: int
     of_quota: bool = False
-    """Whether its quota must have so much left, or its limit."""
+    """Whether the headroom is below its quota rather than below its limit."""
 
 
 class Team:
-    """One team, or a parent of teams. Amounts are lists by number of resource."""
+    """A team, or a parent of teams. Amounts are lists by number of resource."""
 
     __slots__ = (
         "borrow",
@@ -72,37 +72,37 @@ class Team:
         self.children: list[Team] = []
         self.weight = terms.weight
         self.held = [0] * size
-        """All that its jobs and those below it hold."""
+        """Total usage of its jobs and of all teams below it."""
         self.usage = [0] * size
-        """What it takes of its pool: what those below hold beyond what they do not lend."""
+        """What it uses of its pool: usage below it beyond what those teams do not lend."""
         self.taken = [0] * size
-        """What it takes of its pool by holdings alone, without promises and with all who leave."""
+        """The same for allocations only: without reservations, with jobs that are being stopped."""
         self.decayed_usage = [0] * size
-        """What is counted on top of that for the use of late, where shares look at it."""
+        """Decayed past usage counted on top, where fair share uses it."""
         self.effective = [0] * size
-        """Its quota, and at least those of all below it."""
+        """Its quota, or the sum of the quotas below it if that is larger."""
         self.guaranteed = [0] * size
         """The part of its quota that it does not lend."""
         self.pool = [0] * size
-        """Its quota less what those below it do not lend."""
+        """Its quota less what the teams below it do not lend."""
         self.borrow = [UNLIMITED] * size
         self.classes: dict[Any, Any] = {}
-        """Those who wait in it; kept by `queues`, as are the next."""
+        """Its pending classes; maintained by `PendingQueues`, as is the next."""
         self.idle: dict[Any, None] = {}
-        """Classes in a whole branch that found no room, or nobody to displace."""
+        """Classes in its branch that did not fit or found no victims."""
         self.head: Any = None
-        """The first class that waits in or below it; kept by `turns`, as are the next four."""
+        """The first pending class in or below it; `FairShareOrder` maintains this and the next."""
         self.heads: list[Any] = []
-        """Teams right below it in which anybody waits, by turn."""
+        """Child teams with pending jobs, in fair share order."""
         self.waits: dict[BlockingLimit | None, list[Any]] = {}
-        """Those of them with somebody behind a hurdle, or (None) with somebody worth trying."""
+        """Child teams with classes behind a blocking limit, or (None) with classes worth trying."""
         self.gates: dict[tuple[int, bool], list[int]] = {}
-        """The amounts of the hurdles at this team, in order."""
+        """The amounts of the blocking limits at this team, sorted."""
         self.stamp = 0
 
 
 class Tree:
-    """All teams of a fleet with what they hold."""
+    """All teams of a fleet with their usage."""
 
     def __init__(self, govern: GovernanceRules, resources: Resources, now_ms: Millis) -> None:
         self.resources = resources
@@ -111,7 +111,7 @@ class Tree:
         self.named: dict[TeamId, Team] = {}
         """Teams of the policy, parents included."""
         self.teams: dict[TeamId, Team] = {}
-        """Where the jobs of a team are counted: below a parent, apart from its teams."""
+        """Where the jobs of a team are counted; jobs of a parent have a leaf of their own."""
         self._size = size
         known = {terms.id: terms for terms in govern.teams}
         for terms in govern.teams:
@@ -125,7 +125,7 @@ class Tree:
         self._set_quotas(govern, now_ms)
 
     def team(self, team_id: TeamId) -> Team:
-        """Return a team; one that nobody named has no quota and may borrow."""
+        """Return a team; one that the policy does not name has no quota and may borrow."""
         team = self.teams.get(team_id)
         if team is None:
             team = Team(TeamRules(id=team_id), self.root, self._size)
@@ -134,7 +134,7 @@ class Tree:
         return team
 
     def add(self, team: Team, amounts: Amounts, sign: int) -> None:
-        """Count that so much more (1) or less (-1) is held or spoken for."""
+        """Add (1) or subtract (-1) amounts from usage, reservations included."""
         for number, amount in amounts:
             flow = held = amount * sign
             for node in team.path:
@@ -145,7 +145,7 @@ class Tree:
                     flow = max(0, after - kept) - max(0, before - kept)
 
     def take(self, team: Team, amounts: Amounts, sign: int) -> None:
-        """Count that a job of a team really takes so much (1) or gives it back (-1)."""
+        """Add (1) or subtract (-1) amounts that a job actually holds."""
         self.add(team, amounts, sign)
         for number, amount in amounts:
             flow = amount * sign
@@ -156,7 +156,7 @@ class Tree:
                     flow = max(0, after - kept) - max(0, before - kept)
 
     def is_beyond(self, team: Team, amounts: Amounts) -> bool:
-        """Return whether so much more would pass a limit while all who leave are still there."""
+        """Return whether these amounts exceed a limit while jobs being stopped still count."""
         governed = self.resources.governed
         for number, amount in amounts:
             flow = amount
@@ -171,7 +171,7 @@ class Tree:
         return False
 
     def obstacle(self, team: Team, amounts: Amounts) -> Obstacle | None:
-        """Return the first limit that so much more would pass."""
+        """Return the first limit that these amounts would exceed."""
         governed = self.resources.governed
         for number, amount in amounts:
             if not governed[number]:
@@ -190,7 +190,7 @@ class Tree:
         return None
 
     def never(self, team: Team, amounts: Amounts) -> Obstacle | None:
-        """Return the limit that so much would pass even if nobody held anything."""
+        """Return the limit that these amounts would exceed even if nothing ran."""
         governed = self.resources.governed
         for number, amount in amounts:
             flow = amount
@@ -203,11 +203,11 @@ class Tree:
         return None
 
     def room(self, node: Team, number: int) -> int:
-        """Return how much more may flow into a team before its limit is reached."""
+        """Return how much more a team may use before its limit."""
         return node.pool[number] + node.borrow[number] - node.usage[number]
 
     def left(self, node: Team, number: int, of_quota: bool) -> int:
-        """Return how much of a team's quota, or below its limit, is left."""
+        """Return the headroom below a team's quota or below its limit."""
         if of_quota:
             return node.effective[number] - node.held[number]
         return self.room(node, number)
@@ -215,7 +215,7 @@ class Tree:
     def is_within(
         self, team: Team, amounts: Amounts, less: Mapping[int, int] = NOTHING_LESS
     ) -> bool:
-        """Return whether a team would hold no more than its quota with so much more, and less."""
+        """Return whether a team stays within its quota with these amounts added, less others."""
         governed, held, effective = self.resources.governed, team.held, team.effective
         for number, amount in amounts:
             if not governed[number] or not amount:
@@ -225,7 +225,7 @@ class Tree:
         return True
 
     def share(self, team: Team, amounts: Amounts) -> float:
-        """Return the dominant share that a team would hold with so much more, by weight."""
+        """Return the dominant share of a team with these amounts added, divided by its weight."""
         capacity, types, held = self.resources.capacity, self.resources.types, team.held
         decayed_usage, most = team.decayed_usage, 0.0
         for number, amount in amounts:
@@ -239,7 +239,7 @@ class Tree:
         return most / team.weight
 
     def add_decayed_usage(self, used: Used) -> None:
-        """Count on top of what teams hold what they used of late."""
+        """Add decayed past usage to the teams."""
         resources = self.resources
         for (team_id, accelerator), milli in used.items():
             numbers: list[int] = (
@@ -253,15 +253,15 @@ class Tree:
                     node.decayed_usage[number] += milli * resources.capacity[number] // whole
 
     def fair_share_key(self, team: Team, amounts: Amounts) -> tuple[int, float]:
-        """Return the turn of a team with so much more: those within their quota go first."""
+        """Return the sort key of a team with these amounts added: within quota first."""
         return (0 if self.is_within(team, amounts) else 1), self.share(team, amounts)
 
     def path_key(self, path: Sequence[Team], amounts: Amounts) -> tuple[tuple[int, float], ...]:
-        """Return the turn of a gang, from the widest of its teams down."""
+        """Return the sort key of a gang, from its top-level team down."""
         return tuple(self.fair_share_key(node, amounts) for node in reversed(path))
 
     def is_over(self, node: Team) -> bool:
-        """Return whether a team holds more than its quota of anything."""
+        """Return whether a team exceeds its quota of any resource."""
         governed = self.resources.governed
         return any(
             governed[number] and held > quota
@@ -278,7 +278,7 @@ class Tree:
         return team
 
     def _set_quotas(self, govern: GovernanceRules, now_ms: Millis) -> None:
-        """Work out quotas from the leaves up, as they are at this hour."""
+        """Compute quotas from the leaves up, as they are at this time of day."""
         for team in _leaves_first(self.root):
             quota = quota_at(team.terms, Millis(now_ms + govern.timezone_ms))
             names = self.resources.names
@@ -287,12 +287,12 @@ class Tree:
                 kept = sum(_unlent(child, number) for child in team.children)
                 stated = quota.get(name, 0)
                 if name == ANY and ANY not in quota:
-                    # Who names types alone has as much of all types together.
+                    # A team that names only types may use their sum in total.
                     stated = sum(quota.get(each, 0) for each in names[: self.resources.types])
                 if team is self.root:
                     stated = self.resources.capacity[number]
                 elif team.children:
-                    # What a parent has beyond its teams is for jobs of its own.
+                    # What a parent has beyond its teams is for its own jobs.
                     own = self.teams[team.id]
                     own.effective[number] = own.pool[number] = max(0, stated - below)
                     below = max(stated, below)
@@ -309,12 +309,12 @@ class Tree:
 
 
 def _unlent(team: Team, number: int) -> int:
-    """Return the part of a team's quota that nobody outside it may use."""
+    """Return the part of a team's quota that others may not use."""
     return team.effective[number] - team.pool[number] + team.guaranteed[number]
 
 
 def quota_at(terms: TeamRules, local_ms: Millis) -> dict[str, int]:
-    """Return a team's quota at a moment of local time."""
+    """Return a team's quota at a local time of day."""
     of_day = local_ms % DAY
     for hours, quota in terms.hours:
         if _is_within(of_day, hours.from_ms, hours.to_ms):
@@ -327,7 +327,7 @@ def _is_within(of_day: int, from_ms: int, to_ms: int) -> bool:
 
 
 def next_hours_ms(govern: GovernanceRules, now_ms: Millis) -> int | None:
-    """Return the next moment after now at which a quota or the off-peak hours change."""
+    """Return the next time after now at which a quota or the off-peak hours change."""
     edges: list[int] = []
     for hours in (*govern.off_peak, *(each for team in govern.teams for each, _ in team.hours)):
         edges += (hours.from_ms, hours.to_ms)
@@ -338,7 +338,7 @@ def next_hours_ms(govern: GovernanceRules, now_ms: Millis) -> int | None:
 
 
 def is_off_peak(govern: GovernanceRules, now_ms: Millis) -> bool:
-    """Return whether jobs that ask for off-peak hours may start now."""
+    """Return whether off-peak jobs may start now."""
     of_day = (now_ms + govern.timezone_ms) % DAY
     return not govern.off_peak or any(
         _is_within(of_day, hours.from_ms, hours.to_ms) for hours in govern.off_peak
@@ -346,7 +346,7 @@ def is_off_peak(govern: GovernanceRules, now_ms: Millis) -> bool:
 
 
 def next_off_peak_ms(govern: GovernanceRules, at_ms: int) -> int:
-    """Return the first moment from one on at which off-peak jobs may start."""
+    """Return the first time from `at_ms` on at which off-peak jobs may start."""
     edges = {hours.from_ms % DAY for hours in govern.off_peak}
     if is_off_peak(govern, Millis(at_ms)):
         return at_ms

@@ -1,7 +1,7 @@
-"""One line for all: jobs start in the order of a fixed key, and run to their end.
+"""One queue: jobs start in strict order of a fixed key and run to completion.
 
-The head of the line blocks those behind it, as in the published runs of FIFO and SJF: a
-small job never starves a large one. Policies that let jobs pass live in `ranked` and `slurm`.
+The head of the queue blocks all others, as in the published runs of FIFO and SJF: small jobs
+never starve a large one. Policies that let jobs overtake are in `ranked` and `slurm`.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ Place = tuple[int, int, int, Job]
 
 
 class StrictOrderPlacer:
-    """Start jobs strictly in order; nobody passes a job that waits for room."""
+    """Start jobs in strict order; no job overtakes one that does not fit."""
 
     def __init__(
         self,
@@ -46,15 +46,15 @@ class StrictOrderPlacer:
         self._held: dict[JobId, tuple[Slots, Shape]] = {}
         self._queue: list[Place] = []
         self._blocked = False
-        """Whether the head found no room and none has been freed since."""
+        """Whether the head did not fit and nothing has been released since."""
         self._holdable: Shape | None = None
-        """The shape of the last head that found no room, which an empty fleet would have."""
+        """The shape of the last head that did not fit but would fit on an empty fleet."""
         self._resizes = False
-        """Whether a resize is under way, whose room only the view knows."""
+        """Whether a resize is in progress, whose slots only the view has."""
 
     @property
     def index(self) -> Capacity | None:
-        """Free room as it is kept; a resize gives back what only the view knows."""
+        """The index of free capacity; None during a resize, whose slots only the view has."""
         return None if self._resizes else self._capacity
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
@@ -86,7 +86,7 @@ class StrictOrderPlacer:
                     self._holdable = shape
                     self._blocked = True
                     break
-                # Few runs refuse anybody, and to say why takes much to load.
+                # Refusals are rare, and the module that explains them is slow to import.
                 from tenfold.decide.place.misfit import never_fits  # noqa: PLC0415
 
                 heappop(jobs)
@@ -98,10 +98,10 @@ class StrictOrderPlacer:
         return Decision(actions)
 
     def _apply_events(self, news: Sequence[Event]) -> bool:
-        """Bring the caches up to date; False where only a rebuild can."""
+        """Apply events to the caches; False if they must be rebuilt."""
         held, jobs = self._held, self._queue
         for event in news:
-            # Asking for the type itself: a record that is not of a class takes `isinstance` long.
+            # Compare types directly: `isinstance` is slow for records of other classes.
             if type(event) is JobStarted:
                 continue
             if type(event) is ActionOrdered:

@@ -1,15 +1,14 @@
-"""The default order: what history says about how long jobs like this go on.
+"""The default order: learned from history, by how long similar jobs run.
 
-Nobody tells us durations. Run time is cut into doubling levels; for each level a hazard,
-the chance that a job which reached it ends in it, is learned from finished jobs: of the
-same size, of the same size and team, and of the same batch (submitted close together,
-which often means: one more of the same). Each tells the next what to expect before it has
-seen enough itself; before any history all lengths are alike on a log scale.
+Durations are not known. Run time is divided into doubling levels. For each level a hazard, the
+chance that a job which reached it ends in it, is learned from finished jobs: of the same size,
+of the same size and team, and of the same batch (submitted close together, often repeats of the
+same job). Each group is the prior of the next; with no history, lengths are log-uniform.
 
-The turn of a job is its Gittins index turned over: GPUs x the least time that has to be
-spent per job that ends. Short batches reveal themselves after one member has ended, long
-ones by surviving. The hazards of sizes and teams are taken at fixed counts of finished
-jobs, so that a decider which starts now from the view sees the very same figures.
+The rank of a job is its inverted Gittins index: GPUs x the least time spent per job that ends.
+Short batches reveal themselves once one member has ended, long ones by surviving. The hazards of
+sizes and teams are updated at fixed counts of finished jobs, so a decider rebuilt from the view
+computes the same figures.
 """
 
 from collections import deque
@@ -26,13 +25,13 @@ LEVELS = 18
 BOUNDS = [0, *(FIRST_LEVEL_MS << step for step in range(LEVELS - 1))]
 WIDTHS = [later - start for start, later in zip(BOUNDS, [*BOUNDS[1:], BOUNDS[-1] * 2], strict=True)]
 PRIOR = [1 / (LEVELS - level) for level in range(LEVELS)]
-"""Hazard of a log-uniform law: what is believed before anything ended."""
+"""Hazard of a log-uniform distribution: the prior before any job has ended."""
 
 TRUST_ALL, TRUST_SIZE, TRUST_BATCH = 1.0, 8.0, 0.5
-"""How many jobs of a kind weigh as much as what the wider kind says."""
+"""How many jobs of a group weigh as much as its prior."""
 BATCH_MS = HOUR
 BATCH_JOBS = 16
-"""A batch is what one team submits of one size within the hour and 16 admissions."""
+"""A batch is what one team submits of one size within an hour and 16 submissions."""
 NO_ENDS = [0] * LEVELS
 WINDOW = 4_096
 STEP_MOST = 1_024
@@ -45,13 +44,13 @@ Counts = list[int]
 
 
 def level_of(served_ms: int) -> int:
-    """Return the level that a job has reached after so much service."""
+    """Return the level of a job after this much service."""
     level = (served_ms // FIRST_LEVEL_MS).bit_length()
     return level if level < LEVELS else LEVELS - 1
 
 
 def epoch(ended: int) -> int:
-    """Return the count of finished jobs at which the hazards now in use were taken."""
+    """Return the count of finished jobs at which the current hazards were computed."""
     return ended - ended % _step(ended)
 
 
@@ -60,16 +59,16 @@ def _step(ended: int) -> int:
 
 
 class _Batch:
-    """What is known of one batch: members by the level they ended in, or have reached."""
+    """What is known of one batch: members by the level they ended in or have reached."""
 
     __slots__ = ("counts", "ends", "family", "is_touched", "members", "ranks", "reached")
 
     def __init__(self, family: Family, counts: Counts) -> None:
         self.family = family
         self.counts = counts
-        """Ends by level of its size and team, shared with other batches of them."""
+        """Ended jobs by level for its size and team, shared by all batches of them."""
         self.is_touched = False
-        """Whether anything was learned about it since turns were last compared."""
+        """Whether it changed since ranks were last compared."""
         self.members = 0
         self.ends: Counts = [0] * LEVELS
         self.reached: Counts = [0] * LEVELS
@@ -77,27 +76,27 @@ class _Batch:
         self.ranks: dict[int, float] = {}
 
     def left(self, level: int) -> int:
-        """Return how many members have left this level, on or out."""
+        """Return how many members have left this level, to a higher one or by ending."""
         return sum(self.ends[level:]) + sum(self.reached[level + 1 :])
 
 
 class Learned(BaseOrder):
-    """Gittins order from learned hazards; knows no durations."""
+    """Gittins order from learned hazards; does not use durations."""
 
     preempts = True
     bounds = BOUNDS
 
     def __init__(self) -> None:
         self._seen = 0
-        """Finished jobs that have been learned from."""
+        """Number of finished jobs learned from so far."""
         self._finals: deque[tuple[_Batch, int]] = deque()
-        """Finished jobs of the window: where they were counted, and at which level."""
+        """Finished jobs in the window: their batch and level."""
         self._batches: dict[Family, _Batch] = {}
         self._counts: dict[Kind, Counts] = {}
-        """Ends by level of every size and team over the window."""
+        """Ended jobs by level for every size and team, over the window."""
         self._hazards: dict[Kind, Hazards] = {}
         self._ranks: dict[tuple[int, str, int], float] = {}
-        """Turns of jobs whose batch has told nothing yet."""
+        """Ranks of jobs whose batch has shown nothing yet."""
         self._frozen: dict[Kind, Counts] = {}
         self._epoch = 0
         self._until = 0
@@ -106,7 +105,7 @@ class Learned(BaseOrder):
         self._all_changed = True
 
     def begin(self, view: FleetView) -> None:
-        """Learn again from what the view remembers."""
+        """Learn again from the view's history."""
         self._finals, self._batches, self._counts = deque(), {}, {}
         self._seen = view.ended - len(view.history)
         self._epoch, self._until = -1, 0
@@ -124,11 +123,11 @@ class Learned(BaseOrder):
         )
 
     def rank(self, group: Group) -> float:
-        """Return the turn that all jobs of a batch and level share."""
+        """Return the rank that all jobs of a batch and level share."""
         return self.bucket_rank(group.family, group.level)
 
     def level_changed(self, job: Job, family: Family, before: int, after: int) -> None:
-        """Count the levels that a member survived."""
+        """Count the levels that a member has survived."""
         batch = self._batches.get(family) or self._add(family)
         reached = batch.reached
         if before:
@@ -142,7 +141,7 @@ class Learned(BaseOrder):
             self._touch(batch)
 
     def ended(self, view: FleetView, allocation: RankedAllocation) -> None:
-        """Forget what a job's survival had told: the history says it better from now on."""
+        """Remove the survival of an ended job: the history now has its actual length."""
         if allocation.level:
             family = allocation.family or self.family(allocation.job)
             batch = self._batches.get(family) or self._add(family)
@@ -152,7 +151,7 @@ class Learned(BaseOrder):
             self._catch_up(view)
 
     def changed(self, view: FleetView) -> Iterable[Family] | None:
-        """Return the batches about which something was learned; None at a new epoch."""
+        """Return the batches that changed; None at a new epoch."""
         self._catch_up(view)
         touched = self._touched
         if touched:
@@ -165,7 +164,7 @@ class Learned(BaseOrder):
         return [batch.family for batch in touched]
 
     def _catch_up(self, view: FleetView) -> None:
-        """Learn from the jobs that ended since, freezing the hazards where an epoch begins."""
+        """Learn from jobs that ended since, freezing the hazards where an epoch begins."""
         lag = view.ended - self._seen
         if not lag and self._epoch >= 0:
             return
@@ -185,7 +184,7 @@ class Learned(BaseOrder):
             self._freeze(freeze_at)
 
     def _learn(self, ended: EndedJob) -> None:
-        """Count a finished job, and forget the oldest when the window is full."""
+        """Count a finished job, and drop the oldest when the window is full."""
         family, level = self.family(ended.job), level_of(ended.ran_ms)
         batch = self._batches.get(family) or self._add(family)
         batch.members += 1
@@ -204,7 +203,7 @@ class Learned(BaseOrder):
             self._less(batch)
 
     def _add(self, family: Family) -> _Batch:
-        """Return a new batch, of which nothing is known."""
+        """Return a new, empty batch."""
         kind = family[:2]
         counts = self._counts.get(kind)
         if counts is None:
@@ -213,7 +212,7 @@ class Learned(BaseOrder):
         return batch
 
     def _less(self, batch: _Batch) -> None:
-        """Count one member less; nobody asks for a batch without any."""
+        """Remove one member; empty batches are dropped."""
         batch.members -= 1
         if batch.ranks:
             batch.ranks.clear()
@@ -238,7 +237,7 @@ class Learned(BaseOrder):
         self._all_changed = True
 
     def bucket_rank(self, family: Family, level: int) -> float:
-        """Return the turn of jobs at the level they have reached."""
+        """Return the rank of jobs at the level they have reached."""
         batch = self._batches.get(family)
         if batch is not None and (rank := batch.ranks.get(level)):
             return rank
@@ -247,7 +246,7 @@ class Learned(BaseOrder):
             wider = self._hazard((size, team))
             rank = batch.ranks[level] = _index(wider, level, left, batch.ends, batch.reached) * size
             return rank
-        # Nobody of the batch has left this level: it says nothing of what lies ahead.
+        # No member of the batch has left this level: the batch tells nothing about it.
         rank = self._ranks.get((size, team, level))
         if rank is None:
             rank = _index(self._hazard((size, team)), level) * size
@@ -257,7 +256,7 @@ class Learned(BaseOrder):
         return rank
 
     def _hazard(self, kind: Kind) -> Hazards:
-        """Return the hazards of a kind of job, leaning on the wider kind."""
+        """Return the hazards of a group of jobs, blended with its prior."""
         hazards = self._hazards.get(kind)
         if hazards is None:
             if kind == EVERY:
@@ -270,7 +269,7 @@ class Learned(BaseOrder):
 
 
 def _summed(counts: dict[Kind, Counts]) -> dict[Kind, Counts]:
-    """Return the counts of each size and team, of each size, and of every job."""
+    """Return the counts of each size and team, of each size, and of all jobs."""
     sums: dict[Kind, Counts] = {EVERY: [0] * LEVELS}
     for (size, team), ends in counts.items():
         kinds: list[Kind] = [EVERY, (size, "")]
@@ -295,10 +294,10 @@ def _blend(ends: Counts, wider: Hazards, trust: float) -> Hazards:
 def _index(
     wider: Hazards, level: int, left: int = 0, ends: Counts = NO_ENDS, reached: Counts = NO_ENDS
 ) -> float:
-    """Return the least time spent per job that ends, over all points at which to give up.
+    """Return the least time spent per job that ends, over all points at which to stop.
 
-    So many of the batch have left this level. Beyond what its members have seen, the hazards
-    are the wider ones.
+    `left` members of the batch have left this level. Beyond what they have shown, the hazards are
+    those of the prior.
     """
     surviving, spent, best = 1.0, 0.0, 0.0
     for step in range(level, LEVELS - 1):

@@ -1,7 +1,7 @@
 """The classic orders: remaining time, remaining work, attained service, deadlines, fair share.
 
-Those that read `duration_ms` know what only a replay can know; they are there to be
-measured against, and to reproduce published results.
+Orders that read `duration_ms` use what only a replay knows; they are baselines, and reproduce
+published results.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,14 @@ from tenfold.model.job.job import WHOLE, Job, PriorRuns
 from tenfold.model.units import SECOND, Millis
 
 NO_GPUS_MILLI = WHOLE // 8
-"""What a job without GPUs counts for."""
+"""The weight of a job without GPUs."""
 UNCHANGED: dict[Family, None] = {}
 LAS_LIMITS_GPU_S = (3_250, 7_200)
 """Tiresias' three queues, in GPU-seconds of attained service."""
 
 
 class BaseOrder:
-    """What most orders leave alone: one family, one level, nothing learned."""
+    """Defaults of most orders: one family, one level, nothing learned."""
 
     preempts = False
     live = False
@@ -27,14 +27,14 @@ class BaseOrder:
     bounds: Sequence[int] = (0,)
 
     def begin(self, view: FleetView) -> None:
-        """Nothing is kept."""
+        """Keep no state."""
 
     def key(self, job: Job, past: PriorRuns) -> int:
         """First come, first served."""
         return job.submitted_ms
 
     def family(self, job: Job) -> Family:
-        """All are alike."""
+        """All jobs are in one family."""
         return ALIKE
 
     def weight(self, job: Job) -> int:
@@ -46,24 +46,24 @@ class BaseOrder:
         return group.jobs[0][0]
 
     def bucket_rank(self, family: Family, level: int) -> float:
-        """Holders are never displaced."""
+        """Allocations are never preempted."""
         return 0.0
 
     def allocation_rank(self, allocation: RankedAllocation, now_ms: Millis) -> float:
-        """Nor does time change that."""
+        """Time does not change that."""
         return 0.0
 
     def level_changed(self, job: Job, family: Family, before: int, after: int) -> None:
         """Levels are not learned from."""
 
     def held(self, allocation: RankedAllocation, sign: int) -> None:
-        """Who holds room does not matter."""
+        """Allocations do not matter."""
 
     def ended(self, view: FleetView, allocation: RankedAllocation) -> None:
-        """Nor does who has ended."""
+        """Ended jobs do not matter."""
 
     def changed(self, view: FleetView) -> Iterable[Family] | None:
-        """Nothing changes by itself."""
+        """Ranks never change."""
         return UNCHANGED
 
 
@@ -78,12 +78,12 @@ class ShortestRemaining(BaseOrder):
         self._restart_cost_ms = restart_cost_ms
 
     def key(self, job: Job, past: PriorRuns) -> int:
-        """Return what is left of it, times its GPUs for SRSF."""
+        """Return its remaining time, times its GPUs for SRSF."""
         left = (job.duration_ms or 0) - past.progress_ms
         return left * weight_milli(job) if self._by_gpus else left
 
     def allocation_rank(self, allocation: RankedAllocation, now_ms: Millis) -> float:
-        """Return what is left of a running job now."""
+        """Return the remaining time of a running job now."""
         job, before = allocation.job, allocation.before
         resumed_ms = allocation.started_ms + (self._restart_cost_ms if before.runs else 0)
         done = before.progress_ms + max(0, now_ms - resumed_ms)
@@ -108,7 +108,7 @@ class LeastAttained(BaseOrder):
         return group.level
 
     def bucket_rank(self, family: Family, level: int) -> float:
-        """Return the queue, ahead of those who wait in it."""
+        """Return the queue, ahead of pending jobs in it."""
         return level - 0.5
 
 
@@ -121,7 +121,7 @@ class EarliestDeadline(BaseOrder):
 
 
 class FairShare(BaseOrder):
-    """The team that holds the fewest GPUs goes first; first come first served inside."""
+    """The team with the fewest GPUs goes first; first come, first served within a team."""
 
     tracks_allocations = True
 
@@ -130,11 +130,11 @@ class FairShare(BaseOrder):
         self._touched: dict[Family, None] = {}
 
     def begin(self, view: FleetView) -> None:
-        """Forget who held what; holders are told again."""
+        """Reset usage; allocations are reported again."""
         self._held, self._touched = {}, {}
 
     def family(self, job: Job) -> Family:
-        """Teams are told apart."""
+        """One family for each team."""
         return (0, job.team, 0, 0)
 
     def rank(self, group: Group) -> float:
@@ -149,7 +149,7 @@ class FairShare(BaseOrder):
         self._touched[team] = None
 
     def changed(self, view: FleetView) -> Iterable[Family] | None:
-        """Return the teams whose holdings changed."""
+        """Return the teams whose usage changed."""
         touched, self._touched = self._touched, {}
         return touched
 

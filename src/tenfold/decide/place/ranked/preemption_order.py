@@ -1,7 +1,7 @@
-"""Those who hold room, in the order in which they may be displaced.
+"""Allocations in the order in which they may be preempted.
 
-Holders of one family and level share a turn and stand together. Nobody is given a stand
-before somebody has to wait: most jobs start and end without ever being compared.
+Allocations of one family and level share a rank and a bucket. Buckets are filled only once a job
+has to wait: most jobs start and end without being compared.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -21,11 +21,11 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.units import Millis
 
 UNRANKED_MOST = 20_000
-"""Holders kept without a stand before those that are gone are cleared away."""
+"""Allocations kept outside of buckets before those that have ended are cleared away."""
 
 
 class PreemptionOrder:
-    """The holders under one ranking. `keep_factor` below 1 lets them stay longer."""
+    """The allocations under one ranking. With `keep_factor` below 1 they are preempted later."""
 
     def __init__(self, ranking: Ranking, keep_factor: float, review_ms: int) -> None:
         self._ranking = ranking
@@ -38,21 +38,21 @@ class PreemptionOrder:
         self.held: dict[JobId, RankedAllocation] = {}
         self.stopping: dict[JobId, RankedAllocation] = {}
         self._at: dict[NodeId, dict[JobId, tuple[RankedAllocation, int]]] = {}
-        """Those with a stand, and their GPUs, by node."""
+        """Allocations in buckets, and their GPUs, by node."""
         self._settled_ms = -1
         self._unranked: deque[RankedAllocation] = deque()
-        """Holders without a stand, in order of start."""
+        """Allocations outside of buckets, in order of start."""
         self._order: list[tuple[float, Family, int, RankBucket]] = []
         self._buckets: dict[Family, dict[int, RankBucket]] = {}
         self._joined: list[RankBucket] = []
-        """Stands that anybody has joined since turns were last given."""
+        """Buckets that allocations joined since ranks were last computed."""
         self._level_changes: dict[int, list[RankedAllocation]] = {}
-        """Holders by the review at which they will have reached their next level."""
+        """Allocations by the review at which they reach their next level."""
         self._reviews: list[int] = []
         """A heap of those reviews."""
 
     def add(self, allocation: RankedAllocation) -> None:
-        """Count a job that holds room from now on."""
+        """Add an allocation."""
         self.held[allocation.job.id] = allocation
         if allocation.before.runs:
             allocation.level = level_at(self._ranking, allocation.job, allocation.before.ran_ms)
@@ -66,7 +66,7 @@ class PreemptionOrder:
             self._ranking.held(allocation, 1)
 
     def remove(self, job_id: JobId) -> RankedAllocation:
-        """Let a holder go, and return it."""
+        """Remove an allocation and return it."""
         allocation = self.held.pop(job_id)
         if allocation.stopping:
             self.stopping.pop(job_id, None)
@@ -79,7 +79,7 @@ class PreemptionOrder:
         return allocation
 
     def stop(self, allocation: RankedAllocation) -> None:
-        """Note that a holder's stop is ordered: it is not displaced twice."""
+        """Note that a stop is ordered: it is not preempted twice."""
         allocation.stopping = True
         self.stopping[allocation.job.id] = allocation
         if allocation.preemptible:
@@ -88,11 +88,11 @@ class PreemptionOrder:
                 self._less(allocation.bucket)
 
     def settle(self, review_ms: int) -> None:
-        """Give holders their stands and levels as of a review.
+        """Put allocations into buckets and levels as of a review.
 
-        Who started since the review stands with the next one: nobody is displaced at once.
-        The turns of stands that anybody joined are left to `reorder`: what is learned from
-        those who move changes them once more.
+        An allocation that started since the review joins at the next one, so it is never
+        preempted at once. `reorder` ranks the joined buckets, because learning from these
+        changes may change their ranks again.
         """
         if review_ms == self._settled_ms:
             return
@@ -109,9 +109,9 @@ class PreemptionOrder:
                     self._change_level(allocation, allocation.bucket, review_ms)
 
     def reorder(self, families: Iterable[Family] | None) -> float:
-        """Place stands whose turns changed, and those that were joined; return the greatest turn.
+        """Place buckets whose rank changed or that were joined; return the greatest rank.
 
-        Without families, the turns of all may have changed.
+        Without families, all ranks may have changed.
         """
         if families is None:
             return self._reorder_all()
@@ -134,7 +134,7 @@ class PreemptionOrder:
         return greatest
 
     def _reorder_all(self) -> float:
-        """Give every stand its turn and place anew: to sort once is less than to move each."""
+        """Rank and place every bucket again: one sort is cheaper than moving each."""
         rank_of, greatest = self._ranking.bucket_rank, 0.0
         order: list[tuple[float, Family, int, RankBucket]] = []
         for family, buckets in self._buckets.items():
@@ -152,7 +152,7 @@ class PreemptionOrder:
         return greatest
 
     def _place(self, bucket: RankBucket, rank: float) -> None:
-        """Give a stand its turn, and its place where anybody in it is free to go."""
+        """Set the rank of a bucket, and place it if any allocation in it is preemptible."""
         if bucket.listed and rank != bucket.rank:
             self._strike(bucket)
         bucket.rank, bucket.placed = rank, True
@@ -160,7 +160,7 @@ class PreemptionOrder:
             self._list(bucket)
 
     def next_change_ms(self) -> int:
-        """Return when a holder next gets a stand, or the review of its next level, or NEVER."""
+        """Return when an allocation next joins a bucket or reaches its next level, or NEVER."""
         reviews, level_changes = self._reviews, self._level_changes
         while reviews:
             queue = level_changes[reviews[0]]
@@ -176,7 +176,7 @@ class PreemptionOrder:
         return min(next_ms, unranked[0].started_ms + 1) if unranked else next_ms
 
     def on_node(self, node: NodeId) -> list[tuple[float, int]]:
-        """Return for each stander on a node the turn that could displace it, and its GPUs."""
+        """Return for each allocation on a node the rank that could preempt it, and its GPUs."""
         keep = self._keep_factor
         return [
             (allocation.bucket.rank * keep, gpus)
@@ -185,15 +185,15 @@ class PreemptionOrder:
         ]
 
     def worst(self) -> float:
-        """Return the turn below which a waiting job may displace anybody at all."""
+        """Return the rank below which a pending job may preempt anything at all."""
         return self._order[-1][0] * self._keep_factor if self._order else 0.0
 
     def limit(self, rank: float) -> float:
-        """Return the turn below which a waiting job may displace holders of this one."""
+        """Return the rank below which a pending job may preempt allocations of this rank."""
         return rank * self._keep_factor
 
     def candidates(self, rank: float, now_ms: Millis) -> Iterator[RankedAllocation]:
-        """Yield those whom a job of this turn may displace, worst first."""
+        """Yield allocations that a job of this rank may preempt, worst first."""
         keep = self._keep_factor
         if self._ranking.live:
             yield from self._live_candidates(rank, now_ms)
@@ -243,7 +243,7 @@ class PreemptionOrder:
     def _change_level(
         self, allocation: RankedAllocation, bucket: RankBucket, review_ms: int
     ) -> None:
-        """Move a holder to the level it has reached; one alone takes its stand along."""
+        """Move an allocation to the level it has reached, or its whole bucket."""
         family = bucket.family
         served_ms = allocation.before.ran_ms + review_ms - allocation.started_ms
         level = bisect_right(self._bounds, served_ms * allocation.weight) - 1
@@ -273,7 +273,7 @@ class PreemptionOrder:
         self._time(allocation, level)
 
     def _time(self, allocation: RankedAllocation, level: int) -> None:
-        """Note the review at which a holder will have reached its next level."""
+        """Note the review at which an allocation reaches its next level."""
         level += 1
         if level < self._levels:
             every_ms = self._review_ms
@@ -299,7 +299,7 @@ class PreemptionOrder:
                 del self._buckets[bucket.family]
 
     def _more(self, bucket: RankBucket, allocation: RankedAllocation) -> None:
-        """Add a holder to a stand, which gets its turn and its place with `reorder`."""
+        """Add an allocation to a bucket, which `reorder` then ranks and places."""
         bucket.allocations[allocation.job.id] = allocation
         allocation.bucket = bucket
         if bucket.placed:
@@ -309,7 +309,7 @@ class PreemptionOrder:
             bucket.preemptible_count += 1
 
     def _less(self, bucket: RankBucket) -> None:
-        """Count one less who is free to go; a stand without any is not looked at."""
+        """Count one preemptible allocation less; a bucket without any is not searched."""
         bucket.preemptible_count -= 1
         if not bucket.preemptible_count and bucket.listed:
             self._strike(bucket)

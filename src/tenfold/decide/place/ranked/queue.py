@@ -1,7 +1,7 @@
-"""Those who wait: groups under one turn, and shapes that are worth trying.
+"""Pending jobs in ranked groups, and the shapes that are worth trying.
 
-A shape whose head found no room is parked. It is tried again only when a node with enough
-for one of its members was freed, when a better head came, or when turns have changed.
+A shape whose head does not fit is parked. It is tried again when a node with enough for one of
+its members is freed, when a better head arrives, or when ranks change.
 """
 
 from collections.abc import Iterable
@@ -12,26 +12,26 @@ from tenfold.fleet.capacity import Capacity
 from tenfold.model.job.job import Job, PriorRuns, Shape
 
 Head = tuple[float, int, int, int, Group]
-"""(turn, submitted, number, stamp of the group when this was noted, group)."""
+"""(rank, submitted, number, stamp of the group at the time, group)."""
 
 
 class ShapeClass:
-    """One shape: the heads of its groups by turn, and whether to try them."""
+    """One shape: the heads of its groups by rank, and whether to try them."""
 
     __slots__ = ("heads", "holdable", "least", "parked", "shape")
 
     def __init__(self, shape: Shape, least: int) -> None:
         self.shape = shape
         self.least = least
-        """A node with fewer free GPUs cannot be what a parked class waits for."""
+        """Nodes with fewer free GPUs do not unblock this shape while it is parked."""
         self.heads: list[Head] = []
         self.parked = False
         self.holdable = False
-        """Whether it is known that an empty fleet could hold it."""
+        """Whether an empty fleet is known to hold it."""
 
 
 Best = tuple[ShapeClass, Group]
-"""A shape and the group whose head goes first in it."""
+"""A shape, and the group with its first head."""
 
 
 class RankedQueue:
@@ -46,7 +46,7 @@ class RankedQueue:
         self._classes: dict[str, ShapeClass] = {}
 
     def add(self, job: Job, past: PriorRuns, capacity: Capacity) -> None:
-        """Put a job into its group."""
+        """Add a job to its group."""
         ranking, shape = self._ranking, job.shape
         family, level = ranking.family(job), level_at(ranking, job, past.ran_ms) if past.runs else 0
         group = self._groups.get((shape.key, family, level))
@@ -63,12 +63,12 @@ class RankedQueue:
             self._show(group)
 
     def waits(self, shape: Shape) -> bool:
-        """Return whether jobs of this very shape wait."""
+        """Return whether jobs of this exact shape are pending."""
         each = self._classes.get(shape.key)
         return each is not None and bool(each.heads)
 
     def best(self) -> Best | None:
-        """Return the head with the smallest turn among shapes that are not parked."""
+        """Return the head with the smallest rank among shapes that are not parked."""
         best: Head | None = None
         found: ShapeClass | None = None
         over: list[str] = []
@@ -87,33 +87,33 @@ class RankedQueue:
         return None if best is None or found is None else (found, best[4])
 
     def leave(self, each: ShapeClass, group: Group) -> None:
-        """Take a head out of its group, and show the next."""
+        """Remove a head from its group, and show the next one."""
         heappop(group.jobs)
         heappop(each.heads)
         self.count -= 1
         self._show(group)
 
     def offer(self, gpus: int) -> None:
-        """Let the shapes try again that a node with so many free GPUs can hold."""
+        """Requeue the shapes that fit on a node with this many free GPUs."""
         for each in self._classes.values():
             if each.least <= gpus:
                 each.parked = False
 
     def requeue(self, limit: float) -> None:
-        """Let the shapes try again whose heads come before a turn."""
+        """Requeue the shapes whose heads come before a rank."""
         for each in self._classes.values():
             if each.parked and each.heads and each.heads[0][0] < limit:
                 each.parked = False
 
     def parked_before(self, limit: float) -> bool:
-        """Return whether the head of a parked shape comes before a turn."""
+        """Return whether the head of a parked shape comes before a rank."""
         for each in self._classes.values():
             if each.parked and each.heads and each.heads[0][0] < limit:
                 return True
         return False
 
     def requeue_for_node(self, free: int, on_node: list[tuple[float, int]]) -> None:
-        """Let the shapes try again that a node could hold without those of worse turns."""
+        """Requeue the shapes that would fit on a node without allocations of worse rank."""
         worst = max(on_node)[0]
         for each in self._classes.values():
             if each.parked and each.heads and (rank := each.heads[0][0]) < worst:
@@ -125,7 +125,7 @@ class RankedQueue:
                     each.parked = False
 
     def reorder(self, families: Iterable[Family] | None) -> None:
-        """Note afresh the heads of groups whose turns changed; forget empty ones."""
+        """Update the heads of groups whose rank changed; drop empty groups."""
         rank_of = self._ranking.rank
         for family in list(self._families) if families is None else families:
             groups = self._families.get(family)
@@ -143,7 +143,7 @@ class RankedQueue:
                     del self._groups[group.shape.key, family, group.level]
 
     def _show(self, group: Group) -> None:
-        """Note a group's head and turn; its shape is worth another try."""
+        """Record a group's head and rank; its shape is worth another try."""
         self._shown += 1
         group.stamp = self._shown
         if not group.jobs:

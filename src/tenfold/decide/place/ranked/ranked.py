@@ -1,8 +1,8 @@
-"""Start in the order of a ranking, let small jobs fill holes, displace where it pays.
+"""Start jobs in the order of a ranking, backfill small jobs, preempt where it pays.
 
-The walk touches one head of each shape that could have found room since it last tried.
-Displacing takes two turns: first the stops, then, once they are facts, the start. Until
-then the room to come is kept for those it was made for.
+A pass examines one head of each shape that may fit since its last try. Preemption takes two
+cycles: first the stops, then, once they have happened, the start. Until then the releasing
+capacity is held for the job.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +31,11 @@ from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import MINUTE, Millis
 
 REVIEW_MS = 10 * MINUTE
-"""What changes with time alone is reviewed at multiples of this, not at every fact."""
+"""Ranks that change with time are reviewed at multiples of this, not at every event."""
 
 
 class RankedPlacer:
-    """A placing decider driven by a `Ranking`."""
+    """A decider driven by a `Ranking`."""
 
     def __init__(
         self,
@@ -53,22 +53,22 @@ class RankedPlacer:
         self._capacity_of = capacity_of
         self._version = -1
         self._compared_ms = -1
-        """The review that all turns are up to date with; -1 after a fact that changes turns."""
+        """The review that all ranks are up to date with; -1 after an event that changes ranks."""
         self._freed: dict[NodeId, None] = {}
-        """Nodes where room was given back since turns were last compared."""
+        """Nodes with capacity released since ranks were last compared."""
         self._capacity = Capacity()
         self._preemption_order = PreemptionOrder(ranking, keep_factor, review_ms)
         self._queue = RankedQueue(ranking)
         self._resizes = False
-        """Whether a resize is under way, whose room only the view knows."""
+        """Whether a resize is in progress, whose slots only the view has."""
 
     @property
     def index(self) -> Capacity | None:
-        """Free room as it is kept; a resize gives back what only the view knows."""
+        """The index of free capacity; None during a resize, whose slots only the view has."""
         return None if self._resizes else self._capacity
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return starts, and stops of what must give way, in order of turn."""
+        """Return starts and preemptions in order of rank."""
         fresh: list[Job] = []
         version = view.version
         if (
@@ -91,7 +91,7 @@ class RankedPlacer:
         return self._schedule(view, now_ms)
 
     def _start_single(self, view: FleetView, job: Job, now_ms: Millis) -> Decision | None:
-        """Start the only job that could start now, without comparing it to anybody."""
+        """Start the only job that can start now, without comparing it to others."""
         queue = self._queue
         if queue.count and (
             self._compared_ms != now_ms - now_ms % self._review_ms or queue.waits(job.shape)
@@ -105,11 +105,11 @@ class RankedPlacer:
         return Decision((StartJob(job.id, slots),), None if wake_ms == NEVER else Millis(wake_ms))
 
     def _apply_events(self, view: FleetView, news: Sequence[Event], fresh: list[Job]) -> bool:
-        """Bring the caches up to date; False where only a rebuild can."""
+        """Apply events to the caches; False if they must be rebuilt."""
         preemption_order = self._preemption_order
         held = preemption_order.held
         for event in news:
-            # Asking for the type itself: a record that is not of a class takes `isinstance` long.
+            # Compare types directly: `isinstance` is slow for records of other classes.
             if type(event) is JobStarted:
                 if held[event.job_id].started_ms != event.at_ms and not self._began(event):
                     return False
@@ -133,7 +133,7 @@ class RankedPlacer:
         return True
 
     def _began(self, event: JobStarted) -> bool:
-        """Count service from when a job really started; False where it stood before that."""
+        """Count service from the actual start of a job; False if it was in a bucket before."""
         preemption_order = self._preemption_order
         allocation = preemption_order.held[event.job_id]
         if allocation.bucket is not None or allocation.stopping:
@@ -146,7 +146,7 @@ class RankedPlacer:
         return True
 
     def _rebuild(self, view: FleetView) -> list[Job]:
-        """Start again from the view; return what waits."""
+        """Rebuild from the view; return the pending jobs."""
         self._capacity = self._capacity_of(view)
         self._ranking.begin(view)
         self._preemption_order = PreemptionOrder(self._ranking, self._keep_factor, self._review_ms)
@@ -175,19 +175,19 @@ class RankedPlacer:
         return list(view.pending.values())
 
     def _report_past(self, view: FleetView, job: Job, known: int) -> None:
-        """Tell the policy what an unfinished job has behind it, beyond the level it knows."""
+        """Report the earlier runs of an unfinished job to the ranking, beyond the known level."""
         ranking = self._ranking
         level = level_at(ranking, job, view.past[job.id].ran_ms)
         if level > known:
             ranking.level_changed(job, ranking.family(job), known, level)
 
     def _hold(self, view: FleetView, job: Job, slots: Slots, now_ms: int) -> None:
-        """Count a start that is about to be ordered."""
+        """Record a start that is about to be ordered."""
         before = view.past.get(job.id, NEVER_RAN) if view.past else NEVER_RAN
         self._preemption_order.add(RankedAllocation(job, slots, now_ms, before))
 
     def _release(self, allocation: RankedAllocation) -> RankedAllocation:
-        """Take back what a job held, and offer it to the shapes that could use it."""
+        """Release what a job held, and requeue the shapes that could use it."""
         capacity = self._capacity
         capacity.give(allocation.slots, allocation.job.shape)
         if self._queue.count:
@@ -195,7 +195,7 @@ class RankedPlacer:
         return allocation
 
     def _offer(self, slots: Slots) -> None:
-        """Let the shapes try again that could use the nodes of these slots."""
+        """Requeue the shapes that could use the nodes of these slots."""
         place = self._capacity.place
         most = 0
         for slot in slots:
@@ -205,7 +205,7 @@ class RankedPlacer:
         self._queue.offer(most)
 
     def _schedule(self, view: FleetView, now_ms: Millis) -> Decision:
-        """Offer room to heads in order of turn, and say when turns will change by themselves."""
+        """Offer free nodes in order of rank, and return when ranks next change by themselves."""
         queue, preemption_order = self._queue, self._preemption_order
         self._compare(view, now_ms)
         stopping = len(preemption_order.stopping)
@@ -221,7 +221,7 @@ class RankedPlacer:
         return Decision(actions, Millis(wake_ms))
 
     def _allocate(self, view: FleetView, now_ms: Millis, best: Best | None) -> list[Action]:
-        """Offer room to heads in order of turn, from the best on, until no shape can use any."""
+        """Offer free nodes in order of rank, best first, until no shape fits."""
         queue, preemption_order, capacity = self._queue, self._preemption_order, self._capacity
         actions: list[Action] = []
         pipelined: list[tuple[Job, Slots, int]] = []
@@ -243,7 +243,7 @@ class RankedPlacer:
                 if each.holdable or capacity.could_hold(job.shape):
                     each.holdable = each.parked = True
                 else:
-                    # Few runs refuse anybody, and to say why takes much to load.
+                    # Refusals are rare, and the module that explains them is slow to import.
                     from tenfold.decide.place.misfit import never_fits  # noqa: PLC0415
 
                     queue.leave(each, group)
@@ -263,14 +263,14 @@ class RankedPlacer:
         return actions
 
     def _next_review_ms(self) -> int:
-        """Return the review at which a holder will have reached its next level."""
+        """Return the review at which an allocation reaches its next level."""
         change_ms = self._preemption_order.next_change_ms()
         return (
             change_ms if change_ms == NEVER else -(-change_ms // self._review_ms) * self._review_ms
         )
 
     def _compare(self, view: FleetView, now_ms: Millis) -> None:
-        """Bring turns up to date: levels reached by now, and what the policy has learned."""
+        """Update ranks: levels reached by now, and what the ranking has learned."""
         preemption_order, queue = self._preemption_order, self._queue
         self._compared_ms = review_ms = now_ms - now_ms % self._review_ms
         preemption_order.settle(review_ms)
@@ -278,11 +278,11 @@ class RankedPlacer:
         greatest = preemption_order.reorder(families)
         queue.reorder(families)
         if preemption_order.stopping:
-            # Room to come may be shared out another way than when it was made.
+            # Releasing capacity may be assigned differently than when the stops were ordered.
             queue.offer(NEVER)
         elif greatest:
             queue.requeue(preemption_order.limit(greatest))
-        # Where room was given back, fewer have to go to make enough of it.
+        # Where capacity was released, fewer victims are needed.
         if queue.parked_before(preemption_order.worst()):
             for node in self._freed:
                 if on_node := preemption_order.on_node(node):
@@ -293,7 +293,7 @@ class RankedPlacer:
     def _candidates(
         self, view: FleetView, rank: float, now_ms: Millis
     ) -> Iterator[RankedAllocation]:
-        """Yield those who may be displaced; a start that is under way cannot be stopped yet."""
+        """Yield preemptible allocations; a start in progress cannot be stopped yet."""
         running = view.running
         for allocation in self._preemption_order.candidates(rank, now_ms):
             if allocation.job.id in running:
@@ -306,7 +306,7 @@ class RankedPlacer:
         releasing: ReleasingCapacity,
         actions: list[Action],
     ) -> Slots | None:
-        """Order the stops that make room for a job, and return the room to come."""
+        """Order the stops that let a job fit, and return its slots."""
         preemption_order, shape = self._preemption_order, job.shape
         victims = choose_victims(self._capacity, shape, candidates)
         if not victims:

@@ -1,9 +1,9 @@
-"""Who goes first: what a policy has to say, apart from how room is found.
+"""The interface of an ordering policy, apart from how nodes are found.
 
-Jobs belong to families that the policy tells apart, and climb levels as they are served.
-Waiting jobs of one shape, family and level form a group. Turns are compared across groups
-and against jobs that hold room: a smaller turn goes first. All of it must follow from the
-view, the time and the policy alone, so that a fresh decider decides as a warm one.
+A policy divides jobs into families, and jobs move up levels as they are served. Pending jobs of
+one shape, family and level form a group. Ranks are compared between groups and with allocations;
+a smaller rank goes first. Ranks must depend only on the view, the time and the policy, so that a
+new decider decides the same as one that has been running.
 """
 
 from bisect import bisect_right
@@ -19,13 +19,13 @@ from tenfold.model.units import Millis
 NEVER = 1 << 62
 
 Family = tuple[int, str, int, int]
-"""Size, team, and two numbers more: what a policy tells apart, 0 or empty where it does not."""
+"""Size, team and two more numbers: what a policy distinguishes, 0 or empty otherwise."""
 
 ALIKE: Family = (0, "", 0, 0)
 
 
 class RankedAllocation:
-    """A job that holds room: ordered, running, or being stopped."""
+    """A job that holds nodes: ordered, running, or being stopped."""
 
     __slots__ = (
         "before",
@@ -51,20 +51,20 @@ class RankedAllocation:
         self.stopping = False
         terms = job.terms
         self.preemptible = terms is None or terms.preemptible
-        """Whether it may be displaced: its terms allow it, and it is not being stopped already."""
+        """Whether it may be preempted: its terms allow it, and it is not being stopped yet."""
         self.family: Family | None = None
         self.level = 0
         self.weight = 0
         self.bucket: RankBucket | None = None
-        """Where it stands among those that may be displaced, while somebody waits."""
+        """Its bucket in the preemption order, while jobs are pending."""
 
     def served_ms(self, now_ms: int) -> int:
-        """Return how long it has held room in all its runs."""
+        """Return how long it has held nodes in all its runs."""
         return self.before.ran_ms + now_ms - self.started_ms
 
 
 class RankBucket:
-    """Holders of one family and level: they share a turn."""
+    """Allocations of one family and level, which share a rank."""
 
     __slots__ = ("allocations", "family", "level", "listed", "placed", "preemptible_count", "rank")
 
@@ -74,20 +74,20 @@ class RankBucket:
         self.rank = 0.0
         self.allocations: dict[JobId, RankedAllocation] = {}
         self.preemptible_count = 0
-        """Holders that may be displaced."""
+        """Number of allocations that may be preempted."""
         self.listed = False
-        """Whether it stands among those that may be displaced: while anybody is free to go."""
+        """Whether it is in the preemption order: only while it has preemptible allocations."""
         self.placed = True
-        """Whether it has its turn; not after somebody joined, until turns are given again."""
+        """Whether its rank is current; False after an allocation joined, until `reorder`."""
 
 
 def level_at(ranking: "Ranking", job: Job, served_ms: int) -> int:
-    """Return the level that a job has reached after so much service."""
+    """Return the level of a job after this much service."""
     return bisect_right(ranking.bounds, served_ms * ranking.weight(job)) - 1
 
 
 class Group:
-    """Waiting jobs of one shape, family and level."""
+    """Pending jobs of one shape, family and level."""
 
     __slots__ = ("family", "jobs", "level", "rank", "shape", "stamp")
 
@@ -98,7 +98,7 @@ class Group:
         self.jobs: list[tuple[int, int, int, Job]] = []
         """A heap of (key, submitted, number, job)."""
         self.stamp = 0
-        """Renewed at each change of head or turn, so that stale places are known."""
+        """Changes with the head or the rank, so that stale entries are recognized."""
         self.rank = 0.0
 
 
@@ -107,29 +107,29 @@ class Ranking(Protocol):
 
     @property
     def preempts(self) -> bool:
-        """Whether a job that holds room may be displaced at all."""
+        """Whether allocations may be preempted at all."""
         ...
 
     @property
     def live(self) -> bool:
-        """Whether the turns of holders change with time itself, not in steps."""
+        """Whether ranks of allocations change continuously with time, not in steps."""
         ...
 
     @property
     def tracks_allocations(self) -> bool:
-        """Whether it wants to hear who takes room and who gives it back (`held`)."""
+        """Whether it needs to know what is allocated and released (`held`)."""
         ...
 
     def begin(self, view: FleetView) -> None:
-        """Start again from the view: forget what was learned from news."""
+        """Start again from the view: forget what was learned from events."""
         ...
 
     def key(self, job: Job, past: PriorRuns) -> int:
-        """Return the order of a job inside its group."""
+        """Return the order of a job within its group."""
         ...
 
     def family(self, job: Job) -> Family:
-        """Return what else than its shape tells its group from others."""
+        """Return what, apart from its shape, puts a job into a group."""
         ...
 
     @property
@@ -138,33 +138,33 @@ class Ranking(Protocol):
         ...
 
     def weight(self, job: Job) -> int:
-        """Return what a job's service is multiplied by before it is held to the bounds."""
+        """Return the factor for a job's service before it is compared with the bounds."""
         ...
 
     def rank(self, group: Group) -> float:
-        """Return the turn of a group's head."""
+        """Return the rank of a group's head."""
         ...
 
     def bucket_rank(self, family: Family, level: int) -> float:
-        """Return the turn of holders; a job with a smaller one may displace them."""
+        """Return the rank of a bucket; a job with a smaller rank may preempt its allocations."""
         ...
 
     def allocation_rank(self, allocation: RankedAllocation, now_ms: Millis) -> float:
-        """Return the turn of one holder now; asked only where `live`."""
+        """Return the rank of one allocation now; called only where `live`."""
         ...
 
     def level_changed(self, job: Job, family: Family, before: int, after: int) -> None:
-        """Hear that an unfinished job has gone from one level to another."""
+        """Note that an unfinished job moved from one level to another."""
         ...
 
     def held(self, allocation: RankedAllocation, sign: int) -> None:
-        """Hear that a job took room (1) or gave it back (-1)."""
+        """Note that a job was allocated (1) or released (-1)."""
         ...
 
     def ended(self, view: FleetView, allocation: RankedAllocation) -> None:
-        """Hear that a holder is over; the view's history has it already."""
+        """Note that a job ended; the view's history already has it."""
         ...
 
     def changed(self, view: FleetView) -> Iterable[Family] | None:
-        """Return families whose turns changed since the last call; None means all may have."""
+        """Return families whose ranks changed since the last call; None means that all may have."""
         ...

@@ -1,8 +1,8 @@
 """Shortest remaining first, with every job free to move: the published SRTF and SRSF.
 
-At each fact all jobs are taken in order of what is left of them, by count of GPUs, and
-those that do not fit are passed over. Who runs already stays where it is if it can; a job
-is moved only where the chosen ones fit by count but not on real nodes.
+At each event jobs are chosen in order of remaining time while their GPUs fit by count; the rest
+wait. Running jobs stay in place if possible; a job moves only where the chosen jobs fit by count
+but not on actual nodes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +35,7 @@ STOPS: tuple[StopCause, ...] = ("preempted", "moved")
 
 
 class RepackPlacer:
-    """Choose by count and key, then find nodes; move what is in the way."""
+    """Choose jobs by count and key, then find nodes; move what is in the way."""
 
     def __init__(
         self,
@@ -52,17 +52,17 @@ class RepackPlacer:
         self._held: dict[JobId, RankedAllocation] = {}
         self._queues: dict[str, list[Place]] = {}
         self._latest_ms = self._stopped_ms = -1
-        """When somebody last came or ended, and when an unfinished job was last stopped."""
+        """When a job last arrived or ended, and when an unfinished job was last stopped."""
         self._resizes = False
-        """Whether a resize is under way, whose room only the view knows."""
+        """Whether a resize is in progress, whose slots only the view has."""
 
     @property
     def index(self) -> Capacity | None:
-        """Free room as it is kept; a resize gives back what only the view knows."""
+        """The index of free capacity; None during a resize, whose slots only the view has."""
         return None if self._resizes else self._capacity
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return the stops that the chosen jobs need, or else their starts."""
+        """Return the stops that the chosen jobs need, otherwise their starts."""
         bridged = news is not None and self._version + len(news) == view.version
         if self._resizes or not (bridged and news is not None and self._apply_events(view, news)):
             self._rebuild(view)
@@ -75,7 +75,7 @@ class RepackPlacer:
         if not chosen:
             return Decision(actions) if actions else NOTHING
         stops: list[RankedAllocation] = []
-        # One round of stops for each arrival or end: no echo of a stop may bring about another.
+        # One round of stops per arrival or end: a stop must not cause further stops.
         if may_stop := self._stopped_ms < self._latest_ms:
             stops = [allocation for job_id, allocation in self._held.items() if job_id not in kept]
             stops.sort(key=lambda allocation: (allocation.job.submitted_ms, allocation.job.seq))
@@ -93,12 +93,12 @@ class RepackPlacer:
     def _start_all(
         self, view: FleetView, chosen: Sequence[Job], now_ms: Millis, actions: list[Action]
     ) -> None:
-        """Start the chosen where they fit; those that do not go on waiting."""
+        """Start chosen jobs that fit; the others keep waiting."""
         for job in chosen:
             if not self._start(view, job, now_ms, actions):
                 self._wait_on([job])
         if not self._held:
-            # What was chosen by count fits nowhere: whoever does may go, or all would wait.
+            # Nothing chosen by count fits: start any job that does, or all would wait.
             heads = sorted((jobs[0], jobs) for jobs in self._queues.values() if jobs)
             for (*_, job), jobs in heads:
                 if self._start(view, job, now_ms, actions):
@@ -164,14 +164,14 @@ class RepackPlacer:
         heappush(jobs, (key, job.submitted_ms, job.seq, job))
 
     def _wait_on(self, jobs: Iterable[Job]) -> None:
-        """Put back chosen jobs that do not start yet: their keys have not changed."""
+        """Requeue chosen jobs that do not start yet: their keys have not changed."""
         for job in jobs:
             heappush(self._queues[job.shape.key], self._chosen_places.pop(job.id))
 
     def _choose(
         self, view: FleetView, now_ms: Millis, actions: list[Action]
     ) -> tuple[dict[JobId, RankedAllocation], list[Job]]:
-        """Take holders and heads in order of key while their GPUs fit by count."""
+        """Choose allocations and heads in order of key while their GPUs fit by count."""
         left = {
             id(node_index): _gpus(node_index) for node_index in self._capacity.node_indexes.values()
         }
@@ -208,10 +208,10 @@ class RepackPlacer:
         return kept, chosen
 
     def _is_fixed(self, view: FleetView, allocation: RankedAllocation) -> bool:
-        """Return whether a holder is neither stopped nor moved, and counted before all others.
+        """Return whether an allocation is neither stopped nor moved, and counted before all others.
 
-        A start in flight cannot be stopped yet; what runs on a cordoned node may end there; and
-        there are those whose terms say that they stay.
+        A start in progress cannot be stopped yet, a job on a cordoned node may end there, and
+        some jobs are not preemptible.
         """
         terms = allocation.job.terms
         return (
@@ -227,7 +227,7 @@ class RepackPlacer:
         ranked: list[tuple[float, int, int, int, RankedAllocation | list[Place]]],
         actions: list[Action],
     ) -> None:
-        """Add the head of a line to the race, after turning away what can never fit."""
+        """Add the head of a queue to the candidates, refusing jobs that can never fit."""
         while jobs:
             key, submitted, number, job = jobs[0]
             if job.id not in view.pending:
@@ -248,7 +248,7 @@ class RepackPlacer:
         return False
 
     def _all_fit(self, chosen: Sequence[Job], stops: Sequence[RankedAllocation]) -> bool:
-        """Return whether the chosen all fit once the others have stopped."""
+        """Return whether all chosen jobs fit once the others have stopped."""
         scratch = Scratch(self._capacity)
         with scratch.trial():
             for allocation in stops:
@@ -261,7 +261,7 @@ class RepackPlacer:
         chosen: Sequence[Job],
         stops: Sequence[RankedAllocation],
     ) -> list[RankedAllocation]:
-        """Pack everybody again, largest first, and return those who end up elsewhere."""
+        """Pack everything again, largest first, and return the jobs that end up elsewhere."""
         scratch = Scratch(self._capacity)
         moved: list[RankedAllocation] = []
         everything: list[RankedAllocation | Job] = [*kept, *chosen]
@@ -287,7 +287,7 @@ class RepackPlacer:
 
 
 def _gpus(node_index: FreeNodeIndex) -> int:
-    """Return the GPUs that may be given out, and those still held on nodes that are closed."""
+    """Return the GPUs on open nodes, plus those still held on closed ones."""
     return sum(
         node_index.size if is_open else node_index.size - free
         for free, is_open in zip(node_index.free, node_index.is_open, strict=True)
@@ -295,7 +295,7 @@ def _gpus(node_index: FreeNodeIndex) -> int:
 
 
 def _latest(view: FleetView) -> int:
-    """Return when somebody last came or ended, as far as it still matters."""
+    """Return when a job last arrived or ended, as far as it still matters."""
     live = (view.pending.values(), (held.job for held in _allocations(view)))
     came = max((job.submitted_ms for jobs in live for job in jobs), default=-1)
     return max(came, view.history[-1].ended_ms) if view.history else came
@@ -307,5 +307,5 @@ def _allocations(view: FleetView) -> Iterable[Order | Run]:
 
 
 def _last_stop(view: FleetView) -> int:
-    """Return when a job that is not over was last stopped on our order."""
+    """Return when an unfinished job was last stopped by this policy."""
     return max((past.stopped_ms for past in view.past.values() if past.cause in STOPS), default=-1)

@@ -1,7 +1,7 @@
-"""Whom to displace: the fewest of those with the worst turns that make room on real nodes.
+"""Which allocations to preempt: the fewest of the worst rank that free actual nodes.
 
-Candidates are added worst first until enough nodes qualify; then everyone whose going
-turns out not to be needed is let off again, best first. Nobody is displaced in vain.
+Candidates are added worst first until enough nodes qualify; then every victim that is not needed
+is spared, best first.
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from tenfold.model.job.job import Shape
 def choose_victims(
     capacity: Capacity, shape: Shape, candidates: Iterable[RankedAllocation]
 ) -> list[RankedAllocation] | None:
-    """Return holders whose going would let the shape fit, or None if none do."""
+    """Return allocations whose stops would let the shape fit, or None."""
     splits = capacity.splits(shape)
-    # With one kind of node to look at, the worst few are usually enough.
+    # With only one kind of node, the worst few are usually enough.
     worst_first = candidates if len(splits) == 1 else list(candidates)
     for split in splits:
         if shape.cpus_milli or shape.memory_mib:
@@ -67,7 +67,7 @@ def _needed(
     chosen: list[int],
     picked: list[RankedAllocation],
 ) -> list[RankedAllocation]:
-    """Let off, best first, everyone without whom the chosen nodes still have room."""
+    """Spare, best first, every victim that the chosen nodes do not need."""
     spare = {number: node_index.free[number] - gpus for number in chosen}
     there: list[tuple[RankedAllocation, list[tuple[int, int]]]] = []
     for allocation in picked:
@@ -93,7 +93,7 @@ def _needed(
 
 
 def _fits_without(capacity: Capacity, shape: Shape, victims: list[RankedAllocation]) -> bool:
-    """Return whether a shape finds room once these are gone."""
+    """Return whether a shape fits without these allocations."""
     scratch = Scratch(capacity)
     with scratch.trial():
         for victim in victims:

@@ -1,7 +1,6 @@
-"""Whom to displace for a gang that asks for CPUs or memory too.
+"""Which allocations to preempt for a gang that also requests CPUs or memory.
 
-A node then has room only where all three suffice: GPUs that lie idle for want of memory are
-no reason to displace nobody.
+A node fits only if GPUs, CPUs and memory all suffice: idle GPUs without free memory do not help.
 """
 
 from collections.abc import Iterable
@@ -16,7 +15,7 @@ Amounts = tuple[int, ...]
 
 
 class CountedSearch:
-    """One kind of node under search, and what a member of the gang needs there."""
+    """The search on one kind of node, and what a gang member needs there."""
 
     def __init__(self, capacity: Capacity, split: GangSplit, shape: Shape) -> None:
         self._capacity = capacity
@@ -31,7 +30,7 @@ class CountedSearch:
         self._wanted = members - len(have)
 
     def victims(self, worst_first: Iterable[RankedAllocation]) -> list[RankedAllocation] | None:
-        """Return those who must go for enough nodes to have room, or None."""
+        """Return the victims that let enough nodes fit, or None."""
         if self._wanted <= 0:
             return None
         free: dict[int, Amounts] = {}
@@ -53,7 +52,7 @@ class CountedSearch:
         return None
 
     def _needed(self, chosen: list[int], picked: list[RankedAllocation]) -> list[RankedAllocation]:
-        """Let off, best first, everyone without whom the chosen nodes still have room."""
+        """Spare, best first, every victim that the chosen nodes do not need."""
         spare = {number: tuple(map(sub, self._free(number), self._need)) for number in chosen}
         there: list[tuple[RankedAllocation, list[tuple[int, Amounts]]]] = []
         for allocation in picked:
@@ -73,7 +72,7 @@ class CountedSearch:
         return needed
 
     def _parts(self, allocation: RankedAllocation) -> list[tuple[int, Amounts]]:
-        """Return what a holder would give back on open nodes of this kind."""
+        """Return what an allocation would release on open nodes of this kind."""
         shape, slots = allocation.job.shape, allocation.slots
         cpus, memory = per_member(shape, len(slots))
         return [
@@ -96,5 +95,5 @@ class CountedSearch:
         return all(map(ge, free, self._need))
 
     def _amounts(self, gpus: int, cpus: int, memory: int) -> Amounts:
-        """Leave out what the shape does not ask for, or its bank does not count."""
+        """Leave out what the shape does not request, or what these nodes do not count."""
         return gpus, cpus if self._cpus else 0, memory if self._memory else 0

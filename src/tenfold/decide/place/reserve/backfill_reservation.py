@@ -1,9 +1,8 @@
-"""Promises: nodes that are kept for a waiting gang, and when it is to start there.
+"""Backfill reservations: nodes kept for a pending gang, and when it starts there.
 
-A gang that small jobs would starve is promised the nodes that are expected to be free
-first. Nobody else may use them then, except jobs that are sure to end in time, or that may
-be stopped when the promise comes due. A promise is a fact of the journal: a controller that
-starts again keeps it, and a gang keeps the place that it was promised.
+A gang that small jobs would starve gets the nodes expected to be free first. Other jobs may use
+them only if they end in time, or can be stopped when the reservation is due. A reservation is an
+event in the journal: it survives a restart of the controller.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,14 +17,14 @@ from tenfold.model.job.job import BackfillReservation, Job, Shape
 from tenfold.model.units import MINUTE, Millis
 
 SHORTEST_GUESS_MS = 5 * MINUTE
-"""What a job that says nothing is expected to go on for at least."""
+"""The shortest expected remaining time of a job without a limit."""
 
 Ends = Mapping[NodeId, list[tuple[int, int]]]
-"""By node: (when somebody is expected to end, GPUs that frees)."""
+"""By node: (when a job is expected to end, GPUs it frees)."""
 
 
 class ExpectedEnds:
-    """Who is expected to leave, and when."""
+    """When running jobs are expected to end."""
 
     def __init__(self, allocations: Iterable[Allocation], now_ms: Millis) -> None:
         self.now_ms = now_ms
@@ -35,13 +34,13 @@ class ExpectedEnds:
 
     @cached_property
     def by_node(self) -> Ends:
-        """When whole GPUs are expected to be given back, node by node."""
+        """When whole GPUs are expected to be free, by node."""
         ends: dict[NodeId, list[tuple[int, int]]] = {}
         shared: dict[tuple[NodeId, int], int] = {}
         for at_ms, allocation in self.in_order:
             for slot in allocation.slots:
                 if slot.milli:
-                    # A device is free when the last of those who share it is gone.
+                    # A shared device is free when the last job on it has ended.
                     shared[slot.node, slot.device] = at_ms
                 elif slot.gpus:
                     ends.setdefault(slot.node, []).append((at_ms, slot.gpus))
@@ -50,10 +49,10 @@ class ExpectedEnds:
         return ends
 
     def first(self, scratch: TopologyScratch, predicate: Callable[[], bool]) -> Millis | None:
-        """Return when something is so that needs room, as one after the other leaves."""
+        """Return when a condition becomes true as jobs end one after the other."""
         in_order = self.in_order
         gone, low, high = 0, 0, len(in_order)
-        # Who has left is counted on the index itself: halving moves each of them about twice.
+        # Ends are applied to the index itself: bisection moves each job about twice.
         nobody_gone = scratch.checkpoint()
         while low <= high:
             middle = (low + high) // 2
@@ -77,7 +76,7 @@ def _end_order(pair: tuple[int, Allocation]) -> tuple[int, int, int]:
 
 
 def end_ms(allocation: Allocation, now_ms: Millis) -> int:
-    """Return when a job is expected to end: by its limit, or after as long as it has run."""
+    """Return when a job is expected to end: at its limit, or after as long as it has run."""
     if allocation.stopping:
         return now_ms
     limit = allocation.job.limit_ms
@@ -93,7 +92,7 @@ def plan_reservation(
     expected_ends: ExpectedEnds,
     busy: Mapping[NodeId, None],
 ) -> tuple[Slots, Millis] | None:
-    """Return the slots that a gang is expected to get first, on nodes not busy, and when."""
+    """Return the slots a gang is expected to get first, and when; busy nodes are skipped."""
     capacity = scratch.capacity
     best: tuple[Slots, Millis] | None = None
     for accelerator in accelerators:
@@ -111,14 +110,14 @@ def plan_reservation(
 def start_ms_of(
     scratch: TopologyScratch, slots: Slots, shape: Shape, expected_ends: ExpectedEnds
 ) -> Millis | None:
-    """Return when the slots of a promise are expected to be free; None where they never are."""
+    """Return when the slots of a reservation are expected to be free; None if never."""
     return expected_ends.first(scratch, lambda: scratch.capacity.has_kept(slots, shape))
 
 
 def ends_in_time(job: Job, reservation: BackfillReservation, now_ms: Millis, least_ms: int) -> bool:
-    """Return whether a job may use a node that is kept: it ends before, or can be stopped.
+    """Return whether a job may use a reserved node: it ends before, or can be stopped.
 
-    Only a job that says nothing about its length is let in on the chance of being stopped.
+    Only jobs without a limit are admitted because they can be stopped.
     """
     if job.limit_ms is not None:
         return now_ms + job.limit_ms <= reservation.start_ms
@@ -128,7 +127,7 @@ def ends_in_time(job: Job, reservation: BackfillReservation, now_ms: Millis, lea
 
 
 def _is_plain(shape: Shape, splits: Iterable[GangSplit]) -> bool:
-    """Return whether nodes with enough GPUs are all that a gang needs."""
+    """Return whether enough GPUs per node are all that a gang needs."""
     where = shape.where
     return (
         bool(shape.gpus)
@@ -148,7 +147,7 @@ def _by_trial(
     expected_ends: ExpectedEnds,
     busy: Mapping[NodeId, None],
 ) -> tuple[Slots, Millis] | None:
-    """Let one after the other leave until the gang finds room."""
+    """Let running jobs end one after the other until the gang fits."""
     found: list[Slots] = []
 
     def fits() -> bool:
@@ -160,7 +159,7 @@ def _by_trial(
 
     with scratch.hiding(list(busy)):
         start_ms = expected_ends.first(scratch, fits)
-    # The last time that it fitted is the earliest: halving goes on below each success.
+    # The last fit found is the earliest: bisection continues below each success.
     return None if start_ms is None else (found[-1], start_ms)
 
 
@@ -199,7 +198,7 @@ def _groups(
     shape: Shape,
     times: list[tuple[int, int, int]],
 ) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield the nodes that may be taken together, soonest first."""
+    """Yield the nodes that may be used together, soonest first."""
     where = shape.where
     if where is None or where.how != "required" or not where.within:
         yield times
@@ -212,7 +211,7 @@ def _groups(
 
 
 def _free_ms(free: int, gpus: int, ends: Iterable[tuple[int, int]], now_ms: Millis) -> int | None:
-    """Return when a node is expected to have so many GPUs free; None where it never has."""
+    """Return when a node is expected to have this many GPUs free; None if never."""
     if free >= gpus:
         return int(now_ms)
     for at_ms, given in sorted(ends):

@@ -1,8 +1,8 @@
-"""Small jobs are moved together where that lets a gang start, and costs less than its waiting.
+"""Move small jobs together where that lets a gang start and costs less than waiting.
 
-A gang needs whole nodes; small jobs stand on a part of many. Where there is room for them
-elsewhere they are stopped and started again there, before anybody else is served. What that
-costs, lost work and restarts, must be less than the GPU time for which the gang would wait.
+A gang needs whole nodes, while small jobs use parts of many. Small jobs that fit elsewhere are
+stopped and restarted there before other jobs start. The cost, lost work and restarts, must be
+less than the GPU time for which the gang would wait.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ from tenfold.model.job.job import Job
 from tenfold.model.units import Millis
 
 MOVED_MOST = 64
-"""More jobs are never moved for one gang."""
+"""The most jobs to move for one gang."""
 
 
 class Moves(NamedTuple):
-    """Who moves for a gang, and the room that it gets."""
+    """The jobs that move for a gang, and the slots that it gets."""
 
     moved: list[Allocation]
     slots: Slots
 
 
 def moves_for(session: Session, job_class: JobClass, start_ms: Millis) -> Moves | None:
-    """Return moves that let a gang start which otherwise starts at a time, where they pay."""
+    """Return moves that let a gang start before `start_ms`, if they pay off."""
     state = session.state
     if not session.may_preempt() or state.allocations.stopping:
         return None
@@ -51,7 +51,7 @@ def moves_for(session: Session, job_class: JobClass, start_ms: Millis) -> Moves 
 
 
 def _may_move(session: Session, allocation: Allocation) -> bool:
-    """Return whether a job may be moved: a part of one node, ripe, and not in use by a person."""
+    """Return whether a job may be moved: part of one node, preemptible, not interactive."""
     terms = allocation.job.terms or PLAIN
     if len(allocation.slots) != 1 or not terms.preemptible or terms.kind == "interactive":
         return False
@@ -68,7 +68,7 @@ def _may_move(session: Session, allocation: Allocation) -> bool:
 
 
 def _tried(session: Session, job: Job, option: Option, moved: Sequence[Allocation]) -> Slots | None:
-    """Return the room of a gang if all movers find another place once it has it."""
+    """Return the slots of a gang if all moved jobs fit elsewhere once it has them."""
     state, scratch = session.state, session.state.scratch
     with scratch.trial():
         for each in moved:

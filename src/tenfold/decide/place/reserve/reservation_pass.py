@@ -1,4 +1,4 @@
-"""Backfill reservations: started when their nodes are free, made anew, and filled before."""
+"""Start reserved gangs when their nodes are free, renew reservations, and backfill."""
 
 from collections.abc import Iterable, Iterator
 
@@ -23,7 +23,7 @@ from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 
 REPAIRED = ("node-lost", "moved", "start-failed")
-"""Jobs that were stopped by these go before all others."""
+"""Jobs stopped for these causes start before all others."""
 
 
 class ReservationPass:
@@ -38,7 +38,7 @@ class ReservationPass:
         self._now_ms = session.now_ms
 
     def start_reserved(self) -> None:
-        """Start gangs whose reserved nodes are free, and change reservations that cannot hold."""
+        """Start gangs whose reserved nodes are free; change reservations that cannot be kept."""
         state, view = self._state, self._view
         dirty = (
             self._session.dirty
@@ -64,7 +64,7 @@ class ReservationPass:
                 self._try(reserved, is_due=is_due)
 
     def _reassign_to_earlier(self) -> None:
-        """Let those alike who came before have the promises of those who came later."""
+        """Give reservations to equivalent gangs that were submitted earlier."""
         state = self._state
         for reserved in self._in_order():
             job, reservation = reserved.job, reserved.reservation
@@ -82,7 +82,7 @@ class ReservationPass:
             state.enter(job)
 
     def reserve(self) -> None:
-        """Reserve nodes for the first gangs that found no room."""
+        """Reserve nodes for the first gangs that did not fit."""
         state, govern, now_ms = self._state, self._state.govern, self._now_ms
         if len(state.reserved) >= govern.reservations:
             return
@@ -118,13 +118,13 @@ class ReservationPass:
             self._session.reserve(job, BackfillReservation(slots, start_ms, now_ms))
 
     def _move(self, job: Job, moved: Iterable[Allocation]) -> None:
-        """Stop small jobs that leave whole nodes to a gang and go on elsewhere."""
+        """Stop small jobs that move off whole nodes for a gang."""
         why = Reason("defragmented", {"job": JobRef(job.id, job.team)})
         for allocation in moved:
             self._session.order_stop(allocation, "moved", why)
 
     def _being_started(self) -> dict[NodeId, None]:
-        """Return nodes of starts under way: who starts later than a promise fills its hole."""
+        """Return nodes of starts in progress: a job that starts later than this backfills them."""
         starts = [action for action in self._session.actions if isinstance(action, StartJob)]
         return {
             slot.node: None
@@ -133,12 +133,12 @@ class ReservationPass:
         }
 
     def backfill(self, job: Job, accelerator: str) -> Slots | None:
-        """Return room, taken, on a node that is kept for later, if the job is gone by then."""
+        """Claim a reserved node for a job that is gone before the reservation is due."""
         state, shape = self._state, job.shape
         if shape.milli or shape.cpus_milli or shape.memory_mib or not shape.gpus:
             return None
         if job.id in self._view.past or (job.limit_ms is None and not state.govern.preempts):
-            # Who was stopped once is not let in where it may have to go again.
+            # A job that was stopped once is not placed where it may be stopped again.
             return None
         closed: dict[NodeId, None] = {}
         around = self._state.capacity.around
@@ -154,15 +154,15 @@ class ReservationPass:
         return None
 
     def _may_fill(self, job: Job, reserved: ReservedGang) -> bool:
-        """Return whether a job may use the time until a promise."""
+        """Return whether a job may backfill before a reservation."""
         if job.team == reserved.job.team and job.priority > reserved.job.priority:
-            # It could displace the gang in turn.
+            # It could preempt the gang in turn.
             return False
         least_ms = max(SHORTEST_GUESS_MS, self._state.govern.min_run_ms)
         return ends_in_time(job, reserved.reservation, self._now_ms, least_ms)
 
     def _on_reserved_node(self, job: Job, node_id: NodeId, accelerator: str) -> Slots | None:
-        """Return room, taken, for a job on one node that is kept."""
+        """Claim slots for a job on one reserved node."""
         capacity = self._state.capacity
         node_index, number = capacity.place[node_id]
         for split in capacity.splits_in(job.shape, accelerator):
@@ -179,7 +179,7 @@ class ReservationPass:
         return sorted(self._state.reserved.values(), key=_made)
 
     def _try(self, reserved: ReservedGang, *, is_due: bool) -> None:
-        """Start a gang on its reserved nodes, or wherever there is room."""
+        """Start a gang on its reserved nodes, or wherever it fits."""
         state, job, slots = self._state, reserved.job, reserved.reservation.slots
         capacity, first = state.capacity, self._first_alike(reserved, slots)
         suspended = state.suspend(reserved)
@@ -207,7 +207,7 @@ class ReservationPass:
             state.scratch.rollback(suspended)
 
     def _anywhere(self, reserved: ReservedGang) -> Slots | None:
-        """Return room, taken, for a promised gang wherever there is some."""
+        """Claim any free slots for a reserved gang."""
         tree, job_class = self._state.tree, reserved.job_class
         for option in job_class.options:
             if tree.obstacle(job_class.team, option.amounts) is None:
@@ -217,9 +217,9 @@ class ReservationPass:
         return None
 
     def _renew(self, reserved: ReservedGang) -> None:
-        """Put a promise off that could not be kept, or take it back if it never can be."""
+        """Postpone a reservation that could not be kept, or cancel it if it never can be."""
         state, job, reservation = self._state, reserved.job, reserved.reservation
-        # The room of those who are being stopped counts as free already.
+        # Jobs being stopped already count as free.
         holders = (each for each in state.allocations.held.values() if not each.stopping)
         expected_ends = ExpectedEnds(holders, self._now_ms)
         start_ms = start_ms_of(state.scratch, reservation.slots, job.shape, expected_ends)
@@ -231,11 +231,11 @@ class ReservationPass:
             self._session.reserve(
                 job, BackfillReservation(reservation.slots, start_ms, reservation.since_ms)
             )
-        # The hole before it has grown.
+        # The gap before it has grown.
         state.queues.requeue_all()
 
     def _first_alike(self, reserved: ReservedGang, slots: Slots) -> ReservedGang:
-        """Return who came first of those with promises who are alike and may take these slots."""
+        """Return the first submitted of the equivalent reserved gangs that may use these slots."""
         windows = self._state.windows
         alike = (
             each
@@ -246,7 +246,7 @@ class ReservationPass:
         return min(alike, key=_arrival)
 
     def _swap(self, first: ReservedGang, reserved: ReservedGang) -> ReservedGang:
-        """Let two that are alike exchange what they were promised; the second keeps waiting."""
+        """Swap the reservations of two equivalent gangs; the second keeps waiting."""
         self._state.unreserve(first)
         self._session.reserve(first.job, reserved.reservation)
         self._state.unreserve(self._state.reserved[first.job.id])
@@ -254,7 +254,7 @@ class ReservationPass:
         return ReservedGang(first.job, first.job_class, reserved.reservation, reserved.amounts)
 
     def _clear_backfill(self, reserved: ReservedGang, *, is_due: bool) -> bool:
-        """Stop those who only filled the time until a promise, if nobody else is in the way."""
+        """Stop backfilled jobs on reserved nodes, if nothing else is in the way."""
         backfill_victims = self._backfill_victims(reserved, is_due=is_due)
         if backfill_victims is None or not self._fits_without(backfill_victims, reserved):
             return False
@@ -264,7 +264,7 @@ class ReservationPass:
         return True
 
     def _fits_without(self, backfill_victims: list[Allocation], reserved: ReservedGang) -> bool:
-        """Return whether a promised gang would find its room if these were gone."""
+        """Return whether a reserved gang would fit without these jobs."""
         scratch = self._state.scratch
         with scratch.trial():
             for allocation in backfill_victims:
@@ -272,7 +272,7 @@ class ReservationPass:
             return scratch.capacity.has_kept(reserved.reservation.slots, reserved.job.shape)
 
     def carry_over(self, reserved: ReservedGang, slots: Slots) -> None:
-        """Go on with a reservation, or reserve the room instead that the gang is to get before."""
+        """Keep a reservation, or reserve the slots that the gang gets earlier."""
         reservation = reserved.reservation
         if slots == reservation.slots:
             accelerator = self._view.nodes[slots[0].node].accelerator
@@ -282,7 +282,7 @@ class ReservationPass:
             self._session.reserve(reserved.job, BackfillReservation(slots, due_ms, self._now_ms))
 
     def _backfill_victims(self, reserved: ReservedGang, *, is_due: bool) -> list[Allocation] | None:
-        """Return those who only fill a hole and must go now; None where others stand there too."""
+        """Return backfilled jobs that must stop now; None where other jobs are in the way too."""
         state, reservation = self._state, reserved.reservation
         if state.resizing or not state.govern.preempts:
             return None
@@ -302,7 +302,7 @@ class ReservationPass:
     def _backfilled_on(
         self, slot: Slot, reservation: BackfillReservation, *, is_due: bool
     ) -> Iterator[Allocation]:
-        """Yield, newest first, those on a kept node who came after it was promised."""
+        """Yield jobs on a reserved node that started after the reservation, newest first."""
         allocations, running = self._state.allocations, self._view.running
         for allocation in sorted(allocations.on(slot.node), key=_started, reverse=True):
             run = running.get(allocation.job.id)
@@ -317,7 +317,7 @@ class ReservationPass:
                 yield allocation
 
     def _types_within_quota(self, job_class: JobClass) -> list[str]:
-        """Return the accelerator types of which a class would stay within its quota."""
+        """Return the accelerator types with which a class stays within its quota."""
         tree = self._state.tree
         return [
             accelerator
@@ -333,7 +333,7 @@ class ReservationPass:
 
 
 def is_repair(view: FleetView, job: Job) -> bool:
-    """Return whether a job waits because something broke, and so goes before all others."""
+    """Return whether a job waits after a failure, and therefore starts before all others."""
     past = view.past.get(job.id)
     return past is not None and past.cause in REPAIRED
 

@@ -1,9 +1,9 @@
-"""The default rule: spoil as little as possible of what jobs like those of late could use.
+"""The default score: lose as little usable capacity as possible for the recent job mix.
 
-It differs from the published gradient in four ways. Asks that few nodes can hold weigh more,
-by how few; small asks weigh less for their size than large ones, since they fit anywhere at
-the end; the mix is learned as it comes, from a prior that is soon outweighed; and worth is
-compared in even steps, so that a large loss is told from a larger one.
+It differs from the published gradient in four ways. Requests that few nodes can hold weigh more;
+small requests weigh less for their size than large ones, since they fit anywhere in the end; the
+mix is learned over time from a weak prior; and losses are compared in even steps, so that a
+large loss is distinguished from a larger one.
 """
 
 from collections.abc import Mapping
@@ -19,17 +19,17 @@ SCARCITY_POWER = 1.0
 SCARCITY_MOST = 30.0
 SIZE_POWER = -0.5
 STEP_MILLI = 40
-"""Losses that differ by less are alike; then the order of the nodes decides."""
+"""Losses that differ by less are equal; then node order decides."""
 
 PRIOR_JOBS = 16
 PRIOR = ((1, 500, 0.2), (1, WHOLE, 0.5), (2, WHOLE, 0.1), (4, WHOLE, 0.1), (8, WHOLE, 0.1))
 """GPUs, thousandths of each, and share of jobs, before any has been seen."""
 PRIOR_CPUS = 0.75
-"""CPUs of a prior ask over those that come with its GPUs."""
+"""CPUs of a prior request relative to those that come with its GPUs."""
 
 
 class Fragmentation(FragmentationScorer):
-    """The rule of placement `tenfold`."""
+    """The score of placement `tenfold`."""
 
     def __init__(self, rows: NodeArrays) -> None:
         self._scarcities: dict[NodeRequest, float] = {}
@@ -37,7 +37,7 @@ class Fragmentation(FragmentationScorer):
         super().__init__(rows)
 
     def weights(self, counts: Mapping[NodeRequest, int]) -> Weights:
-        """Weigh asks by count, by how few nodes can hold them, and by size."""
+        """Weigh requests by count, by how few nodes can hold them, and by size."""
         total = sum(counts.values()) + PRIOR_JOBS
         weights: list[tuple[NodeRequest, float]] = []
         for request, count in counts.items():
@@ -52,11 +52,11 @@ class Fragmentation(FragmentationScorer):
         return np.rint(lost / STEP_MILLI).astype(np.int64)
 
     def device(self, numbers: Ints, left: Ints) -> Ints:
-        """Take the best number; among equals the fullest device, then the first."""
+        """Choose the best score; among equals the fullest device, then the first."""
         return (numbers * (WHOLE + 1) + left).argmin(1)
 
     def _scarcity(self, request: NodeRequest) -> float:
-        """Return how much more an ask counts because few nodes could hold it."""
+        """Return how much more a request weighs because few nodes can hold it."""
         scarcity = self._scarcities.get(request)
         if scarcity is None:
             able = self._rows.gpus_for(request)
@@ -66,7 +66,7 @@ class Fragmentation(FragmentationScorer):
 
 
 def _prior(rows: NodeArrays) -> list[tuple[NodeRequest, float]]:
-    """Return the asks assumed before any came, with the CPUs that this fleet has for them."""
+    """Return the requests assumed at the start, with the CPUs that this fleet has for them."""
     counted = (rows.gpus_all > 0) & (rows.cpus_all < PLENTY)
     cpus_milli = int(rows.cpus_all[counted].sum()) // max(1, rows.gpus_total)
     return [

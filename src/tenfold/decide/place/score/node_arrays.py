@@ -1,8 +1,8 @@
-"""Nodes as flat arrays, one row each in the order of the fleet: what many are scored by at once.
+"""Nodes as flat arrays, one row each in fleet order, so that many are scored at once.
 
-Whole GPUs are handed out by number and shares by device. A row therefore lays its devices
-out afresh from what its node has left: shared ones where they are, then those wholly taken,
-then the free ones. It follows from the fleet's view alone, whatever came before.
+Whole GPUs are allocated by count and shares by device. A row therefore orders its devices from
+what its node has left: shared ones in place, then those in use, then free ones. It depends only
+on the fleet's view.
 """
 
 from collections.abc import Mapping
@@ -19,30 +19,30 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Kind = tuple[str, str, int, int, int]
-"""Site, accelerator, GPUs, CPU thousandths and MiB: what nodes of one bank share."""
+"""Site, accelerator, GPUs, CPU thousandths and MiB: what nodes of one index share."""
 
 PLENTY = 1 << 40
 """CPUs or memory of a node where they are not counted."""
 
 
 class NodeRequest(NamedTuple):
-    """What one member of a gang asks of its node."""
+    """What one member of a gang requests from its node."""
 
     cpus_milli: int
     memory_mib: int
     gpus: int
     milli: int
-    """Thousandths of each of the GPUs: all of them, or a share of one; 0 without GPUs."""
+    """Thousandths of each GPU: all of it, or a share of one; 0 without GPUs."""
     accelerators: tuple[str, ...]
 
     @property
     def gpus_milli(self) -> int:
-        """Thousandths of a GPU in all."""
+        """Thousandths of a GPU in total."""
         return self.gpus * self.milli
 
 
 def node_request(shape: Shape, node_gpus_most: int) -> NodeRequest:
-    """Return what each member of a gang asks, where the largest node has so many GPUs."""
+    """Return what each gang member requests, given the GPUs of the largest node."""
     if shape.milli:
         return NodeRequest(shape.cpus_milli, shape.memory_mib, 1, shape.milli, shape.accelerators)
     if not shape.gpus:
@@ -53,7 +53,7 @@ def node_request(shape: Shape, node_gpus_most: int) -> NodeRequest:
 
 
 class NodeArrays:
-    """What every node has, and has left."""
+    """What every node has in total and has left."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class NodeArrays:
         """Number of each accelerator type, from 1; 0 is for nodes without GPUs."""
         self.kind = np.zeros(count, np.int64)
         self.node_index = np.zeros(count, np.int64)
-        """Place of the node's bank among all banks."""
+        """Position of the node's index among all indexes."""
         self.gpus_all = np.zeros(count, np.int64)
         self.cpus_all = np.zeros(count, np.int64)
         self.memory_all = np.zeros(count, np.int64)
@@ -94,7 +94,7 @@ class NodeArrays:
         self.gpus_total = int(self.gpus_all.sum())
 
     def lay_out(self, row: int) -> None:
-        """Bring one row up to date with its node."""
+        """Update one row from its node."""
         node_index, number = self.positions[row]
         self.cpus[row] = node_index.cpus[number] if node_index.counts_cpus else PLENTY
         self.memory[row] = node_index.memory[number] if node_index.counts_memory else PLENTY
@@ -117,7 +117,7 @@ class NodeArrays:
         self.left[row] = devices
 
     def allowed(self, request: NodeRequest) -> Flags:
-        """Return for each number of a type whether the ask may go there."""
+        """Return for each accelerator type whether the request may use it."""
         flags = np.ones(len(self.kinds) + 1, np.bool_)
         if request.accelerators:
             flags[0] = "" in request.accelerators
@@ -128,13 +128,13 @@ class NodeArrays:
         return flags
 
     def gpus_for(self, request: NodeRequest) -> int:
-        """Return the GPUs of all nodes that could hold the ask if they were empty."""
+        """Return the GPUs of all nodes that could hold the request if they were empty."""
         able = self.allowed(request)[self.kind] & (self.gpus_all >= request.gpus)
         able &= (self.cpus_all >= request.cpus_milli) & (self.memory_all >= request.memory_mib)
         return int(self.gpus_all[able].sum())
 
     def fits(self, request: NodeRequest, rows: Ints) -> Flags:
-        """Return which of these nodes can hold the ask now; types are the caller's matter."""
+        """Return which of these nodes can hold the request now; the caller checks types."""
         fits = self.is_open[rows] & (self.cpus[rows] >= request.cpus_milli)
         fits &= self.memory[rows] >= request.memory_mib
         if request.gpus == 1:

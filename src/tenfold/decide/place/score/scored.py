@@ -1,10 +1,9 @@
-"""Room chosen by score: the nodes that fit are compared, not only counted.
+"""Nodes chosen by score: all nodes that fit are compared.
 
-Whole GPUs alone need no comparing beyond the tightest node, and the bitsets find that in no
-time. So they answer until shares, CPUs or memory come into play: once a job that asks for
-them holds room or is in the mix, every job of a single node is placed by score. Scores are
-kept by shape, and a log of touched nodes tells which of them to work out again. All of
-it can be rebuilt from the view.
+For whole GPUs the tightest node is enough, and bitsets find it quickly. Once a job that requests
+shares, CPUs or memory is running or in the mix, every single-node job is placed by score. Scores
+are cached by shape, and a log of changed nodes tells which to recompute. All of it can be
+rebuilt from the view.
 """
 
 from collections.abc import Iterable
@@ -31,13 +30,13 @@ from tenfold.model.job.job import Shape, Slot
 from tenfold.model.policy.policy import Placement
 
 LOG_MOST = 1 << 16
-"""Touched nodes that are remembered; then all scores are worked out again."""
+"""Length of the log of changed nodes; beyond it all scores are recomputed."""
 BYTES_MOST = 1 << 28
 BYTES_A_NODE = 6
 
 
 class _Scores:
-    """The numbers of all nodes for one shape, as of a place in the log."""
+    """The scores of all nodes for one shape, as of a position in the log."""
 
     __slots__ = ("devices", "numbers", "request", "seen", "suits")
 
@@ -51,14 +50,14 @@ class _Scores:
 
 
 class ScoredCapacity(Capacity):
-    """The free room of a fleet, taken by a rule."""
+    """The free capacity of a fleet, allocated by score."""
 
     def __init__(self, placement: Placement = "tenfold") -> None:
         super().__init__()
         self._placement: Placement = placement
         self._shape_mix = ShapeMix()
         self._learned = 0
-        """Number of the mix that the scorer was last told."""
+        """Number of the mix that the scorer last learned."""
         self._rows: NodeArrays | None = None
         self._scorer: Scorer | None = None
         self._kept: dict[str, _Scores] = {}
@@ -70,7 +69,7 @@ class ScoredCapacity(Capacity):
 
     @classmethod
     def of(cls, view: FleetView, placement: Placement = "tenfold") -> "ScoredCapacity":
-        """Build the index of what is so now."""
+        """Build the index from the current view."""
         capacity = cls(placement)
         for node in view.nodes.values():
             capacity.add(node, view)
@@ -81,7 +80,7 @@ class ScoredCapacity(Capacity):
         return capacity
 
     def add(self, node: Node, view: FleetView) -> None:
-        """Add one node as the view has it."""
+        """Add one node from the view."""
         super().add(node, view)
         self._counts_cpus |= node.cpus_milli > 0
         self._counts_memory |= node.memory_mib > 0
@@ -89,7 +88,7 @@ class ScoredCapacity(Capacity):
         self._fine.clear()
 
     def set_open(self, node_id: NodeId, is_open: bool) -> None:
-        """Offer a node to new work, or hide it."""
+        """Open a node to new jobs, or hide it."""
         super().set_open(node_id, is_open)
         if self._rows is not None:
             row = self._rows.index[node_id]
@@ -97,22 +96,22 @@ class ScoredCapacity(Capacity):
             self._log.append(row)
 
     def refresh(self, view: FleetView) -> None:
-        """Learn the mix of what has finished, where an epoch has begun."""
+        """Learn the mix of finished jobs when an epoch begins."""
         if self._shape_mix.from_history(view):
             self._note_mix()
 
     def learn(self, shape: Shape) -> None:
-        """Learn from one arrival: for runs in which nothing ever finishes."""
+        """Learn from one arrival, for runs in which nothing ever finishes."""
         if self._shape_mix.from_arrival(shape):
             self._note_mix()
 
     def know(self, shapes: Iterable[Shape]) -> None:
-        """Take the mix as known beforehand, as the published gradient does."""
+        """Use a mix that is known beforehand, as the published gradient does."""
         self._shape_mix.from_all(shapes)
         self._note_mix()
 
     def claim(self, shape: Shape) -> Slots | None:
-        """Take the best room for a whole gang, or return None and take nothing."""
+        """Claim the best slots for a whole gang, or return None."""
         if self._is_fine(shape) or self._fine_held or self._fine_mix or self._placement == "fgd":
             return self._claim_scored(shape)
         slots = super().claim(shape)
@@ -121,21 +120,21 @@ class ScoredCapacity(Capacity):
         return slots
 
     def take(self, slots: Slots, shape: Shape) -> None:
-        """Take these very slots."""
+        """Allocate these exact slots."""
         super().take(slots, shape)
         self._fine_held += self._is_fine(shape)
         if self._rows is not None:
             self._touch(slots)
 
     def give(self, slots: Slots, shape: Shape) -> None:
-        """Give slots back."""
+        """Release slots."""
         super().give(slots, shape)
         self._fine_held -= self._is_fine(shape)
         if self._rows is not None:
             self._touch(slots)
 
     def _is_fine(self, shape: Shape) -> bool:
-        """Return whether a shape asks for more than whole GPUs, where that is counted."""
+        """Return whether a shape requests more than whole GPUs, where that is counted."""
         fine = self._fine.get(shape.key)
         if fine is None:
             fine = shape.milli > 0 or (self._counts_cpus and shape.cpus_milli > 0)
@@ -149,14 +148,14 @@ class ScoredCapacity(Capacity):
 
     def _touch(self, slots: Slots) -> None:
         rows, log = self._rows, self._log
-        assert rows is not None, "only rows that are there can be touched"
+        assert rows is not None, "only existing rows can change"
         for slot in slots:
             row = rows.index[slot.node]
             rows.lay_out(row)
             log.append(row)
 
     def _claim_scored(self, shape: Shape) -> Slots | None:
-        """Take the node with the smallest number; a gang of several goes by bitsets."""
+        """Claim the node with the smallest score; gangs on several nodes use the bitsets."""
         rows, scorer = self._ready()
         scores = self._scores(rows, scorer, shape)
         if len(scores.numbers):
@@ -178,17 +177,17 @@ class ScoredCapacity(Capacity):
         return None
 
     def _order(self) -> dict[NodeId, tuple[FreeNodeIndex, int]]:
-        """Return the nodes in the order in which ties between them are settled.
+        """Return the nodes in the order that breaks ties.
 
-        Published rules take the first node. In ours a fixed shuffle of the names does it:
-        pool by pool, the first nodes of each kind would be spoiled all together.
+        Published scores take the first node. Ours uses a fixed shuffle of the names; otherwise
+        the first nodes of each pool would all be fragmented together.
         """
         if self._placement != "tenfold":
             return self.place
         return dict(sorted(self.place.items(), key=lambda home: _shuffled(home[0])))
 
     def _ready(self) -> tuple[NodeArrays, Scorer]:
-        """Return rows and rule, made or taught afresh where they are not up to date."""
+        """Return arrays and scorer, rebuilt or retrained if outdated."""
         rows, scorer = self._rows, self._scorer
         if rows is None or scorer is None:
             rows = self._rows = NodeArrays(self.node_indexes, self._order())
@@ -210,7 +209,7 @@ class ScoredCapacity(Capacity):
         return rows, scorer
 
     def _scores(self, rows: NodeArrays, scorer: Scorer, shape: Shape) -> _Scores:
-        """Return the scores of a shape, up to date with every node."""
+        """Return the current scores of a shape for every node."""
         scores, log = self._kept.get(shape.key), self._log
         if scores is None:
             scores = _Scores(node_request(shape, rows.width), self._suits(rows, shape))
@@ -242,7 +241,7 @@ class ScoredCapacity(Capacity):
 
 
 def make_capacity(view: FleetView, placement: Placement = "tenfold") -> ScoredCapacity:
-    """Return the free room of a fleet, to be taken by a rule of this name."""
+    """Return the free capacity of a fleet, allocated by the score of this name."""
     return ScoredCapacity.of(view, placement)
 
 

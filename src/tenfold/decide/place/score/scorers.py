@@ -1,8 +1,8 @@
-"""Rules by which nodes are compared: best fit, and the published fragmentation gradient.
+"""Scores that compare nodes: best fit, and the published fragmentation gradient.
 
-A rule gives every node a whole number, the smaller the better, and for a share the device
-to use. Ties go to the node that stands first in the fleet, so the coarseness of the number
-is part of the rule: it decides how often that order speaks.
+A scorer gives every node an integer, smaller is better, and for a share the device to use. Ties
+go to the first node, so the resolution of the score is part of the rule: it decides how often
+node order matters.
 """
 
 from abc import ABC, abstractmethod
@@ -16,29 +16,29 @@ from tenfold.decide.place.score.usable import UsableCapacity, Weights
 from tenfold.model.job.job import WHOLE
 
 DOES_NOT_FIT = (1 << 31) - 1
-"""The number of a node that cannot hold the ask."""
+"""The score of a node that cannot hold the request."""
 
 CPUS_MILLI_FULL, GPUS_MILLI_FULL = 128_000, 8 * WHOLE
 """A full node, to which best fit compares what is left."""
 
 POPULAR_SHARE = 0.95
-"""The gradient looks at the most popular asks that make up this share of all."""
+"""The gradient uses the most popular requests that make up this share of all."""
 
 
 class Scorer(Protocol):
-    """A rule for one set of nodes."""
+    """A score for one set of nodes."""
 
     @property
     def learns(self) -> bool:
-        """Whether the mix of asks matters to it."""
+        """Whether it depends on the mix of requests."""
         ...
 
     def learn(self, counts: Mapping[NodeRequest, int]) -> None:
-        """Hear which asks come how often."""
+        """Learn how often each request occurs."""
         ...
 
     def score(self, request: NodeRequest, at: Ints) -> tuple[Ints, Ints]:
-        """Return number and device for each of these nodes, all of an allowed type."""
+        """Return score and device for each of these nodes, all of an allowed type."""
         ...
 
 
@@ -54,7 +54,7 @@ class BestFit:
         """Learn nothing: only what is left counts."""
 
     def score(self, request: NodeRequest, at: Ints) -> tuple[Ints, Ints]:
-        """Compare by what would be left; a share goes to the device with the most left."""
+        """Score by what would be left; a share goes to the device with the most left."""
         rows = self._rows
         left, cpus = rows.left[at], rows.cpus[at]
         cpus_left = np.where(cpus >= PLENTY, 0, cpus - request.cpus_milli) / CPUS_MILLI_FULL
@@ -67,7 +67,7 @@ class BestFit:
 
 
 class FragmentationScorer(ABC):
-    """What rules by spoilt worth have in common; they differ in weights, steps and ties."""
+    """The base of scores by lost usable capacity; they differ in weights, steps and ties."""
 
     learns = True
 
@@ -76,11 +76,11 @@ class FragmentationScorer(ABC):
         self._usable = UsableCapacity(rows, self.weights({}))
 
     def learn(self, counts: Mapping[NodeRequest, int]) -> None:
-        """Make the tables for this mix."""
+        """Build the tables for this mix."""
         self._usable = UsableCapacity(self._rows, self.weights(counts))
 
     def score(self, request: NodeRequest, at: Ints) -> tuple[Ints, Ints]:
-        """Compare by what the ask would spoil, here or on the best device here."""
+        """Score by the usable capacity lost on the node, or on its best device."""
         fits = self._rows.fits(request, at)
         if 0 < request.milli < WHOLE:
             lost, left = self._usable.lost_by_device(request, at, fits)
@@ -92,25 +92,25 @@ class FragmentationScorer(ABC):
 
     @abstractmethod
     def weights(self, counts: Mapping[NodeRequest, int]) -> Weights:
-        """Return what each ask of a mix counts for."""
+        """Return the weight of each request of a mix."""
         ...
 
     @abstractmethod
     def number(self, lost: Floats) -> Ints:
-        """Return the steps in which spoilt worth is compared."""
+        """Return lost capacity as integer steps."""
         ...
 
     @abstractmethod
     def device(self, numbers: Ints, left: Ints) -> Ints:
-        """Return the device of each node that a share goes to."""
+        """Return the device of each node for a share."""
         ...
 
 
 class Gradient(FragmentationScorer):
-    """Fragmentation gradient descent as published: popular asks by count, a rounded sigmoid."""
+    """Fragmentation gradient descent as published: popular requests by count, a rounded sigmoid."""
 
     def weights(self, counts: Mapping[NodeRequest, int]) -> Weights:
-        """Weigh the most popular asks by their count; memory tells no two apart."""
+        """Weigh the most popular requests by count; memory is ignored."""
         alike: dict[NodeRequest, int] = {}
         for request, count in counts.items():
             key = request._replace(
@@ -131,5 +131,5 @@ class Gradient(FragmentationScorer):
         return -np.floor(100 / (1 + np.exp(lost / WHOLE))).astype(np.int64)
 
     def device(self, numbers: Ints, left: Ints) -> Ints:
-        """Take the first device of the best number."""
+        """Take the first device with the best score."""
         return numbers.argmin(1)

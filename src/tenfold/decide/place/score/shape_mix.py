@@ -1,9 +1,8 @@
-"""Which shapes come how often: the mix that a choice of node looks ahead to.
+"""The mix of shapes: how often each occurs, which placement scores look ahead to.
 
-Inside the loop it is what finished of late, taken at fixed counts of finished jobs, so that
-a decider which starts now from the view knows the very same mix. Where nothing ever
-finishes, arrivals are counted instead, and the mix is taken again when they have grown by
-a quarter.
+In the loop it is the mix of recently finished jobs, read at fixed counts of them, so a decider
+rebuilt from the view has the same mix. Where nothing ever finishes, arrivals are counted
+instead, and the mix is read again when they have grown by a quarter.
 """
 
 from collections.abc import Iterable
@@ -16,30 +15,30 @@ WINDOW = 3_072
 STEP_MOST = 1_024
 GROWTH = 1.25
 
-assert WINDOW + STEP_MOST <= HISTORY, "the window of an epoch must still be remembered at its end"
+assert WINDOW + STEP_MOST <= HISTORY, "the history must cover the window of an epoch until its end"
 
 
 def epoch_of(ended: int) -> int:
-    """Return the count of finished jobs at which the mix now in use was taken."""
+    """Return the count of finished jobs at which the current mix was read."""
     step = min(STEP_MOST, 1 << max(0, ended.bit_length() - 3))
     return ended - ended % step
 
 
 class ShapeMix:
-    """Counts by shape, and when they were last taken."""
+    """Counts by shape, and when they were last read."""
 
     def __init__(self) -> None:
         self.mix: dict[str, tuple[Shape, int]] = {}
-        """The mix in use, by key of the shape."""
+        """The current mix, by key of the shape."""
         self.taken = 0
-        """How often the mix was taken: caches made from an older one are stale."""
+        """How often the mix was read: caches from an older one are stale."""
         self._ended = self._epoch = -1
         self._arrived: dict[str, tuple[Shape, int]] = {}
         self._arrivals = 0
         self._due = 1
 
     def from_history(self, view: FleetView) -> bool:
-        """Take the mix of the last epoch; return whether it is another than before."""
+        """Read the mix of the last epoch; return whether it changed."""
         if view.ended == self._ended:
             return False
         self._ended = view.ended
@@ -54,7 +53,7 @@ class ShapeMix:
         return True
 
     def from_arrival(self, shape: Shape) -> bool:
-        """Count one arrival; return whether the mix was taken anew."""
+        """Count one arrival; return whether the mix was read again."""
         _, count = self._arrived.get(shape.key, (shape, 0))
         self._arrived[shape.key] = (shape, count + 1)
         self._arrivals += 1
@@ -65,7 +64,7 @@ class ShapeMix:
         return True
 
     def from_all(self, shapes: Iterable[Shape]) -> None:
-        """Take a mix that is known beforehand."""
+        """Use a mix that is known beforehand."""
         self._take(_counted(shapes))
 
     def _take(self, mix: dict[str, tuple[Shape, int]]) -> None:

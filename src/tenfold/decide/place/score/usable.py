@@ -1,10 +1,9 @@
-"""How much of a node's free GPUs the usual asks could use, from two tables.
+"""How much of a node's free GPUs typical requests could use, from two tables.
 
-An ask for one GPU, or a share of it, sees the devices one by one: `one` says what a device
-with so much left is worth. An ask for several needs whole devices: `several` says what so
-many of them are worth. Both depend on the accelerator type and on the CPUs left. The worth of
-a node is then a few look-ups, and what a placement spoils is the worth before, less the worth
-after, less what it takes itself.
+Requests for one GPU or a share see single devices: `one` gives the value of a device by what is
+left of it. Requests for several GPUs need whole devices: `several` gives the value of a number
+of them. Both depend on the accelerator type and on the CPUs left. The value of a node is then a
+few look-ups, and a placement loses the value before, less the value after, less what it uses.
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ Weights = Sequence[tuple[NodeRequest, float]]
 
 
 class UsableCapacity:
-    """The tables for one mix of asks."""
+    """The tables for one mix of requests."""
 
     def __init__(self, rows: NodeArrays, weights: Weights) -> None:
         self._rows = rows
@@ -28,7 +27,7 @@ class UsableCapacity:
             np.array([request.milli for request in requests if request.gpus == 1], np.int64)
         )
         self._step = np.searchsorted(millis, np.arange(WHOLE + 1), "right")
-        """For what is left of a device: how many of the sizes asked for go in."""
+        """For what is left of a device: how many of the requested sizes fit."""
         types, levels = len(rows.kinds) + 1, len(self._cpus) + 1
         self._levels, self._steps, self._most = levels, len(millis) + 1, rows.width + 1
         one = np.zeros((types, levels, self._steps))
@@ -47,7 +46,7 @@ class UsableCapacity:
         self._several: Floats = (several.cumsum(1).cumsum(2) * sizes).ravel()
 
     def lost(self, request: NodeRequest, at: Ints, fits: Flags) -> Floats:
-        """Return what placing the ask would spoil at each node, in thousandths of a GPU."""
+        """Return the capacity lost by the request on each node, in thousandths of a GPU."""
         left, whole, before, _, after = self._look(request, at, fits)
         worth = self._devices(after, left).sum(1)
         if request.gpus:
@@ -69,7 +68,7 @@ class UsableCapacity:
     def _look(
         self, request: NodeRequest, at: Ints, fits: Flags
     ) -> tuple[Ints, Ints, Floats, Flags, Ints]:
-        """Return devices, whole ones, the worth now, which are whole, and the base after."""
+        """Return devices, whole ones, the value now, which are whole, the table offset after."""
         rows = self._rows
         left, cpus = rows.left[at], rows.cpus[at]
         base = rows.kind[at] * self._levels
@@ -83,5 +82,5 @@ class UsableCapacity:
         return left, whole, before, is_whole, after
 
     def _devices(self, base: Ints, left: Ints) -> Floats:
-        """Return the worth of devices, each by itself."""
+        """Return the value of each device."""
         return self._one[(base * self._steps)[:, None] + self._step[left]] * left

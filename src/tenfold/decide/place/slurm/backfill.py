@@ -1,8 +1,8 @@
-"""Backfill as Slurm does it: plan each job in turn, and let later ones fill what is left.
+"""Backfill as Slurm does it: plan each job in order, and let later jobs use the gaps.
 
-A job that cannot start now gets a reservation of whole nodes from the moment when enough
-running jobs will have reached their limits. A job behind it may start only on nodes that no
-reservation wants before its own limit, so it never delays one that was planned before it.
+A job that cannot start now gets a reservation of whole nodes from the time at which enough
+running jobs reach their limits. A job behind it may start only on nodes that no reservation
+needs before its own limit, so it never delays a job planned before it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,11 @@ from tenfold.model.job.job import Job, Shape
 from tenfold.model.units import SECOND, Millis
 
 STEP_MS = 30 * SECOND
-"""Slurm frees jobs that end close together at once: this far apart, then twice as far ..."""
+"""Slurm releases jobs that end close together in one step: this far apart, then doubling."""
 
 
 class Candidate(NamedTuple):
-    """A waiting job as backfill sees it."""
+    """A pending job as backfill sees it."""
 
     job: Job
     limit_ms: Millis
@@ -28,17 +28,17 @@ class Candidate(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """What a running job will give back at its limit, if not before."""
+    """What a running job releases at its limit at the latest."""
 
     at_ms: int
     place: tuple[int, int, JobId]
-    """When it was submitted, to settle ties."""
+    """When it was submitted, to break ties."""
     slots: Slots
     shape: Shape
 
 
 class Reservation(NamedTuple):
-    """Whole nodes that are kept for a planned job."""
+    """Whole nodes reserved for a planned job."""
 
     begin_ms: int
     end_ms: int
@@ -46,14 +46,14 @@ class Reservation(NamedTuple):
 
 
 class Horizon(NamedTuple):
-    """How far and how finely to plan."""
+    """How far ahead and how finely to plan."""
 
     window_ms: Millis
     resolution_ms: Millis
 
 
 class BackfillPass:
-    """One pass over the queue. It takes from `capacity` what it starts."""
+    """One pass over the queue. Starts are allocated on `capacity`."""
 
     def __init__(
         self, capacity: Capacity, endings: Sequence[Ending], horizon: Horizon, now_ms: Millis
@@ -65,7 +65,7 @@ class BackfillPass:
         self.reservations: list[Reservation] = []
 
     def offer(self, candidate: Candidate) -> Slots | None:
-        """Return where the job starts now; otherwise plan it, where the window reaches."""
+        """Return where the job starts now; otherwise plan it within the window."""
         start_ms: int | None = self._now_ms
         while start_ms is not None and start_ms <= self._now_ms + self._horizon.window_ms:
             found, start_ms = self._try(candidate, start_ms)
@@ -81,7 +81,7 @@ class BackfillPass:
         return None
 
     def could_start(self, candidate: Candidate) -> bool:
-        """Return whether there is room now that no reservation wants within the limit."""
+        """Return whether the job fits now on nodes not reserved within its limit."""
         usable = self._usable(candidate, self._now_ms)
         return choose(self._capacity, candidate.job.shape, usable) is not None
 
@@ -95,7 +95,7 @@ class BackfillPass:
     def _try(
         self, candidate: Candidate, from_ms: int
     ) -> tuple[tuple[int, Slots] | None, int | None]:
-        """Return the start found for `from_ms` on, or None and the next moment worth a try."""
+        """Return the start found from `from_ms` on, or None and the next time to try."""
         later_ms = min((r.end_ms for r in self.reservations if r.end_ms > from_ms), default=None)
         found = self._first_fit(candidate.job.shape, self._usable(candidate, from_ms))
         if found is None:
@@ -104,7 +104,7 @@ class BackfillPass:
         if begin_ms <= self._now_ms:
             return (begin_ms, slots), None
         if later_ms is not None and begin_ms > later_ms:
-            # Nodes that are kept for others until then might do sooner.
+            # Nodes reserved for others until then may be available sooner.
             return None, later_ms
         planned = self._reservation(begin_ms, candidate, slots)
         if not planned.nodes.isdisjoint(self._reserved_nodes(planned.begin_ms, planned.end_ms)):
@@ -115,7 +115,7 @@ class BackfillPass:
         return (begin_ms, slots), None
 
     def _reserved_nodes(self, begin_ms: int, end_ms: int) -> frozenset[NodeId]:
-        """Return the nodes that are reserved at some time between."""
+        """Return the nodes reserved at any time in the interval."""
         return frozenset[NodeId]().union(
             *(
                 one.nodes
@@ -125,7 +125,7 @@ class BackfillPass:
         )
 
     def _first_fit(self, shape: Shape, usable: NodeFilter) -> tuple[int, Slots] | None:
-        """Return when running jobs will have left room on these nodes, and where."""
+        """Return when the job fits on these nodes as running jobs end, and where."""
         capacity = self._capacity
         slots = choose(capacity, shape, usable)
         if slots is not None:
@@ -143,8 +143,8 @@ class BackfillPass:
     def _groups(self, usable: NodeFilter) -> Iterator[list[Ending]]:
         """Yield the running jobs on these nodes by end, in steps that double.
 
-        The steps begin at the end of the first job, rounded up. A job that is elsewhere does
-        not count, but only one that does count closes a step: so Slurm does it.
+        The steps begin at the end of the first job, rounded up. Jobs on other nodes are
+        skipped, but only a job on these nodes closes a step; Slurm does the same.
         """
         ends, reach_ms, barrier_ms = self._endings, STEP_MS, -1
         group: list[Ending] = []

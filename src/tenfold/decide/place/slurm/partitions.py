@@ -1,6 +1,6 @@
-"""Partitions as queues: which nodes a job may use, and which limit it is planned with.
+"""Partitions as queues: which nodes a job may use, and its planned time limit.
 
-A job's `qos` names its partition where one bears that name; all others go to the default.
+A job's `qos` names its partition if one has that name; all other jobs use the default.
 """
 
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from tenfold.model.policy.slurm import SlurmPartition, SlurmPolicy
 from tenfold.model.units import DAY, MINUTE, Millis
 
 LONG_MS = Millis(365 * DAY)
-"""What Slurm plans with where neither the job nor its partition has a limit."""
+"""The limit that Slurm plans with if neither the job nor its partition has one."""
 
 
 class Queue(NamedTuple):
-    """A partition and the nodes it may use; no partition stands for the whole fleet."""
+    """A partition and its nodes; no partition means the whole fleet."""
 
     name: str
     partition: SlurmPartition | None
@@ -29,11 +29,11 @@ class Queue(NamedTuple):
 
     @property
     def tier(self) -> int:
-        """Return the rank of the partition; every job of a higher one goes first."""
+        """Return the tier of the partition; jobs of a higher tier go first."""
         return self.partition.priority_tier if self.partition else 0
 
     def limit_ms(self, job: Job) -> Millis:
-        """Return the limit that backfill plans with: whole minutes, as Slurm keeps it."""
+        """Return the limit that backfill plans with, in whole minutes as Slurm keeps it."""
         most_ms = self.partition.time_max_ms if self.partition else None
         limit_ms = job.limit_ms
         if limit_ms is None and self.partition is not None:
@@ -45,7 +45,7 @@ class Queue(NamedTuple):
 
 
 class Queues:
-    """The queues of a policy on the nodes that a fleet has."""
+    """The queues of a policy on the nodes of a fleet."""
 
     def __init__(self, policy: SlurmPolicy, view: FleetView | None = None) -> None:
         self._by_name = {one.name: _queue(one, view) for one in policy.partitions}
@@ -53,12 +53,12 @@ class Queues:
         self._default = (named or [*self._by_name.values(), Queue("", None, None)])[0]
 
     def of(self, job: Job) -> Queue:
-        """Return the queue a job waits in."""
+        """Return the queue of a job."""
         return self._by_name.get(job.qos, self._default)
 
 
 def _queue(partition: SlurmPartition, view: FleetView | None) -> Queue:
-    """Return a partition's queue; one whose nodes the fleet does not have is given all."""
+    """Return a partition's queue; if the fleet has none of its nodes, it may use all."""
     nodes = frozenset(
         NodeId(name) for name in expand(partition.nodes) if view and NodeId(name) in view.nodes
     )

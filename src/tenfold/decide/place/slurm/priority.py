@@ -1,8 +1,8 @@
-"""Slurm's multifactor priority: weights times factors between 0 and 1, and what people set.
+"""Slurm's multifactor priority: weights times factors between 0 and 1, plus nice values.
 
-Slurm computes priorities at submission and then again once in a period, not at each pass: in
-between, ages and usage stand still. Periods are counted from time zero, so that the value
-follows from the view and the moment alone.
+Slurm computes priorities at submission and then once per period, not at each pass; in between,
+age and usage do not change. Periods are counted from time zero, so the value depends only on the
+view and the time.
 """
 
 from collections.abc import Mapping
@@ -21,18 +21,18 @@ LEAST = 1
 
 
 class Accounts(Struct, frozen=True):
-    """What Slurm keeps in its accounting database and not in `slurm.conf`."""
+    """What Slurm keeps in its accounting database rather than in `slurm.conf`."""
 
     qos_priorities: dict[str, int] = {}
     shares: dict[str, int] = {}
-    """Fair shares by team; a team that is not named has 1."""
+    """Fair shares by team; a team that is not listed has 1."""
 
 
 NO_ACCOUNTS = Accounts()
 
 
 class Priorities:
-    """The priorities of waiting jobs at one moment."""
+    """The priorities of pending jobs at one moment."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Priorities:
     def of(self, job: Job, partition: SlurmPartition | None) -> int:
         """Return the priority of a job; larger goes first.
 
-        What people set (`--nice` with its sign turned) is added at the end.
+        The user's own value (`--nice` with the sign reversed) is added at the end.
         """
         policy, weights = self._policy, self._policy.weights
         if policy.priority == "basic":
@@ -80,7 +80,7 @@ class Priorities:
         return max(LEAST, int(total) + job.priority)
 
     def _fixed(self, shape: Shape) -> float:
-        """Return what the request alone is worth: its size and its resources."""
+        """Return the priority from the request alone: its size and its resources."""
         worth = self._worth.get(shape.key)
         if worth is None:
             weights = self._policy.weights
@@ -94,7 +94,7 @@ class Priorities:
     def _size_factor(self, shape: Shape) -> float:
         """Return the mean of a gang's share of the nodes and of the CPUs.
 
-        Where CPUs are not counted, GPUs stand for them.
+        Where CPUs are not counted, GPUs are used instead.
         """
         splits = self._capacity.splits(shape)
         members = splits[0].members + (splits[0].rest > 0) if splits else 1
@@ -111,10 +111,9 @@ class Priorities:
 def fair_shares(
     policy: SlurmPolicy, accounts: Accounts, view: FleetView, at_ms: int
 ) -> dict[TeamId, float]:
-    """Return the classic factor 2^(-usage/shares) of every team that is known.
+    """Return the classic factor 2^(-usage/shares) of every known team.
 
-    Usage is GPU time that fades with the half-life, as a share of all usage; shares are
-    those of the accounts, or even.
+    Usage is decayed GPU time as a share of all usage; shares are those of the accounts, or equal.
     """
     used: dict[TeamId, float] = {}
     half_ms = policy.decay_half_life_ms
@@ -144,7 +143,7 @@ def fair_shares(
 def _add(
     used: dict[TeamId, float], job: Job, begin_ms: int, end_ms: int, at_ms: int, half_ms: int
 ) -> None:
-    """Add one run's GPU time, faded: the integral of 2^(-age/half) from begin to end."""
+    """Add one run's decayed GPU time: the integral of 2^(-age/half) from begin to end."""
     before = used.get(job.team, 0.0)
     if end_ms <= begin_ms:
         used[job.team] = before

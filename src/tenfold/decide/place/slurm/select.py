@@ -1,9 +1,9 @@
-"""Which nodes Slurm takes for a gang: in the order of its file, from the tightest run of them.
+"""Which nodes Slurm selects for a gang: in file order, from the tightest run of neighbours.
 
-Slurm (select/cons_tres without a topology) looks at the nodes that could each hold a member,
-cuts them into runs of neighbours, and takes the shortest run that holds the whole gang, from
-its first node on. Where none does, it takes the longest run and goes on with the others.
-Neither the emptiest nor the fullest node is preferred.
+Slurm (select/cons_tres without a topology) considers the nodes that can each hold a member,
+divides them into runs of neighbours, and takes the shortest run that holds the whole gang, from
+its first node on. If none does, it takes the longest run and continues with the others. Neither
+the emptiest nor the fullest node is preferred.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,11 +13,11 @@ from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Shape, Slot, per_member
 
 NodeFilter = Callable[[NodeId], bool]
-"""Whether a job may use a node: its partition holds it and no reservation is in the way."""
+"""Whether a job may use a node: it is in its partition and not reserved."""
 
 
 def choose(capacity: Capacity, shape: Shape, usable: NodeFilter) -> Slots | None:
-    """Return where the gang would go now; nothing is taken."""
+    """Return where the gang would start now; nothing is allocated."""
     for split in capacity.splits(shape):
         slots = (
             _share(split.node_index, shape, usable) if shape.milli else _gang(split, shape, usable)

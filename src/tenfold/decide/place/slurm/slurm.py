@@ -1,10 +1,10 @@
-"""Place jobs as Slurm would: multifactor priority, a main pass, and backfill.
+"""Schedule jobs as Slurm does: multifactor priority, a main pass, and backfill.
 
-The main pass goes down the queue and stops, for a partition and for its nodes, at the first
-job that cannot start. Backfill then looks behind that job. Both happen on the beat of their
-periods, counted from time zero, as Slurm's own loop batches what happens between: so a
-decider that was started anew decides as one that has run for days. Where main passes must
-keep apart (`sched_min_interval`), one that is due waits for the next multiple of that time.
+The main pass goes down the queue and stops, for a partition and its nodes, at the first job that
+cannot start. Backfill then examines the jobs behind it. Both run at fixed periods counted from
+time zero, as Slurm's loop batches events in between; so a restarted decider decides the same.
+Where main passes have a minimum interval (`sched_min_interval`), a due pass waits for the next
+multiple of it.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from tenfold.model.units import SECOND, Millis
 
 
 class PendingJob(NamedTuple):
-    """A waiting job with its place in the line: tier, then priority, then arrival."""
+    """A pending job with its sort key: tier, then priority, then arrival."""
 
     place: tuple[int, int, int, int]
     job: Job
@@ -36,13 +36,13 @@ class PendingJob(NamedTuple):
 
 
 class SlurmPlacer:
-    """Decide as a Slurm with this configuration would."""
+    """Decides as Slurm with this configuration does."""
 
     def __init__(self, policy: SlurmPolicy, accounts: Accounts = NO_ACCOUNTS) -> None:
         self.name = "slurm"
         self._policy = policy
         self._accounts = accounts
-        # The controller's own loop turns once a second, whatever is configured.
+        # The controller's loop runs once a second, whatever is configured.
         self._main_ms = max(SECOND, _seconds(policy, "batch_sched_delay", 3) * SECOND)
         self._full_ms = max(SECOND, policy.interval_ms)
         self._apart_ms = _apart_ms(policy)
@@ -54,19 +54,19 @@ class SlurmPlacer:
         self._queues = Queues(policy)
         self._held: dict[JobId, tuple[Slots, Job]] = {}
         self._starts_ordered = 0
-        """Starts of the last decision, which the caches took for granted."""
+        """Number of starts in the last decision, which the caches already include."""
         self._classes: dict[tuple[str, str], tuple[int, Job]] = {}
-        """How many jobs of each shape and queue wait, and one of them to try."""
+        """How many jobs of each shape and queue are pending, and one of them to try."""
         self._resizes = False
-        """Whether a resize is under way, whose room only the view knows."""
+        """Whether a resize is in progress, whose slots only the view has."""
 
     @property
     def index(self) -> Capacity | None:
-        """Free room as it is kept; a resize gives back what only the view knows."""
+        """The index of free capacity; None during a resize, whose slots only the view has."""
         return None if self._resizes else self._capacity
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return what the passes due now start, and when the next may be worth making."""
+        """Return the starts of the passes due now, and when the next pass may be useful."""
         bridged = news is not None and self._version + len(news) == view.version
         if self._resizes or not (bridged and news is not None and self._apply_events(news)):
             self._rebuild(view)
@@ -91,7 +91,7 @@ class SlurmPlacer:
         return Decision(actions, self._next_pass(now_ms, is_main=is_main))
 
     def _next_pass(self, now_ms: Millis, *, is_main: bool) -> Millis:
-        """Return the next beat; right after a main pass only time can bring something new."""
+        """Return when the next pass is due; after a main pass only time can change anything."""
         passes = [self._next_due(now_ms, self._full_ms)]
         if not is_main:
             passes.append(self._next_due(now_ms, self._main_ms))
@@ -100,7 +100,7 @@ class SlurmPlacer:
         return Millis(min(passes))
 
     def _is_due(self, now_ms: Millis, period_ms: int) -> bool:
-        """Return whether a main pass of this period, held back to keep apart, falls on now."""
+        """Return whether a main pass of this period is due now, given the minimum interval."""
         return now_ms % self._apart_ms == 0 and now_ms % period_ms < self._apart_ms
 
     def _next_due(self, now_ms: Millis, period_ms: int) -> int:
@@ -185,9 +185,9 @@ class SlurmPlacer:
                 break
 
     def _shortest_candidates(self, job_queue: list[PendingJob]) -> list[Candidate]:
-        """Return one job of each shape and queue with the shortest limit among them.
+        """Return one job of each shape and queue, with the shortest limit among them.
 
-        Where none of these could start now, none of the line could: the pass is over.
+        If none of these could start now, no job in the queue could: the pass is over.
         """
         shortest: dict[tuple[str, str], Candidate] = {}
         for one in job_queue:
@@ -203,7 +203,7 @@ class SlurmPlacer:
         actions.append(StartJob(job.id, slots))
 
     def _endings(self, view: FleetView, now_ms: Millis) -> list[Ending]:
-        """Return what every started job gives back at its limit, this cycle's starts too."""
+        """Return what each started job releases at its limit, including this cycle's starts."""
         endings: list[Ending] = []
         for job_id, (slots, job) in self._held.items():
             run = view.running.get(job_id)
@@ -216,14 +216,14 @@ class SlurmPlacer:
         return endings
 
     def _any_fits(self) -> bool:
-        """Return whether any waiting shape has room now: if none has, no pass can start one."""
+        """Return whether any pending shape fits now: if not, no pass can start a job."""
         return any(
             choose(self._capacity, job.shape, self._queues.of(job).holds) is not None
             for _, job in self._classes.values()
         )
 
     def _never(self) -> set[tuple[str, str]]:
-        """Return the shapes and queues that not even an empty fleet could hold."""
+        """Return the shapes and queues that even an empty fleet could not hold."""
         return {
             key
             for key, (_, job) in self._classes.items()
@@ -231,7 +231,7 @@ class SlurmPlacer:
         }
 
     def _apply_events(self, news: Sequence[Event]) -> bool:
-        """Bring the caches up to date; False where only a rebuild can."""
+        """Apply events to the caches; False if they must be rebuilt."""
         orders_seen = 0
         for event in news:
             if type(event) is JobStarted:
@@ -279,7 +279,7 @@ def _open(queue: Queue, closed: list[Queue]) -> NodeFilter:
 
 
 def _tested(job_queue: list[PendingJob], limits: Backfill) -> list[PendingJob]:
-    """Return the jobs that backfill looks at: so many in all, of a user and of a partition."""
+    """Return the jobs that backfill considers: limits in total, per user and per partition."""
     users: dict[str, int] = {}
     queues: dict[str, int] = {}
     tested: list[PendingJob] = []
@@ -302,7 +302,7 @@ def _full(counts: dict[str, int], name: str, most: int) -> bool:
 
 
 def _apart_ms(policy: SlurmPolicy) -> int:
-    """Return the least time between main passes; up to a second the loop keeps it by itself."""
+    """Return the minimum time between main passes; up to a second the loop ensures it."""
     apart_ms = -(-policy.interval_min_us // 1_000)
     return _rounded_up(apart_ms, SECOND) if apart_ms > SECOND else 1
 

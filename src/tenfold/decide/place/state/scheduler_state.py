@@ -1,4 +1,4 @@
-"""What the governed decider knows between two cycles; all of it follows from the view."""
+"""What the governed policy keeps between two cycles; it can be rebuilt from the view."""
 
 from tenfold.decide.place.queue.admission import Admission
 from tenfold.decide.place.queue.job_class import Trait
@@ -21,7 +21,7 @@ from tenfold.model.units import Millis
 
 
 class ReservedGang:
-    """A gang with nodes kept for it."""
+    """A gang with reserved nodes."""
 
     __slots__ = ("amounts", "job", "job_class", "reservation")
 
@@ -32,11 +32,11 @@ class ReservedGang:
         self.job_class = job_class
         self.reservation = reservation
         self.amounts = amounts
-        """What it will take from quotas, counted as held already."""
+        """What it will take from quotas; already counted as used."""
 
 
 class SchedulerState:
-    """Teams, room, holdings and those who wait."""
+    """Teams, free capacity, allocations and pending jobs."""
 
     def __init__(self, govern: GovernanceRules, view: FleetView, now_ms: Millis) -> None:
         self.govern = govern
@@ -45,7 +45,7 @@ class SchedulerState:
             self.tree.add_decayed_usage(decayed_usage(view, govern.half_life_ms))
         self.capacity = TopologyCapacity.of(view)
         self.scratch = QuotaScratch(self.capacity, self.tree)
-        """What a search changes; nothing is left on it between two searches."""
+        """Tentative changes of a search; empty between two searches."""
         self.allocations = Allocations(govern, self.tree)
         self.eligibility = PreemptionEligibility(
             self.tree, self.allocations, preempts=govern.preempts
@@ -53,12 +53,12 @@ class SchedulerState:
         self.queues = PendingQueues(self.tree, self.eligibility)
         self.admission = Admission(govern)
         self.repairs: list[JobClass] = []
-        """Gangs that were broken, each in a class of its own, in order of arrival."""
+        """Gangs that lost a node, each in its own class, in order of arrival."""
         self.reserved: dict[JobId, ReservedGang] = {}
         self.blocked_preemptors = self.queues.blocked_preemptors
-        """Classes that may displace others and found nobody whose going would help."""
+        """Classes that may preempt but found no victims that would help."""
         self.dirty = True
-        """Whether those who want to displace others may find more than they did."""
+        """Whether blocked preemptors may find victims that they did not find before."""
         self.resizing = any(run.becoming is not None for run in view.running.values())
         self.windows = Windows(govern, view.nodes, now_ms)
         self.windows.close(self.capacity)
@@ -77,15 +77,15 @@ class SchedulerState:
         self.admission.begin(allocation.job for allocation in self.allocations.held.values())
 
     def accelerator(self, node_id: NodeId) -> str:
-        """Return the type of a node."""
+        """Return the accelerator type of a node."""
         return self._nodes[node_id].accelerator
 
     def elastic(self) -> list[Allocation]:
-        """Return the holdings of elastic jobs."""
+        """Return the allocations of elastic jobs."""
         return list(self.allocations.elastic.values())
 
     def is_unchanged(self, now_ms: Millis) -> bool:
-        """Return whether nothing has happened since the last walk that lets anybody start."""
+        """Return whether nothing has changed since the last pass that lets a job start."""
         return not (
             self.dirty
             or self.reserved
@@ -99,7 +99,7 @@ class SchedulerState:
         )
 
     def options(self, shape: Shape) -> tuple[Option, ...]:
-        """Return the accelerator types that will do, with what each takes from quotas."""
+        """Return the accelerator types that fit, with what each takes from quotas."""
         options = self._options.get(shape.key)
         if options is None:
             ask, capacity = self.tree.resources.ask, self.capacity
@@ -117,7 +117,7 @@ class SchedulerState:
         return self.tree.resources.ask(milli_of(slots), accelerator)
 
     def class_of(self, job: Job) -> JobClass:
-        """Return a class for a job, which is not in the lines yet."""
+        """Return a new class for a job; it is not queued yet."""
         shape = job.shape
         team, options = self.tree.team(job.team), self.options(shape)
         job_class = JobClass(team, shape, job.priority, options, self.trait(job))
@@ -133,9 +133,9 @@ class SchedulerState:
         return job_class
 
     def trait(self, job: Job) -> Trait:
-        """Return what tells jobs of one shape apart that may not take the same room.
+        """Return what distinguishes jobs of one shape that may not use the same nodes.
 
-        Limits count where there are windows to keep off, or holes to be gone from in time.
+        Time limits matter where there are windows to avoid or gaps to backfill.
         """
         terms = job.terms
         if terms is None:
@@ -146,7 +146,7 @@ class SchedulerState:
         return (job.limit_ms, terms.preemptible, terms.off_peak, *sizes)
 
     def never(self, job: Job) -> Reason | None:
-        """Return why quotas will never let a job in, whatever others give back."""
+        """Return why quotas never admit a job, however much others release."""
         key = (job.team, job.shape.key)
         if key not in self._never:
             self._never[key] = self._never_in(job)
@@ -169,7 +169,7 @@ class SchedulerState:
         return Reason("above-limit", fields)
 
     def enter(self, job: Job) -> None:
-        """Put a job into the lines."""
+        """Queue a job."""
         team = self.tree.team(job.team)
         job_class = self.queues.get(team, job.priority, job.shape, self.trait(job))
         if job_class is None:
@@ -178,7 +178,7 @@ class SchedulerState:
         self.queues.add(job_class, job)
 
     def release(self, job_id: JobId) -> Allocation:
-        """Take back what a job held, and offer it to those who could use it."""
+        """Release what a job held, and requeue the classes that could use it."""
         allocation = self.allocations.remove(job_id)
         self.capacity.give(allocation.slots, allocation.job.shape)
         queues = self.queues
@@ -190,7 +190,7 @@ class SchedulerState:
 
     @property
     def resizing(self) -> bool:
-        """Whether a job is being resized: nobody is displaced until it is done."""
+        """Whether a resize is in progress: nothing is preempted until it is done."""
         return self.eligibility.resizing
 
     @resizing.setter
@@ -198,15 +198,15 @@ class SchedulerState:
         self.eligibility.resizing = resizing
 
     def is_eligible(self, job_class: JobClass) -> bool:
-        """Return whether a class may displace anybody at all, if there is somebody to displace."""
+        """Return whether a class may preempt, if there are victims."""
         return self.eligibility.is_eligible(job_class)
 
     def reconsider(self, team: Team) -> None:
-        """Note that a team holds another than before: its classes may be owed room, or not."""
+        """Note that the usage of a team changed: the eligibility of its classes may change."""
         self.queues.usage_changed(team)
 
     def count(self, team: Team, amounts: Amounts, sign: int) -> None:
-        """Count that a team holds more (1) or less (-1), which changes its turn."""
+        """Change the usage of a team by amounts, times 1 or -1; this changes its order."""
         self.tree.add(team, amounts, sign)
         if sign < 0:
             self.usage_dropped(team)
@@ -214,27 +214,27 @@ class SchedulerState:
             self.usage_grew(team)
 
     def usage_dropped(self, team: Team) -> None:
-        """Let those try again for whom it counts that a team holds less."""
+        """Requeue the classes that may start now that a team uses less."""
         if self.queues.count:
             self.queues.usage_dropped(team)
 
     def usage_grew(self, team: Team) -> None:
-        """Note that a team holds more, which changes its turn."""
+        """Note that a team uses more, which changes its order."""
         if self.queues.count:
             self.queues.usage_changed(team)
 
     def keep(self, slots: Slots) -> None:
-        """Hide nodes from all but those they are kept for."""
+        """Hide reserved nodes from other jobs."""
         for node_id in self.capacity.around(slots):
             self.capacity.keep(node_id)
 
     def unkeep(self, slots: Slots) -> None:
-        """Offer nodes again that were kept."""
+        """Show nodes again that were reserved."""
         for node_id in self.capacity.around(slots):
             self.capacity.unkeep(node_id)
 
     def reserve(self, job: Job, reservation: BackfillReservation, accelerator: str) -> None:
-        """Note a promise: its nodes are hidden and its amounts count as held."""
+        """Record a reservation: its nodes are hidden and its amounts count as used."""
         job_class = self.class_of(job)
         amounts = self.amounts(reservation.slots, accelerator)
         self.reserved[job.id] = ReservedGang(job, job_class, reservation, amounts)
@@ -242,15 +242,15 @@ class SchedulerState:
         self.keep(reservation.slots)
 
     def unreserve(self, reserved: ReservedGang) -> None:
-        """Forget a promise."""
+        """Remove a reservation."""
         del self.reserved[reserved.job.id]
         self.count(reserved.job_class.team, reserved.amounts, -1)
         self.unkeep(reserved.reservation.slots)
 
     def suspend(self, reserved: ReservedGang) -> int:
-        """Forget a promise for now, and return the number of the change on the scratch.
+        """Remove a reservation for now; return the number of the change on the scratch.
 
-        Whoever was let try again because of it is not called back: to look twice does no harm.
+        Classes requeued because of it stay queued: trying them twice is harmless.
         """
         self.unreserve(reserved)
         return self.scratch.record(self._resume, reserved)
@@ -262,7 +262,7 @@ class SchedulerState:
 
 
 def milli_on(split: GangSplit) -> int:
-    """Return the thousandths of a GPU that a gang takes in a bank: whole nodes count whole."""
+    """Return the thousandths of a GPU that a gang takes; whole nodes count in full."""
     return (split.members * split.gpus + split.rest) * WHOLE
 
 
@@ -282,7 +282,7 @@ def _holders(view: FleetView) -> list[Held]:
 
 
 def _widest(run: Run) -> tuple[Slot, ...]:
-    """Return all that a run holds, or will hold once it is resized."""
+    """Return the slots a run holds now or will hold after a resize."""
     if run.becoming is None:
         return run.slots
     gpus = {slot.node: slot.gpus for slot in run.slots}
