@@ -1,4 +1,4 @@
-"""Whether facts agree with each other: dates, spellings and references."""
+"""Check facts for consistency: dates, names and references."""
 
 import re
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?\Z")
 
 
 def check_row(fact: Fact, path: Path) -> Iterator[Finding]:
-    """Yield what is wrong with a row by itself."""
+    """Yield the faults of a single row."""
     if not _DATE.match(fact.date):
         yield Finding(
             code="bad-date",
-            message=f"`{fact.name}` has the date `{fact.date}`",
+            message=f"`{fact.name}` has an invalid date: `{fact.date}`",
             hint="write it as 2026, 2026-08 or 2026-08-22",
             path=(*path, "date"),
         )
@@ -26,7 +26,7 @@ def check_row(fact: Fact, path: Path) -> Iterator[Finding]:
         yield Finding(
             code="missing-source",
             message=f"`{fact.name}` has an empty source",
-            hint="say where the figures come from",
+            hint="add where the figures come from",
             path=(*path, "source"),
         )
     fields = fact.__struct_fields__
@@ -35,8 +35,8 @@ def check_row(fact: Fact, path: Path) -> Iterator[Finding]:
             if field not in fields:
                 yield Finding(
                     code="unknown-field",
-                    message=f"`{key}` of `{fact.name}` names `{field}`, which it has not",
-                    hint="name fields of the row",
+                    message=f"`{key}` of `{fact.name}` names `{field}`, which is not a field",
+                    hint="list fields of the row",
                     path=(*path, key),
                 )
     if isinstance(fact, LinkClass):
@@ -44,14 +44,14 @@ def check_row(fact: Fact, path: Path) -> Iterator[Finding]:
         if any(a[0] >= b[0] for a, b in pairwise(points)):
             yield Finding(
                 code="unordered-efficiency",
-                message=f"the efficiency of link `{fact.name}` does not rise in bytes",
-                hint="order the points by message size",
+                message=f"the `efficiency` of link `{fact.name}` is not sorted by message size",
+                hint="sort the points by message size",
                 path=(*path, "efficiency"),
             )
 
 
 def check_catalogue(catalogue: Catalogue) -> Iterator[tuple[str, str, Finding]]:
-    """Yield (kind, row, finding) for spellings and references that do not hold."""
+    """Yield (kind, row, finding) for duplicate names and broken references."""
     for kind in KINDS:
         yield from _spellings(kind, getattr(catalogue, KINDS[kind].table))
     wanted = [
@@ -71,7 +71,7 @@ def check_catalogue(catalogue: Catalogue) -> Iterator[tuple[str, str, Finding]]:
                     fact.name,
                     Finding(
                         code=f"unknown-{table.kind}",
-                        message=f"{kind} `{fact.name}` names the {table.kind} `{name}`",
+                        message=f"{kind} `{fact.name}` refers to unknown {table.kind} `{name}`",
                         hint=f"write `{known.name}`" if known else table.hint(name),
                         path=(field,),
                     ),
@@ -88,8 +88,8 @@ def _spellings(kind: str, table: FactTable[Fact]) -> Iterator[tuple[str, str, Fi
             if other != fact.name:
                 found = Finding(
                     code="alias-taken",
-                    message=f"the alias `{alias}` of {kind} `{fact.name}` is also `{other}`",
-                    hint="take it from one of them",
+                    message=f"alias `{alias}` of {kind} `{fact.name}` is also used by `{other}`",
+                    hint="remove it from one of them",
                     path=("aliases",),
                 )
                 yield kind, fact.name, found

@@ -1,4 +1,4 @@
-"""The kinds of fact: table name, record, and the shelf of the catalogue it stands on."""
+"""The kinds of fact: name, record type, and table of the catalogue."""
 
 from typing import NamedTuple
 
@@ -24,18 +24,18 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("accelerator", Accelerator, "accelerators", "peaks, memory, links, power"),
-        Kind("link", LinkClass, "links", "rate, delay, efficiency by message size"),
+        Kind("link", LinkClass, "links", "rate, latency, efficiency by message size"),
         Kind("node", NodeShape, "nodes", "servers and cloud instances"),
         Kind("medium", Medium, "media", "one drive, cartridge or module"),
         Kind("tier", TierClass, "tiers", "one shelf of a storage tier"),
         Kind("failure", FailurePreset, "failures", "failure rates and repair times"),
-        Kind("cooling", CoolingClass, "cooling", "kW a rack and PUE"),
-        Kind("energy", EnergyDefaults, "energy", "price and carbon of a kWh"),
-        Kind("price", PriceFact, "prices", "dollars per GPU-hour by provider"),
+        Kind("cooling", CoolingClass, "cooling", "kW per rack and PUE"),
+        Kind("energy", EnergyDefaults, "energy", "price and carbon per kWh"),
+        Kind("price", PriceFact, "prices", "dollars per GPU-hour, by provider"),
         Kind("model", ModelPreset, "models", "layer shapes of published models"),
-        Kind("stack", StackProfile, "stacks", "what training stacks make of the hardware"),
-        Kind("correction", StackCorrection, "corrections", "what published runs add near them"),
-        Kind("engine", EngineProfile, "engines", "what serving engines make of the hardware"),
-        Kind("workload", WorkloadMix, "workloads", "what people submit: sizes, durations, rhythm"),
+        Kind("stack", StackProfile, "stacks", "efficiency of training stacks"),
+        Kind("correction", StackCorrection, "corrections", "adjustments from published runs"),
+        Kind("engine", EngineProfile, "engines", "efficiency of serving engines"),
+        Kind("workload", WorkloadMix, "workloads", "job mixes: sizes, durations, daily pattern"),
     )
 }

@@ -1,7 +1,7 @@
-"""Read fact files into a catalogue: the shipped ones, then the user's own over them.
+"""Read fact files into a catalogue: the shipped ones, overridden by the user's.
 
-A user's row with a known name changes only the fields it states, but must say where
-they come from; a row with a new name stands on its own.
+A user's row with a known name overrides only the fields it sets, and must give their
+source; a row with a new name adds a fact.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,7 +24,7 @@ PROVENANCE = ("source", "date", "evidence")
 
 
 class _RowCollector:
-    """Raw rows by kind and folded name, and where each was last stated."""
+    """Raw rows by kind and normalised name, and where each was last set."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[str, Table]] = {kind: {} for kind in KINDS}
@@ -35,7 +35,7 @@ class _RowCollector:
         for key, value in document.values.items():
             if key not in KINDS:
                 hint = f"fact files have {', '.join(f'[[{kind}]]' for kind in KINDS)}"
-                message = f"the key `{key}` is no kind of fact"
+                message = f"`{key}` is not a kind of fact"
                 self.note(
                     document, Finding(code="unknown-key", message=message, hint=hint, path=(key,))
                 )
@@ -57,14 +57,14 @@ class _RowCollector:
         folded = spelling(name)
         known = self.rows[kind].get(folded)
         if known is not None and self.places[kind, folded][0] is document:
-            message = f"{kind} `{name}` stands twice in this file"
+            message = f"{kind} `{name}` is defined twice in this file"
             found = Finding(code="duplicate-name", message=message, hint="merge the two", path=path)
             self.note(document, found)
             return
         for key in PROVENANCE:
             if key not in table:
-                message = f"{kind} `{name}` does not say its `{key}`"
-                hint = f"add `{key} = ...`: a figure without a source is not a fact"
+                message = f"{kind} `{name}` has no `{key}`"
+                hint = f"add `{key} = ...`: every fact needs a source, a date and its evidence"
                 self.note(
                     document, Finding(code="missing-key", message=message, hint=hint, path=path)
                 )
@@ -77,7 +77,7 @@ class _RowCollector:
 
 
 def _overlaid(known: Table, table: Table) -> Table:
-    """Return a shipped row with a user's fields over it, each with the user's provenance."""
+    """Return a shipped row with a user's fields merged in, each with the user's provenance."""
     provenance = {key: table[key] for key in PROVENANCE if key in table}
     kept = ("name", *PROVENANCE)
     fields = {key: value for key, value in table.items() if key not in kept}
@@ -86,10 +86,10 @@ def _overlaid(known: Table, table: Table) -> Table:
 
 
 def load_catalogue(folder: Path | None = None, *, without: Collection[str] = ()) -> Catalogue:
-    """Return the shipped facts with a user's folder laid over them, or raise `InvalidFile`.
+    """Return the shipped facts overridden by a user's folder, or raise `InvalidFile`.
 
-    Shipped files named in `without` are left unread: a short command that needs no models
-    or prices should not pay for reading them.
+    Shipped files named in `without` are skipped: a short command that needs no models or
+    prices should not spend time on reading them.
     """
     catalogue, findings = read_catalogue(folder, without=without)
     faults = [found for found in findings if found.severity == "fault"]
@@ -101,7 +101,7 @@ def load_catalogue(folder: Path | None = None, *, without: Collection[str] = ())
 def read_catalogue(
     folder: Path | None = None, *, without: Collection[str] = ()
 ) -> tuple[Catalogue, list[Finding]]:
-    """Return what could be read of the facts, and everything that is wrong with them."""
+    """Return the facts that could be read, and all faults found."""
     collector = _RowCollector()
     shipped = [path for path in shipped_files() if path.stem not in without]
     for path in [*shipped, *(() if folder is None else user_files(folder))]:
@@ -141,16 +141,16 @@ def user_files(folder: Path) -> Iterable[Path]:
     if not folder.is_dir():
         raise InputError(
             "no-such-folder",
-            f"there is no facts folder `{folder}`",
-            "name a folder that holds fact files in TOML",
+            f"facts folder `{folder}` does not exist",
+            "pass a folder with fact files in TOML",
             file=str(folder),
         )
     found = sorted(path for path in folder.iterdir() if path.suffix in (".toml", ".yaml", ".yml"))
     if not found:
         raise InputError(
             "empty-folder",
-            f"the facts folder `{folder}` holds no TOML or YAML file",
-            "put fact files in it, or leave the folder out",
+            f"facts folder `{folder}` has no TOML or YAML files",
+            "add fact files to it, or leave the folder out",
             file=str(folder),
         )
     return found

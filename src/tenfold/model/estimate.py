@@ -1,7 +1,7 @@
-"""Estimates of training and serving: the configuration asked about, and the answer to it.
+"""Estimates of training and serving: the input rows and the output.
 
-A field that is None is not known, and the usual is chosen for it; what was chosen stands in
-the notes of the answer. The structs are read from and written to JSON Lines as they are.
+A field that is None gets a default, which is listed in the notes of the estimate. The
+structs are read from and written to JSON Lines as they are.
 """
 
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from tenfold.model.plan import Precision, Recompute, Shard, TrainPlan
 
 Whole = Annotated[int, Meta(ge=1, le=10**12)]
 MaybeWhole = Annotated[int, Meta(ge=0, le=10**12)] | None
-"""0 says no more than null does: the usual is chosen."""
+"""0 means the same as null: the default is used."""
 RowId = str | int | float
 ServeMode = Literal["max-throughput", "static-batch", "first-token", "online"]
 
@@ -86,11 +86,11 @@ class ServeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 TrainConfig = TrainRow | TrainPlan
-"""What a step can be estimated of: a configuration as far as it is known, or a whole plan."""
+"""The input of a step estimate: a partial configuration, or a complete plan."""
 
 
 class TrainEstimate(Struct, frozen=True, kw_only=True):
-    """What a training step takes; the interval holds in 80% of cases."""
+    """The estimate of a training step; the interval holds in 80% of cases."""
 
     id: RowId
     notes: tuple[str, ...]
@@ -106,14 +106,14 @@ class TrainEstimate(Struct, frozen=True, kw_only=True):
 
 
 class ServeEstimate(Struct, frozen=True, kw_only=True):
-    """What one replica does; the interval holds in 80% of cases."""
+    """The estimate of one serving replica; the interval holds in 80% of cases."""
 
     id: RowId
     notes: tuple[str, ...]
     output_tokens_per_s: float
     interval_tokens_per_s: tuple[float, float]
     ttft_s: float | None
-    """None where the load is above what the replica sustains: the wait has no end."""
+    """None if the replica is overloaded and the queue grows without bound."""
     tpot_s: float
     batch: int
     gpus: int

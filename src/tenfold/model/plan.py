@@ -1,4 +1,4 @@
-"""What is to be planned, a training job or a service, and a plan: one layout of a model."""
+"""The inputs of the planner (a training job or a service) and its output, a training plan."""
 
 from typing import Annotated, Literal
 
@@ -11,57 +11,74 @@ Shard = Literal["none", "zero1", "zero2", "zero3"]
 Recompute = Literal["none", "selective", "full"]
 
 
-Model = Annotated[str, Meta(description="A model of the facts, or its config.json.")]
-Degree = Annotated[int, Meta(ge=1, description="Fix this degree instead of searching it.")]
+Model = Annotated[str, Meta(description="Model name from the facts, or path to its config.json")]
+Degree = Annotated[int, Meta(ge=1)]
 Tokens = Annotated[int, Meta(ge=1)]
 Positive = Annotated[float, Meta(gt=0, le=1e9)]
 
 
 class TrainingJob(Struct, frozen=True, kw_only=True):
-    """A training job to lay out. What is None is free to be chosen.
+    """A training job to plan. Fields that are None are chosen by the search.
 
-    `tokens` is the length of the run; deadline and budget are for the whole of it.
+    `tokens` is the length of the run; deadline and budget apply to the whole run.
     """
 
     model: Model
-    gpus: Annotated[int, Meta(ge=1, description="How many GPUs; else the best number.")] | None = (
+    gpus: (
+        Annotated[int, Meta(ge=1, description="Number of GPUs (default: the best size)")] | None
+    ) = None
+    tokens: Annotated[
+        float | None, Meta(description="Length of the run in tokens, such as 1e12 or 15T")
+    ] = None
+    deadline_s: Annotated[
+        float | None, Meta(description="Finish the run within this time, such as 30d")
+    ] = None
+    budget_usd: Annotated[
+        float | None, Meta(description="Maximum cost of the run in dollars, such as 2e6")
+    ] = None
+    seq: Annotated[Tokens, Meta(description="Sequence length in tokens (default: 4096)")] | None = (
         None
     )
-    tokens: Annotated[float | None, Meta(description="Length of the run in tokens: 1e12, 15T.")] = (
+    global_batch: (
+        Annotated[int, Meta(ge=1, description="Sequences per step (default: typical for the size)")]
+        | None
+    ) = None
+    precision: Annotated[
+        Precision, Meta(description="Precision of matrix multiplies (default: bf16)")
+    ] = "bf16"
+    tp: Annotated[Degree, Meta(description="Tensor parallelism (default: searched)")] | None = None
+    pp: Annotated[Degree, Meta(description="Pipeline parallelism (default: searched)")] | None = (
         None
     )
-    deadline_s: Annotated[float | None, Meta(description="The run must end within: 30d.")] = None
-    budget_usd: Annotated[float | None, Meta(description="The run may cost, in dollars: 2e6.")] = (
-        None
-    )
-    seq: Annotated[Tokens, Meta(description="Tokens a sequence.")] | None = None
-    global_batch: Annotated[int, Meta(ge=1, description="Sequences a step.")] | None = None
-    precision: Annotated[Precision, Meta(description="Of matrix products.")] = "bf16"
-    tp: Degree | None = None
-    pp: Degree | None = None
-    cp: Degree | None = None
-    ep: Degree | None = None
-    micro_batch: Degree | None = None
-    shard: Annotated[Shard | None, Meta(description="Fix the sharding.")] = None
-    recompute: Annotated[Recompute | None, Meta(description="Fix the recomputation.")] = None
+    cp: Annotated[Degree, Meta(description="Context parallelism (default: searched)")] | None = None
+    ep: Annotated[Degree, Meta(description="Expert parallelism (default: searched)")] | None = None
+    micro_batch: (
+        Annotated[Degree, Meta(description="Micro-batch size (default: searched)")] | None
+    ) = None
+    shard: Annotated[
+        Shard | None, Meta(description="Data-parallel sharding (default: searched)")
+    ] = None
+    recompute: Annotated[
+        Recompute | None, Meta(description="Activation recomputation (default: searched)")
+    ] = None
 
 
 class ServiceDemand(Struct, frozen=True, kw_only=True):
-    """A service: its load, the lengths of its requests, and what its users may wait."""
+    """A service: its load, the length of its requests, and its latency targets."""
 
     model: Model
-    qps: Annotated[Positive, Meta(description="Requests a second.")]
-    input_tokens: Annotated[Tokens, Meta(description="Tokens of a prompt.")]
-    output_tokens: Annotated[Tokens, Meta(description="Tokens of an answer.")]
-    ttft_s: Annotated[Positive, Meta(description="Seconds to the first token, at most.")]
-    tpot_s: Annotated[Positive, Meta(description="Seconds a token, at most.")]
+    qps: Annotated[Positive, Meta(description="Requests per second")]
+    input_tokens: Annotated[Tokens, Meta(description="Prompt length in tokens")]
+    output_tokens: Annotated[Tokens, Meta(description="Response length in tokens")]
+    ttft_s: Annotated[Positive, Meta(description="Target time to first token, in seconds")]
+    tpot_s: Annotated[Positive, Meta(description="Target time per output token, in seconds")]
     precisions: Annotated[
-        tuple[Precision, ...], Meta(description="Which to try; may be given several times.")
+        tuple[Precision, ...], Meta(description="Precision to try; repeatable (default: bf16, fp8)")
     ] = ("bf16", "fp8")
 
 
 class TrainPlan(Struct, frozen=True, kw_only=True):
-    """How a model is trained on a number of accelerators.
+    """One way to train a model: its layout, batch and memory settings.
 
     `gpus = tp * pp * dp * cp`; expert parallelism divides the data-parallel group.
     Batches count sequences. `virtual_stages` is 1 where the pipeline does not interleave.
@@ -90,10 +107,10 @@ class TrainPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def nodes(self) -> int:
-        """Nodes that the plan fills."""
+        """Nodes that the plan uses."""
         return -(-self.gpus // self.gpus_per_node)
 
     @property
     def micro_batches(self) -> int:
-        """Micro-batches that each data-parallel rank runs through in one step."""
+        """Micro-batches per data-parallel rank and step."""
         return max(1, self.global_batch // (self.dp * self.micro_batch))

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Format numbers for people."""
 
 from tenfold.model.units import GIB, TIB, usd
 
@@ -11,7 +11,7 @@ def quantity_bytes(value: float) -> str:
 
 
 def file_bytes(value: float) -> str:
-    """Return the size of a file, in the unit that suits it."""
+    """Return the size of a file in a readable unit."""
     for unit in ("bytes", "KiB", "MiB"):
         if value < 1_024:
             return f"{value:,.0f} {unit}"
@@ -47,7 +47,7 @@ def dollars(micros: int) -> str:
 
 
 def share(value: float) -> str:
-    """Return a share in per cent, with a decimal where it is small."""
+    """Return a share as a percentage, with one decimal if it is small."""
     if 0 < value < 0.0005:
         return "<0.1%"
     return f"{value:.0%}" if value >= 0.1 or value == 0 else f"{value:.1%}"

@@ -1,4 +1,4 @@
-"""`tenfold estimate cache`: what a shared tier of KV cache saves."""
+"""`tenfold estimate cache`: the hit ratio and time saved by a shared KV-cache tier."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,48 +24,55 @@ AT_LEAST_ONE = validators.Number(gte=1, lte=10**9)
 PREFIXES = validators.Number(gte=1, lte=1_000_000)
 ZIPF = validators.Number(gte=0, lte=10)
 DEFAULT_ZIPF = 0.8
-"""Breslau et al. (INFOCOM 1999) found 0.64 to 0.83 for pages of the web; of prompts an
-assumption."""
+"""Breslau et al. (INFOCOM 1999) found 0.64 to 0.83 for web pages; for prompts an assumption."""
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficOptions:
-    """What prompts share: as stated, or as a trace has it."""
+    """The prefixes that prompts share: described by options, or read from a trace."""
 
     input_tokens: Annotated[
-        int | None, Parameter(help="Tokens of a prompt.", validator=AT_LEAST_ONE)
+        int | None, Parameter(help="Prompt length in tokens", validator=AT_LEAST_ONE)
     ] = None
     shared_tokens: Annotated[
-        int | None, Parameter(help="Of these, tokens of a shared prefix.", validator=AT_LEAST_ONE)
+        int | None, Parameter(help="Length of the shared prefix in tokens", validator=AT_LEAST_ONE)
     ] = None
-    prefixes: Annotated[int | None, Parameter(help="Distinct prefixes.", validator=PREFIXES)] = None
+    prefixes: Annotated[
+        int | None, Parameter(help="Number of distinct prefixes", validator=PREFIXES)
+    ] = None
     zipf: Annotated[
-        float | None, Parameter(help="Exponent of their popularity; 0 is even.", validator=ZIPF)
+        float | None,
+        Parameter(
+            help="Zipf exponent of prefix popularity, 0 for uniform (default: 0.8)", validator=ZIPF
+        ),
     ] = None
     trace: Annotated[
-        Path | None, Parameter(help="Blocks of real prompts instead, as JSON Lines.")
+        Path | None, Parameter(help="Trace of prompt blocks as JSON Lines, instead of the above")
     ] = None
     block_tokens: Annotated[
-        int, Parameter(help="Tokens of a block of --trace.", validator=AT_LEAST_ONE)
+        int,
+        Parameter(
+            help=f"Tokens per block of --trace (default: {BLOCK_TOKENS})", validator=AT_LEAST_ONE
+        ),
     ] = BLOCK_TOKENS
 
     def traffic(self) -> Traffic:
-        """Return the traffic, or say what is missing of it."""
+        """Return the traffic, or raise an error that names what is missing."""
         if self.trace is not None:
             return traced(read_json_lines(self.trace, PrefixRow), self.block_tokens)
         if self.input_tokens is None or self.shared_tokens is None or self.prefixes is None:
             raise InputError(
                 "traffic-not-stated",
-                "what prompts share is not known",
-                "say `--input-tokens`, `--shared-tokens` and `--prefixes`, or give a `--trace`",
+                "the shared prefixes of the prompts are not given",
+                "set `--input-tokens`, `--shared-tokens` and `--prefixes`, or use `--trace`",
             )
         if self.shared_tokens > self.input_tokens:
             raise InputError(
                 "prefix-too-long",
-                f"a prefix of {self.shared_tokens:,} tokens is longer than its prompt of "
-                f"{self.input_tokens:,}",
+                f"`--shared-tokens` is {self.shared_tokens:,}, more than the "
+                f"{self.input_tokens:,} tokens of a prompt",
                 "lower `--shared-tokens`",
                 field="--shared-tokens",
             )
@@ -77,10 +84,10 @@ class TrafficOptions:
         )
 
     def notes(self) -> tuple[str, ...]:
-        """Return what was supposed."""
+        """Return the assumptions made."""
         if self.trace is not None or self.zipf is not None:
             return ()
-        return (f"popularity by Zipf's law with exponent {DEFAULT_ZIPF:g} supposed; say --zipf",)
+        return (f"prefix popularity assumed: Zipf with exponent {DEFAULT_ZIPF:g} (set --zipf)",)
 
 
 NO_TRAFFIC = TrafficOptions()
@@ -93,10 +100,10 @@ def cache_command(
     prompts: Annotated[TrafficOptions, Parameter(name="*")] = NO_TRAFFIC,
     as_json: Json = False,
 ) -> None:
-    """Estimate the hit ratio of a shared KV-cache tier, and the time that it saves a request.
+    """Estimate the hit ratio of a shared KV-cache tier, and the time it saves per request.
 
-    Prompts share prefixes as stated, or as a trace of their blocks has them. Says what
-    size a hit ratio takes, and when computing a prefix again is sooner than fetching it.
+    Describe the shared prefixes with options, or pass a trace of prompt blocks. Also shows
+    the size needed for a target hit ratio, and when recomputing beats fetching.
     """
     answer = estimate_cache(question, prompts.traffic())
     answer = replace(answer, notes=(*answer.notes, *prompts.notes()))
@@ -107,15 +114,15 @@ def cache_command(
 
 
 def show_cache(answer: CacheAnswer) -> None:
-    """Print what the tier does, what other sizes would do, and when it does nothing."""
+    """Print the effect of the tier, of other sizes, and when it stops helping."""
     show(
         f"{answer.model} in {answer.precision} on {answer.gpus} x {answer.accelerator}, prompts of "
         f"{answer.prompt_tokens:,.0f} tokens; {answer.tier or 'the tier'} holds "
         f"{_gib(answer.tier_gib)} and reads {rate_bytes(answer.tier_gb_per_s * 1e9)}",
         "",
-        f"hit ratio {share(answer.hit_ratio)} of tokens, of {share(answer.hit_ratio_max)} at most",
-        f"first token after {seconds(answer.ttft_with_tier_s)} instead of "
-        f"{seconds(answer.ttft_s)}: {seconds(answer.saved_s)} saved a request",
+        f"hit ratio: {share(answer.hit_ratio)} of tokens (maximum {share(answer.hit_ratio_max)})",
+        f"TTFT: {seconds(answer.ttft_with_tier_s)} instead of {seconds(answer.ttft_s)}, "
+        f"saving {seconds(answer.saved_s)} per request",
         _target(answer),
         _fetching(answer),
         "",
@@ -124,7 +131,7 @@ def show_cache(answer: CacheAnswer) -> None:
         [_gib(one.gib), share(one.hit_ratio), seconds(one.saved_s) if one.saved_s else "0 s"]
         for one in answer.sizes
     ]
-    show(table("", [">tier", ">hit ratio", ">saved a request"], rows))
+    show(table("", [">tier", ">hit ratio", ">saved per request"], rows))
     for note in answer.notes:
         show(Text(f"note: {note}", style="dim"))
 
@@ -135,18 +142,18 @@ def _gib(gib: float) -> str:
 
 def _target(answer: CacheAnswer) -> str:
     if answer.target_gib is None:
-        return f"no tier reaches {share(answer.target)}: the rest of the tokens never come again"
-    return f"a hit ratio of {share(answer.target)} takes {_gib(answer.target_gib)}"
+        return f"no tier size reaches {share(answer.target)}: the other tokens are never reused"
+    return f"a hit ratio of {share(answer.target)} needs {_gib(answer.target_gib)}"
 
 
 def _fetching(answer: CacheAnswer) -> str:
     even = rate_bytes(answer.break_even_gb_per_s * 1e9)
     got = rate_bytes(answer.fetch_gb_per_s * 1e9)
     if not answer.fetch_pays:
-        return f"fetching is slower than computing: a fetch gets {got}, and {even} break even"
-    text = f"a fetch gets {got}; below {even} computing is sooner"
+        return f"recomputing is faster: a fetch gets {got} and needs {even} to break even"
+    text = f"a fetch gets {got}; below {even}, recomputing is faster"
     if answer.qps_break_even is None:
         return text
     load = answer.qps_break_even
     words = f"{load:,.0f}" if load >= 100 else f"{load:.3g}"
-    return f"{text}, which a load of {words} requests a second brings about"
+    return f"{text} (from {words} requests/s)"

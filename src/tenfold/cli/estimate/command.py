@@ -1,4 +1,4 @@
-"""`tenfold estimate`: what configurations take, one JSON object a line in and out."""
+"""`tenfold estimate`: time, memory and cost of given configurations, as JSON Lines."""
 
 import sys
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from tenfold.study.estimate.train import estimate_train
 
 app = App(
     name="estimate",
-    help="Estimate what training and serving take.",
+    help="Estimate the time, memory and cost of training and serving",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
@@ -35,10 +35,12 @@ Rows = Annotated[
     Parameter(
         name="--in",
         allow_leading_hyphen=True,
-        help="Rows as JSON Lines; - reads standard input.",
+        help="Configurations as JSON Lines (- for standard input)",
     ),
 ]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+]
 STANDARD_INPUT = Path("-")
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -48,17 +50,17 @@ def train(
     *,
     rows: Rows,
     calibrate: Annotated[
-        Path | None, Parameter(help="Observed runs: the same rows with their `step_s`.")
+        Path | None, Parameter(help="Observed runs to calibrate with: rows that include `step_s`")
     ] = None,
     facts: Facts = None,
 ) -> None:
-    """Estimate training steps: time, memory, and where the time goes.
+    """Estimate training steps: time, memory and a time breakdown.
 
-    Writes one JSON object a row, in order. Ends with status 1 where a row cannot be.
+    Prints one JSON object per row, in order. Exits with status 1 if a row is impossible.
     """
-    asked = _read(rows, TrainRow)
+    configs = _read(rows, TrainRow)
     observed = [] if calibrate is None else read_json_lines(calibrate, TrainRow)
-    _write(estimate_train(asked, load_facts(facts), observed))
+    _write(estimate_train(configs, load_facts(facts), observed))
 
 
 @app.command
@@ -68,18 +70,19 @@ def serve(
     calibrate: Annotated[
         Path | None,
         Parameter(
-            help="Observed runs: the same rows with `output_tokens_per_s`, or `ttft_s`, `tpot_s`."
+            help="Observed runs to calibrate with: rows that include `output_tokens_per_s`, "
+            "`ttft_s` or `tpot_s`"
         ),
     ] = None,
     facts: Facts = None,
 ) -> None:
-    """Estimate serving: tokens a second, time to the first token, time per token, memory.
+    """Estimate serving: tokens per second, TTFT, TPOT and memory.
 
-    Writes one JSON object a row, in order. Ends with status 1 where a row cannot be.
+    Prints one JSON object per row, in order. Exits with status 1 if a row is impossible.
     """
-    asked = _read(rows, ServeRow)
+    configs = _read(rows, ServeRow)
     observed = [] if calibrate is None else read_json_lines(calibrate, ServeRow)
-    _write(estimate_serve(asked, load_facts(facts), observed))
+    _write(estimate_serve(configs, load_facts(facts), observed))
 
 
 def _read(path: Path, row_type: type[R]) -> list[R]:

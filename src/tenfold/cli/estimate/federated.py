@@ -1,4 +1,4 @@
-"""`tenfold estimate federated`: what a round over several sites takes."""
+"""`tenfold estimate federated`: the time and traffic of a round over several sites."""
 
 from math import isfinite
 from pathlib import Path
@@ -15,13 +15,15 @@ from tenfold.compose.fleet import open_fleet
 from tenfold.model.errors import InputError
 from tenfold.study.estimate.federated import FederatedQuestion, estimate_federated
 
-Fleet = Annotated[Path, Parameter(help="A fleet file with sites and the links between them.")]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Fleet = Annotated[Path, Parameter(help="Fleet file with sites and the links between them")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def _by_site(texts: tuple[str, ...], option: str) -> dict[str, float]:
-    """Return values by site from words such as `north=0.5`."""
+    """Return values by site from text such as `north=0.5`."""
     found: dict[str, float] = {}
     for text in texts:
         name, mark, value = text.rpartition("=")
@@ -32,8 +34,8 @@ def _by_site(texts: tuple[str, ...], option: str) -> dict[str, float]:
         if not mark or not name or not isfinite(figure) or figure <= 0:
             raise InputError(
                 "bad-site-value",
-                f"`{option}` is `{text}`, which is no site with a number above 0",
-                f"write {option} SITE=NUMBER, once a site",
+                f"`{option} {text}` is not a site and a positive number",
+                f"write `{option} SITE=NUMBER`, once per site",
                 field=option,
             )
         found[name] = figure
@@ -58,9 +60,9 @@ def federated_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Estimate a round of federated training: its time, its traffic, and what would shorten it.
+    """Estimate a round of federated training: time, traffic, and what would shorten it.
 
-    Rates between sites come from the links of the fleet file. Ends with status 1 where no
+    Rates between sites come from the links in the fleet file. Exits with status 1 if no
     round can succeed.
     """
     answer = estimate_federated(open_fleet(fleet, facts), question)

@@ -52,56 +52,66 @@ def _sites_json(answer: FederatedAnswer) -> list[dict[str, object]]:
 
 def _round_json(one: Round) -> dict[str, object]:
     fields: dict[str, object] = msgspec.to_builtins(one)
-    # The sites stand beside the round, with what they compute on.
+    # Sites are listed next to the round, with their accelerators.
     return {key: value for key, value in fields.items() if key != "sites"}
 
 
 def show_federated(answer: FederatedAnswer) -> None:
-    """Print the round, its sites, the comparison and the levers."""
+    """Print the round, its sites, the synchronous comparison and the alternatives."""
     job = answer.job
     show(
         f"{answer.fleet}: {answer.model}, {answer.model_bytes / 1e6:,.0f} MB, over "
-        f"{len(job.sites)} sites; {answer.coordinator} coordinates"
+        f"{len(job.sites)} sites; coordinator {answer.coordinator}"
     )
     if answer.round is None:
         for reason in answer.reasons:
-            show(Text(f"no: {render(reason)} [{reason.code}]", style="bold red"))
+            show(Text(f"no round: {render(reason)} [{reason.code}]", style="bold red"))
     else:
         _show_round(answer, answer.round)
-        assert answer.levers is not None, "a round has levers"
+        assert answer.levers is not None, "a round has alternatives"
         _show_levers(answer.levers)
-    show("", "supposed:")
+    show("", "assumed:")
     for line in answer.assumptions:
         show(f"  {line}")
 
 
 def _show_round(answer: FederatedAnswer, found: Round) -> None:
     job = answer.job
-    drawn = "" if job.per_round == len(job.sites) else f", {job.per_round} drawn a round"
-    closes = f"{job.quorum} of {job.per_round} answers close it{drawn}"
+    drawn = "" if job.per_round == len(job.sites) else f", {job.per_round} sites per round"
+    closes = f"it closes at {job.quorum} of {job.per_round} answers{drawn}"
     show(
         Text(f"a round of {job.local_steps:,} local steps takes {_time(found.round_s)}; {closes}"),
         "",
-        table("", ["part of the round", ">time", ">share"], _parts(found)),
+        table("", ["part", ">time", ">share"], _parts(found)),
         "",
         table(
             "",
-            ["site", "accelerators", ">step", ">way", ">down", ">local", ">up", ">all", ">closes"],
+            [
+                "site",
+                "accelerators",
+                ">step",
+                ">link",
+                ">download",
+                ">compute",
+                ">upload",
+                ">total",
+                ">closes round",
+            ],
             _sites(answer, found),
         ),
         "",
-        f"rounds a day: {found.rounds_per_day:,.1f}, local steps a day: {found.steps_per_day:,.0f}",
-        f"between sites: {found.wan_bytes_per_round / 1e6:,.0f} MB a round, "
-        f"{found.wan_bytes_per_day / 1e9:,.1f} GB and ${found.egress_usd_per_day:,.2f} a day",
+        f"{found.rounds_per_day:,.1f} rounds/day, {found.steps_per_day:,.0f} local steps/day",
+        f"WAN traffic: {found.wan_bytes_per_round / 1e6:,.0f} MB/round, "
+        f"{found.wan_bytes_per_day / 1e9:,.1f} GB/day, ${found.egress_usd_per_day:,.2f}/day",
     )
     if found.succeeds < 1:
-        show(f"rounds that have their quorum by the deadline: {share(found.succeeds)}")
+        show(f"rounds that reach quorum by the deadline: {share(found.succeeds)}")
     sync = answer.synchronous
-    assert sync is not None, "a round has something to be compared with"
+    assert sync is not None, "a round has a synchronous counterpart"
     show(
-        f"gradients exchanged after each step: {_time(sync.step_s)} a step, "
-        f"{_time(sync.exchange_s)} of it between sites; as many steps take "
-        f"{_time(sync.round_steps_s)}, {sync.slower:,.1f} x the round, and send "
+        f"synchronous training instead: {_time(sync.step_s)} per step, "
+        f"{_time(sync.exchange_s)} of it between sites; the same number of steps takes "
+        f"{_time(sync.round_steps_s)} ({sync.slower:,.1f}x the round) and sends "
         f"{sync.wan_bytes / 1e6:,.0f} MB"
     )
 
@@ -139,20 +149,21 @@ def _show_levers(found: Levers) -> None:
     show(
         "",
         table(
-            "what would change",
-            [">local steps", ">upload / by", ">round", ">on links", ">steps a day", ">gain"],
+            "alternatives",
+            [">local steps", ">compression", ">round", ">on links", ">steps/day", ">gain"],
             [_lever(one) for one in found.grid],
         ),
         "",
-        f"compression {_pays(found.compression_pays)}; more local steps "
-        f"{'pay' if found.more_local_steps_pay else 'do not pay'}",
+        f"compression {_helps(found.compression_pays)}; more local steps "
+        f"{'help' if found.more_local_steps_pay else 'do not help'}",
     )
     if found.local_steps_for_even is not None:
-        show(f"computing takes as long as links from {found.local_steps_for_even:,} local steps")
+        steps = found.local_steps_for_even
+        show(f"compute takes as long as communication at {steps:,} local steps")
 
 
-def _pays(does: bool) -> str:
-    return "pays" if does else "does not pay"
+def _helps(does: bool) -> str:
+    return "helps" if does else "does not help"
 
 
 def _lever(one: Lever) -> list[str]:

@@ -1,4 +1,4 @@
-"""`tenfold estimate month` and `own-or-rent`: a bill, and whether to buy."""
+"""`tenfold estimate month` and `own-or-rent`: a monthly bill, and whether to buy or rent."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,27 +21,32 @@ from tenfold.study.estimate.money import (
 
 GAIN = validators.Number(gt=0, lte=10_000)
 
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def month_command(
     *,
-    fleet: Annotated[Path | None, Parameter(help="A fleet file, for pools and tiers.")] = None,
+    fleet: Annotated[
+        Path | None, Parameter(help="Fleet file, for the cost of pools and storage tiers")
+    ] = None,
     line: Annotated[
         tuple[str, ...],
-        Parameter(help="A line in dollars, such as gpus=35000; several times.", negative=""),
+        Parameter(help="Extra cost in dollars, such as gpus=35000; repeatable", negative=""),
     ] = (),
     gain_percent: Annotated[
-        float | None, Parameter(help="Price so much better utilisation.", validator=GAIN)
+        float | None,
+        Parameter(help="Show what this much better utilisation is worth", validator=GAIN),
     ] = None,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Add up a month's bill by component, and say what better utilisation is worth.
+    """Add up a monthly bill by component, and show what better utilisation is worth.
 
-    Pools and tiers come from a fleet file, every hour paid for; lines are added to them,
-    and one of the same name replaces theirs.
+    Pools and tiers come from the fleet file, billed for every hour of the month. Lines are
+    added to them; a line with the same name replaces theirs.
     """
     answer = estimate_month(
         dict(_line(text) for text in line),
@@ -60,26 +65,26 @@ def _line(text: str) -> tuple[str, float]:
     if not mark or not name.strip():
         raise InputError(
             "bad-line",
-            f"`--line` is `{text}`, which is no name with dollars",
-            "write a name, `=` and dollars: gpus=35000",
+            f"`--line {text}` is not a name and an amount",
+            "write a name, `=` and dollars: `--line gpus=35000`",
             field="--line",
         )
     return name.strip(), parse_number(amount, "--line")
 
 
 def show_month(answer: MonthAnswer) -> None:
-    """Print the bill and the two worths of a gain."""
+    """Print the bill, and what better utilisation is worth."""
     rows = [[one.name, f"{one.usd:,.2f}", _part(one.usd, answer)] for one in answer.lines]
-    rows.append(["sum", f"{answer.total_usd:,.2f}", ""])
-    show(table("", ["a month", ">dollars", ">share"], rows))
+    rows.append(["total", f"{answer.total_usd:,.2f}", ""])
+    show(table("", ["item", ">$/month", ">share"], rows))
     if answer.gain is not None:
         show(
             "",
-            f"{answer.gain:.0%} better utilisation, two ways to count it:",
-            f"- the same work on less capacity saves ${answer.same_work_saved_usd:,.2f} a month, "
-            "if capacity can be given back",
-            f"- more work for the same bill is worth ${answer.extra_work_usd:,.2f} a month "
-            "at today's cost, if not",
+            f"{answer.gain:.0%} better utilisation is worth:",
+            f"- ${answer.same_work_saved_usd:,.2f}/month if you can release the freed capacity "
+            "(same work, smaller bill)",
+            f"- ${answer.extra_work_usd:,.2f}/month if you cannot (more work for the same bill, at "
+            "today's cost)",
         )
     _show_notes(answer.notes)
 
@@ -95,7 +100,7 @@ def _show_notes(notes: tuple[str, ...]) -> None:
 
 @options_from(OwnQuestion)
 def own_command(question: OwnQuestion, *, as_json: Json = False) -> None:
-    """Say above which busy share, and after how many months, owning beats renting by the hour."""
+    """Show at what utilisation, and after how many months, owning beats renting by the hour."""
     answer = own_or_rent(question)
     if as_json:
         print_json(answer)
@@ -104,17 +109,18 @@ def own_command(question: OwnQuestion, *, as_json: Json = False) -> None:
 
 
 def show_own(answer: OwnAnswer) -> None:
-    """Print the verdict, the break-even, and both costs by busy share."""
+    """Print the verdict, the break-even, and both costs by utilisation."""
     verdict = "own" if answer.own else "rent"
     show(
         Text(
-            f"{verdict}: at {answer.busy:.0%} busy a useful hour of {answer.accelerator} costs "
-            f"${answer.owned_usd_per_hour:,.2f} owned and ${answer.rent_usd_per_hour:,.2f} rented",
+            f"{verdict}: at {answer.busy:.0%} utilisation, a useful hour of {answer.accelerator} "
+            f"costs ${answer.owned_usd_per_hour:,.2f} owned and "
+            f"${answer.rent_usd_per_hour:,.2f} rented",
             style="bold",
         ),
         _even(answer),
-        f"owning costs ${answer.always_usd_per_hour:,.2f} an hour always and "
-        f"${answer.load_usd_per_hour:,.2f} more under load",
+        f"owning costs ${answer.always_usd_per_hour:,.2f}/h, plus "
+        f"${answer.load_usd_per_hour:,.2f}/h under load",
         "",
     )
     rows = [
@@ -126,16 +132,15 @@ def show_own(answer: OwnAnswer) -> None:
         ]
         for one in answer.by_busy
     ]
-    show(table("", [">busy", ">owned $/h", ">rented $/h", ">months to pay back"], rows))
+    show(table("", [">utilisation", ">owned $/h", ">rented $/h", ">payback months"], rows))
     _show_notes(answer.notes)
 
 
 def _even(answer: OwnAnswer) -> str:
     if answer.break_even is None:
-        return "no busy share makes owning cheaper: power alone costs more than the rent"
+        return "owning is never cheaper: power alone costs more than the rent"
     if answer.break_even > 1:
         return (
-            "no busy share makes owning cheaper: it would have to work "
-            f"{answer.break_even:.0%} of its hours"
+            f"owning is never cheaper: it would break even at {answer.break_even:.0%} utilisation"
         )
-    return f"owning is cheaper above a busy share of {answer.break_even:.0%}"
+    return f"owning is cheaper above {answer.break_even:.0%} utilisation"

@@ -21,20 +21,22 @@ from tenfold.report.figures import count
 
 app = App(
     name="facts",
-    help="Figures about hardware, prices, models.",
+    help="Figures on hardware, prices and models, with sources",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
 app.command(prices_command, name="prices")
 
-Folder = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
-KindName = Annotated[str | None, Parameter(help=f"One of {', '.join(KINDS)}.")]
+Folder = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
+KindName = Annotated[str | None, Parameter(help=f"Kind of fact: {', '.join(KINDS)}")]
 
 
 @app.command(name="list")
 def list_command(*, kind: KindName = None, facts: Folder = None, as_json: Json = False) -> None:
-    """List the kinds of fact, or every fact of one kind."""
+    """List the kinds of facts, or all facts of one kind."""
     catalogue = load_facts(facts)
     if kind is None:
         rows = [(one, getattr(catalogue, one.table)) for one in KINDS.values()]
@@ -42,7 +44,7 @@ def list_command(*, kind: KindName = None, facts: Folder = None, as_json: Json =
             print_json({one.name: len(fact_table) for one, fact_table in rows})
             return
         lines = [[one.name, f"{len(fact_table):,}", one.says] for one, fact_table in rows]
-        show(table("", ["kind", ">facts", "says"], lines))
+        show(table("", ["kind", ">facts", "contents"], lines))
         return
     facts_of_kind = list(getattr(catalogue, _kind(kind)))
     if as_json:
@@ -55,20 +57,22 @@ def _kind(name: str) -> str:
     kind = KINDS.get(name.rstrip("s"))
     if kind is None:
         raise InputError(
-            "unknown-kind", f"there is no kind of fact `{name}`", f"kinds: {', '.join(KINDS)}"
+            "unknown-kind", f"unknown kind of fact `{name}`", f"kinds: {', '.join(KINDS)}"
         )
     return kind.table
 
 
 @app.command(name="show")
 def show_command(
-    name: Annotated[str, Parameter(help="A fact by any spelling, or a model's config.json.")],
+    name: Annotated[
+        str, Parameter(help="Name or alias of a fact, or path to a model's config.json")
+    ],
     *,
     kind: KindName = None,
     facts: Folder = None,
     as_json: Json = False,
 ) -> None:
-    """Show one fact with the evidence of each figure, or the shape in a model's config."""
+    """Show one fact with the evidence for each figure, or the shape of a model's config."""
     if kind is None and (name.endswith(".json") or Path(name).is_file()):
         shape = read_hf_config(Path(name))
         if as_json:
@@ -101,17 +105,17 @@ def _find(name: str, kind: str | None, facts: Path | None) -> Fact:
     raise InputError(
         "unknown-fact",
         f"no fact is called `{name}`",
-        near[0] if near else "`tenfold facts list` shows the kinds",
+        near[0] if near else "`tenfold facts list` lists the kinds",
     )
 
 
 @app.command
 def check(
-    folder: Annotated[Path | None, Parameter(help="Your facts folder, or one file.")] = None,
+    folder: Annotated[Path | None, Parameter(help="Folder with your facts, or one file")] = None,
     *,
     as_json: Json = False,
 ) -> None:
-    """Check the shipped facts, with a folder of your own over them, and report every fault."""
+    """Check the shipped facts and your own, and report all faults."""
     catalogue, findings = read_catalogue(facts_folder(folder))
     if as_json:
         print_json({"faults": as_rows(findings), "warnings": []})

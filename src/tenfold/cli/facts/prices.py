@@ -1,4 +1,4 @@
-"""`tenfold facts prices`: medians from a catalogue of cloud offers."""
+"""`tenfold facts prices`: median prices from a catalogue of cloud offers."""
 
 import sys
 from pathlib import Path
@@ -13,24 +13,24 @@ from tenfold.files.prices.catalogue import read_price_catalogue
 from tenfold.files.prices.write import render_price_facts
 from tenfold.report.figures import count
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def prices_command(
-    catalogue: Annotated[Path, Parameter(help="Offers as CSV, CSV.gz or Parquet.")],
+    catalogue: Annotated[Path, Parameter(help="Catalogue of offers as CSV, CSV.gz or Parquet")],
     *,
-    source: Annotated[str, Parameter(help="Where the catalogue comes from.")],
-    date: Annotated[str, Parameter(help="The day of its prices, as 2026-08-22.")],
+    source: Annotated[str, Parameter(help="Source of the catalogue, recorded in the facts")],
+    date: Annotated[str, Parameter(help="Date of the prices, such as 2026-08-22")],
     hosts: Annotated[
-        Path | None, Parameter(help="GCP machine types, whose price is not in the offers.")
+        Path | None, Parameter(help="Prices of GCP machine types, which its offers leave out")
     ] = None,
-    out: Annotated[Path | None, Parameter(help="Write the facts as TOML here.")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    out: Annotated[Path | None, Parameter(help="Write the facts as TOML to this file")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
     as_json: Json = False,
 ) -> None:
     """Compute the median price of a GPU-hour by provider and accelerator.
 
-    Placeholder prices are left out by rules that are counted on standard error.
+    Rules drop placeholder prices; how many each rule dropped is printed to standard error.
     """
     fact_table = load_facts().accelerators
     facts, notes = read_price_catalogue(
@@ -44,10 +44,10 @@ def prices_command(
     sys.stderr.write(f"note: {notes.offers_used:,} of {notes.offers_read:,} offers used\n")
     for rule, dropped in notes.dropped.items():
         if dropped:
-            sys.stderr.write(f"note: {count(dropped, 'offer')} left out by the rule `{rule}`\n")
+            sys.stderr.write(f"note: {count(dropped, 'offer')} dropped by rule `{rule}`\n")
     if notes.unresolved:
         names = ", ".join(notes.unresolved)
-        sys.stderr.write(f"note: no accelerator fact is known for {names}\n")
+        sys.stderr.write(f"note: no accelerator fact for {names}\n")
     rows = [
         [
             fact.accelerator,

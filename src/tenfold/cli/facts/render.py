@@ -33,14 +33,14 @@ STYLES = {"assumption": "yellow", "measured": "green"}
 
 
 def listing(facts: Sequence[Fact]) -> Table:
-    """Return one line a fact: name, what matters most, evidence, date."""
+    """Return one line per fact: name, summary, evidence, date."""
     rows = [[fact.name, _summary(fact), fact.evidence, fact.date] for fact in facts]
-    return table("", ["name", "in short", "evidence", "date"], rows)
+    return table("", ["name", "summary", "evidence", "date"], rows)
 
 
 @singledispatch
 def _summary(fact: Fact) -> str:
-    """Say what matters most of a fact; every kind has its own words below."""
+    """Return a one-line summary of a fact, by kind."""
     return fact.note
 
 
@@ -71,17 +71,17 @@ def _(fact: Medium) -> str:
 
 @_summary.register
 def _(fact: TierClass) -> str:
-    return f"{fact.role}, {fact.read_gb_per_s:g} GB/s a shelf"
+    return f"{fact.role}, {fact.read_gb_per_s:g} GB/s per shelf"
 
 
 @_summary.register
 def _(fact: CoolingClass) -> str:
-    return f"{fact.rack_kw_max:g} kW a rack, PUE {fact.pue:g}"
+    return f"{fact.rack_kw_max:g} kW per rack, PUE {fact.pue:g}"
 
 
 @_summary.register
 def _(fact: EnergyDefaults) -> str:
-    return f"${fact.usd_per_kwh:g} and {fact.co2_g_per_kwh:g} g CO2 a kWh"
+    return f"${fact.usd_per_kwh:g}/kWh, {fact.co2_g_per_kwh:g} g CO2/kWh"
 
 
 @_summary.register
@@ -101,7 +101,7 @@ def _(fact: ModelPreset) -> str:
 
 @_summary.register
 def _(fact: StackProfile) -> str:
-    return f"{count(fact.rows, 'run')}, {fact.residual:.0%} left unexplained"
+    return f"{count(fact.rows, 'run')}, {fact.residual:.0%} residual error"
 
 
 @_summary.register
@@ -118,11 +118,11 @@ def _(fact: EngineProfile) -> str:
 def _(fact: WorkloadMix) -> str:
     whole = sum(size.part for size in fact.sizes)
     mean = sum(size.part * size.gpus for size in fact.sizes) / (whole or 1.0)
-    return f"{count(len(fact.sizes), 'size')}, {mean:.2g} GPUs a job"
+    return f"{count(len(fact.sizes), 'size')}, {mean:.2g} GPUs per job"
 
 
 def show_fact(fact: Fact) -> Group:
-    """Return every figure of a fact with the evidence it rests on."""
+    """Return every figure of a fact with its evidence."""
     rows: list[list[str | Text]] = []
     for field in fact.__struct_fields__:
         value = getattr(fact, field)
@@ -164,9 +164,9 @@ def _parts(shape: ModelShape) -> list[tuple[str, object]]:
 
 
 def show_shape(shape: ModelShape) -> Group:
-    """Return a model's shape and what follows from it."""
+    """Return a model's shape and derived figures."""
     rows = [[key, str(value)] for key, value in _parts(shape)]
     rows.append(["parameters", f"{shape.params / 1e9:,.2f} B"])
     rows.append(["active per token", f"{shape.params_active / 1e9:,.2f} B"])
-    rows.append(["key-value cache", f"{shape.kv_bytes_per_token:,} bytes per token at 16 bits"])
+    rows.append(["KV cache", f"{shape.kv_bytes_per_token:,} bytes per token at 16 bits"])
     return Group(table("", ["field", "value"], rows))

@@ -1,4 +1,4 @@
-"""`tenfold plan`: lay out a training job, size a service."""
+"""`tenfold plan`: plan a training job or a service on a fleet."""
 
 import sys
 from pathlib import Path
@@ -32,18 +32,18 @@ from tenfold.study.plan.train import TrainQuestion, plan_training
 
 app = App(
     name="plan",
-    help="Lay out training, size services.",
+    help="Plan training jobs and services on a fleet",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
 
-Html = Annotated[Path | None, Parameter(help="Also write a report with charts.")]
-Force = Annotated[bool, Parameter(negative="", help="Write over existing files.")]
+Html = Annotated[Path | None, Parameter(help="Also write an HTML report with charts to this file")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite existing files")]
 Sensitivity = Annotated[
     bool,
-    Parameter(negative="", help="Also raise each driver of demand until the plan changes; slow."),
+    Parameter(negative="", help="Also show which demand changes the plan first (slow)"),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 AT_LEAST_ONE = validators.Number(gte=1)
 POSITIVE = validators.Number(gt=0, lte=1e9)
 
@@ -60,25 +60,30 @@ POSITIVE = validators.Number(gt=0, lte=1e9)
 def train(
     question: TrainQuestion,
     *,
-    calibrate: Annotated[Path | None, Parameter(help="Observed runs as JSON Lines.")] = None,
-    export: Annotated[
-        str | None, Parameter(help=f"Write the best plan for a launcher: {', '.join(FORMATS)}.")
+    calibrate: Annotated[
+        Path | None, Parameter(help="Observed runs as JSON Lines, to calibrate with")
     ] = None,
-    image: Annotated[str, Parameter(help="Container image for --export.")] = "",
-    out: Annotated[Path, Parameter(help="Folder for --export.")] = Path(),
+    export: Annotated[
+        str | None, Parameter(help=f"Write launch files for the best plan: {', '.join(FORMATS)}")
+    ] = None,
+    image: Annotated[str, Parameter(help="Container image for --export")] = "",
+    out: Annotated[Path, Parameter(help="Folder for --export (default: current folder)")] = Path(),
     sensitivity: Sensitivity = False,
     concurrent_runs: Annotated[
-        int, Parameter(help="Runs that share the fleet, for --sensitivity.", validator=AT_LEAST_ONE)
+        int,
+        Parameter(
+            help="Runs that share the fleet, for --sensitivity (default: 1)", validator=AT_LEAST_ONE
+        ),
     ] = 1,
     html: Html = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Search all layouts of a training job on a fleet, and say why the best is best.
+    """Find the best parallel layout for a training job on a fleet, and explain the choice.
 
-    With a deadline the cheapest size that meets it is chosen, with a budget the fastest
-    within it, with neither the knee of the scaling curve. Ends with status 1 where
-    nothing fits or a deadline or budget is missed.
+    With a deadline, picks the cheapest size that meets it; with a budget, the fastest size
+    within it; with neither, the knee of the scaling curve. Exits with status 1 if nothing
+    fits, or if the deadline or budget is missed.
     """
     watch = Stopwatch()
     observed = [] if calibrate is None else read_json_lines(calibrate, TrainRow)
@@ -105,7 +110,7 @@ def train(
 
 def _write_page(path: Path, page: str, force: bool) -> None:
     write_new_file(path, page, force=force)
-    sys.stderr.write(f"note: the report is written to {path}\n")
+    sys.stderr.write(f"note: wrote the report to {path}\n")
 
 
 @app.command
@@ -116,15 +121,15 @@ def serve(
     sensitivity: Sensitivity = False,
     usd_per_hour_max: Annotated[
         float | None,
-        Parameter(help="What an hour may cost, for --sensitivity.", validator=POSITIVE),
+        Parameter(help="Maximum cost per hour, for --sensitivity", validator=POSITIVE),
     ] = None,
     html: Html = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Choose replicas that meet a service's objectives at the least cost per token.
+    """Find the cheapest replicas that meet a service's TTFT and TPOT targets.
 
-    Ends with status 1 where nothing meets them.
+    Exits with status 1 if nothing meets them.
     """
     watch = Stopwatch()
     planned = plan_serving(question)

@@ -1,4 +1,4 @@
-"""Write a plan as files that a launcher runs."""
+"""Write a plan as launch files."""
 
 import sys
 from pathlib import Path
@@ -15,8 +15,8 @@ TRAINERS: tuple[Trainer, ...] = ("example", "megatron", "torchtitan", "deepspeed
 def export_plan(
     plan: TrainPlan, name: str, folder: Path, *, image: str = "", force: bool = False
 ) -> None:
-    """Write the files of one format into a folder that exists or can be made."""
-    # A launcher starts any trainer: take the plainest that can say this plan.
+    """Write the files of one format into a folder, creating it if needed."""
+    # A launcher starts any trainer: use the simplest one that supports this plan.
     jobs = [LaunchJob(trainer=trainer, image=image) for trainer in TRAINERS]
     able = [job for job in jobs if not unsupported(plan, name, job)]
     files = render_format(plan, name, able[0] if able else jobs[0])
@@ -25,9 +25,9 @@ def export_plan(
     except OSError as error:
         raise InputError(
             "cannot-write",
-            f"the folder `{folder}` cannot be made: {error.strerror or error}",
-            "name another with --out",
+            f"cannot create the folder `{folder}`: {error.strerror or error}",
+            "choose another folder with `--out`",
         ) from None
     for file, text in files.items():
         write_new_file(folder / file, text, force=force)
-        sys.stderr.write(f"note: written {folder / file}\n")
+        sys.stderr.write(f"note: wrote {folder / file}\n")

@@ -20,7 +20,7 @@ from tenfold.study.plan.train import TrainPlanResult, best_memory
 def train_json(planned: TrainPlanResult, watch: Stopwatch) -> dict[str, object]:
     """Return what `plan train --json` prints."""
     answer = planned.answer
-    assert not isinstance(answer, Misfit), "a misfit has been told by now"
+    assert not isinstance(answer, Misfit), "a misfit has been reported by now"
     return {
         "searched": answer.curve.searched,
         "seconds": watch.wall_s(),
@@ -79,7 +79,7 @@ def _plan_json(one: Outcome, estimate: TrainEstimate) -> dict[str, object]:
 
 
 def _model_json(plan: TrainPlan) -> str | dict[str, object]:
-    """Name presets; spell a model out that only a file knows."""
+    """Return a preset by name, and a model read from a file by its shape."""
     if not plan.model.endswith(".json"):
         return plan.model
     known = {**structs.asdict(plan.shape), "topk": plan.shape.experts_per_token}
@@ -88,7 +88,7 @@ def _model_json(plan: TrainPlan) -> str | dict[str, object]:
 
 def train_page(planned: TrainPlanResult, catalogue: Catalogue, more: Sequence[Section] = ()) -> str:
     """Return the HTML report of a plan, with further sections."""
-    assert not isinstance(planned.answer, Misfit), "a misfit has been told by now"
+    assert not isinstance(planned.answer, Misfit), "a misfit has been reported by now"
     return train_report(
         planned.answer,
         planned.request,

@@ -28,7 +28,7 @@ def show_misfit(answer: Misfit, as_json: bool) -> None:
 
 
 def assumed(planned: TrainPlanResult) -> list[tuple[str, str]]:
-    """Return what the reader of a report should know of the ground."""
+    """Return the assumptions about the fleet that a reader of the report should know."""
     chosen = planned.chosen
     return [
         ("pools", ", ".join(chosen.pools)),
@@ -41,12 +41,13 @@ def assumed(planned: TrainPlanResult) -> list[tuple[str, str]]:
 def show_train(planned: TrainPlanResult) -> None:
     """Print the best plans, the scaling curve and the reasons."""
     answer, request = planned.answer, planned.request
-    assert not isinstance(answer, Misfit), "a misfit has been told by now"
+    assert not isinstance(answer, Misfit), "a misfit has been reported by now"
     best = answer.plans[0]
     knee = None if answer.curve.scales_throughout else answer.curve.knee
     show(
         f"{request.job.model} on {best.plan.gpus:,} x {best.plan.accelerator}: "
-        f"sequences of {request.seq:,}, {request.global_batch:,} a step, {request.job.precision}",
+        f"{request.global_batch:,} sequences of {request.seq:,} tokens per step, "
+        f"{request.job.precision}",
         "",
     )
     rows = [_train_row(place, one, planned) for place, one in enumerate(answer.plans[:PLANS_SHOWN])]
@@ -92,7 +93,7 @@ def _train_row(place: int, one: Outcome, planned: TrainPlanResult) -> list[str]:
         str(place + 1),
         f"{_degrees(plan.tp, plan.pp, plan.dp, plan.cp)} {' '.join(extra)}",
         f"{one.step_s:.3g}",
-        f"{low:.3g} - {high:.3g}",
+        f"{low:.3g}-{high:.3g}",
         f"{one.tokens_per_s_per_gpu:,.0f}",
         f"{one.mfu:.0%}",
         f"{one.memory_gib:.0f}",
@@ -108,8 +109,8 @@ def _degrees(tp: int, pp: int, dp: int, cp: int) -> str:
 def _show_run(planned: TrainPlanResult, best: Outcome) -> None:
     minutes = best.checkpoint_interval_s / 60
     line = (
-        f"{best.failures_per_day:.2g} failures a day; a checkpoint every {minutes:,.0f} minutes "
-        f"keeps {best.effective_share:.1%} of the time for training"
+        f"{best.failures_per_day:.2g} failures per day; with a checkpoint every "
+        f"{minutes:,.0f} minutes, {best.effective_share:.1%} of the time goes to training"
     )
     if best.run is not None:
         line += f"; {short(best.run.tokens)} tokens take {best.run.days:,.1f} days"
@@ -119,14 +120,14 @@ def _show_run(planned: TrainPlanResult, best: Outcome) -> None:
     show(line)
     digits = 0 if best.run else 2
     costs = ", ".join(f"{kind} ${usd:,.{digits}f}" for kind, usd in planned.usd_by_kind.items())
-    show(f"{'the run' if best.run else 'a step'} by kind of price: {costs or 'none known'}", "")
+    show(f"cost of {'the run' if best.run else 'a step'}: {costs or 'no price known'}", "")
 
 
-def show_serve(asked: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] = ()) -> None:
+def show_serve(demand: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] = ()) -> None:
     """Print the cheapest ways to serve and the reasons."""
     show(
-        f"{asked.model} at {asked.qps:g} requests a second, {asked.input_tokens:,} tokens in and "
-        f"{asked.output_tokens:,} out, TTFT {asked.ttft_s:g} s, TPOT {asked.tpot_s:g} s",
+        f"{demand.model} at {demand.qps:g} requests/s, {demand.input_tokens:,} tokens in, "
+        f"{demand.output_tokens:,} out, TTFT {demand.ttft_s:g} s, TPOT {demand.tpot_s:g} s",
         "",
     )
     rows = [
@@ -149,7 +150,7 @@ def show_serve(asked: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] =
         "precision",
         "replicas",
         ">GPUs",
-        ">qps each",
+        ">QPS each",
         ">TTFT",
         ">TPOT",
         ">GiB",

@@ -1,4 +1,4 @@
-"""Which driver of demand triggers the next step: asked with progress, and told three ways."""
+"""Run and show the sensitivity of a plan: which demand changes it first."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -23,16 +23,16 @@ from tenfold.study.plan.train import TrainPlanResult
 
 STEPS: dict[StepName, str] = {
     "none": "none",
-    "family-changes": "another layout",
-    "gpus-double": "twice the GPUs",
+    "family-changes": "different layout",
+    "gpus-double": "2x GPUs",
     "nothing-fits": "nothing fits",
 }
-COLUMNS = ("driver", "plan holds to", "changes at", "next step", "why")
+COLUMNS = ("driver", "OK up to", "changes at", "change", "why")
 LOWERED = ("latency", "cost")
 
 
 def run_train_sensitivity(planned: TrainPlanResult, concurrent_runs: int) -> SensitivityAnswer:
-    """Return what moves a training plan, with progress on standard error."""
+    """Return what changes a training plan, with progress on standard error."""
     with _progress() as begun:
         return train_sensitivity(
             planned.request, planned.chosen.target, concurrent_runs=concurrent_runs, begun=begun
@@ -42,7 +42,7 @@ def run_train_sensitivity(planned: TrainPlanResult, concurrent_runs: int) -> Sen
 def run_serve_sensitivity(
     planned: ServePlanResult, usd_per_hour_max: float | None
 ) -> SensitivityAnswer:
-    """Return what moves a serving plan, with progress on standard error."""
+    """Return what changes a serving plan, with progress on standard error."""
     with _progress() as begun:
         return serve_sensitivity(
             planned.request, planned.targets, usd_per_hour_max=usd_per_hour_max, begun=begun
@@ -51,7 +51,7 @@ def run_serve_sensitivity(
 
 @contextmanager
 def _progress() -> Generator[Callable[[DriverName], None]]:
-    """Show which driver is raised; nothing is left of it, and nothing where nobody looks."""
+    """Show which driver is being tried; only on a terminal, and cleared at the end."""
     drivers: tuple[DriverName, ...] = get_args(DriverName)
     console = Console(stderr=True)
     words = TextColumn("{task.description}")
@@ -70,7 +70,7 @@ def _progress() -> Generator[Callable[[DriverName], None]]:
 
 
 def show_sensitivity(answer: SensitivityAnswer) -> None:
-    """Print the drivers as a table, the one that triggers the next step first."""
+    """Print the drivers as a table, the one that changes the plan first on top."""
     show("", Text(answer.sentence, style="bold"))
     if answer.drivers:
         show(table("", COLUMNS, [_row(one) for one in answer.drivers]))
@@ -83,13 +83,13 @@ def sensitivity_section(answer: SensitivityAnswer) -> Section:
     if answer.drivers:
         trigger = None if answer.trigger is None else 0
         body += table_html(COLUMNS, [_row(one) for one in answer.drivers], best=trigger)
-    return Section("What triggers the next step", body)
+    return Section("Sensitivity", body)
 
 
 def _row(one: Driver) -> list[str]:
     return [
         one.driver,
-        _times(one.driver, one.holds_to) if one.stated else "not stated",
+        _times(one.driver, one.holds_to) if one.stated else "not given",
         _times(one.driver, one.factor),
         STEPS[one.step] if one.factor is not None else "",
         one.sentence,
@@ -99,4 +99,4 @@ def _row(one: Driver) -> list[str]:
 def _times(driver: DriverName, factor: float | None) -> str:
     if factor is None:
         return ""
-    return f"{1 / factor if driver in LOWERED else factor:.3g} x"
+    return f"{1 / factor if driver in LOWERED else factor:.3g}x"

@@ -1,4 +1,4 @@
-"""What a layout is asked for, and the ground it must stand on."""
+"""The inputs of a layout search: the training request and the planning target."""
 
 import numpy as np
 from msgspec import Struct
@@ -34,7 +34,7 @@ class Power(Struct, frozen=True, kw_only=True):
 
 
 class PlanningTarget(Struct, frozen=True, kw_only=True):
-    """The accelerators a job may be laid out on: alike, and joined by one fabric."""
+    """The accelerators a job may use: identical, and on one fabric."""
 
     accelerator: str
     part: Accelerator
@@ -44,7 +44,7 @@ class PlanningTarget(Struct, frozen=True, kw_only=True):
     gpus_per_node: int
     scaleup_gpus: int
     nic_bytes_per_s: float
-    """Of one GPU, one way."""
+    """Per GPU and direction."""
     nodes_per_leaf: int
     nodes_per_pod: int
     leaf_oversubscription: float
@@ -53,21 +53,21 @@ class PlanningTarget(Struct, frozen=True, kw_only=True):
     power: Power
     reliability: Reliability
     checkpoint_bytes_per_s: float
-    """What the checkpoint tier takes, all writers together."""
+    """Write rate of the checkpoint tier, all writers together."""
 
     @property
     def profile(self) -> TrainingProfile:
-        """What the stack makes of the hardware."""
+        """The efficiency profile of the stack on this hardware."""
         return self.calibration.profile
 
     def factor(self, shape: Shape, plans: Plans) -> Floats:
-        """Return what published and observed runs put on the physics' steps."""
+        """Return the correction of step times from published and observed runs."""
         stack = np.array([version_family(stack_key(self.stack))])
         runs = Runs(shape, plans, self.part, stack, np.array([self.accelerator]))
         return correction(self.calibration, runs)
 
     def oversubscription(self, gpus: int) -> float:
-        """Return how much the fabric narrows for a job of this size, packed."""
+        """Return the oversubscription that a packed job of this size sees."""
         nodes = -(-gpus // self.gpus_per_node)
         if nodes <= self.nodes_per_leaf:
             return 1.0
@@ -76,5 +76,5 @@ class PlanningTarget(Struct, frozen=True, kw_only=True):
         return self.leaf_oversubscription * self.pod_oversubscription
 
     def usd(self, gpus: float, seconds: float) -> float:
-        """Return what GPUs cost for some seconds."""
+        """Return the cost of GPUs for this many seconds."""
         return gpus * self.usd_per_gpu_hour * seconds / SECONDS_PER_HOUR

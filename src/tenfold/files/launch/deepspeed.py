@@ -1,7 +1,7 @@
-"""DeepSpeed: its JSON settings, and the command that gives them to a program.
+"""DeepSpeed: its JSON settings, and the command that passes them to a program.
 
-DeepSpeed wraps a model that the program builds, so the model's shape is the program's
-own business: the settings say batch, precision, sharding and tensor parallelism.
+DeepSpeed wraps a model that the program builds, so the settings leave out the model's
+shape: they hold batch, precision, sharding and tensor parallelism.
 """
 
 import json
@@ -36,7 +36,7 @@ def deepspeed_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Payl
 
 
 def settings(plan: TrainPlan) -> dict[str, object]:
-    """Return the settings that say the plan."""
+    """Return the settings for the plan."""
     stage = _STAGES[plan.shard]
     chosen: dict[str, object] = {
         "train_batch_size": plan.global_batch,

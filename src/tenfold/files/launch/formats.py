@@ -1,4 +1,4 @@
-"""The launch formats by name, and what each of them cannot say."""
+"""The launch formats by name, and what each of them does not support."""
 
 from collections.abc import Callable
 
@@ -36,16 +36,16 @@ _LAUNCHERS = ("sbatch", "kubernetes", "ray-train")
 
 
 def render_format(plan: TrainPlan, format_name: str, job: LaunchJob) -> dict[str, str]:
-    """Return the files of a format by name, or say which names there are."""
+    """Return the files of a format, or raise an error that lists the formats."""
     return _known(format_name)(plan, job)
 
 
 def unsupported(
     plan: TrainPlan, format_name: str, job: LaunchJob | None = None
 ) -> list[Unsupported]:
-    """Return what of the plan a format cannot express; empty where it can.
+    """Return what a format does not support of the plan; empty if it supports all.
 
-    A launcher is as able as the program that the job has it start.
+    A launcher supports what the program it starts supports.
     """
     _known(format_name)
     job = job or LaunchJob()
@@ -62,7 +62,7 @@ def _known(format_name: str) -> Render:
     if format_name not in FORMATS:
         raise InputError(
             "unknown-format",
-            f"there is no launch format `{format_name}`",
+            f"unknown launch format `{format_name}`",
             f"choose one of {', '.join(f'`{name}`' for name in FORMATS)}",
             field="format",
         )

@@ -1,7 +1,7 @@
-"""What a job's names may be, so that no launch file can be broken by one.
+"""Check a job's names, so that none can break a launch file.
 
-Slurm reads `#SBATCH` lines without a shell and Kubernetes refuses most characters,
-so names are checked once and for all formats instead of being quoted for each.
+Slurm reads `#SBATCH` lines without a shell and Kubernetes rejects most characters, so
+names are checked once for all formats instead of being quoted in each.
 """
 
 import re
@@ -9,7 +9,7 @@ import re
 from tenfold.model.errors import InputError
 from tenfold.model.job.launch import LaunchJob
 
-# A Kubernetes service starts with a letter, and its pods add an ending to the name.
+# A Kubernetes service name starts with a letter, and its pods append a suffix.
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?\Z")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z")
 _PLACES = {
@@ -23,11 +23,11 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+#-]*\Z")
 
 
 def check_job(job: LaunchJob) -> None:
-    """Raise an input error for the first field that cannot stand in a launch file."""
+    """Raise an input error for the first field that is not valid in a launch file."""
     if not _NAME.match(job.name):
         raise InputError(
             "bad-name",
-            f"job name `{job.name}` cannot be used by every launcher",
+            f"job name `{job.name}` is not valid for all launchers",
             "use a letter, then up to 49 lower-case letters, digits and dashes: `llama-70b`",
             field="name",
         )
@@ -36,14 +36,14 @@ def check_job(job: LaunchJob) -> None:
         if value and not pattern.match(value):
             raise InputError(
                 "bad-name",
-                f"{field} `{value}` has characters that Slurm or Kubernetes refuse",
-                "use lower-case letters, digits and dashes, which all of them take",
+                f"{field} `{value}` has characters that Slurm or Kubernetes reject",
+                "use lower-case letters, digits and dashes",
                 field=field,
             )
     if job.image and not _IMAGE.match(job.image):
         raise InputError(
             "bad-name",
-            f"image `{job.image}` is not the name of a container image",
+            f"`{job.image}` is not a valid image name",
             "write it as `registry/name:tag`",
             field="image",
         )
@@ -56,14 +56,14 @@ def _check_variables(job: LaunchJob) -> None:
         if not _VARIABLE.match(key) or "\0" in value:
             raise InputError(
                 "bad-name",
-                f"`{key}` cannot be an environment variable",
-                "use letters, digits and underscores, and a value without a null character",
+                f"`{key}` is not a valid environment variable",
+                "use letters, digits and underscores, and a value without null characters",
                 field="env",
             )
     if any("\0" in word for word in (*job.script, job.work_dir)):
         raise InputError(
             "bad-name",
-            "a null character cannot stand in a command or folder",
+            "null characters are not allowed in a command or folder",
             "remove it from `script` or `work_dir`",
             field="script",
         )

@@ -1,8 +1,8 @@
 """Kubernetes: the same pods as a plain Indexed Job and as a JobSet.
 
-The Job brings its own headless service; a JobSet's controller makes one. Files of the
-program travel in a ConfigMap. Rank and first node are known before the pods start, so
-torchrun takes them as given instead of holding a rendezvous.
+The Job comes with its own headless service; a JobSet's controller creates one. The
+program's files are in a ConfigMap. Rank and first node are known before the pods start,
+so torchrun gets them as arguments and needs no rendezvous.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def _text(objects: Sequence[_Object]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and repeats what it has written before."""
+    """Writes multi-line texts as blocks, without YAML anchors."""
 
     def ignore_aliases(self, data: object) -> bool:
         del data
@@ -66,7 +66,7 @@ def _metadata(job: LaunchJob, name: str) -> _Object:
 
 
 def _queued(job: LaunchJob, name: str) -> _Object:
-    """Return the metadata of what Kueue admits: it looks for its queue there."""
+    """Return the metadata with the queue label that Kueue reads."""
     metadata = _metadata(job, name)
     if job.queue:
         labels = cast(dict[str, str], metadata["labels"])
@@ -90,7 +90,7 @@ def _service(job: LaunchJob) -> _Object:
         "metadata": _metadata(job, job.name),
         "spec": {
             "clusterIP": "None",
-            # The first pod is asked for before it can be ready.
+            # The first pod is looked up before it is ready.
             "publishNotReadyAddresses": True,
             "selector": {"batch.kubernetes.io/job-name": job.name},
             "ports": [{"name": "rendezvous", "port": PORT}],
@@ -136,7 +136,7 @@ def _job_spec(plan: TrainPlan, job: LaunchJob, pod: _Object) -> _Object:
         "completionMode": "Indexed",
         "completions": plan.nodes,
         "parallelism": plan.nodes,
-        # One lost pod ends the gang: the others would wait for it in a collective.
+        # Losing one pod ends the gang: the others would hang in a collective.
         "backoffLimit": 0,
         "template": {"metadata": {"labels": {"app.kubernetes.io/name": job.name}}, "spec": pod},
     }
@@ -159,7 +159,7 @@ def _pod(plan: TrainPlan, job: LaunchJob, payload: Payload, host: str) -> _Objec
         **({"workingDir": job.work_dir} if job.work_dir else {}),
         "env": _env(job, payload, host),
         "ports": [{"containerPort": PORT}],
-        # Kubernetes wants requests and limits of a device to be equal.
+        # Kubernetes requires equal requests and limits for devices.
         "resources": {"requests": {"nvidia.com/gpu": gpus}, "limits": {"nvidia.com/gpu": gpus}},
         "volumeMounts": mounts,
     }
@@ -171,8 +171,8 @@ def _image(job: LaunchJob) -> str:
         return job.image or _EXAMPLE_IMAGE
     raise InputError(
         "missing-image",
-        "a pod needs a container image that holds the program",
-        "name it with `image`, as in `registry/name:tag`",
+        "a pod needs a container image with the program",
+        "set `image`, such as `registry/name:tag`",
         field="image",
     )
 
@@ -199,5 +199,5 @@ def _env(job: LaunchJob, payload: Payload, host: str) -> list[_Object]:
 
 
 def _literal(text: str) -> str:
-    """Return a text that Kubernetes leaves as it is: it would fill in `$(NAME)`."""
+    """Return a text that Kubernetes does not expand: it would replace `$(NAME)`."""
     return text.replace("$(", "$$(")

@@ -1,8 +1,8 @@
-"""What each trainer cannot express, and the refusal that names one that can.
+"""What each trainer does not support, and the error that names one that does.
 
-Said as data about a plan, before any text is written: a plan is exported whole or
-not at all. Checked against Megatron-LM core 0.15-0.16, DeepSpeed 0.19 and TorchTitan
-0.2, the last line that reads TOML.
+Checked before any file is written: a plan is exported completely or not at all. Checked
+against Megatron-LM core 0.15-0.16, DeepSpeed 0.19 and TorchTitan 0.2, the last release
+line that reads TOML.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,14 +23,14 @@ _TRAINER_FORMAT = {
 
 
 class Unsupported(NamedTuple):
-    """Something that a format cannot say, in the words of the error that names it."""
+    """A feature of a plan that a format does not support, as text for the error."""
 
     code: str
     sentence: str
 
 
 def trainer_unsupported(plan: TrainPlan, trainer_format: str) -> list[Unsupported]:
-    """Return why a trainer's format cannot say this plan; empty where it can."""
+    """Return why a trainer's format does not support this plan; empty if it does."""
     return [
         Unsupported(code, sentence)
         for rules in (_any_trainer, _RULES[trainer_format])
@@ -46,23 +46,23 @@ def launcher_unsupported(plan: TrainPlan, job: LaunchJob) -> list[Unsupported]:
 
 
 def own_program_unsupported(plan: TrainPlan) -> list[Unsupported]:
-    """Return why no launcher can start this plan, whatever the program does with it."""
+    """Return why no launcher can start this plan, whatever the program."""
     return [Unsupported(code, sentence) for code, sentence in _any_launcher(plan)]
 
 
 def refuse_unsupported(reasons: list[Unsupported], plan: TrainPlan, format_name: str) -> None:
-    """Raise an input error for these reasons, naming a format that can say the plan."""
+    """Raise an input error for these reasons, naming a format that supports the plan."""
     if not reasons:
         return
     able = [name for name in _ORDER if not trainer_unsupported(plan, name)]
     hint = (
-        f"export it as `{able[0]}`, or choose a plan without it"
+        f"export it as `{able[0]}`, or choose another plan"
         if able
-        else "no format can say this plan; choose another of the planner's list"
+        else "no format supports this plan; choose another one from the list"
     )
     sentences = "; ".join(one.sentence for one in reasons)
     raise InputError(
-        "cannot-express", f"`{format_name}` cannot express this plan: {sentences}", hint
+        "cannot-express", f"`{format_name}` does not support this plan: {sentences}", hint
     )
 
 
@@ -72,12 +72,12 @@ _Rules = Iterator[tuple[str, str]]
 def _any_launcher(plan: TrainPlan) -> _Rules:
     product = plan.tp * plan.pp * plan.dp * plan.cp
     if plan.gpus != product:
-        yield "gpus-not-product", f"{plan.gpus} gpus are not tp x pp x dp x cp = {product}"
+        yield "gpus-not-product", f"{plan.gpus} GPUs, but tp x pp x dp x cp = {product}"
     if plan.nodes > 1 and plan.gpus % plan.gpus_per_node:
         yield (
             "nodes-not-full",
-            f"{plan.gpus} gpus do not fill nodes of {plan.gpus_per_node}, "
-            "and every node must run as many processes",
+            f"{plan.gpus} GPUs do not fill nodes of {plan.gpus_per_node}, and every node must run "
+            "the same number of processes",
         )
 
 
@@ -87,13 +87,13 @@ def _any_trainer(plan: TrainPlan) -> _Rules:
     if plan.global_batch % (plan.dp * plan.micro_batch):
         yield (
             "batch-uneven",
-            f"a global batch of {plan.global_batch} is no multiple of dp {plan.dp} x "
+            f"global batch {plan.global_batch} is not a multiple of dp {plan.dp} x "
             f"micro-batch {plan.micro_batch}",
         )
     if 0 < shape.learned_positions < plan.seq:
         yield (
             "sequence-too-long",
-            f"the model learns {shape.learned_positions} positions, the sequence has {plan.seq}",
+            f"the model has {shape.learned_positions} learned positions, the sequence {plan.seq}",
         )
     if plan.ep > 1 and (shape.experts % plan.ep or (plan.dp * plan.cp) % plan.ep):
         yield (
@@ -106,7 +106,7 @@ def _example(plan: TrainPlan) -> _Rules:
     for degree in ("tp", "pp", "cp", "ep"):
         size: int = getattr(plan, degree)
         if size > 1:
-            yield f"{degree}-over-one", f"plain PyTorch data parallelism has no {degree} {size}"
+            yield f"{degree}-over-one", f"plain PyTorch has no {degree} ({degree} {size})"
     if plan.precision in ("fp8", "fp4"):
         yield "precision", f"plain PyTorch does not train in {plan.precision}"
 
@@ -114,14 +114,14 @@ def _example(plan: TrainPlan) -> _Rules:
 def _megatron(plan: TrainPlan) -> _Rules:
     shape = plan.shape
     if plan.shard in ("zero2", "zero3") and plan.pp > 1:
-        yield "shard-with-pipeline", f"Megatron-FSDP ({plan.shard}) is not used with pp {plan.pp}"
+        yield "shard-with-pipeline", f"Megatron-FSDP ({plan.shard}) does not work with pp {plan.pp}"
     if plan.virtual_stages > 1 and plan.pp == 1:
         yield "stages-without-pipeline", "virtual stages need a pipeline"
     if plan.virtual_stages > 1 and plan.micro_batches % plan.pp:
         yield (
             "micro-batches-uneven",
-            f"the interleaved schedule wants a multiple of pp {plan.pp} micro-batches, "
-            f"the plan has {plan.micro_batches}",
+            f"the interleaved schedule needs a multiple of pp {plan.pp} micro-batches, "
+            f"but the plan has {plan.micro_batches}",
         )
     if plan.pp > 1 and megatron_stage_layers(plan) is None:
         yield (
@@ -129,11 +129,11 @@ def _megatron(plan: TrainPlan) -> _Rules:
             f"{shape.layers} layers do not split over {plan.pp} x {plan.virtual_stages} stages",
         )
     if shape.experts and plan.tp > 1 and not plan.sequence_parallel:
-        yield "experts-need-sequence-parallel", "experts with tp need sequence parallelism"
+        yield "experts-need-sequence-parallel", "experts with tp require sequence parallelism"
     if plan.ep > 1 and plan.precision == "fp16":
-        yield "precision", "expert parallelism does not run in fp16"
+        yield "precision", "expert parallelism does not support fp16"
     if plan.cp > 1 and plan.seq % (2 * plan.cp):
-        yield "sequence-uneven", f"sequence {plan.seq} is no multiple of 2 x cp {plan.cp}"
+        yield "sequence-uneven", f"sequence {plan.seq} is not a multiple of 2 x cp {plan.cp}"
 
 
 def _deepspeed(plan: TrainPlan) -> _Rules:
@@ -142,7 +142,7 @@ def _deepspeed(plan: TrainPlan) -> _Rules:
         if size > 1:
             yield f"{degree}-over-one", f"DeepSpeed sets {degree} {size} in code, not in its JSON"
     if plan.tp > 1 and plan.shard == "zero3":
-        yield "tp-with-zero3", f"AutoTP {plan.tp} is not used with ZeRO-3"
+        yield "tp-with-zero3", f"AutoTP {plan.tp} does not work with ZeRO-3"
     if plan.tp > 1 and plan.sequence_parallel:
         yield "sequence-parallel", "AutoTP has no sequence parallelism"
     if plan.precision in ("fp8", "fp4"):
@@ -156,13 +156,13 @@ def _torchtitan(plan: TrainPlan) -> _Rules:
     if plan.shard == "zero1" and plan.dp > 1:
         yield "shard", "TorchTitan shards all states or none, not the optimizer alone"
     if plan.shard == "none" and (plan.cp > 1 or (plan.dp > 1 and plan.tp * plan.pp > 1)):
-        yield "shard", "TorchTitan replicates weights in plain data parallelism alone"
+        yield "shard", "TorchTitan replicates weights only in plain data parallelism"
     if plan.tp > 1 and not plan.sequence_parallel:
-        yield "sequence-parallel", "TorchTitan's tp always has sequence parallelism"
+        yield "sequence-parallel", "TorchTitan's tp always uses sequence parallelism"
     if plan.precision in ("fp16", "fp4"):
         yield "precision", f"TorchTitan does not train in {plan.precision}"
     if plan.seq % (plan.tp * 2 * plan.cp if plan.cp > 1 else plan.tp):
-        yield "sequence-uneven", f"sequence {plan.seq} does not divide by tp and 2 x cp"
+        yield "sequence-uneven", f"sequence {plan.seq} is not divisible by tp and 2 x cp"
     if plan.pp > 1 and torchtitan_stage_layers(plan) is None:
         yield (
             "layers-uneven",
@@ -172,21 +172,21 @@ def _torchtitan(plan: TrainPlan) -> _Rules:
 
 
 def _torchtitan_shape(plan: TrainPlan) -> _Rules:
-    """Say what its Llama 3, Qwen 3 and DeepSeek V3 models leave out."""
+    """Yield what its Llama 3, Qwen 3 and DeepSeek V3 models do not support."""
     shape = plan.shape
     if not shape.gated or shape.learned_positions or shape.attention_bias:
-        yield "shape", "TorchTitan's models are gated, with rotary positions and no biases"
+        yield "shape", "TorchTitan's models have gated MLPs, rotary positions and no biases"
     if shape.experts and shape.moe_every > 1:
-        yield "shape", "TorchTitan has no dense layers between experts"
+        yield "shape", "TorchTitan has no dense layers between MoE layers"
     if shape.shared_experts and (shape.shared_ffn or shape.ffn) != shape.ffn:
-        yield "shape", "TorchTitan's shared experts are as wide as the others"
+        yield "shape", "TorchTitan's shared experts have the same width as the others"
     if shape.mla is not None:
         if shape.tied:
             yield "shape", "TorchTitan's latent attention does not tie embeddings"
     elif shape.experts and shape.dense_layers:
-        yield "shape", "TorchTitan has dense first layers with latent attention alone"
+        yield "shape", "TorchTitan has dense first layers only with latent attention"
     if plan.pp > 1 and torchtitan_base(plan) == "qwen3":
-        yield "pp-over-one", "TorchTitan does not pipeline the model that has this shape"
+        yield "pp-over-one", "TorchTitan does not support pipeline parallelism for this model shape"
 
 
 _RULES: dict[str, Callable[[TrainPlan], _Rules]] = {
@@ -198,7 +198,7 @@ _RULES: dict[str, Callable[[TrainPlan], _Rules]] = {
 
 
 def megatron_stage_layers(plan: TrainPlan) -> tuple[int, bool] | None:
-    """Return layers of a virtual stage, and whether embedding and loss count as layers.
+    """Return the layers per virtual stage, and whether embedding and loss count as layers.
 
     Llama 3's 126 layers over 16 stages are the known case of the second.
     """
@@ -211,7 +211,7 @@ def megatron_stage_layers(plan: TrainPlan) -> tuple[int, bool] | None:
 
 
 def torchtitan_stage_layers(plan: TrainPlan) -> tuple[int, int] | None:
-    """Return layers of a virtual stage, and how many fewer the outer stages hold."""
+    """Return the layers per virtual stage, and how many fewer the first and last stage have."""
     stages = plan.pp * plan.virtual_stages
     for less in (0, 1):
         total = plan.shape.layers + 2 * less
@@ -222,7 +222,7 @@ def torchtitan_stage_layers(plan: TrainPlan) -> tuple[int, int] | None:
 
 
 def torchtitan_base(plan: TrainPlan) -> str:
-    """Return which of TorchTitan's models can take the plan's shape."""
+    """Return which of TorchTitan's models fits the plan's shape."""
     shape = plan.shape
     if shape.mla is not None:
         return "deepseek_v3"

@@ -46,7 +46,7 @@ def megatron_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Paylo
 
 
 def arguments(plan: TrainPlan) -> list[str]:
-    """Return the arguments that say the plan: model, layout, batch and precision."""
+    """Return the arguments for the plan: model, layout, batch and precision."""
     return [
         *_model(plan),
         *_experts(plan.shape),
@@ -159,7 +159,7 @@ def _layout(plan: TrainPlan) -> list[str]:
                 "--account-for-loss-in-pipeline-split",
             ]
     if plan.shape.experts:
-        # Experts are cut by tp as all else is, and ep divides the data-parallel group.
+        # tp shards experts like all other layers, and ep divides the data-parallel group.
         words += _pairs(expert_model_parallel_size=plan.ep, expert_tensor_parallel_size=plan.tp)
     return words + (["--sequence-parallel"] if plan.sequence_parallel and plan.tp > 1 else [])
 
@@ -187,7 +187,7 @@ def _recompute(plan: TrainPlan) -> list[str]:
 
 
 def _run(job: LaunchJob) -> list[str]:
-    """Return what any run needs besides its plan; replace the data with your own."""
+    """Return the arguments that any run needs; replace the mock data with your own."""
     return [
         "--mock-data",
         *_pairs(train_iters=job.steps, lr="3e-4", log_interval=1, eval_iters=0),

@@ -1,7 +1,7 @@
-"""What a launcher starts: a program with its arguments, variables and files.
+"""The program that a launcher starts, with its arguments, variables and files.
 
-Launchers (a shell, sbatch, Kubernetes, Ray) and trainers (the example, Megatron-LM,
-DeepSpeed, TorchTitan) meet here, so that every launcher can start every trainer.
+This is the interface between launchers (shell, sbatch, Kubernetes, Ray) and trainers (the
+example, Megatron-LM, DeepSpeed, TorchTitan): every launcher can start every trainer.
 """
 
 from msgspec import Struct
@@ -23,16 +23,16 @@ class Payload(Struct, frozen=True, kw_only=True):
 
 
 def processes_per_node(plan: TrainPlan) -> int:
-    """Return the processes of one node; a plan smaller than a node leaves some gpus idle."""
+    """Return the processes per node; a plan smaller than a node leaves some GPUs idle."""
     return min(plan.gpus, plan.gpus_per_node)
 
 
 def torchrun_sizes(plan: TrainPlan) -> list[str]:
-    """Return the arguments of torchrun that say how many processes there are."""
+    """Return torchrun's arguments for the number of processes."""
     return [f"--nnodes={plan.nodes}", f"--nproc-per-node={processes_per_node(plan)}"]
 
 
 def precision_env(plan: TrainPlan) -> dict[str, str]:
     """Return the variables that a precision needs besides the trainer's own switches."""
-    # Torch multiplies fp32 in full unless told otherwise, and no trainer has a switch.
+    # Torch multiplies fp32 at full precision by default, and no trainer has an option for it.
     return {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"} if plan.precision == "tf32" else {}

@@ -1,7 +1,7 @@
 """Ray Train: a driver that runs the program in the workers of a TorchTrainer.
 
-Ray starts the processes and joins them, so there is no torchrun: the program runs
-inside each worker as if started by hand, with the process group already there.
+Ray starts the processes and sets up the process group, so there is no torchrun: each
+worker runs the program directly.
 """
 
 from tenfold.files.launch.job_checks import check_job
@@ -29,13 +29,13 @@ WORKERS = {workers}
 
 
 def train(config: dict) -> None:
-    """Run the program in this worker; Ray has set its rank and joined the processes."""
+    """Run the program in this worker; Ray has set its rank and the process group."""
     sys.argv = list(config["argv"])
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def main() -> None:
-    """Start one worker for each accelerator of the plan, packed on as few nodes as can be."""
+    """Start one worker for each accelerator of the plan, packed on as few nodes as possible."""
     ray.init(runtime_env={{"working_dir": FOLDER, "env_vars": ENV}})
     trainer = TorchTrainer(
         train,
@@ -56,7 +56,7 @@ if __name__ == "__main__":
 
 
 def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
-    """Return the driver and the files that its workers run; they go with it to the workers."""
+    """Return the driver and the files that its workers run."""
     check_job(job)
     refuse_unsupported(unsupported(plan, job), plan, "ray-train")
     payload = launcher_payload(plan, job, "ray-train")
@@ -74,6 +74,6 @@ def unsupported(plan: TrainPlan, job: LaunchJob) -> list[Unsupported]:
     """Return why Ray's workers cannot run the job's program for this plan."""
     reasons = launcher_unsupported(plan, job)
     if job.trainer == "torchtitan":
-        sentence = "TorchTitan makes its own process group, and Ray's workers have one already"
+        sentence = "TorchTitan creates its own process group, but Ray's workers already have one"
         reasons.append(Unsupported("own-process-group", sentence))
     return reasons

@@ -9,7 +9,7 @@ from tenfold.files.launch.trainers import launcher_payload
 from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
-# Jobs that share a node must not meet on one port.
+# Jobs on the same node must use different ports.
 _RENDEZVOUS = (
     'mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")',
     'endpoint="${nodes[0]}:$((20000 + SLURM_JOB_ID % 20000))"',
@@ -17,7 +17,7 @@ _RENDEZVOUS = (
 
 
 def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
-    """Return the batch script and the files that it starts; submit it from their folder."""
+    """Return the batch script and the files it needs; submit it from their folder."""
     check_job(job)
     payload = launcher_payload(plan, job, "sbatch")
     start = [
@@ -47,13 +47,13 @@ def _directives(plan: TrainPlan, job: LaunchJob) -> list[str]:
         "account": job.team,
         "output": "%x-%j.out",
     }
-    # A node that is shared would slow the others of the gang.
+    # A shared node would slow down the whole gang.
     whole = ["#SBATCH --exclusive"] if processes_per_node(plan) == plan.gpus_per_node else []
     return [f"#SBATCH --{name}={value}" for name, value in options.items() if value] + whole
 
 
 def _clock(seconds: int | None) -> str:
-    """Return a limit as Slurm reads it; it counts whole minutes, so a part is rounded up."""
+    """Return a time limit in Slurm's format, rounded up to whole minutes."""
     if seconds is None:
         return ""
     minutes = -(-seconds // 60)

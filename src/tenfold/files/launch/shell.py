@@ -1,4 +1,4 @@
-"""Shell text that says exactly what was meant, whatever the names contain."""
+"""Write shell scripts with correct quoting."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ def torchrun_script(plan: TrainPlan, job: LaunchJob, payload: Payload) -> str:
 def settings(job: LaunchJob, env: Mapping[str, str]) -> list[str]:
     """Return the lines that enter the job's folder and export its variables.
 
-    What the job sets wins over what the trainer asks for.
+    The job's variables override the trainer's.
     """
     lines = [f"cd -- {shlex.quote(job.work_dir)}"] if job.work_dir else []
     merged = {**env, **job.env}
@@ -40,14 +40,14 @@ def settings(job: LaunchJob, env: Mapping[str, str]) -> list[str]:
 
 
 def quoted(words: Sequence[str]) -> list[str]:
-    """Return the words as a shell must read them."""
+    """Return the words quoted for a shell."""
     return [shlex.quote(word) for word in words]
 
 
 def command(words: Sequence[str]) -> str:
-    """Return one command over several lines, an option and its values on each.
+    """Return one command over several lines, one option per line.
 
-    The words are taken as shell text: quote what comes from outside first.
+    The words are used as shell text: quote untrusted ones first.
     """
     lines: list[list[str]] = [[]]
     for word in words:

@@ -1,7 +1,7 @@
-"""Plain PyTorch: a torchrun script, and a training program of our own that it starts.
+"""Plain PyTorch: a torchrun script, and the example training program it starts.
 
-The program reads the plan from `train_plan.json` beside it, so that the numbers
-stand in one place and the program is the same for every plan.
+The program reads the plan from `train_plan.json` next to it, so it is the same for every
+plan.
 """
 
 import json
@@ -34,13 +34,13 @@ def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
 
 
 def example_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Payload:
-    """Return our training program, its files taken from `folder`."""
+    """Return the example training program, with its files in `folder`."""
     argv = (f"{folder}{SCRIPT}", "--plan", f"{folder}{PLAN}", "--steps", str(job.steps))
     return Payload(argv=argv, files={SCRIPT: _program(), PLAN: _plan_text(plan)})
 
 
 def _program() -> str:
-    # Kept as text: it imports torch, which planning a job must not need.
+    # Kept as text: it imports torch, which the planner does not require.
     return resources.files("tenfold.files.launch").joinpath("train_example.py.txt").read_text()
 
 

@@ -1,7 +1,8 @@
 """TorchTitan: a TOML job file, and a module that names the plan's shape as a flavor.
 
-TorchTitan 0.2 is the last line that reads TOML; later ones are set up in Python. It
-knows models by flavor, so a shape of our own is registered through `custom_import`.
+TorchTitan 0.2 is the last release line that reads TOML; later ones are configured in
+Python. It selects models by flavor, so the plan's shape is registered through
+`custom_import`.
 """
 
 import json
@@ -32,7 +33,7 @@ def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
 
 
 def torchtitan_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Payload:
-    """Return TorchTitan's program with the job file, both files taken from `folder`."""
+    """Return TorchTitan's program with the job file, both files in `folder`."""
     script = job.script or ("-m", "torchtitan.train")
     return Payload(
         argv=(*script, "--job.config_file", f"{folder}{JOB_FILE}"),
@@ -42,7 +43,7 @@ def torchtitan_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Pay
 
 
 def tables(plan: TrainPlan, job: LaunchJob) -> _Tables:
-    """Return the tables of the job file that say the plan."""
+    """Return the tables of the job file for the plan."""
     chosen: _Tables = {
         "job": {"description": job.name, "dump_folder": "./outputs"},
         "experimental": {"custom_import": MODULE},
@@ -105,11 +106,11 @@ def _parallelism(plan: TrainPlan) -> dict[str, object]:
 
 def _toml(chosen: _Tables) -> str:
     parts = [
-        "# For TorchTitan 0.2. Data: set `dataset` in [training] and the tokenizer's folder,",
-        "# `hf_assets_path`, in [model]; without them it trains on its own test data.",
+        "# For TorchTitan 0.2. To use your own data, set `dataset` in [training] and the",
+        "# tokenizer folder `hf_assets_path` in [model]; otherwise it trains on test data.",
     ]
     for table, pairs in chosen.items():
         parts += ["", f"[{table}]"]
-        # JSON writes texts, numbers, truth and lists as TOML reads them.
+        # JSON strings, numbers, booleans and lists are valid TOML.
         parts += [f"{key} = {json.dumps(value)}" for key, value in pairs.items()]
     return "\n".join(parts) + "\n"

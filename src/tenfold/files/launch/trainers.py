@@ -22,7 +22,7 @@ _TRAINERS: dict[str, Callable[[TrainPlan, LaunchJob, str], Payload]] = {
 def launcher_payload(
     plan: TrainPlan, job: LaunchJob, format_name: str, folder: str = ""
 ) -> Payload:
-    """Return what to start for this plan, or refuse what the program cannot express."""
+    """Return the program to start for this plan, or raise an error if it is unsupported."""
     refuse_unsupported(launcher_unsupported(plan, job), plan, format_name)
     if job.script and job.trainer == "example":
         return Payload(argv=job.script)

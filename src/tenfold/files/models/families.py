@@ -1,4 +1,4 @@
-"""What each HuggingFace model type means where its config is silent.
+"""Defaults of each HuggingFace model type for keys that its config leaves out.
 
 The values are the defaults of the `transformers` library, not the commonest choice:
 a key that is absent from a config.json has the library's value.
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class ModelFamily(Struct, frozen=True, kw_only=True):
-    """What a model type means where its config is silent.
+    """Defaults of a model type for keys that its config leaves out.
 
     `positions` is how much longer the learned position table is than the context;
     None where positions are not learned.
@@ -74,7 +74,7 @@ FAMILIES = {
 }
 
 # Released configs of these types leave out keys that equal the library's defaults.
-SILENT: dict[str, dict[str, object]] = {
+DEFAULTS: dict[str, dict[str, object]] = {
     "bloom": {"seq_length": 2048},
     "falcon": {"max_position_embeddings": 2048},
     "gemma3_text": {

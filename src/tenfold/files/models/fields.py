@@ -1,6 +1,6 @@
-"""The keys of a HuggingFace config, typed on demand.
+"""Typed access to the keys of a HuggingFace config.
 
-Null counts as absent, because configs write null for what follows from other keys.
+Null counts as absent, because configs write null for values derived from other keys.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ COUNT_MAX = 10**9
 
 
 class Fields:
-    """A config that knows its file, so that every complaint can name both."""
+    """A config and its file name, so that errors can name both."""
 
     def __init__(self, config: Mapping[str, object], file: str) -> None:
         self._config = config
@@ -79,19 +79,19 @@ class Fields:
         return next((key for key in keys if self.get(key) is not None), keys[0])
 
     def missing(self, keys: tuple[str, ...]) -> InputError:
-        """Return the error for a key that is needed and absent."""
+        """Return the error for a missing key."""
         first, *others = keys
         nor = f" (nor {', '.join(f'`{key}`' for key in others)})" if others else ""
-        message = f"`{self.file}` does not give `{first}`{nor}"
+        message = f"`{self.file}` has no `{first}`{nor}"
         return InputError("missing-key", message, f"add `{first}`", file=self.file, field=first)
 
     def wrong(self, key: str, expected: str, value: object) -> InputError:
-        """Return the error for a value of another kind or size than is needed."""
-        message = f"`{key}` in `{self.file}` expects {expected}, but is {describe_value(value)}"
+        """Return the error for a value of the wrong type or size."""
+        message = f"`{key}` in `{self.file}` must be {expected}, but is {describe_value(value)}"
         return InputError("wrong-type", message, f"write {expected}", file=self.file, field=key)
 
     def unsupported(self, key: str, what: str) -> InputError:
-        """Return the error for a model that a shape cannot describe truthfully."""
-        message = f"`{self.file}` describes {what}, which no model shape here can hold"
-        hint = "write the nearest shape as a `[[model]]` row in your facts folder"
+        """Return the error for a model that a shape cannot describe correctly."""
+        message = f"`{self.file}` describes {what}, which is not supported"
+        hint = "add the closest shape as a `[[model]]` row in your facts folder"
         return InputError("unsupported-model", message, hint, file=self.file, field=key)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tenfold.files.core.document import read_text
 from tenfold.files.core.expectations import describe_value
-from tenfold.files.models.families import FAMILIES, SILENT, ModelFamily
+from tenfold.files.models.families import DEFAULTS, FAMILIES, ModelFamily
 from tenfold.files.models.fields import Fields
 from tenfold.model.errors import InputError
 from tenfold.model.facts.shape import Mla, ModelShape
@@ -37,29 +37,29 @@ _NESTED = ("text_config", "language_config", "llm_config")
 
 
 def read_hf_config(path: Path) -> ModelShape:
-    """Return the shape that a config file describes, or say what is wrong with it."""
+    """Return the shape that a config file describes, or raise `InputError`."""
     text = _config_text(path)
     try:
         config = msgspec.json.decode(text, type=dict[str, object])
     except msgspec.ValidationError:
         raise InputError(
             "not-an-object",
-            f"`{path}` does not hold a JSON object",
-            "give the `config.json` of the model",
+            f"`{path}` is not a JSON object",
+            "pass the model's `config.json`",
             file=str(path),
         ) from None
     except RecursionError:
         raise InputError(
             "nested-too-deep",
-            f"`{path}` is nested too deep",
-            "give the `config.json` of the model",
+            f"`{path}` is nested too deeply",
+            "pass the model's `config.json`",
             file=str(path),
         ) from None
     except msgspec.DecodeError as error:
         raise InputError(
             "syntax",
             f"`{path}` is not JSON: {_first_line(error)}",
-            "give the `config.json` of the model, as it was downloaded",
+            "pass the model's `config.json` as downloaded",
             file=str(path),
         ) from None
     return shape_from_hf(config, str(path))
@@ -108,7 +108,7 @@ def _config_text(path: Path) -> str:
             raise InputError(
                 "unreadable-file",
                 f"`{path}` is a pipe or a device",
-                "give the `config.json` of the model",
+                "pass the model's `config.json`",
                 file=str(path),
             )
         return read_text(path, SIZE_MAX_BYTES)
@@ -121,12 +121,12 @@ def _config_text(path: Path) -> str:
         ) from None
     except InputError as error:
         if error.code == "file-too-large":
-            error.hint = "a `config.json` has a few KB: is this the file of the weights?"
+            error.hint = "a `config.json` is a few KB: is this the weights file?"
         raise
 
 
 def _is_special(path: Path) -> bool:
-    """Tell whether reading could wait for ever; what cannot be looked at is not special."""
+    """Return whether reading could block forever; a path that cannot be read is not special."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -145,7 +145,7 @@ def _language_part(fields: Fields) -> Fields:
     given: dict[str, object] = {"tie_word_embeddings": fields.get("tie_word_embeddings")}
     inner = Fields({**given, **own}, fields.file) if nested else fields
     inner.model_type = _model_type(fields, inner)
-    return inner.with_defaults(SILENT.get(inner.model_type, {}))
+    return inner.with_defaults(DEFAULTS.get(inner.model_type, {}))
 
 
 def _model_type(fields: Fields, inner: Fields) -> str:

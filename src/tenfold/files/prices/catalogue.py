@@ -25,14 +25,14 @@ _DECIMALS = 4
 
 
 class PriceNotes(Struct, frozen=True, kw_only=True):
-    """What became of every offer: used + dropped by rule + unresolved = read."""
+    """Counts of offers: used + dropped by rule + unresolved = read."""
 
     offers_read: int
     offers_used: int
     dropped: dict[str, int]
     """Offers dropped by each rule of `price_rules`, in the order of the rules."""
     unresolved: dict[str, int]
-    """Offers by accelerator spelling that no fact is known under, in order of name."""
+    """Offers by accelerator name that matches no fact, sorted by name."""
 
 
 def read_price_catalogue(
@@ -43,7 +43,7 @@ def read_price_catalogue(
     date: str,
     hosts: Path | None = None,
 ) -> tuple[list[PriceFact], PriceNotes]:
-    """Return price facts in order of name, and what was left out of them.
+    """Return price facts sorted by name, and counts of the offers left out.
 
     `hosts` is a table of GCP machine types: GCP lists accelerators without their host, and
     such offers are dropped where no host is found.
@@ -65,7 +65,7 @@ def read_price_catalogue(
 def _resolve(
     offers: list[Offer], accelerators: FactTable[Accelerator]
 ) -> tuple[list[Offer], dict[str, int]]:
-    """Return offers under the name of their fact, and how many there are of each other spelling."""
+    """Return offers by the name of their fact, and counts of names that match no fact."""
     spellings = Counter(one.spelling for one in offers)
     found = {spelling: accelerators.find(spelling) for spelling in sorted(spellings)}
     names = {spelling: fact.name for spelling, fact in found.items() if fact is not None}

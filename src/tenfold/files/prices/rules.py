@@ -1,4 +1,4 @@
-"""Rules that keep an offer out of the price facts, and the price of a GCP host.
+"""Rules that exclude offers from the price facts, and the price of a GCP host.
 
 An offer is one price of one row: a row with an on-demand and a spot price makes two.
 Every dropped offer is counted once, under the first of these rules that it breaks:
@@ -172,7 +172,7 @@ def filter_named(offers: list[Offer]) -> FilteredOffers:
 
 
 class _OfferFilter:
-    """Offers that are left, and how many each rule dropped so far."""
+    """The remaining offers, and how many each rule has dropped so far."""
 
     def __init__(self, offers: list[Offer]) -> None:
         self.offers = offers
@@ -247,7 +247,7 @@ def _per_chip(one: Offer) -> Offer:
 
 
 def _host_usd_h(one: Offer, hosts: _HostPrices) -> float | None:
-    """Return the price of the host: zero where the offer has it in it, None where none is known."""
+    """Return the price of the host: zero if the offer includes it, None if unknown."""
     # A TPU slice comes with its host; every other GCP row without an instance does not.
     if one.provider != "gcp" or one.instance or one.spelling.startswith("tpu-"):
         return 0.0

@@ -52,8 +52,8 @@ def _read(path: Path) -> Mapping[str, Sequence[object]]:
     if not path.name.endswith(SUFFIXES):
         raise InputError(
             "unknown-suffix",
-            f"`{path}` is not a price table by its name",
-            f"give a file that ends in {', '.join(SUFFIXES)}",
+            f"`{path}` is not a price table",
+            f"use a file that ends in {', '.join(SUFFIXES)}",
             file=str(path),
         )
     content = read_bytes(path)
@@ -62,11 +62,11 @@ def _read(path: Path) -> Mapping[str, Sequence[object]]:
             return _parquet(content, path)
         return _csv(_unpacked(content, path) if path.suffix == ".gz" else content)
     except (csv.Error, OSError, EOFError, ValueError, zlib.error) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it breaks off"
+        reason = str(error).splitlines()[0] if str(error) else "it is truncated"
     raise InputError(
         "unreadable-table",
         f"`{path}` cannot be read as a table: {reason}",
-        "check that the download is whole",
+        "check that the download is complete",
         file=str(path),
     )
 
@@ -89,7 +89,7 @@ def _csv(content: bytes) -> dict[str, list[str | None]]:
 def _parquet(content: bytes, path: Path) -> dict[str, list[object]]:
     _, parquet = arrow_for(path)
     table = parquet.read_table(io.BytesIO(content))
-    # Damage that the reader lets pass would otherwise come out as odd values.
+    # Corruption that the reader does not notice would show up as odd values.
     table.validate(full=True)
     return {name: table.column(name).to_pylist() for name in cast(list[str], table.column_names)}
 
@@ -102,7 +102,7 @@ def _unpacked(content: bytes, path: Path) -> bytes:
         raise InputError(
             "file-too-large",
             f"`{path}` unpacks to more than {SIZE_MAX_BYTES / 1e6:,.0f} MB",
-            "take one snapshot of the catalogue, not its history",
+            "use one snapshot of the catalogue, not its history",
             file=str(path),
         )
     return text
@@ -116,7 +116,7 @@ def _numbers(path: Path, column: str, values: Sequence[object]) -> list[float | 
             raise InputError(
                 "not-a-number",
                 f"column `{column}` of `{path}` holds `{value}`, which is not a number",
-                "leave a price empty where there is none",
+                "leave the cell empty if there is no price",
                 file=str(path),
                 # Row 0 of a CSV is on line 2, under the header; Parquet has no lines.
                 line=None if path.suffix == ".parquet" else at + 2,

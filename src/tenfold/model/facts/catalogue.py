@@ -60,7 +60,7 @@ class FactTable(Generic[F]):
     def hint(self, name: str) -> str:
         """Return what to try instead of an unknown name."""
         near = get_close_matches(spelling(name), list(self._names), n=3, cutoff=0.6)
-        listing = f"`tenfold facts list --kind {self.kind}` shows them all"
+        listing = f"`tenfold facts list --kind {self.kind}` lists them all"
         if not near:
             return listing
         names = dict.fromkeys(self._names[key] for key in near)

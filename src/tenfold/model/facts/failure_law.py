@@ -61,15 +61,15 @@ def law_of(preset: FailurePreset) -> FailureLaw:
     if median is None or mean is None:
         raise InputError(
             "no-repair-time",
-            f"failure preset `{preset.name}` does not say how long repairs take",
-            "state `repair_h_median` and `repair_h_mean` for it in your own facts",
+            f"failure preset `{preset.name}` has no repair times",
+            "set `repair_h_median` and `repair_h_mean` for it in your own facts",
         )
     wrong = _wrong(preset, median, mean)
     if wrong:
         raise InputError(
             "impossible-failures",
             f"failure preset `{preset.name}` {wrong}",
-            f"`tenfold facts show {preset.name}` shows it; change it in your own facts",
+            f"see `tenfold facts show {preset.name}`; override it in your own facts",
         )
     return FailureLaw(
         name=preset.name,
@@ -90,15 +90,15 @@ def law_of(preset: FailurePreset) -> FailureLaw:
 
 def _wrong(preset: FailurePreset, median: float, mean: float) -> str:
     if not preset.failures_per_1000_node_days >= 0:
-        return "has a rate below zero"
+        return "has a negative rate"
     if not 0 < median <= mean:
-        return f"has repairs of {median:g} h in the middle and {mean:g} h on average"
+        return f"has a median repair time of {median:g} h and a mean of {mean:g} h"
     if preset.frailty_shape is not None and not preset.frailty_shape > 0:
-        return f"has a `frailty_shape` of {preset.frailty_shape:g}, which is not above zero"
+        return f"has a `frailty_shape` of {preset.frailty_shape:g}; it must be positive"
     if not preset.arrival_cv >= 0:
-        return "has an `arrival_cv` below zero"
+        return "has a negative `arrival_cv`"
     if preset.burst_nodes_max < 1:
         return f"has bursts of at most {preset.burst_nodes_max} nodes"
     if any(not part >= 0 for part in preset.causes.values()):
-        return "has a cause with less than no faults"
+        return "has a cause with a negative rate"
     return ""

@@ -108,27 +108,23 @@ def resolve(catalog: Catalog, engine: str | None, accelerator: str) -> ServingPr
     values = dict(catalog.generic) | dict(catalog.limits)
     extra = 0.0
     if family is None:
-        unknown = "no engine given" if engine is None else f"engine `{engine}` is not known"
-        notes.append(f"{unknown}: generic profile")
+        unknown = "no engine given" if engine is None else f"unknown engine `{engine}`"
+        notes.append(f"{unknown}: generic profile used")
         extra = catalog.sigma_unseen_engine
     elif family.releases:
         if release is None:
             release = float(np.median(family.releases))
-            notes.append(f"engine `{engine}` has no version: profile of the middle release")
+            notes.append(f"no version given for `{engine}`: profile of the middle release used")
         if release not in family.releases:
             extra = catalog.sigma_unseen_version
-            notes.append(
-                f"release {release:g} of `{family.name}` is not in the profiles: interpolated"
-            )
+            notes.append(f"no profile for release {release:g} of `{family.name}`: interpolated")
         extra = float(np.hypot(extra, family.sigma_log_extra))
         _apply(values, _between(family, release))
     if accelerator in catalog.accelerators:
         _apply(values, catalog.accelerators[accelerator])
     else:
         extra = float(np.hypot(extra, catalog.sigma_unseen_accelerator))
-        notes.append(
-            f"accelerator `{accelerator}` has no serving rows: datasheet and matmul ceiling only"
-        )
+        notes.append(f"no serving runs known on `{accelerator}`: datasheet and matmul ceiling only")
     sigma = {mode: float(np.hypot(value, extra)) for mode, value in catalog.sigma.items()}
     dp = family is not None and release is not None and release >= family.attention_dp_from
     return ServingProfile(values, sigma, family, dp, tuple(notes))

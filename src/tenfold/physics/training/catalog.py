@@ -99,10 +99,10 @@ def _anchors(kept: StackCorrection) -> Anchors:
 
 def _notes(stack: str | None, found: str, narrow: str) -> tuple[str, ...]:
     if stack is None:
-        return ("no stack given: default profile",)
+        return ("no stack given: default profile used",)
     if found == DEFAULT:
-        return (f"unknown stack `{stack}`: default profile",)
+        return (f"unknown stack `{stack}`: default profile used",)
     versioned = any(letter.isdigit() for letter in stack)
     if found != narrow and (versioned or "@" not in found):
-        return (f"no runs of `{stack}` on such accelerators are known: using `{found}`",)
+        return (f"no known runs of `{stack}` on this accelerator: profile of `{found}` used",)
     return ()

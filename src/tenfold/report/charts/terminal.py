@@ -77,16 +77,16 @@ def _bar(length: float) -> str:
 
 
 def scaling_chart(curve: ScalingCurve, width: int = 80, height: int = 8) -> Text:
-    """Return throughput over GPUs as columns on a log scale, the knee and a turn marked.
+    """Return throughput over GPUs as columns on a log scale, with the knee marked.
 
-    Rows below say what each size reaches. Where not all sizes fit the largest are shown.
+    Rows below list the figures of each size. If not all sizes fit, the largest are shown.
     """
     points = _fitting(curve, width)
     if not points:
         return Text("no size fits", style="dim")
     cell = _cell_width(points)
     heights = [log(rate) for _, rate, _ in points]
-    # The least column keeps a foot, or it would look like nothing.
+    # The smallest column keeps a visible height.
     low, high = min(heights) - FOOT, max(heights)
     eighths = [round(height * 8 * _share(one, low, high)) for one in heights]
     made = Text(no_wrap=True)
@@ -123,5 +123,5 @@ def _row(name: str, cells: Sequence[str], cell: int) -> str:
 
 def _mark(gpus: int, curve: ScalingCurve) -> str:
     if gpus == curve.slower_from:
-        return "turns"
+        return "slower"
     return "knee" if gpus == curve.knee and not curve.scales_throughout else ""

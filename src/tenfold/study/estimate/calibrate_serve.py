@@ -1,4 +1,4 @@
-"""Move serving profiles by observed runs: how much faster a stack is than its profile says.
+"""Calibrate serving profiles with observed runs: how much faster a stack is than its profile.
 
 Tokens a second and waits do not follow speed in proportion (a load that is met leaves the
 rate where it was), so the speed that explains a run is looked for, not divided out.
@@ -30,10 +30,10 @@ from tenfold.study.estimate.models import shape_of
 
 DEFAULT_MODE = "max-throughput"
 SPEEDS = (1 / 8, 8.0)
-"""No stack is further from its profile than this; beyond it a row is not what it says."""
+"""No stack differs more from its profile than this; beyond it, the row must be wrong."""
 TURNS = 40
 MET_SHARE = 0.95
-"""A stream that gets this share of what it asks for is met, and its rate says nothing of speed."""
+"""A stream served at this share of its demand is not overloaded, so its rate shows no speed."""
 OBSERVED = ("output_tokens_per_s", "ttft_s", "tpot_s")
 Group = tuple[str, str]
 
@@ -49,14 +49,14 @@ class Resolved:
 
     @property
     def group(self) -> Group:
-        """What observed runs teach about: an engine on a generation of accelerators."""
+        """The group that an observed run calibrates: an engine on an accelerator generation."""
         family = self.profile.family
         return family.name if family else "generic", generation_of(self.part.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What the observed runs of a group say: a factor on its rates, and how many there were."""
+    """The speed of a group relative to its profile, and the number of observed runs."""
 
     factor: float
     runs: int
@@ -74,7 +74,7 @@ def resolved(row: ServeRow, catalogue: Catalogue, engines: Catalog) -> Resolved:
 
 
 def load_of(rows: Sequence[ServeRow]) -> RequestedLoad:
-    """Return rows as arrays, NaN where a row does not say."""
+    """Return rows as arrays, NaN where a value is not given."""
 
     def column(name: str) -> Floats:
         values = [getattr(row, name) for row in rows]
@@ -96,7 +96,7 @@ def load_of(rows: Sequence[ServeRow]) -> RequestedLoad:
 def speeds_of(
     observed: Sequence[ServeRow], catalogue: Catalogue, engines: Catalog
 ) -> Mapping[Group, Speed]:
-    """Return the speed of each group of observed runs; one that cannot be is an error."""
+    """Return the speed of each group of observed runs; raise `InputError` for impossible ones."""
     groups: dict[Group, list[float]] = {}
     for number, row in enumerate(observed, start=1):
         given = [name for name in OBSERVED if getattr(row, name) is not None]
@@ -112,8 +112,8 @@ def speeds_of(
         if not found:
             raise InputError(
                 "run-teaches-nothing",
-                f"observed run {number} says nothing of speed: no stack between an eighth and "
-                f"eight times as fast has its {' or '.join(f'`{name}`' for name in given)}",
+                f"observed run {number} cannot be used: no speed from 1/8x to 8x of the profile "
+                f"explains its {' or '.join(f'`{name}`' for name in given)}",
                 "check its units; of a load that is met, give `ttft_s` or `tpot_s`",
                 line=number,
             )
@@ -125,7 +125,7 @@ def speeds_of(
 
 
 def _speed(one: Resolved, name: str) -> float | None:
-    """Return the speed at which a row has the figure observed; None where no speed has it."""
+    """Return the speed at which a row matches the observed figure; None if there is none."""
     wanted = float(getattr(one.row, name))
     if name == "output_tokens_per_s" and wanted >= MET_SHARE * _offered(one.row):
         return None
@@ -143,7 +143,7 @@ def _speed(one: Resolved, name: str) -> float | None:
 
 
 def _offered(row: ServeRow) -> float:
-    """Return the tokens a second that a stream asks for; of other modes no end of them."""
+    """Return the tokens per second that a stream demands; infinite for other modes."""
     if row.mode != "online" or row.qps is None:
         return np.inf
     return row.qps * (row.output_tokens or 1)

@@ -1,4 +1,4 @@
-"""Answer what a federated job takes on a fleet: from a question to a round and its levers."""
+"""Estimate a federated training job on a fleet: the round, its traffic and alternatives."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -32,61 +32,83 @@ Delay = Annotated[float, Meta(ge=0, le=10**6)]
 
 
 class FederatedQuestion(Struct, frozen=True, kw_only=True):
-    """What is asked; None is not known, and is supposed or estimated."""
+    """The options of `estimate federated`; None is assumed or estimated."""
 
-    local_steps: Annotated[Count, Meta(description="Steps a site takes in a round.")]
-    model: Annotated[str | None, Meta(description="A model of the facts.")] = None
+    local_steps: Annotated[Count, Meta(description="Local steps per site and round")]
+    model: Annotated[str | None, Meta(description="Model name from the facts")] = None
     params: Annotated[
         float | None,
-        Meta(description="Number of weights, as 11M; needs --step-s without a model."),
+        Meta(description="Number of parameters, such as 11M; without --model, set --step-s too"),
     ] = None
     sites: Annotated[
         tuple[str, ...],
-        Meta(description="A site that takes part; all with accelerators unless given."),
+        Meta(description="Site that takes part; repeatable (default: all sites with accelerators)"),
     ] = ()
-    coordinator: Annotated[str | None, Meta(description="The site that averages.")] = None
-    seq: Annotated[Count, Meta(description="Tokens a sequence.")] | None = None
-    batch: Annotated[Count, Meta(description="Sequences of a local step of a site.")] | None = None
-    precision: Annotated[Precision | None, Meta(description="Arithmetic of local steps.")] = None
-    stack: Annotated[str | None, Meta(description="Framework and version of local steps.")] = None
+    coordinator: Annotated[
+        str | None,
+        Meta(description="Site that averages the models (default: the one with the most links)"),
+    ] = None
+    seq: Annotated[Count, Meta(description="Sequence length in tokens")] | None = None
+    batch: Annotated[Count, Meta(description="Sequences per local step and site")] | None = None
+    precision: Annotated[
+        Precision | None, Meta(description="Precision of local steps (default: bf16)")
+    ] = None
+    stack: Annotated[str | None, Meta(description="Training framework and version")] = None
     step_s: Annotated[
         Mapping[str, float],
-        Meta(description="SITE=SECONDS of a local step, measured; not estimated then."),
+        Meta(description="SITE=SECONDS: measured time of a local step (default: estimated)"),
     ] = {}
     samples: Annotated[
-        Mapping[str, float], Meta(description="SITE=NUMBER of samples: weights of the mean.")
+        Mapping[str, float],
+        Meta(description="SITE=NUMBER: samples, the site's weight in the average"),
     ] = {}
     slowdown: Annotated[
-        Mapping[str, float], Meta(description="SITE=FACTOR: a straggler, so much slower.")
+        Mapping[str, float], Meta(description="SITE=FACTOR: straggler, this many times slower")
     ] = {}
     compression: Annotated[
-        float, Meta(ge=1, le=10**6, description="By how much uploads are smaller.")
+        float, Meta(ge=1, le=10**6, description="Compression factor of uploads (default: 1)")
     ] = 1.0
-    weight_bits: Annotated[Count, Meta(description="Bits of a weight on the way.")] | None = None
-    per_round: Annotated[Count, Meta(description="Sites drawn for a round.")] | None = None
-    quorum: Annotated[Count, Meta(description="Answers that close a round.")] | None = None
+    weight_bits: Annotated[Count, Meta(description="Bits per weight sent (default: 16)")] | None = (
+        None
+    )
+    per_round: (
+        Annotated[Count, Meta(description="Sites sampled per round (default: all)")] | None
+    ) = None
+    quorum: (
+        Annotated[Count, Meta(description="Answers needed to close a round (default: all)")] | None
+    ) = None
     deadline_s: Annotated[
-        float | None, Meta(description="When a round without quorum is given up, as 30m.")
+        float | None,
+        Meta(description="Abandon a round without quorum after this time, such as 30m"),
     ] = None
     average_s: (
-        Annotated[Delay, Meta(description="Seconds in which models are averaged.")] | None
+        Annotated[Delay, Meta(description="Seconds to average the models (default: 0)")] | None
     ) = None
     wan_gbps: (
         Annotated[
             float,
-            Meta(gt=0, le=100_000, description="Rate to suppose for sites without a link."),
+            Meta(
+                gt=0,
+                le=100_000,
+                description="Assumed rate for sites without a link in the fleet file",
+            ),
         ]
         | None
     ) = None
-    wan_latency_ms: Annotated[Delay, Meta(description="Delay to suppose with it.")] | None = None
+    wan_latency_ms: (
+        Annotated[Delay, Meta(description="Assumed latency for sites without a link (default: 0)")]
+        | None
+    ) = None
     link_share: (
-        Annotated[float, Meta(gt=0, le=1, description="Part of each link that the job gets.")]
+        Annotated[
+            float, Meta(gt=0, le=1, description="Share of each link that the job gets (default: 1)")
+        ]
         | None
     ) = None
 
 
 class FederatedAnswer(Struct, frozen=True, kw_only=True):
-    """What a round takes, or why there is none, and what was supposed on the way."""
+    """The estimate of a round, or why none succeeds, and the assumptions made."""
 
     fleet: str
     model: str
@@ -103,7 +125,7 @@ class FederatedAnswer(Struct, frozen=True, kw_only=True):
 
 
 def estimate_federated(fleet: OpenFleet, asked: FederatedQuestion) -> FederatedAnswer:
-    """Return what a round of a federated job takes on the sites of a fleet."""
+    """Return the estimate of a federated round on the sites of a fleet."""
     spec = fleet.spec
     sites = chosen_sites(spec, asked.sites)
     [coordinator] = chosen_sites(spec, (asked.coordinator or most_linked(spec),))
@@ -147,16 +169,16 @@ def _check_names(asked: FederatedQuestion, sites: list[SiteId]) -> None:
             if name not in sites:
                 raise InputError(
                     "unknown-site",
-                    f"`{option}` names `{name}`, which is no site of this job",
-                    f"the job has {', '.join(sites)}",
+                    f"`{option}` names `{name}`, which is not a site of this job",
+                    f"sites: {', '.join(sites)}",
                     field=option,
                 )
     bare = [site for site in sites if asked.samples and site not in asked.samples]
     if bare:
         raise InputError(
             "missing-samples",
-            f"`--samples` is given, but not for {', '.join(bare)}",
-            "say how many samples each site has, or of none",
+            f"`--samples` is missing for {', '.join(bare)}",
+            "set `--samples` for every site, or for none",
             field="--samples",
         )
     drawn = len(sites) if asked.per_round is None else asked.per_round
@@ -164,8 +186,8 @@ def _check_names(asked: FederatedQuestion, sites: list[SiteId]) -> None:
     if not quorum <= drawn <= len(sites):
         raise InputError(
             "bad-quorum",
-            f"a quorum of {quorum} out of {drawn} drawn from {len(sites)} sites cannot be",
-            "keep --quorum at most --per-round, and that at most the number of sites",
+            f"impossible quorum: {quorum} of {drawn} sites per round, with {len(sites)} sites",
+            "keep `--quorum` <= `--per-round` <= number of sites",
             field="--quorum",
         )
 
@@ -177,15 +199,15 @@ def _model(fleet: OpenFleet, asked: FederatedQuestion) -> tuple[str, float]:
     if asked.params is None:
         raise InputError(
             "missing-model",
-            "neither a model nor its number of weights is given",
-            "name a model with --model, or say --params 11M and --step-s",
+            "no model given",
+            "set `--model`, or `--params 11M` and `--step-s`",
             field="--model",
         )
-    return f"{asked.params:,.0f} weights", asked.params
+    return f"{asked.params:,.0f} parameters", asked.params
 
 
 def _row(asked: FederatedQuestion) -> TrainRow | None:
-    """Return what is the same at every site; accelerators are filled in there."""
+    """Return the configuration shared by all sites; accelerators are filled in per site."""
     if asked.model is None:
         return None
     return TrainRow(
@@ -242,25 +264,25 @@ def _assumptions(
     found: dict[SiteId, CoordinatorPath],
     coordinator: SiteId,
 ) -> list[str]:
-    """Say what was supposed, and the option that states it instead."""
+    """Return the assumptions made, each with the option that overrides it."""
     said: list[str] = []
     if asked.coordinator is None:
-        said.append(f"{coordinator}, which has the most links, coordinates (--coordinator)")
+        said.append(f"{coordinator} coordinates, having the most links (--coordinator)")
     if asked.weight_bits is None:
-        said.append(f"weights travel in {DEFAULT_WEIGHT_BITS} bits (--weight-bits)")
+        said.append(f"weights are sent in {DEFAULT_WEIGHT_BITS} bits (--weight-bits)")
     if not asked.samples:
-        said.append("sites weigh alike in the average (--samples)")
+        said.append("all sites have the same weight in the average (--samples)")
     if asked.link_share is None:
-        said.append("a job has its links to itself at their stated rate (--link-share)")
+        said.append("the job gets the full rate of its links (--link-share)")
     used = [link for way in found.values() for link in way.over if link != "assumed"]
     if len(dict.fromkeys(used)) < len(used):
-        said.append("sites whose ways share a link share it evenly, all at once")
+        said.append("sites that share a link split it evenly")
     guessed = [site for site, way in found.items() if way.over == ("assumed",)]
     if guessed:
         delay = asked.wan_latency_ms or 0.0
         said.append(
-            f"{', '.join(guessed)}: {asked.wan_gbps:g} Gbit/s and {delay:g} ms, by --wan-gbps "
-            "and --wan-latency-ms, for want of a link in the fleet file"
+            f"{', '.join(guessed)}: no link in the fleet file, so {asked.wan_gbps:g} Gbit/s and "
+            f"{delay:g} ms (--wan-gbps, --wan-latency-ms)"
         )
     if asked.average_s is None:
         said.append("averaging takes no time (--average-s)")

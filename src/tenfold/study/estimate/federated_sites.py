@@ -1,4 +1,4 @@
-"""The sites of a federated job as a fleet file describes them: accelerators, steps, ways."""
+"""The sites of a federated job from a fleet file: accelerators, step times, network paths."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +16,7 @@ from tenfold.study.estimate.train import estimate_train
 
 
 class LocalWork(Struct, frozen=True, kw_only=True):
-    """What one site trains with, and how long a step takes there."""
+    """The accelerators of one site, and its step time."""
 
     site: str
     pool: str
@@ -30,7 +30,7 @@ class LocalWork(Struct, frozen=True, kw_only=True):
 
 
 class CoordinatorPath(Struct, frozen=True, kw_only=True):
-    """How a site reaches the coordinator; no rate where it is there already."""
+    """The network path from a site to the coordinator; no rate if it is the same site."""
 
     bytes_per_s: float | None
     latency_s: float = 0.0
@@ -47,7 +47,7 @@ def chosen_sites(spec: FleetSpec, named: Sequence[str]) -> list[SiteId]:
             raise InputError(
                 "unknown-site",
                 f"fleet `{spec.name}` has no site `{name}`",
-                f"it has {', '.join(known)}",
+                f"sites: {', '.join(known)}",
                 field="--site",
             )
     if named:
@@ -70,7 +70,7 @@ def pool_of(spec: FleetSpec, site: SiteId) -> Pool:
         raise InputError(
             "no-accelerators",
             f"site `{site}` of fleet `{spec.name}` has no accelerators",
-            "name sites that have some with --site",
+            "choose sites that have accelerators with `--site`",
             field="--site",
         )
     return max(pools, key=lambda pool: pool.gpus)
@@ -79,9 +79,9 @@ def pool_of(spec: FleetSpec, site: SiteId) -> Pool:
 def local_work(
     fleet: OpenFleet, sites: Sequence[SiteId], row: TrainRow | None, stated: Mapping[str, float]
 ) -> list[LocalWork]:
-    """Return what each site computes with; steps are estimated where none is stated.
+    """Return the accelerators and step time of each site; estimated unless measured.
 
-    `row` holds what is the same everywhere: the model and its batch.
+    `row` holds what is the same at every site: the model and its batch.
     """
     pools = [pool_of(fleet.spec, site) for site in sites]
     works: list[LocalWork] = []
@@ -92,8 +92,8 @@ def local_work(
         if row is None:
             raise InputError(
                 "missing-step-time",
-                f"a step of `{site}` cannot be estimated without a model",
-                f"name one with --model, or say what a step takes: --step-s {site}=0.5",
+                f"the step time of `{site}` cannot be estimated without a model",
+                f"set `--model`, or measure it: `--step-s {site}=0.5`",
                 field="--step-s",
             )
         works.append(_estimated(fleet, site, pool, row))
@@ -112,7 +112,7 @@ def _estimated(fleet: OpenFleet, site: SiteId, pool: Pool, row: TrainRow) -> Loc
     [answer] = estimate_train([own], fleet.catalogue)
     if isinstance(answer, NoEstimate):
         raise InputError(
-            "not-whole", f"site `{site}`: {answer.error}", "change the batch, or name a model"
+            "not-whole", f"site `{site}`: {answer.error}", "change the batch or the model"
         )
     return _work(site, pool, answer.step_s, "estimated", answer.fits, answer.notes)
 
@@ -146,10 +146,10 @@ def ways(
     share: float,
     assumed: tuple[float, float] | None,
 ) -> dict[SiteId, CoordinatorPath]:
-    """Return each site's way to the coordinator.
+    """Return each site's path to the coordinator.
 
-    `share` is the part of every link that the job gets; `assumed` a rate and a delay for
-    sites that the file joins by no link.
+    `share` is the share of every link that the job gets; `assumed` is a rate and a latency
+    for sites that have no link in the fleet file.
     """
     routes: dict[SiteId, Route] = {}
     found: dict[SiteId, CoordinatorPath] = {}
@@ -167,12 +167,12 @@ def ways(
         else:
             raise InputError(
                 "no-route",
-                f"no links of fleet `{spec.name}` join `{site}` to `{coordinator}`",
-                "add a [[link]] to the fleet file, or suppose one with --wan-gbps",
+                f"fleet `{spec.name}` has no link between `{site}` and `{coordinator}`",
+                "add a `[[link]]` to the fleet file, or assume a rate with `--wan-gbps`",
             )
     for site, rate in shared_rates(routes).items():
         pool, route = pool_of(spec, site), routes[site]
-        # One node of the site speaks for it.
+        # One node sends for the whole site.
         port = float(pool.nics_per_node * pool.nic_bandwidth)
         found[site] = CoordinatorPath(
             bytes_per_s=min(rate * share, port),

@@ -1,4 +1,4 @@
-"""Fill in what a training configuration does not say, and refuse what cannot be."""
+"""Fill in the defaults of a training configuration, and reject impossible ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ DEFAULT_SEQ_OF_WIDTHS = 2048
 DEFAULT_MICRO_BATCHES = 8
 DEFAULT_NIC_GBPS = 400.0
 WHOLE_BATCH_FAMILIES = ("maxtext",)
-"""Their batch is stated per device and never accumulated: one micro-batch holds it all."""
+"""Their batch is per device and never accumulated: one micro-batch holds all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class FilledConfig:
 
 
 def fill(row: TrainConfig, catalogue: Catalogue) -> FilledConfig:
-    """Return a configuration with the usual for what it leaves out, or raise `InputError`."""
+    """Return a configuration with defaults filled in, or raise `InputError`."""
     shape = row.shape if isinstance(row, TrainPlan) else shape_of(row.model, catalogue)
     part = catalogue.accelerators.get(row.accelerator)
     entry = resolve(catalogue, row.stack, part.name)
@@ -69,16 +69,16 @@ def fill(row: TrainConfig, catalogue: Catalogue) -> FilledConfig:
     seq = row.seq or (DEFAULT_SEQ if isinstance(row.model, str) else DEFAULT_SEQ_OF_WIDTHS)
     notes = list(entry.notes)
     if row.precision is not None and part.peak_tflops(row.precision) is None:
-        notes.append(f"{part.name} has no {row.precision} arithmetic: the next wider is used")
+        notes.append(f"{part.name} does not support {row.precision}: next wider precision used")
     if row.seq is None:
-        notes.append(f"sequences of {seq:,} tokens supposed")
+        notes.append(f"sequence length of {seq:,} tokens assumed")
     micro, batch = _batches(row, dp, entry.family, notes)
     nic_gbps = row.nic_gbps_per_gpu or default_nic_gbps(part, row.gpus_per_node, catalogue)
     flash = float(entry.start.profile.flash)
     sequence_parallel = row.sequence_parallel
     if sequence_parallel is None:
         sequence_parallel = default_sequence_parallel(entry.family, tp)
-    # Layouts use powers of two, so a rack of 72 shares its links among 64.
+    # Layouts use powers of two, so a rack of 72 is used as 64.
     domain = float(1 << (part.scaleup_gpus.bit_length() - 1))
     per_node = None if row.gpus_per_node is None else float(row.gpus_per_node)
     plan = Plans(
@@ -110,8 +110,8 @@ def _degrees(row: TrainConfig) -> tuple[int, int, int, int, int]:
     if row.dp is None and row.gpus % (tp * pp * cp):
         raise InputError(
             "not-whole",
-            f"{row.gpus} GPUs do not divide by tp {tp} x pp {pp} x cp {cp}",
-            "make `gpus` a multiple of them",
+            f"{row.gpus} GPUs is not a multiple of tp {tp} x pp {pp} x cp {cp}",
+            "make `gpus` a multiple of their product",
         )
     dp = row.dp or row.gpus // (tp * pp * cp)
     if tp * pp * dp * cp != row.gpus:
@@ -119,32 +119,40 @@ def _degrees(row: TrainConfig) -> tuple[int, int, int, int, int]:
             "not-whole",
             f"`gpus` is {row.gpus}, but tp {tp} x pp {pp} x dp {dp} x cp {cp} "
             f"is {tp * pp * dp * cp}",
-            "make them agree, or leave `dp` out",
+            "change one of them, or leave `dp` out",
         )
     if ep > row.gpus // pp:
         raise InputError(
             "not-whole",
-            f"ep {ep} is more than the {row.gpus // pp} GPUs of a stage",
+            f"ep {ep} is larger than the {row.gpus // pp} GPUs of a pipeline stage",
             "lower `ep`",
         )
     return tp, pp, dp, cp, ep
 
 
 def _check_shape(shape: ModelShape, tp: int, chunks: int, ep: int) -> None:
-    """Refuse degrees that a model cannot be divided by."""
+    """Reject degrees that do not divide the model."""
     faults = (
-        (shape.heads % tp, f"{shape.heads} heads do not divide by tp {tp}", "lower `tp`"),
+        (
+            shape.heads % tp,
+            f"{shape.heads} attention heads are not divisible by tp {tp}",
+            "lower `tp`",
+        ),
         # Embedding and head may count as a layer each.
-        (chunks > shape.layers + 2, f"{shape.layers} layers make no {chunks} stages", "lower `pp`"),
+        (
+            chunks > shape.layers + 2,
+            f"{shape.layers} layers cannot be split into {chunks} stages",
+            "lower `pp`",
+        ),
         (ep > 1 and not shape.experts, f"ep {ep} needs a model with experts", "drop `ep`"),
         (
             shape.experts and shape.experts % ep,
-            f"{shape.experts} experts do not divide by ep {ep}",
+            f"{shape.experts} experts are not divisible by ep {ep}",
             "lower `ep`",
         ),
         (
             shape.experts_per_token > max(shape.experts, 0),
-            f"a token cannot visit {shape.experts_per_token} of {shape.experts} experts",
+            f"`topk` is {shape.experts_per_token}, but the model has {shape.experts} experts",
             "lower `topk`",
         ),
     )
@@ -159,28 +167,28 @@ def _batches(row: TrainConfig, dp: int, family: str, notes: list[str]) -> tuple[
     if family in WHOLE_BATCH_FAMILIES and row.global_batch is not None:
         return max(row.global_batch / dp, 1e-3), float(row.global_batch)
     if row.global_batch is None:
-        notes.append(f"{DEFAULT_MICRO_BATCHES} micro-batches a rank supposed")
+        notes.append(f"{DEFAULT_MICRO_BATCHES} micro-batches per rank assumed")
         return micro, micro * dp * DEFAULT_MICRO_BATCHES
     if row.global_batch < dp:
-        notes.append(f"{row.global_batch} sequences a step leave some of dp {dp} ranks idle")
+        notes.append(f"{row.global_batch} sequences per step leave some of the {dp} dp ranks idle")
     if micro > row.global_batch / dp:
-        notes.append("a micro-batch larger than a rank's share of the batch is cut to it")
+        notes.append("micro-batch reduced to a rank's share of the global batch")
         micro = row.global_batch / dp
     return micro, float(row.global_batch)
 
 
 def default_nic_gbps(part: Accelerator, gpus_per_node: int | None, catalogue: Catalogue) -> float:
-    """Return the network rate a GPU of this kind usually has, in Gbit/s."""
+    """Return the typical network rate per GPU of this kind, in Gbit/s."""
     shapes = [shape for shape in catalogue.nodes if shape.accelerator == part.name]
     alike = [shape for shape in shapes if shape.gpus == gpus_per_node] or shapes
-    usual = min(alike, key=lambda shape: bool(shape.provider), default=None)
-    if usual is None or not usual.gpus:
+    typical = min(alike, key=lambda shape: bool(shape.provider), default=None)
+    if typical is None or not typical.gpus:
         return DEFAULT_NIC_GBPS
-    return usual.nics * usual.nic_gbps / usual.gpus
+    return typical.nics * typical.nic_gbps / typical.gpus
 
 
 def runs_of(members: Sequence[FilledConfig]) -> Runs:
-    """Return rows as arrays, with the micro-batch chosen where it is not known."""
+    """Return rows as arrays, with the micro-batch chosen where it is not given."""
     shape: Shape = gather([training_shape(one.shape) for one in members])
     part: PartArrays = gather([training_part(one.part) for one in members])
     plans: Plans = gather([one.plan for one in members])
@@ -193,7 +201,7 @@ def runs_of(members: Sequence[FilledConfig]) -> Runs:
 
 
 def calibrated(entry: Entry, observed: Sequence[FilledConfig]) -> Calibration:
-    """Return what a stack makes of the hardware, moved by observed runs of its family."""
+    """Return the efficiency profile of a stack, calibrated with observed runs of its family."""
     seen = [(one, one.config.step_s) for one in observed if isinstance(one.config, TrainRow)]
     timed = [(one, step_s) for one, step_s in seen if step_s is not None]
     if not timed:

@@ -1,15 +1,15 @@
-"""From what a row of an estimate says to the records it means."""
+"""Look up the model of an estimate row."""
 
 from tenfold.model.estimate import ShapeRow
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.facts.shape import ModelShape
 
 DEFAULT_VOCAB = 50_304
-"""Of rows that give widths but no vocabulary: GPT-2's, padded; an assumption."""
+"""For rows without a vocabulary size: GPT-2's, padded; an assumption."""
 
 
 def shape_of(model: str | ShapeRow, catalogue: Catalogue) -> ModelShape:
-    """Return the shape that a preset's name or a row of widths stands for."""
+    """Return the shape of a preset's name or of a row of widths."""
     if isinstance(model, str):
         return catalogue.models.get(model).shape
     experts = model.experts or 0

@@ -1,4 +1,4 @@
-"""Answer `estimate month` and `estimate own-or-rent`: bills and break-evens in dollars."""
+"""Compute monthly bills, and the break-even between owning and renting."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ class BillLine(Struct, frozen=True, kw_only=True):
 
 
 class MonthAnswer(Struct, frozen=True, kw_only=True):
-    """A month's bill, and what the same fleet better used is worth."""
+    """A monthly bill, and what better utilisation is worth."""
 
     lines: tuple[BillLine, ...]
     total_usd: float
@@ -56,7 +56,7 @@ def estimate_month(
     gain: float | None = None,
     facts: Path | None = None,
 ) -> MonthAnswer:
-    """Return a month's bill: what a fleet file says, and lines stated over it."""
+    """Return a monthly bill: the cost of a fleet, with extra lines added or replaced."""
     lines: dict[str, float] = {}
     notes: list[str] = []
     if fleet is not None:
@@ -68,8 +68,8 @@ def estimate_month(
     if not bill.lines_usd_micros:
         raise InputError(
             "empty-bill",
-            "the month has no line to pay",
-            "name a `--fleet` with prices, or say lines such as `--line gpus=35000`",
+            "nothing to bill",
+            "set `--fleet` to a fleet with prices, or add lines such as `--line gpus=35000`",
         )
     better = None if gain is None else utilisation_gain(bill, gain)
     return MonthAnswer(
@@ -85,7 +85,7 @@ def estimate_month(
 
 
 class FleetLine(Struct, frozen=True, kw_only=True):
-    """What a month of one part of a fleet costs."""
+    """The monthly cost of one part of a fleet."""
 
     kind: Literal["pool", "energy", "tier"]
     part: str
@@ -93,7 +93,7 @@ class FleetLine(Struct, frozen=True, kw_only=True):
 
 
 def fleet_bill(fleet: FleetSpec) -> list[FleetLine]:
-    """Return what a month of a fleet costs, every hour paid for; energy where it is owned."""
+    """Return the monthly cost of a fleet, billed for every hour; energy for owned pools."""
     lines: list[FleetLine] = []
     sites = {site.id: site for site in fleet.sites}
     for pool in fleet.pools:
@@ -113,13 +113,13 @@ def fleet_bill(fleet: FleetSpec) -> list[FleetLine]:
 
 def _fleet_notes(fleet: FleetSpec, lines: Sequence[FleetLine]) -> list[str]:
     notes = [
-        f"pool `{pool.id}` has no price and is left out"
+        f"pool `{pool.id}` has no price and is not included"
         for pool in fleet.pools
         if pool.price is None
     ]
     if any(line.kind == "energy" for line in lines):
-        notes.append("energy of owned pools is counted at full load")
-    return [*notes, "network, people and tools are not in a fleet file; add them as --line"]
+        notes.append("energy for owned pools is billed at full load")
+    return [*notes, "network, staff and tools are not included; add them with `--line`"]
 
 
 def _energy_usd(pool: Pool, pue: float, usd_per_kwh: float) -> float:
@@ -132,52 +132,61 @@ BelowAll = Annotated[float, Meta(ge=0, lt=100)]
 
 
 class OwnQuestion(Struct, frozen=True, kw_only=True):
-    """An accelerator to buy or to rent; what is None is taken from the facts."""
+    """The options of `estimate own-or-rent`; None is taken from the facts."""
 
-    accelerator: Annotated[str, Meta(description="An accelerator of the facts.")]
+    accelerator: Annotated[str, Meta(description="Accelerator name from the facts")]
     capital_usd: Annotated[
-        Positive, Meta(description="Price of one with its share of server and room.")
+        Positive, Meta(description="Purchase price per GPU, with its share of server and facility")
     ]
-    life_years: Annotated[Positive, Meta(description="Years until it is written off.")] = (
-        DEFAULT_LIFE_YEARS
-    )
-    salvage_percent: Annotated[BelowAll, Meta(description="Of the price, got back in the end.")] = (
-        0.0
-    )
-    interest_percent: Annotated[BelowAll, Meta(description="Yearly cost of money.")] = 0.0
+    life_years: Annotated[
+        Positive, Meta(description="Depreciation period in years (default: 4)")
+    ] = DEFAULT_LIFE_YEARS
+    salvage_percent: Annotated[
+        BelowAll, Meta(description="Resale value, % of the price (default: 0)")
+    ] = 0.0
+    interest_percent: Annotated[
+        BelowAll, Meta(description="Cost of capital per year, % (default: 0)")
+    ] = 0.0
     running_usd_per_year: Annotated[
-        NotNegative, Meta(description="Space, staff, support and spares of one.")
+        NotNegative, Meta(description="Space, staff, support and spares per GPU (default: 0)")
     ] = 0.0
     power_kw: (
-        Annotated[Positive, Meta(description="Draw of one under load, cooling in.")] | None
+        Annotated[
+            Positive,
+            Meta(description="Power per GPU under load, cooling included (default: from its TDP)"),
+        ]
+        | None
     ) = None
-    usd_per_kwh: Annotated[NotNegative, Meta(description="Price of energy.")] | None = None
+    usd_per_kwh: (
+        Annotated[NotNegative, Meta(description="Price of energy (default: from the facts)")] | None
+    ) = None
     rent_usd_per_hour: (
-        Annotated[Positive, Meta(description="Rent of one, if not the median.")] | None
+        Annotated[Positive, Meta(description="Rental price per GPU (default: median on demand)")]
+        | None
     ) = None
     busy_percent: Annotated[
-        float, Meta(gt=0, le=100, description="Share of hours that it works.")
+        float, Meta(gt=0, le=100, description="Utilisation: hours in use, % (default: 100)")
     ] = 100.0
     facts: OwnFacts = None
 
     @property
     def busy(self) -> float:
-        """Share of hours that it works."""
+        """Utilisation, as a share of hours."""
         return self.busy_percent / 100
 
     @property
     def salvage(self) -> float:
-        """Share of the price that is got back in the end."""
+        """Resale value, as a share of the price."""
         return self.salvage_percent / 100
 
     @property
     def interest(self) -> float:
-        """Yearly cost of money, as a share."""
+        """Cost of capital per year, as a share."""
         return self.interest_percent / 100
 
 
 class OwnAt(Struct, frozen=True, kw_only=True):
-    """What a useful hour of one GPU costs at some busy share; no months where never in its life."""
+    """The cost of a useful GPU-hour at one utilisation; None months if it never pays back."""
 
     busy: float
     owned_usd_per_hour: float
@@ -185,7 +194,7 @@ class OwnAt(Struct, frozen=True, kw_only=True):
 
 
 class OwnAnswer(Struct, frozen=True, kw_only=True):
-    """Where owning begins to beat renting; dollars are of one GPU."""
+    """The break-even between owning and renting, per GPU."""
 
     accelerator: str
     rent_usd_per_hour: float
@@ -201,7 +210,7 @@ class OwnAnswer(Struct, frozen=True, kw_only=True):
 
 
 def own_or_rent(question: OwnQuestion) -> OwnAnswer:
-    """Return the busy share and the months from which owning is cheaper than renting."""
+    """Return the utilisation and the months from which owning is cheaper than renting."""
     catalogue = load_facts(question.facts)
     part = catalogue.accelerators.get(question.accelerator)
     notes: list[str] = []
@@ -231,7 +240,7 @@ def _by_busy(own: Ownership, rent: float, shares: Sequence[float]) -> tuple[OwnA
     always, load = owned_usd_per_hour(own)
     hourly = always / busy + load
     months = payback_months(own, _array([rent]), busy)
-    # Gear that outlives its own life has not paid back.
+    # A payback later than the depreciation period counts as never.
     months = np.where(months <= own.life_years * MONTHS_PER_YEAR, months, np.inf)
     return tuple(
         OwnAt(
@@ -256,33 +265,33 @@ def _rent(
     if not prices:
         raise InputError(
             "no-price",
-            f"no price of `{part.name}` on demand is known",
-            "say what an hour of it rents for: `--rent-usd-per-hour`",
+            f"no on-demand price known for `{part.name}`",
+            "set its hourly rent with `--rent-usd-per-hour`",
             field="--rent-usd-per-hour",
         )
     found = float(median(prices))
-    notes.append(f"rent of ${found:,.2f} an hour: the median on demand of {len(prices)} providers")
+    notes.append(f"rent of ${found:,.2f}/h: median on-demand price of {len(prices)} providers")
     return found
 
 
 def _ownership(
     question: OwnQuestion, part: Accelerator, catalogue: Catalogue, notes: list[str]
 ) -> Ownership:
-    usual = catalogue.energy.get("default")
+    default = catalogue.energy.get("default")
     power_kw, price = question.power_kw, question.usd_per_kwh
     if power_kw is None:
-        power_kw = (part.tdp_w or 0.0) / 1000 * usual.server_overhead
-        notes.append(f"{power_kw:.2f} kW under load supposed: TDP and its share of a server")
+        power_kw = (part.tdp_w or 0.0) / 1000 * default.server_overhead
+        notes.append(f"{power_kw:.2f} kW under load assumed: TDP plus its share of the server")
     if price is None:
-        price = usual.usd_per_kwh
-        notes.append(f"energy at ${price:g} a kWh supposed")
+        price = default.usd_per_kwh
+        notes.append(f"energy at ${price:g}/kWh assumed")
     for name, value in (
         ("running costs", question.running_usd_per_year),
         ("interest", question.interest),
         ("salvage", question.salvage),
     ):
         if not value:
-            notes.append(f"no {name} stated")
+            notes.append(f"no {name} included")
     return Ownership(
         capital_usd=_array([question.capital_usd]),
         life_years=_array([question.life_years]),

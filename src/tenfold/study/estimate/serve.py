@@ -1,4 +1,4 @@
-"""Estimate serving: names to records, records to arrays, arrays to answers."""
+"""Estimate serving configurations: look up names, build arrays, predict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -52,12 +52,12 @@ def estimate_serve(
 
 
 def _as_observed(one: Resolved, speeds: Mapping[Group, Speed]) -> ServingProfile:
-    """Return the profile of a row, at the speed of its group where runs of it were observed."""
+    """Return the profile of a row, scaled to the observed runs of its group if any."""
     speed = speeds.get(one.group)
     if speed is None:
         return one.profile
     runs = "1 observed run" if speed.runs == 1 else f"{speed.runs} observed runs"
-    note = f"{speed.factor:.2f} x as fast as the profile, by {runs}"
+    note = f"{speed.factor:.2f}x the speed of the profile, from {runs}"
     return replace(speed.of(one.profile), notes=(*one.profile.notes, note))
 
 
@@ -69,20 +69,20 @@ def _estimate(
     low, high = interval(np.asarray(rate), profile.sigma[mode])
     notes = list(profile.notes)
     if layout.attention_dp[at] > 1:
-        notes.append(f"experts over {layout.gpus[at]:g} GPUs with data-parallel attention")
+        notes.append(f"expert parallelism over {layout.gpus[at]:g} GPUs, data-parallel attention")
     if mode == "online" and served.saturated[at] and row.qps is not None:
-        notes.append("the load is above what the replica sustains")
+        notes.append("overloaded: the load is above what the replica can sustain")
     if mode == "static-batch" and served.saturated[at]:
-        notes.append("the batch is larger than the cache holds at once: it runs in turns")
+        notes.append("the batch does not fit in the KV cache at once and runs in several passes")
     if not row.output_tokens and mode != "first-token":
-        notes.append("answers of one token supposed")
+        notes.append("one output token per request assumed")
     ttft_s = float(served.ttft_s[at])
     return ServeEstimate(
         id=row.id,
         notes=tuple(notes),
         output_tokens_per_s=rate,
         interval_tokens_per_s=(float(low), float(high)),
-        # An endless stream above saturation waits for ever, which JSON cannot say.
+        # Above saturation the wait is infinite, which JSON cannot represent.
         ttft_s=ttft_s if np.isfinite(ttft_s) else None,
         tpot_s=float(served.tpot_s[at]),
         batch=max(round(float(served.batch[at])), 1),

@@ -1,4 +1,4 @@
-"""Estimate training steps: fill, gather into arrays, predict, and tell where time goes.
+"""Estimate training steps: fill in defaults, predict, and break the time down.
 
 Rows of one family of stacks on one generation of accelerators are predicted together,
 since observed runs of the family refine all of them.
@@ -27,7 +27,7 @@ Group = tuple[str, str]
 def estimate_train(
     configs: Sequence[TrainConfig], catalogue: Catalogue, observed: Sequence[TrainRow] = ()
 ) -> list[TrainEstimate | NoEstimate]:
-    """Return one estimate for each configuration, in order; plans are named by their place."""
+    """Return one estimate for each configuration, in order; plans are named by position."""
     answers: list[TrainEstimate | NoEstimate | None] = [None] * len(configs)
     groups: dict[Group, list[tuple[int, FilledConfig]]] = {}
     for place, config in enumerate(configs):
@@ -55,14 +55,14 @@ def _group(filled: FilledConfig) -> Group:
 
 
 def _observed(rows: Sequence[TrainRow], catalogue: Catalogue) -> dict[Group, list[FilledConfig]]:
-    """Return observed runs by group; one that cannot be is an error of its file."""
+    """Return observed runs by group; raise `InputError` for an impossible one."""
     groups: dict[Group, list[FilledConfig]] = {}
     for number, row in enumerate(rows, start=1):
         if row.step_s is None:
             raise InputError(
                 "missing-key",
                 f"observed run {number} has no `step_s`",
-                "add the seconds that a step took",
+                "add the measured seconds per step",
                 line=number,
             )
         filled = fill(row, catalogue)
@@ -95,7 +95,7 @@ def _estimates(
     room = np.broadcast_to(np.asarray(fits(memory, runs.accelerator)), (size,))
     tokens = np.asarray(runs.plans.global_batch) * np.asarray(runs.plans.seq)
     flops = np.asarray(model_flops_per_token(runs.shape, runs.plans.seq))
-    # Parts are those of the physics, stretched to what observed and published runs say.
+    # Parts come from the analytic model, scaled to the calibrated step time.
     stretch = step_s / np.asarray(times.step_s)
     estimates: list[tuple[int, TrainEstimate]] = []
     for at, (place, one) in enumerate(members):
@@ -128,7 +128,7 @@ def _notes(one: FilledConfig, runs: Runs, at: int) -> tuple[str, ...]:
     if one.micro_known:
         return one.notes
     micro = float(np.asarray(runs.plans.micro_batch)[at])
-    return (*one.notes, f"a micro-batch of {micro:g} supposed: the fastest of those that fit")
+    return (*one.notes, f"micro-batch of {micro:g} assumed: the fastest that fits")
 
 
 def _peak_tflops(one: FilledConfig) -> float:

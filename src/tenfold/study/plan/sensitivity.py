@@ -1,7 +1,7 @@
-"""Which driver of demand triggers the next step: model, data, concurrency, latency or cost.
+"""Which demand changes a plan first: model, data, concurrency, latency or cost.
 
-One driver is raised at a time (deadlines and budgets are lowered) until the plan must
-change: another family of layouts, twice the GPUs, or nothing that fits.
+One driver is raised at a time (deadlines and budgets are lowered) until the plan changes:
+another family of layouts, twice the GPUs, or nothing fits.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ class Driver(Struct, frozen=True, kw_only=True):
 
 
 class SensitivityAnswer(Struct, frozen=True, kw_only=True):
-    """Drivers, the one that triggers the next step first in front."""
+    """Drivers, sorted by how soon they change the plan."""
 
     base: Requirement
     trigger: DriverName | None
@@ -70,7 +70,7 @@ OnDriver = Callable[[DriverName], None]
 
 
 def _ignore(_: DriverName) -> None:
-    """Tell nobody."""
+    """Report progress to no one."""
 
 
 def train_sensitivity(
@@ -80,9 +80,9 @@ def train_sensitivity(
     concurrent_runs: int = 1,
     begun: OnDriver = _ignore,
 ) -> SensitivityAnswer:
-    """Return which driver of a training demand triggers the next step first.
+    """Return which driver of a training demand changes the plan first.
 
-    `begun` hears of each driver as its turn comes, since all of them take a while.
+    `begun` is called with each driver before it is tried, since each takes a while.
     """
 
     def foot(asked: TrainRequest, runs: float = float(concurrent_runs)) -> Requirement:
@@ -96,7 +96,7 @@ def train_sensitivity(
 
     drivers: dict[DriverName, Raised | None] = {
         "model": lambda factor: foot(replace(request, shape=deeper(request.shape, factor))),
-        # Without a deadline or a budget no amount of data asks for more GPUs.
+        # Without a deadline or a budget, no amount of data needs more GPUs.
         "data": None
         if tokens is None or not (deadline or budget)
         else lambda factor: changed(tokens=tokens * factor),
@@ -116,7 +116,7 @@ def serve_sensitivity(
     usd_per_hour_max: float | None = None,
     begun: OnDriver = _ignore,
 ) -> SensitivityAnswer:
-    """Return which driver of a service triggers the next step first; data are its tokens."""
+    """Return which driver of a service changes the plan first; data means tokens per request."""
 
     def foot(asked: ServeRequest, budget: float | None = usd_per_hour_max) -> Requirement:
         return _serve_requirement(asked, targets, budget)
@@ -180,7 +180,7 @@ def _best(request: TrainRequest, target: PlanningTarget) -> Outcome | str:
     best = answer.plans[0]
     budget = request.job.budget_usd
     if best.run and budget is not None and best.run.usd > budget:
-        return f"the run costs ${best.run.usd:,.0f}, above ${budget:,.0f}"
+        return f"the run costs ${best.run.usd:,.0f}, over the ${budget:,.0f} budget"
     return best
 
 
@@ -200,9 +200,9 @@ def _serve_requirement(
         return Requirement(gpus=0, family="", misfit=text)
     best = answer.plans[0]
     if budget is not None and best.usd_per_hour > budget:
-        text = f"the cheapest costs ${best.usd_per_hour:,.2f} an hour, above ${budget:,.2f}"
+        text = f"the cheapest plan costs ${best.usd_per_hour:,.2f}/h, over ${budget:,.2f}/h"
         return Requirement(gpus=0, family="", misfit=text)
-    family = f"{best.gpus_per_replica} x {best.accelerator} a replica"
+    family = f"{best.gpus_per_replica} x {best.accelerator} per replica"
     return Requirement(gpus=best.gpus, family=family)
 
 
@@ -210,7 +210,7 @@ def _answer(
     base: Requirement, drivers: dict[DriverName, Raised | None], begun: OnDriver
 ) -> SensitivityAnswer:
     if base.misfit:
-        text = f"nothing fits to begin with: {base.misfit}"
+        text = f"nothing fits even at today's demand: {base.misfit}"
         return SensitivityAnswer(base=base, trigger=None, sentence=text, drivers=())
     rows: list[Driver] = []
     for name, raised in drivers.items():
@@ -219,9 +219,9 @@ def _answer(
     rows.sort(key=lambda row: (row.factor or float("inf"), SEVERITY.index(row.step)))
     first = rows[0] if rows[0].factor is not None else None
     text = (
-        f"no driver alone changes the plan up to {ABOVE[-1]:g} x"
+        f"no single driver changes the plan up to {ABOVE[-1]:g}x"
         if first is None
-        else f"{first.driver} triggers the next step first: {first.sentence}"
+        else f"{first.driver} changes the plan first: {first.sentence}"
     )
     return SensitivityAnswer(
         base=base,
@@ -240,13 +240,13 @@ def _driver(name: DriverName, raised: Raised | None, base: Requirement) -> Drive
             factor=None,
             step="none",
             at_double="none",
-            sentence="not stated, so it cannot trigger anything",
+            sentence="no limit given",
         )
     doubled = raised(DOUBLE)
     at_double = _step(base, doubled)
     found = _first(base, raised, doubled)
     if found is None:
-        factor, step, text = None, at_double, f"the plan holds up to {ABOVE[-1]:g} x"
+        factor, step, text = None, at_double, f"same plan up to {ABOVE[-1]:g}x"
     else:
         factor, after = found
         step = _step(base, after)
@@ -265,7 +265,7 @@ def _driver(name: DriverName, raised: Raised | None, base: Requirement) -> Drive
 def _first(
     base: Requirement, raised: Raised, doubled: Requirement
 ) -> tuple[float, Requirement] | None:
-    """Return the least factor tried that brings a step; below twice only where that does."""
+    """Return the smallest factor tried that changes the plan; below 2x only if 2x does."""
     if _step(base, doubled) == "none":
         tried = ((factor, raised(factor)) for factor in ABOVE)
         return next((one for one in tried if _step(base, one[1]) != "none"), None)
@@ -286,9 +286,9 @@ def _words(
     name: DriverName, factor: float, step: StepName, base: Requirement, after: Requirement
 ) -> str:
     less = name in ("latency", "cost")
-    raised = f"1/{factor:g} of the {name} allowed" if less else f"{factor:g} x the {name}"
+    raised = f"1/{factor:g} of the allowed {name}" if less else f"{factor:g}x the {name}"
     if step == "nothing-fits":
-        return f"{raised} fits nowhere: {after.misfit}"
+        return f"{raised} does not fit: {after.misfit}"
     if step == "gpus-double":
-        return f"{raised} takes {after.gpus:,} GPUs instead of {base.gpus:,}"
+        return f"{raised} needs {after.gpus:,} GPUs instead of {base.gpus:,}"
     return f"{raised} moves the plan from {base.family} to {after.family}"

@@ -1,4 +1,4 @@
-"""Answer `plan serve`: from names and a fleet file to replicas."""
+"""Plan a service: from a model and a fleet file to replicas."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,15 +14,17 @@ from tenfold.study.plan.train import GIB, model_shape, tight_memory
 
 
 class ServeQuestion(ServiceDemand, frozen=True, kw_only=True):
-    """What a user asks of `plan serve`: a service, and where it is to run."""
+    """The options of `plan serve`: a service, and where to run it."""
 
-    fleet: Annotated[Path, Meta(description="A fleet file.")]
-    engine: Annotated[str | None, Meta(description="Serving engine and version.")] = None
+    fleet: Annotated[Path, Meta(description="Fleet file")]
+    engine: Annotated[
+        str | None, Meta(description="Serving engine and version (default: vllm)")
+    ] = None
     facts: OwnFacts = None
 
 
 class ServePlanResult(Struct, frozen=True, kw_only=True):
-    """What was asked, on what grounds, and what was found."""
+    """The request, the pools considered, and the plans found."""
 
     request: ServeRequest
     targets: tuple[ServeTarget, ...]

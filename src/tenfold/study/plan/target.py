@@ -1,4 +1,4 @@
-"""From a fleet to the ground that layouts stand on: alike accelerators on one fabric."""
+"""From a fleet to a planning target: identical accelerators on one fabric."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ WRITE_OVER_READ = 0.5
 
 
 class ChosenTarget(Struct, frozen=True, kw_only=True):
-    """A ground, and what a reader should know of how it was chosen."""
+    """A planning target, and how it was chosen."""
 
     target: PlanningTarget
     pools: tuple[str, ...]
@@ -50,7 +50,7 @@ def train_target(
     gradient_bits: int | None = None,
     observed: list[TrainRow] | None = None,
 ) -> ChosenTarget:
-    """Return the largest set of alike accelerators of a fleet that share a fabric."""
+    """Return the largest set of identical accelerators of a fleet that share a fabric."""
     catalogue = fleet.catalogue
     pools = _pools(fleet, accelerator)
     first = pools[0]
@@ -59,7 +59,7 @@ def train_target(
     entry = resolve(catalogue, used, part.name)
     notes = list(entry.notes)
     if stack is None and used is not None:
-        notes = [f"no stack given: `{used}` supposed", *notes]
+        notes = [f"no stack given: `{used}` assumed", *notes]
     notes.extend(_unused(observed or [], entry.family, part.name, catalogue))
     preset = catalogue.failures.get(failures or DEFAULT_FAILURES)
     calibration = _calibration(catalogue, used, part.name, observed or [])
@@ -100,7 +100,7 @@ def _target(
 
 
 def _free_nodes(fabric: FabricPlan) -> int:
-    """Return how many nodes reach each other before uplinks narrow: a leaf, or a whole group."""
+    """Return how many nodes communicate at full rate: a leaf, or a whole dragonfly group."""
     if fabric.kind == "dragonfly":
         return fabric.nodes_per_leaf * fabric.leaves_per_pod
     return fabric.nodes_per_leaf
@@ -127,7 +127,7 @@ def _pools(fleet: OpenFleet, accelerator: str | None) -> list[Pool]:
         raise InputError(
             "no-accelerators",
             f"fleet `{fleet.spec.name}` has no {wanted or 'accelerators'}",
-            "name an accelerator that the fleet has",
+            "choose an accelerator of the fleet",
         )
     return max(groups.values(), key=lambda pools: sum(pool.gpus for pool in pools))
 
@@ -144,18 +144,18 @@ def _calibration(
 
 
 def _unused(observed: list[TrainRow], family: str, part: str, catalogue: Catalogue) -> list[str]:
-    """Say which observed runs are of other stacks or parts, and so teach nothing here."""
+    """Say which observed runs belong to other stacks or accelerators and are not used."""
     seen = [fill(row, catalogue) for row in observed]
     group = (family, generation_of(part))
     other = [one for one in seen if (one.entry.family, generation_of(one.part.name)) != group]
     if not other:
         return []
     stacks = ", ".join(dict.fromkeys(one.config.stack or "no stack" for one in other))
-    return [f"observed runs not used, being of another stack ({stacks}): {len(other)}"]
+    return [f"{len(other)} observed runs ignored: different stack ({stacks})"]
 
 
 def _compressed(calibration: Calibration, gradient_bits: int | None) -> Calibration:
-    """Return a calibration whose gradients travel in so many bits."""
+    """Return a calibration whose gradients are sent in this many bits."""
     if gradient_bits is None:
         return calibration
     profile = replace(calibration.profile, grad_bytes=gradient_bits / 8)
@@ -176,7 +176,7 @@ def _power(fleet: OpenFleet, pool: Pool) -> Power:
 
 
 def _price(pools: list[Pool]) -> float:
-    """Return dollars per GPU-hour over pools, by their GPUs; 0 where none has a price."""
+    """Return dollars per GPU-hour over pools, weighted by GPUs; 0 where none has a price."""
     priced = [pool for pool in pools if pool.price is not None]
     gpus = sum(pool.gpus for pool in priced)
     spent = sum(pool.price.usd_micros_per_hour * pool.gpus for pool in priced if pool.price)
@@ -184,7 +184,7 @@ def _price(pools: list[Pool]) -> float:
 
 
 def _checkpoint_rate(fleet: OpenFleet, pools: list[Pool]) -> float:
-    """Return bytes a second of the fastest tier at hand, else of local drives."""
+    """Return bytes per second of the site's fastest storage tier, else of local drives."""
     site = pools[0].site
     tiers = [tier for tier in fleet.spec.tiers if tier.site == site and tier.role != "memory"]
     rates = [float(tier.write_bandwidth) for tier in tiers]
@@ -199,7 +199,7 @@ def serve_targets(fleet: OpenFleet, *, engine: str | None = None) -> list[ServeT
     targets: list[ServeTarget] = []
     for pool in fleet.spec.pools:
         part = fleet.catalogue.accelerators.find(pool.accelerator or "")
-        # Services keep out of pools that are set aside for experiments.
+        # Services do not use pools reserved for experiments.
         if part is None or not pool.gpus or pool.use == "experiments":
             continue
         used = engine or DEFAULT_ENGINE

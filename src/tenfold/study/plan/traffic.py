@@ -1,8 +1,8 @@
-"""What a training job draws from its neighbours, derived from the planner's own timing.
+"""The network and storage load of a training job, derived from the planner's timing.
 
-The planner says how much of a step is exposed communication and of which kind; a kind
-counts here only where its group is larger than a scale-up domain, for otherwise it never
-leaves the node.
+The planner reports how much of a step is exposed communication, by kind; a kind counts
+here only if its group is larger than a scale-up domain, since otherwise it stays inside
+the node.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tenfold.study.estimate.fill import FilledConfig, fill
 from tenfold.study.estimate.train import estimate_train
 
 TOKEN_BYTES = 4.0
-"""Bytes read for each token of text: one whole number. An assumption; images take far more."""
+"""Bytes read per token of text: one integer. An assumption; images need far more."""
 
 
 def train_traffic(
@@ -31,18 +31,18 @@ def train_traffic(
     checkpoint_every_s: float = 0.0,
     token_bytes: float = TOKEN_BYTES,
 ) -> Traffic:
-    """Return the draw of a training configuration, or raise `InputError` where it cannot be.
+    """Return the load of a training configuration, or raise `InputError` if it is impossible.
 
-    Nothing is read or saved unless `tier` names where; `checkpoint_every_s` of 0 saves never.
+    Nothing is read or saved unless `tier` is given; `checkpoint_every_s` of 0 never saves.
     """
     filled = fill(config, catalogue)
     [answer] = estimate_train([config], catalogue, observed)
     if isinstance(answer, NoEstimate):
-        raise InputError("not-whole", answer.error, "mend the configuration")
+        raise InputError("not-whole", answer.error, "fix the configuration")
     across_s = sum(answer.breakdown_s[name] for name in crossing_parts(filled))
     saves = bool(tier and checkpoint_every_s)
     size = round(float(checkpoint_bytes(np.array(float(filled.shape.params)))))
-    # The planner times collectives at this part of the line rate, so that is what they send.
+    # The planner times collectives at this share of the line rate, so that is the rate they use.
     rate = float(filled.plan.nic_bytes_s) * float(filled.entry.start.profile.nic)
     return Traffic(
         network_bytes_per_s_per_gpu=rate if across_s else 0.0,

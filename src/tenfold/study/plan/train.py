@@ -1,4 +1,4 @@
-"""Answer `plan train`: from names and a fleet file to plans with intervals."""
+"""Plan a training run: from a model and a fleet file to layouts with intervals."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,38 +28,42 @@ from tenfold.study.plan.target import ChosenTarget, train_target
 DEFAULT_SEQ = 4096
 GIB = float(1 << 30)
 TIGHT_SHARE = 0.95
-"""Estimates of memory err by a few per cent, so a plan above this may not start."""
-# Tokens a step by model size, as published runs of that size use; an assumption.
+"""Memory estimates can be off by a few percent, so a plan above this may not start."""
+# Tokens per step by model size, as in published runs of that size; an assumption.
 DEFAULT_STEP_TOKENS = ((3e9, 0.5e6), (20e9, 4e6), (100e9, 4e6), (float("inf"), 16e6))
 
 
 class TrainQuestion(TrainingJob, frozen=True, kw_only=True):
-    """What a user asks of `plan train`: a job, and where it is to run."""
+    """The options of `plan train`: a job, and where to run it."""
 
-    fleet: Annotated[Path, Meta(description="A fleet file.")]
-    accelerator: Annotated[str | None, Meta(description="Which of the fleet's accelerators.")] = (
-        None
-    )
-    stack: Annotated[str | None, Meta(description="Framework and version.")] = None
-    failures: Annotated[str | None, Meta(description="A failure preset of the facts.")] = None
+    fleet: Annotated[Path, Meta(description="Fleet file")]
+    accelerator: Annotated[
+        str | None, Meta(description="Accelerator to use (default: largest group)")
+    ] = None
+    stack: Annotated[
+        str | None, Meta(description="Training framework and version (default: megatron-core)")
+    ] = None
+    failures: Annotated[
+        str | None, Meta(description="Failure preset from the facts (default: llama-3)")
+    ] = None
     gradient_bits: Annotated[
-        Literal[8, 16, 32] | None, Meta(description="Bits of gradients on the wire.")
+        Literal[8, 16, 32] | None, Meta(description="Bits per gradient sent over the network")
     ] = None
     facts: OwnFacts = None
 
 
 class TrainPlanResult(Struct, frozen=True, kw_only=True):
-    """What was asked, on what ground, and what was found."""
+    """The request, the target chosen for it, and the plans found."""
 
     request: TrainRequest
     chosen: ChosenTarget
     answer: TrainAnswer | Misfit
     estimates: tuple[TrainEstimate, ...]
-    """What each plan takes, in their order."""
+    """Estimates of the plans, in the same order."""
     usd_by_kind: dict[str, float]
-    """What the best plan's run (or step) costs at the median price of each kind."""
+    """Cost of the best plan's run (or step) at the median price of each kind."""
     notes: tuple[str, ...]
-    """What was supposed, and what to be wary of."""
+    """Assumptions and warnings."""
 
 
 def model_shape(model: str, catalogue: Catalogue) -> ModelShape:
@@ -70,7 +74,7 @@ def model_shape(model: str, catalogue: Catalogue) -> ModelShape:
 
 
 def train_request(job: TrainingJob, catalogue: Catalogue) -> TrainRequest:
-    """Return a job with its model looked up, and the usual batch where none is given."""
+    """Return a job with its model looked up, and a default batch if none is given."""
     shape = model_shape(job.model, catalogue)
     seq = job.seq or min(DEFAULT_SEQ, shape.context or DEFAULT_SEQ)
     batch = job.global_batch or default_batch(shape, seq)
@@ -78,12 +82,12 @@ def train_request(job: TrainingJob, catalogue: Catalogue) -> TrainRequest:
 
 
 def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) -> TrainPlanResult:
-    """Lay a training job out on a fleet."""
+    """Plan a training job on a fleet."""
     if question.tokens is None and (question.deadline_s or question.budget_usd):
         raise InputError(
             "missing-tokens",
-            "a deadline or a budget is for a whole run, and its length is not known",
-            "add the length of the run in tokens: `--tokens 1e12`",
+            "a deadline or budget needs the length of the run",
+            "add it in tokens: `--tokens 1e12`",
             field="--tokens",
         )
     fleet = open_fleet(question.fleet, question.facts)
@@ -99,8 +103,8 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
     if question.budget_usd is not None and not chosen.target.usd_per_gpu_hour:
         raise InputError(
             "no-price",
-            f"a budget is given, but no price of `{chosen.target.accelerator}` is known",
-            "state `price` in the pool of the fleet file",
+            f"`--budget` is given, but there is no price for `{chosen.target.accelerator}`",
+            "set `price` for the pool in the fleet file",
             file=str(question.fleet),
         )
     answer = plan_train(request, chosen.target)
@@ -123,19 +127,19 @@ def _train_notes(answer: TrainAnswer | Misfit, target: PlanningTarget) -> tuple[
 
 
 def tight_memory(taken_gib: float, memory_gib: float) -> tuple[str, ...]:
-    """Return a note where a plan leaves so little memory that an estimate may be wrong by it."""
+    """Return a note if a plan leaves less memory free than the estimate may be off by."""
     if taken_gib <= TIGHT_SHARE * memory_gib:
         return ()
     return (
-        f"the best plan takes {taken_gib:.1f} of {memory_gib:.1f} GiB of a GPU "
-        f"({taken_gib / memory_gib:.0%}): try it before you rely on it",
+        f"the best plan uses {taken_gib:.1f} of {memory_gib:.1f} GiB per GPU "
+        f"({taken_gib / memory_gib:.0%}): test that it fits before you rely on it",
     )
 
 
 def _usd_by_kind(
     answer: TrainAnswer | Misfit, target: PlanningTarget, catalogue: Catalogue
 ) -> dict[str, float]:
-    """Return the cost of the best plan by kind of price: the fleet's own, then the market's."""
+    """Return the cost of the best plan at the fleet's price and at market prices."""
     if isinstance(answer, Misfit):
         return {}
     best = answer.plans[0]
@@ -153,13 +157,13 @@ def _usd_by_kind(
 
 def best_memory(planned: TrainPlanResult, catalogue: Catalogue) -> Memory:
     """Return where the memory of the best plan goes."""
-    assert not isinstance(planned.answer, Misfit), "only a plan takes memory"
+    assert not isinstance(planned.answer, Misfit), "only a plan has memory use"
     runs = runs_of([fill(planned.answer.plans[0].plan, catalogue)])
     return memory_of(runs.shape, runs.plans, planned.chosen.target.profile)
 
 
 def default_batch(shape: ModelShape, seq: int) -> int:
-    """Return a usual global batch in sequences, a power of two so that layouts divide it."""
+    """Return a typical global batch in sequences, a power of two so that layouts divide it."""
     tokens = next(step for most, step in DEFAULT_STEP_TOKENS if shape.params <= most)
     return 1 << max(0, round(tokens / seq).bit_length() - 1)
 
@@ -176,8 +180,8 @@ def _estimates(
 
 
 def _as_searched(outcome: Outcome, estimate: TrainEstimate | NoEstimate) -> TrainEstimate:
-    """Return the figures of the search, which knows of compressed gradients and narrow fabrics."""
-    assert isinstance(estimate, TrainEstimate), "a layout that was found can be estimated"
+    """Return the search's figures, which include compressed gradients and oversubscription."""
+    assert isinstance(estimate, TrainEstimate), "a layout from the search can be estimated"
     low, high = estimate.interval_s
     factor = outcome.step_s / estimate.step_s
     return structs.replace(

@@ -1,4 +1,4 @@
-"""The pictures of a plan: how it scales, where time and memory go, and what else was possible."""
+"""The charts of a plan: scaling, time and memory breakdowns, and alternatives."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,18 +16,18 @@ from tenfold.report.charts.svg import ACCENT, IDEAL, WARN, Card
 from tenfold.report.figures import share
 from tenfold.report.pages.plan.words import SECONDS_PER_DAY, part_name, seconds, serve_layout
 
-MONEY_TITLE = "dollars a million output tokens"
+MONEY_TITLE = "dollars per million output tokens"
 KNEE = "#b45309"
 HALF, WHOLE = 487, 990
 LOG_SPAN = 12.0
 """Values that span more than this are easier to read on a log axis."""
 PART_COLOURS = {
     "compute": "#2563eb",
-    "tensor-parallel exchange": "#f59e0b",
-    "expert exchange": "#b45309",
+    "tensor-parallel comm": "#f59e0b",
+    "expert all-to-all": "#b45309",
     "pipeline bubbles": "#ef4444",
-    "sends between stages": "#ec4899",
-    "data-parallel traffic": "#8b5cf6",
+    "pipeline sends": "#ec4899",
+    "data-parallel comm": "#8b5cf6",
     "optimizer update": "#10b981",
     "launch and step overhead": "#64748b",
     "jitter": "#94a3b8",
@@ -58,7 +58,7 @@ def scaling_figures(curve: ScalingCurve, chosen: int) -> list[str]:
     )
     best = max(point.tokens_per_s / point.gpus for point in points)
     ideal = Series(
-        name="if every GPU stayed as efficient",
+        name="linear scaling",
         colour=IDEAL,
         points=tuple((size, size * best) for size in sizes),
         dashed=True,
@@ -70,8 +70,10 @@ def scaling_figures(curve: ScalingCurve, chosen: int) -> list[str]:
         points=tuple((float(point.gpus), point.efficiency) for point in points),
         hints=rates.hints,
     )
-    rate = Axis(title="tokens a second", log=True, label=si)
-    level = Axis(title="per GPU, against the best size", from_zero=True, most=1.0, label=percent)
+    rate = Axis(title="tokens/s", log=True, label=si)
+    level = Axis(
+        title="per GPU, relative to the best size", from_zero=True, most=1.0, label=percent
+    )
     return [
         line_chart(Card(title="Throughput", width=HALF), [ideal, rates], gpus, rate, rules),
         line_chart(Card(title="Efficiency", width=HALF), [efficiency], gpus, level, rules),
@@ -79,12 +81,12 @@ def scaling_figures(curve: ScalingCurve, chosen: int) -> list[str]:
 
 
 def _rules(curve: ScalingCurve, chosen: int) -> list[Rule]:
-    """Return the marked sizes; where two are one they share a word."""
+    """Return the marked sizes; marks at the same size share a label."""
     words: dict[int, list[str]] = {}
     for size, word in (
         (chosen, "chosen"),
         (None if curve.scales_throughout else curve.knee, "knee"),
-        (curve.slower_from, "turns down"),
+        (curve.slower_from, "slower"),
     ):
         if size is not None:
             words.setdefault(size, []).append(word)
@@ -92,7 +94,7 @@ def _rules(curve: ScalingCurve, chosen: int) -> list[Rule]:
         Rule(
             at=float(size),
             label=f"{' and '.join(named)}, {size:,}",
-            colour=WARN if "turns down" in named else ACCENT if "chosen" in named else KNEE,
+            colour=WARN if "slower" in named else ACCENT if "chosen" in named else KNEE,
         )
         for size, named in words.items()
     ]
@@ -106,16 +108,16 @@ def _point_hint(point: ScalePoint) -> str:
 
 
 def time_figure(outcome: Outcome) -> str:
-    """Return where the seconds of one step go."""
+    """Return the time of one step by part."""
     parts = {part_name(part): value for part, value in outcome.breakdown_s.items()}
-    card = Card(title="One step, by what it waits for", width=WHOLE)
+    card = Card(title="Time of one step", width=WHOLE)
     bar = Bar(label="recommended", parts=parts, total=seconds(outcome.step_s))
     return stacked_bars(card, [bar], Axis(title="", label=seconds), colours=PART_COLOURS)
 
 
 def sizes_figure(curve: ScalingCurve, chosen: int) -> str:
-    """Return how the shares of a step change with the number of GPUs."""
-    card = Card(title="The same, at every size", width=WHOLE)
+    """Return the time of one step by part, for each number of GPUs."""
+    card = Card(title="Time of one step, by number of GPUs", width=WHOLE)
     bars = [
         Bar(
             label=f"{point.gpus:,} GPUs",
@@ -132,10 +134,10 @@ def sizes_figure(curve: ScalingCurve, chosen: int) -> str:
 
 
 def memory_parts(memory: Memory, place: int = 0) -> dict[str, float]:
-    """Return the bytes of one plan by part, so that they add up to its peak.
+    """Return the bytes of one plan by part; they add up to its peak.
 
-    Copies of gradients find some room in what activations gave back, so the parts of the
-    estimate overlap; what is shared is taken off the gradients.
+    Gradient copies reuse memory that activations have freed, so the parts of the estimate
+    overlap; the overlap is subtracted from the gradients.
     """
 
     def one(values: object) -> float:
@@ -155,7 +157,7 @@ def memory_parts(memory: Memory, place: int = 0) -> dict[str, float]:
 
 
 def memory_figure(parts_bytes: Mapping[str, float], capacity_bytes: float) -> str:
-    """Return what fills the fullest GPU, against what it holds."""
+    """Return the memory of the fullest GPU by part, with its usable capacity."""
     parts = {name: value / GIB for name, value in parts_bytes.items()}
     whole = sum(parts.values())
     bar = Bar(label="fullest GPU", parts=parts, total=f"{whole:.1f} GiB")
@@ -174,7 +176,7 @@ def _gib(value: float) -> str:
 
 
 def front_figure(front: Sequence[Outcome], chosen: Outcome) -> str:
-    """Return time against dollars of the plans that nothing beats; larger dots use more GPUs."""
+    """Return time against cost of the Pareto-optimal plans; larger dots use more GPUs."""
     runs = all(one.run is not None for one in front)
     dots = [
         Dot(
@@ -188,12 +190,12 @@ def front_figure(front: Sequence[Outcome], chosen: Outcome) -> str:
         for one in front
     ]
     days = Axis(title="days for the run", label=plain)
-    steps = Axis(title="seconds a step, failures included", label=plain)
-    money = Axis(title="dollars for the run" if runs else "dollars a step", label=usd)
+    steps = Axis(title="seconds per step, failures included", label=plain)
+    money = Axis(title="dollars for the run" if runs else "dollars per step", label=usd)
     return scatter_chart(
         Card(
-            title="Plans that no other beats",
-            subtitle="to the left is faster, lower is cheaper; larger dots use more GPUs",
+            title="Pareto-optimal plans",
+            subtitle="further left is faster, lower is cheaper; larger dots use more GPUs",
             width=WHOLE,
             height=400,
         ),
@@ -204,20 +206,20 @@ def front_figure(front: Sequence[Outcome], chosen: Outcome) -> str:
 
 
 def _front_hint(one: Outcome) -> str:
-    cost = usd(one.run.usd) if one.run else f"{usd(one.usd_per_step)} a step"
+    cost = usd(one.run.usd) if one.run else f"{usd(one.usd_per_step)} per step"
     span = seconds(one.run.days * SECONDS_PER_DAY if one.run else one.step_s)
     return f"{one.plan.gpus:,} GPUs: {span}, {cost}"
 
 
 def _suited(axis: Axis, values: Sequence[float]) -> Axis:
-    """Return the axis, on a log scale where the values span much."""
+    """Return the axis, on a log scale if the values span a wide range."""
     good = [value for value in values if value > 0]
     wide = len(good) == len(values) and len(good) > 1 and max(good) / min(good) > LOG_SPAN
     return Axis(title=axis.title, label=axis.label, log=wide)
 
 
 def serve_cost_figure(plans: Sequence[ServePlan], *, priced: bool) -> str:
-    """Return what each candidate costs, or how many GPUs it takes where no price is known."""
+    """Return the cost of each candidate, or its GPUs if no price is known."""
     bars = [
         Bar(
             label=f"{plan.replicas} x ({serve_layout(plan)})",
@@ -234,26 +236,26 @@ def serve_cost_figure(plans: Sequence[ServePlan], *, priced: bool) -> str:
 
 
 def serve_front_figure(plans: Sequence[ServePlan], request: ServeRequest, *, priced: bool) -> str:
-    """Return the pace of answers against cost, or against GPUs where no price is known."""
+    """Return TPOT against cost, or against GPUs if no price is known."""
     dots = [
         Dot(
             x=plan.tpot_s * 1000,
             y=plan.usd_per_million_tokens if priced else float(plan.gpus),
             size=float(plan.gpus),
             label=f"{plan.gpus_per_replica} x {plan.accelerator}",
-            hint=f"{serve_layout(plan)}: {seconds(plan.tpot_s)} a token, {plan.gpus:,} GPUs",
+            hint=f"{serve_layout(plan)}: TPOT {seconds(plan.tpot_s)}, {plan.gpus:,} GPUs",
             chosen=place == 0,
         )
         for place, plan in enumerate(plans)
     ]
     return scatter_chart(
         Card(
-            title="Pace of answers against " + ("cost" if priced else "GPUs"),
-            subtitle=f"TPOT limit {seconds(request.service.tpot_s)}; larger dots use more GPUs",
+            title="TPOT against " + ("cost" if priced else "GPUs"),
+            subtitle=f"TPOT target {seconds(request.service.tpot_s)}; larger dots use more GPUs",
             width=WHOLE,
             height=380,
         ),
         dots,
-        Axis(title="time a token", label=unit("ms")),
+        Axis(title="TPOT", label=unit("ms")),
         Axis(title=MONEY_TITLE if priced else "GPUs", label=usd if priced else thousands),
     )

@@ -1,4 +1,4 @@
-"""A plan as a page to hand on: what was asked, what is recommended, why, and at what cost."""
+"""A plan as an HTML report: inputs, recommendation, reasons and cost."""
 
 from collections.abc import Mapping, Sequence
 
@@ -47,7 +47,7 @@ from tenfold.report.pages.plan.words import (
 )
 from tenfold.report.reasons.render import render
 
-FOOT = "Estimates of Tenfold from published and measured runs; a plan is not a quote."
+FOOT = "Estimated by Tenfold from published and measured runs. Not a quote."
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -62,17 +62,17 @@ def train_report(
 ) -> str:
     """Return the page of a training plan.
 
-    `memory_bytes` are the parts of the best plan (`plan_figures.memory_parts`); `assumptions`
-    are further rows, such as the basis of the price and the failure preset, and `more` further
-    sections.
+    `memory_bytes` is the memory of the best plan by part (`figures.memory_parts`);
+    `assumptions` are extra rows, such as the price basis and the failure preset, and `more`
+    extra sections.
     """
     title = f"Training plan: {request.job.model}"
     if not answer.plans:
         return page(title, [_why(answer.why)], lead="No plan was found.", foot=FOOT)
     best, priced = answer.plans[0], target.usd_per_gpu_hour > 0
     sections = [
-        Section("What was asked", pairs_html(train_inputs(request, target))),
-        Section("The recommended plan", pairs_html([*layout_pairs(best.plan), *_expected(best)])),
+        Section("Request", pairs_html(train_inputs(request, target))),
+        Section("Recommended plan", pairs_html([*layout_pairs(best.plan), *_expected(best)])),
         _why(answer.why),
         _scaling(answer.curve, best),
         _time(answer.curve, best),
@@ -80,7 +80,7 @@ def train_report(
         _choices(answer.front, best, priced=priced),
         _plans(answer, priced=priced),
         *more,
-        Section("What was assumed", pairs_html([*_assumed(target, best), *assumptions])),
+        Section("Assumptions", pairs_html([*_assumed(target, best), *assumptions])),
     ]
     return page(
         title,
@@ -93,17 +93,17 @@ def train_report(
 
 def _expected(best: Outcome) -> list[tuple[str, str]]:
     return [
-        ("Step", f"{seconds(best.step_s)}; most of it goes to {part_name(best.bottleneck)}"),
+        ("Step", f"{seconds(best.step_s)}; the largest part is {part_name(best.bottleneck)}"),
         (
             "Throughput",
             f"{best.tokens_per_s_per_gpu:,.0f} tokens/s and {best.model_tflops_per_gpu:,.0f} "
-            f"TFLOP/s a GPU, {share(best.mfu)} of its peak",
+            f"TFLOP/s per GPU, {share(best.mfu)} MFU",
         ),
         (
             "Failures",
-            f"{best.failures_per_day:.2g} a day expected; with a checkpoint every "
+            f"{best.failures_per_day:.2g} expected per day; with a checkpoint every "
             f"{seconds(best.checkpoint_interval_s)}, {share(best.effective_share)} of the time "
-            "is spent training",
+            "goes to training",
         ),
     ]
 
@@ -113,7 +113,7 @@ def _why(reasons: Sequence[Reason]) -> Section:
 
 
 def _sentence(text: str) -> str:
-    """Return a reason as a sentence that stands alone."""
+    """Return a reason as a complete sentence."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
@@ -133,23 +133,23 @@ def _scaling(curve: ScalingCurve, best: Outcome) -> Section:
     table = table_html(("GPUs", "step", "tokens/s", "efficiency", "best layout"), rows, best=chosen)
     charts = charts_html(*scaling_figures(curve, best.plan.gpus))
     return Section(
-        "How it scales", prose_html(_knee_words(curve)) + charts + table + prose_html(LAYOUT_KEY)
+        "Scaling", prose_html(_knee_words(curve)) + charts + table + prose_html(LAYOUT_KEY)
     )
 
 
 def _knee_words(curve: ScalingCurve) -> str:
     if curve.knee is None:
-        return "No size was found at which the job fits."
+        return "The job does not fit at any size."
     largest = curve.points[-1].gpus
     knee = (
-        f"Up to {count(curve.knee, 'GPU')}, the largest size tried, each step up still pays."
+        f"Throughput still scales at {count(curve.knee, 'GPU')}, the largest size tried."
         if curve.knee == largest
-        else f"Up to {count(curve.knee, 'GPU')} each step up still pays; beyond that, added GPUs "
-        "return less than they should."
+        else f"The knee is at {count(curve.knee, 'GPU')}: beyond it, throughput grows much more "
+        "slowly than the number of GPUs."
     )
     if curve.slower_from is None:
         return knee
-    return f"{knee} At {count(curve.slower_from, 'GPU')} the job becomes slower than with fewer."
+    return f"{knee} From {count(curve.slower_from, 'GPU')}, adding GPUs makes the job slower."
 
 
 def _time(curve: ScalingCurve, best: Outcome) -> Section:
@@ -164,28 +164,28 @@ def _memory(
 ) -> Section:
     capacity = float(np.max(np.asarray(target.part.memory_bytes))) * USABLE_SHARE
     if memory_bytes is None:
-        room = f"{best.memory_gib:.1f} GiB of {capacity / 2**30:.1f} GiB usable"
-        return Section("Memory", prose_html(f"The fullest GPU takes {room}."))
+        used = f"{best.memory_gib:.1f} GiB of {capacity / 2**30:.1f} GiB usable"
+        return Section("Memory", prose_html(f"The fullest GPU uses {used}."))
     return Section("Memory", charts_html(memory_figure(memory_bytes, capacity)))
 
 
 def _choices(front: Sequence[Outcome], best: Outcome, *, priced: bool) -> Section:
     if not front:
-        return Section("Other choices", "")
-    said = prose_html(
-        "Each of these is the best at something: time, money, GPUs, or how seldom it fails."
+        return Section("Alternatives", "")
+    intro = prose_html(
+        "Each of these is the best in some respect: time, cost, GPUs or failure rate."
     )
     chart = charts_html(front_figure(front, best)) if priced else ""
     ordered = sorted(front, key=lambda one: (one.plan.gpus, one.step_s))
     marked = next((place for place, one in enumerate(ordered) if one.plan == best.plan), None)
-    return Section("Other choices", said + chart + outcomes_table(ordered, marked, priced=priced))
+    return Section("Alternatives", intro + chart + outcomes_table(ordered, marked, priced=priced))
 
 
 def _plans(answer: TrainAnswer, *, priced: bool) -> Section:
-    said = prose_html(
-        f"The best at the chosen size; {answer.searched:,} layouts were tried over all sizes."
+    intro = prose_html(
+        f"The best layouts at the chosen size; {answer.searched:,} layouts tried over all sizes."
     )
-    return Section("The best layouts", said + outcomes_table(answer.plans, 0, priced=priced))
+    return Section("Best layouts", intro + outcomes_table(answer.plans, 0, priced=priced))
 
 
 def _assumed(target: PlanningTarget, best: Outcome) -> list[tuple[str, str]]:
@@ -194,19 +194,19 @@ def _assumed(target: PlanningTarget, best: Outcome) -> list[tuple[str, str]]:
     restart = float(np.max(np.asarray(target.reliability.restart_s)))
     notice = float(np.max(np.asarray(target.reliability.detection_s)))
     return [
-        ("Software", f"`{target.stack}`" if target.stack else "the usual stack"),
-        ("Price", f"${price:,.2f} a GPU-hour" if price > 0 else "no price is known"),
+        ("Software", f"`{target.stack}`" if target.stack else "default stack"),
+        ("Price", f"${price:,.2f} per GPU-hour" if price > 0 else "no price known"),
         (
             "Network",
-            f"{best.plan.nic_gbps_per_gpu:,.0f} Gbit/s a GPU, "
-            f"{target.scaleup_gpus} GPUs in a scale-up domain",
+            f"{best.plan.nic_gbps_per_gpu:,.0f} Gbit/s per GPU, "
+            f"scale-up domains of {target.scaleup_gpus} GPUs",
         ),
         (
             "Failures",
-            f"{per_day * 1000:.3g} a thousand node-days; {seconds(notice)} to notice, "
+            f"{per_day * 1000:.3g} per 1,000 node-days; {seconds(notice)} to detect, "
             f"{seconds(restart)} to restart",
         ),
-        ("Checkpoints", f"written at {rate_bytes(target.checkpoint_bytes_per_s)} in all"),
+        ("Checkpoints", f"written at {rate_bytes(target.checkpoint_bytes_per_s)} in total"),
     ]
 
 
@@ -217,25 +217,27 @@ def serve_report(
     assumptions: Pairs = (),
     more: Sequence[Section] = (),
 ) -> str:
-    """Return the page of a serving plan; `assumptions` are rows on top of the engine."""
+    """Return the page of a serving plan; `assumptions` are rows added to the engine."""
     title = f"Serving plan: {request.service.model}"
     if not answer.plans:
         return page(title, [_why(answer.why)], lead="No plan was found.", foot=FOOT)
     best = answer.plans[0]
     priced = best.usd_per_hour > 0
-    said = prose_html(f"The cheapest that meet the objectives, of {answer.searched:,} candidates.")
+    intro = prose_html(
+        f"The cheapest of {answer.searched:,} candidates that meet the latency targets."
+    )
     figures = [serve_cost_figure(answer.plans, priced=priced)]
     figures += (
         [serve_front_figure(answer.plans, request, priced=priced)] if len(answer.plans) > 1 else []
     )
     charts = "".join(charts_html(figure) for figure in figures)
     sections = [
-        Section("What was asked", pairs_html(serve_inputs(request))),
-        Section("The recommended plan", pairs_html(_serve_pairs(best, request, priced=priced))),
+        Section("Request", pairs_html(serve_inputs(request))),
+        Section("Recommended plan", pairs_html(_serve_pairs(best, request, priced=priced))),
         _why(answer.why),
-        Section("Candidates", said + charts + candidates_table(answer.plans, priced=priced)),
+        Section("Candidates", intro + charts + candidates_table(answer.plans, priced=priced)),
         *more,
-        Section("What was assumed", pairs_html([("Engine", f"`{best.engine}`"), *assumptions])),
+        Section("Assumptions", pairs_html([("Engine", f"`{best.engine}`"), *assumptions])),
     ]
     return page(
         title,
@@ -247,24 +249,27 @@ def serve_report(
 
 
 def _serve_pairs(best: ServePlan, request: ServeRequest, *, priced: bool) -> list[tuple[str, str]]:
-    cost = f"{usd(best.usd_per_hour)} an hour, {usd(best.usd_per_million_tokens)} a million tokens"
+    cost = f"{usd(best.usd_per_hour)}/h, {usd(best.usd_per_million_tokens)} per million tokens"
     return [
         ("Replica", serve_layout(best)),
-        ("Replicas", f"{best.replicas:,} in pool `{best.pool}`, {count(best.gpus, 'GPU')} in all"),
+        (
+            "Replicas",
+            f"{best.replicas:,} in pool `{best.pool}`, {count(best.gpus, 'GPU')} in total",
+        ),
         (
             "Load",
-            f"each carries up to {best.qps_per_replica_max:.3g} requests a second within the "
-            f"objectives; {best.concurrent:,.0f} requests run at once",
+            f"up to {best.qps_per_replica_max:.3g} requests/s per replica within the targets; "
+            f"{best.concurrent:,.0f} requests in flight",
         ),
         (
-            "First token",
-            f"after {seconds(best.ttft_s)}, of {seconds(request.service.ttft_s)} allowed",
+            "TTFT",
+            f"{seconds(best.ttft_s)}, target {seconds(request.service.ttft_s)}",
         ),
         (
-            "Each further token",
-            f"{seconds(best.tpot_s)}, of {seconds(request.service.tpot_s)} allowed",
+            "TPOT",
+            f"{seconds(best.tpot_s)}, target {seconds(request.service.tpot_s)}",
         ),
-        ("Memory", f"{best.memory_gib:.1f} GiB a GPU"),
+        ("Memory", f"{best.memory_gib:.1f} GiB per GPU"),
         *([("Cost", cost)] if priced else []),
     ]
 
@@ -273,8 +278,8 @@ def _serve_tiles(best: ServePlan, *, priced: bool) -> list[tuple[str, str]]:
     return [
         (f"{best.replicas:,}", f"replicas of {count(best.gpus_per_replica, 'GPU')}"),
         (f"{best.gpus:,}", f"GPUs ({best.accelerator})"),
-        (seconds(best.ttft_s), "to the first token"),
-        (seconds(best.tpot_s), "a further token"),
-        *([(usd(best.usd_per_million_tokens), "a million output tokens")] if priced else []),
-        *([(usd(best.usd_per_hour), "an hour")] if priced else []),
+        (seconds(best.ttft_s), "TTFT"),
+        (seconds(best.tpot_s), "TPOT"),
+        *([(usd(best.usd_per_million_tokens), "per million output tokens")] if priced else []),
+        *([(usd(best.usd_per_hour), "per hour")] if priced else []),
     ]

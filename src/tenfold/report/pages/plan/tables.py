@@ -10,14 +10,14 @@ from tenfold.report.pages.html import table_html
 from tenfold.report.pages.plan.words import SECONDS_PER_DAY, layout_code, seconds, serve_layout
 
 LAYOUT_KEY = (
-    "In a layout, tp is tensor, pp pipeline (v: virtual stages), cp context, dp data and "
-    "ep expert parallelism."
+    "Layouts: tp tensor, pp pipeline (v virtual stages), cp context, dp data and ep expert "
+    "parallelism."
 )
 
 
 def outcomes_table(outcomes: Sequence[Outcome], marked: int | None, *, priced: bool) -> str:
-    """Return training plans, a row each, with what they cost where a price is known."""
-    columns = ["GPUs", "layout", "micro-batch", "shard", "recompute", "step", "MFU", "GiB a GPU"]
+    """Return training plans as rows, with their cost where a price is known."""
+    columns = ["GPUs", "layout", "micro-batch", "shard", "recompute", "step", "MFU", "GiB per GPU"]
     rows = [
         [
             one.plan.gpus,
@@ -42,8 +42,8 @@ def outcomes_table(outcomes: Sequence[Outcome], marked: int | None, *, priced: b
 
 
 def candidates_table(plans: Sequence[ServePlan], *, priced: bool) -> str:
-    """Return serving plans, a row each, the first one marked."""
-    columns = ["replica", "pool", "replicas", "GPUs", "requests/s each", "first token", "a token"]
+    """Return serving plans as rows, the first one highlighted."""
+    columns = ["replica", "pool", "replicas", "GPUs", "requests/s each", "TTFT", "TPOT"]
     columns += ["$/M tokens", "$/hour"] if priced else []
     rows = [
         [

@@ -1,4 +1,4 @@
-"""Plans in the words of a report: what was asked, the layout in a sentence, figures in tables."""
+"""The text of a plan's HTML report: inputs, recommendation and figures."""
 
 from math import floor, log10
 
@@ -12,11 +12,11 @@ from tenfold.report.figures import count, share
 SECONDS_PER_DAY = 86_400.0
 PART_NAMES = {
     "compute": "compute",
-    "tp": "tensor-parallel exchange",
-    "moe": "expert exchange",
+    "tp": "tensor-parallel comm",
+    "moe": "expert all-to-all",
     "bubble": "pipeline bubbles",
-    "p2p": "sends between stages",
-    "dp": "data-parallel traffic",
+    "p2p": "pipeline sends",
+    "dp": "data-parallel comm",
     "optimizer": "optimizer update",
     "other": "launch and step overhead",
     "jitter": "jitter",
@@ -32,13 +32,13 @@ Pairs = list[tuple[str, str]]
 
 
 def part_name(part: str) -> str:
-    """Return a part of a step in words."""
+    """Return the display name of a part of a step."""
     short = part.removesuffix("_s")
     return PART_NAMES.get(short, short.replace("_", " "))
 
 
 def seconds(value: float) -> str:
-    """Return a span of time in the unit that suits it."""
+    """Return a duration in a readable unit."""
     if value == 0:
         return "0 s"
     if value < 1:
@@ -53,7 +53,7 @@ def seconds(value: float) -> str:
 
 
 def _rounded(value: float, figures: int = 3) -> str:
-    """Return a number of three figures, without an exponent."""
+    """Return a number with three significant figures, without an exponent."""
     places = max(0, figures - 1 - floor(log10(value))) if value > 0 else 0
     whole = f"{value:,.{places}f}"
     return whole.rstrip("0").rstrip(".") if "." in whole else whole
@@ -73,7 +73,7 @@ def layout_words(plan: TrainPlan) -> str:
 
 
 def layout_code(plan: TrainPlan) -> str:
-    """Return a layout as short as its users write it: `tp 4, pp 8 (v 10), dp 8`."""
+    """Return a layout in short form: `tp 4, pp 8 (v 10), dp 8`."""
     stages = f"{plan.pp} (v {plan.virtual_stages})" if plan.virtual_stages > 1 else str(plan.pp)
     degrees = (
         ("tp", plan.tp, str(plan.tp)),
@@ -82,11 +82,11 @@ def layout_code(plan: TrainPlan) -> str:
         ("dp", plan.dp, str(plan.dp)),
         ("ep", plan.ep, str(plan.ep)),
     )
-    return ", ".join(f"{name} {said}" for name, degree, said in degrees if degree > 1) or "dp 1"
+    return ", ".join(f"{name} {text}" for name, degree, text in degrees if degree > 1) or "dp 1"
 
 
 def layout_pairs(plan: TrainPlan) -> Pairs:
-    """Return a layout, a row for each thing to set."""
+    """Return a layout as rows, one for each setting."""
     interleaved = f", {plan.virtual_stages} virtual stages each" if plan.virtual_stages > 1 else ""
     rows = [
         ("Accelerators", f"{count(plan.gpus, 'GPU')} ({plan.accelerator}) on {_nodes(plan)}"),
@@ -94,8 +94,8 @@ def layout_pairs(plan: TrainPlan) -> Pairs:
         ("Stages", f"{count(plan.pp, 'pipeline stage')}{interleaved}"),
         (
             "Batch",
-            f"{plan.global_batch:,} sequences of {plan.seq:,} tokens a step: "
-            f"{plan.micro_batch} at a time, {plan.micro_batches:,} times a rank",
+            f"{plan.global_batch:,} sequences of {plan.seq:,} tokens per step: "
+            f"micro-batches of {plan.micro_batch}, {plan.micro_batches:,} per rank",
         ),
         (
             "Memory savings",
@@ -111,7 +111,7 @@ def _nodes(plan: TrainPlan) -> str:
 
 
 def train_sentence(request: TrainRequest, best: Outcome, *, priced: bool) -> str:
-    """Return the recommendation in a sentence."""
+    """Return the recommendation as one sentence."""
     plan = best.plan
     start = (
         f"Train {request.job.model} on {count(plan.gpus, 'GPU')} "
@@ -119,8 +119,8 @@ def train_sentence(request: TrainRequest, best: Outcome, *, priced: bool) -> str
     )
     if best.run is None:
         rate = si(best.tokens_per_s_per_gpu * plan.gpus)
-        cost = f" for {usd(best.usd_per_million_tokens)} a million tokens" if priced else ""
-        return f"{start}a step takes {seconds(best.step_s)}, {rate} tokens a second{cost}."
+        cost = f" for {usd(best.usd_per_million_tokens)} per million tokens" if priced else ""
+        return f"{start}a step takes {seconds(best.step_s)}, {rate} tokens/s{cost}."
     cost = f" and cost {usd(best.run.usd)}" if priced else ""
     span = seconds(best.run.days * SECONDS_PER_DAY)
     return (
@@ -130,7 +130,7 @@ def train_sentence(request: TrainRequest, best: Outcome, *, priced: bool) -> str
 
 
 def train_inputs(request: TrainRequest, target: PlanningTarget) -> Pairs:
-    """Return what was asked, leaving out what was left open."""
+    """Return the inputs that were given."""
     limits = (
         ("Length", f"{short(request.job.tokens)} tokens" if request.job.tokens else ""),
         ("Deadline", seconds(request.job.deadline_s) if request.job.deadline_s else ""),
@@ -140,10 +140,10 @@ def train_inputs(request: TrainRequest, target: PlanningTarget) -> Pairs:
     )
     return [
         ("Model", f"{request.job.model}, {short(float(request.shape.params))} parameters"),
-        ("Batch", f"{request.global_batch:,} sequences of {request.seq:,} tokens a step"),
+        ("Batch", f"{request.global_batch:,} sequences of {request.seq:,} tokens per step"),
         ("Precision", request.job.precision),
         *((name, value) for name, value in limits if value),
-        ("Fleet", f"{target.gpus:,} x {target.accelerator}, {target.gpus_per_node} a node"),
+        ("Fleet", f"{target.gpus:,} x {target.accelerator}, {target.gpus_per_node} per node"),
     ]
 
 
@@ -154,34 +154,34 @@ def _fixed(request: TrainRequest) -> str:
 
 
 def train_tiles(best: Outcome, *, priced: bool) -> Pairs:
-    """Return the figures that stand on top of the report."""
+    """Return the headline figures of the report."""
     tiles = [(f"{best.plan.gpus:,}", f"GPUs ({best.plan.accelerator})")]
     if best.run is not None:
         tiles.append((seconds(best.run.days * SECONDS_PER_DAY), "for the whole run"))
         tiles += [(usd(best.run.usd), "for the whole run")] if priced else []
     elif priced:
-        tiles.append((usd(best.usd_per_million_tokens), "a million tokens"))
+        tiles.append((usd(best.usd_per_million_tokens), "per million tokens"))
     return [
         *tiles,
-        (seconds(best.step_s), "a step"),
-        (share(best.mfu), "of peak arithmetic used (MFU)"),
-        (share(best.effective_share), "of time spent training"),
+        (seconds(best.step_s), "per step"),
+        (share(best.mfu), "MFU"),
+        (share(best.effective_share), "of the time spent training"),
     ]
 
 
 def serve_inputs(request: ServeRequest) -> Pairs:
-    """Return what was asked of a service."""
+    """Return the inputs of a serving plan."""
     return [
         ("Model", f"{request.service.model}, {short(float(request.shape.params))} parameters"),
-        ("Load", f"{_rounded(request.service.qps)} requests a second"),
+        ("Load", f"{_rounded(request.service.qps)} requests/s"),
         (
             "Request",
             f"{request.service.input_tokens:,} tokens in, "
             f"{request.service.output_tokens:,} tokens out",
         ),
-        ("First token within", seconds(request.service.ttft_s)),
-        ("Each further token within", seconds(request.service.tpot_s)),
-        ("Precisions allowed", ", ".join(request.service.precisions)),
+        ("TTFT target", seconds(request.service.ttft_s)),
+        ("TPOT target", seconds(request.service.tpot_s)),
+        ("Precisions", ", ".join(request.service.precisions)),
     ]
 
 
@@ -194,15 +194,15 @@ def serve_layout(plan: ServePlan) -> str:
 
 
 def serve_sentence(request: ServeRequest, best: ServePlan, *, priced: bool) -> str:
-    """Return the recommendation in a sentence."""
+    """Return the recommendation as one sentence."""
     cost = (
-        f", for {usd(best.usd_per_hour)} an hour or "
-        f"{usd(best.usd_per_million_tokens)} a million output tokens"
+        f", for {usd(best.usd_per_hour)}/h or "
+        f"{usd(best.usd_per_million_tokens)} per million output tokens"
         if priced
         else ""
     )
     return (
         f"Serve {request.service.model} with {count(best.replicas, 'replica')} of "
         f"{serve_layout(best)} in pool `{best.pool}` ({count(best.gpus, 'GPU')}): "
-        f"first token after {seconds(best.ttft_s)}, then one every {seconds(best.tpot_s)}{cost}."
+        f"TTFT {seconds(best.ttft_s)}, TPOT {seconds(best.tpot_s)}{cost}."
     )

@@ -24,11 +24,11 @@ from tenfold.study.estimate.serve import estimate_serve
 
 TIMES_AS_LARGE = (0.25, 0.5, 1.0, 2.0, 4.0)
 DEFAULT_TARGET = 0.9
-"""Of the most that any tier reaches, where no target is stated."""
+"""Share of the maximum hit ratio to aim for if no target is given."""
 
 
 class CacheSize(Struct, frozen=True, kw_only=True):
-    """What a tier of one size does."""
+    """The effect of a tier of one size."""
 
     gib: float
     hit_ratio: float
@@ -36,7 +36,7 @@ class CacheSize(Struct, frozen=True, kw_only=True):
 
 
 class CacheAnswer(Struct, frozen=True, kw_only=True):
-    """What the tier saves, what it would take, and when computing is sooner than fetching."""
+    """The time saved by the tier, the size for a target, and when recomputing is faster."""
 
     model: str
     accelerator: str
@@ -64,7 +64,7 @@ class CacheAnswer(Struct, frozen=True, kw_only=True):
 
 
 class _Replica(Struct, frozen=True, kw_only=True):
-    """What a prompt costs where nothing is cached."""
+    """The cost of a prompt without a cache."""
 
     gpus: int
     ttft_s: float
@@ -79,7 +79,7 @@ class _Replica(Struct, frozen=True, kw_only=True):
 
 
 def estimate_cache(question: CacheQuestion, traffic: Traffic) -> CacheAnswer:
-    """Return what a shared tier does for the prompts of a model."""
+    """Return the effect of a shared tier on the prompts of a model."""
     catalogue = load_facts(question.facts)
     place = cache_place(question, catalogue)
     replica = _replica(question, place, traffic, catalogue)
@@ -133,7 +133,7 @@ def estimate_cache(question: CacheQuestion, traffic: Traffic) -> CacheAnswer:
 def _fetched(
     question: CacheQuestion, place: CachePlace, replica: _Replica, hits: Floats
 ) -> tuple[Floats, Floats]:
-    """Return what a fetch gets and how long the mean prompt takes, at each hit ratio."""
+    """Return the fetch rate and the mean prompt time at each hit ratio."""
     wanted = (question.qps or 0.0) * hits * replica.prompt_tokens * replica.token_bytes
     rates = shared_bytes_per_s(
         _array(place.tier_bytes_per_s), _array(replica.link_bytes_per_s), wanted
@@ -168,16 +168,16 @@ def _replica(
     )
     [answer] = estimate_serve([row], catalogue)
     if isinstance(answer, NoEstimate):
-        raise InputError("not-whole", answer.error, "name a replica that can be served")
-    assert answer.ttft_s is not None, "a prompt alone waits for nobody"
+        raise InputError("not-whole", answer.error, "change the replica")
+    assert answer.ttft_s is not None, "a single prompt does not queue"
     notes = list(answer.notes)
     if question.qps is None:
-        notes.append("no load stated: a fetch has the tier to itself")
+        notes.append("no load given: each fetch gets the full rate of the tier (set --qps)")
     if not answer.fits:
         notes.append(f"the model does not fit on {answer.gpus} GPUs")
     shape = serving_shapes([shape_of(question.model, catalogue)])
     one = _array(1.0)
-    # The tier keeps each head once, however many ranks repeat it.
+    # The tier stores each head once, even if several ranks hold a copy.
     widths = precision_widths((question.precision,), shape).widths
     token_bytes = kv_bytes_per_token(shape, widths, ReplicaLayout(one, one, one))
     return _Replica(

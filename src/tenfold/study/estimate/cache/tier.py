@@ -1,4 +1,4 @@
-"""Where a shared cache lies: a tier of a fleet, or one that is stated."""
+"""The tier that holds a shared cache: from the fleet file, or described by options."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,36 +16,52 @@ GB = 1e9
 
 
 Positive = Annotated[float, Meta(gt=0, le=1e12)]
-ReplicaDegree = Annotated[int, Meta(ge=1, le=10**9, description="Of a replica.")]
+ReplicaDegree = Annotated[
+    int, Meta(ge=1, le=10**9, description="Parallel degree of a replica (default: 1)")
+]
 
 
 class CacheQuestion(Struct, frozen=True, kw_only=True):
-    """A replica, and the tier that it may fetch prefixes from."""
+    """The options of `estimate cache`: a replica, and the tier it fetches prefixes from."""
 
-    model: Annotated[str, Meta(description="A model of the facts.")]
-    fleet: Annotated[Path | None, Meta(description="A fleet file.")] = None
-    tier: Annotated[str | None, Meta(description="Which tier of the fleet.")] = None
-    tier_gib: Annotated[Positive, Meta(description="GiB of the tier.")] | None = None
-    tier_gb_per_s: Annotated[Positive, Meta(description="GB/s that the tier reads.")] | None = None
-    accelerator: Annotated[str | None, Meta(description="What replicas run on.")] = None
+    model: Annotated[str, Meta(description="Model name from the facts")]
+    fleet: Annotated[Path | None, Meta(description="Fleet file")] = None
+    tier: Annotated[str | None, Meta(description="Tier of the fleet (default: lowest latency)")] = (
+        None
+    )
+    tier_gib: (
+        Annotated[
+            Positive, Meta(description="Size of the tier in GiB (default: from the fleet file)")
+        ]
+        | None
+    ) = None
+    tier_gb_per_s: Annotated[Positive, Meta(description="Read rate of the tier in GB/s")] | None = (
+        None
+    )
+    accelerator: Annotated[
+        str | None, Meta(description="Accelerator of the replica (default: largest pool)")
+    ] = None
     tp: ReplicaDegree | None = None
     pp: ReplicaDegree | None = None
-    precision: Annotated[Precision, Meta(description="Of the weights.")] = "bf16"
-    engine: Annotated[str | None, Meta(description="Serving engine and version.")] = None
-    qps: Annotated[Positive, Meta(description="Requests a second on the tier.")] | None = None
+    precision: Annotated[
+        Precision, Meta(description="Precision of the weights (default: bf16)")
+    ] = "bf16"
+    engine: Annotated[str | None, Meta(description="Serving engine and version")] = None
+    qps: Annotated[Positive, Meta(description="Requests per second on the tier")] | None = None
     target_percent: (
-        Annotated[float, Meta(gt=0, lt=100, description="Hit ratio to size the tier for.")] | None
+        Annotated[float, Meta(gt=0, lt=100, description="Hit ratio to size the tier for, in %")]
+        | None
     ) = None
     facts: OwnFacts = None
 
     @property
     def target(self) -> float | None:
-        """Hit ratio to size the tier for, as a share."""
+        """Target hit ratio, as a share."""
         return None if self.target_percent is None else self.target_percent / 100
 
 
 class CachePlace(Struct, frozen=True, kw_only=True):
-    """Where the cache lies and what a replica reads from it."""
+    """The tier that holds the cache, and the rates at which a replica reads it."""
 
     accelerator: str
     tier: str
@@ -56,7 +72,7 @@ class CachePlace(Struct, frozen=True, kw_only=True):
 
 
 def cache_place(question: CacheQuestion, catalogue: Catalogue) -> CachePlace:
-    """Return the tier of the fleet, with what the question says instead of it."""
+    """Return the tier of the fleet, overridden by what the options give."""
     if question.fleet is None:
         return _stated_place(question, catalogue)
     fleet = open_fleet(question.fleet, question.facts).spec
@@ -80,8 +96,8 @@ def _stated_place(question: CacheQuestion, catalogue: Catalogue) -> CachePlace:
     if accelerator is None or gib is None or rate is None:
         raise InputError(
             "tier-not-stated",
-            "without a fleet the accelerator, and the size and rate of the tier, are not known",
-            "name a `--fleet`, or say `--accelerator`, `--tier-gib` and `--tier-gb-per-s`",
+            "the accelerator and the tier are not given",
+            "set `--fleet`, or `--accelerator`, `--tier-gib` and `--tier-gb-per-s`",
         )
     return CachePlace(
         accelerator=catalogue.accelerators.get(accelerator).name,
@@ -103,13 +119,13 @@ def _pool(fleet: FleetSpec, question: CacheQuestion, catalogue: Catalogue) -> Po
         raise InputError(
             "no-accelerators",
             f"fleet `{fleet.name}` has no {wanted or 'accelerators'}",
-            "name an accelerator that the fleet has",
+            "choose an accelerator of the fleet",
         )
     return max(pools, key=lambda pool: pool.gpus)
 
 
 def _tier(fleet: FleetSpec, pool: Pool, question: CacheQuestion) -> Tier:
-    """Return the tier that is named, else the one at the site that answers soonest."""
+    """Return the named tier, else the one at the site with the lowest latency."""
     near = [tier for tier in fleet.tiers if tier.site == pool.site]
     named = [tier for tier in near if question.tier in (None, tier.id)]
     if not named:
@@ -119,7 +135,7 @@ def _tier(fleet: FleetSpec, pool: Pool, question: CacheQuestion) -> Tier:
             f"no tier at site `{pool.site}` is called `{question.tier}`"
             if question.tier
             else f"fleet `{fleet.name}` has no tier at site `{pool.site}`",
-            f"known are {known}; or leave the fleet out and say `--tier-gib`, `--tier-gb-per-s`",
+            f"tiers: {known}; or leave out `--fleet` and set `--tier-gib` and `--tier-gb-per-s`",
             field="--tier",
         )
     return min(named, key=lambda tier: tier.latency_us)

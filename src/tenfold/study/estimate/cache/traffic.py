@@ -1,7 +1,7 @@
-"""What prompts share: prefixes of known popularity, or a trace of the blocks they were made of.
+"""The prefixes that prompts share: with a known popularity, or from a trace of prompt blocks.
 
-A prefix is one object of the cache, since its blocks are used together; sizes are in
-tokens, so that the model decides what they weigh.
+A prefix is one object in the cache, since its blocks are used together; sizes are in
+tokens, since bytes depend on the model.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ SIZES_TRIED = 400
 
 
 class Traffic(Protocol):
-    """Prompts, as a tier of any size sees them."""
+    """Prompts, as seen by a cache tier of any size."""
 
     @property
     def prompt_tokens(self) -> float:
@@ -35,20 +35,20 @@ class Traffic(Protocol):
 
     @property
     def hit_ratio_max(self) -> float:
-        """Share of tokens that a tier without end would have."""
+        """Share of tokens that an infinite tier would hit."""
         ...
 
     def hit_ratio(self, held_tokens: Floats) -> Floats:
-        """Return the share of tokens that tiers of these sizes have."""
+        """Return the share of tokens that tiers of these sizes hit."""
         ...
 
     def tokens_for(self, wanted: float) -> float:
-        """Return the tokens that a tier must hold for a hit ratio; infinite for never."""
+        """Return the tokens that a tier must hold for a hit ratio; infinite if impossible."""
         ...
 
 
 class SharedPrefixes(Struct, frozen=True, kw_only=True):
-    """Prompts that each begin with one of some prefixes and go on alone."""
+    """Prompts that each start with one of a set of prefixes."""
 
     prompt_tokens: float
     shared_tokens: float
@@ -57,16 +57,16 @@ class SharedPrefixes(Struct, frozen=True, kw_only=True):
 
     @property
     def hit_ratio_max(self) -> float:
-        """Share of tokens that a tier without end would have."""
+        """Share of tokens that an infinite tier would hit."""
         return self.shared_tokens / self.prompt_tokens
 
     def hit_ratio(self, held_tokens: Floats) -> Floats:
-        """Return the share of tokens that tiers of these sizes have."""
+        """Return the share of tokens that tiers of these sizes hit."""
         popularity = zipf_popularity(self.prefixes, self.zipf)
         return che_hit_ratio(popularity, held_tokens / self.shared_tokens, self._unique)
 
     def tokens_for(self, wanted: float) -> float:
-        """Return the tokens that a tier must hold for a hit ratio; infinite for never."""
+        """Return the tokens that a tier must hold for a hit ratio; infinite if impossible."""
         popularity = zipf_popularity(self.prefixes, self.zipf)
         found = che_capacity_blocks(popularity, np.array([wanted]), self._unique)
         return float(found[0]) * self.shared_tokens
@@ -77,7 +77,7 @@ class SharedPrefixes(Struct, frozen=True, kw_only=True):
 
 
 class TracedBlocks(Struct, frozen=True, kw_only=True):
-    """Prompts as they came, block by block."""
+    """Prompts from a trace, block by block."""
 
     profile: ReuseProfile
     prompt_tokens: float
@@ -85,15 +85,15 @@ class TracedBlocks(Struct, frozen=True, kw_only=True):
 
     @property
     def hit_ratio_max(self) -> float:
-        """Share of tokens that a tier without end would have: all but first uses."""
+        """Share of tokens that an infinite tier would hit: all but first uses."""
         return 1.0 - self.profile.blocks / self.profile.accesses
 
     def hit_ratio(self, held_tokens: Floats) -> Floats:
-        """Return the share of tokens that tiers of these sizes have."""
+        """Return the share of tokens that tiers of these sizes hit."""
         return hit_ratio(self.profile, held_tokens / self.block_tokens)
 
     def tokens_for(self, wanted: float) -> float:
-        """Return the tokens that a tier must hold for a hit ratio; infinite for never."""
+        """Return the tokens that a tier must hold for a hit ratio; infinite if impossible."""
         blocks = np.geomspace(1.0, float(self.profile.blocks), SIZES_TRIED)
         enough = np.flatnonzero(hit_ratio(self.profile, blocks) >= wanted)
         return float(blocks[enough[0]]) * self.block_tokens if len(enough) else np.inf
@@ -106,7 +106,7 @@ def traced(rows: Sequence[PrefixRow], block_tokens: int) -> TracedBlocks:
         raise InputError(
             "empty-trace",
             "the trace has no blocks",
-            "give rows with `hash_ids`, a request each",
+            "use rows with `hash_ids`, one per request",
         )
     lengths = [row.input_length or len(row.hash_ids) * block_tokens for row in rows]
     return TracedBlocks(
