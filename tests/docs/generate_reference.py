@@ -108,13 +108,13 @@ def facts() -> str:
     parts = [
         "# Facts",
         MADE,
-        "At the end the reader can write a fact of any kind.",
+        "The fields of every kind of fact.",
         "Fact files are TOML or YAML with a list of tables for each kind. `tenfold facts list` "
-        "counts the facts of each kind and `tenfold facts check` finds faults in your own. "
-        "[Add an accelerator](../how-to/add-an-accelerator.md) shows how.",
+        "counts the facts of each kind, and `tenfold facts check` checks your own. "
+        "[Add an accelerator](../how-to/add-an-accelerator.md) shows how to write one.",
         "## Every fact",
-        "These fields stand in every row. A row whose name is known changes only the fields it "
-        "states, but must have its own `source`, `date` and `evidence`.",
+        "Every row has these fields. A row with a known name overrides only the fields it sets, "
+        "but must have its own `source`, `date` and `evidence`.",
         _fact_table("fact", Fact, ()),
     ]
     common = Fact.__struct_fields__
@@ -133,29 +133,28 @@ def estimate_rows() -> str:
     parts = [
         "# Estimate rows",
         MADE,
-        "At the end the reader can write any row of `tenfold estimate`, and read any answer.",
-        "Rows are JSON Lines: one JSON object a line, in UTF-8; empty lines are passed over. "
-        "Answers are JSON Lines in the same order. A key that is null or left out is not known, "
-        "and the usual is taken for it. An unknown key, a wrong value or a line that is not JSON "
-        "stops the command with status 2 and the number of the line. A row that cannot be gives "
-        '`{"id", "error"}` in its place, and the command ends with status 1.',
-        "Units stand in the keys. Batches count sequences. Intervals hold in 80% of cases.",
+        "The input and output keys of `tenfold estimate`.",
+        "Rows are JSON Lines: one JSON object per line, in UTF-8; empty lines are skipped. "
+        "Estimates are JSON Lines in the same order. A key that is null or missing gets its "
+        "default. An unknown key, a wrong value or a line that is not JSON stops the command "
+        "with status 2 and the line number. An impossible row gives "
+        '`{"id", "error"}` in its place, and the command exits with status 1.',
+        "Units are part of the key names. Batches count sequences. Intervals hold in 80% of cases.",
         "## A training row",
         _row_example(examples / "train.jsonl"),
         _row_table("train"),
-        "With `--calibrate`, a second file holds observed runs: the same rows, each with the "
-        "`step_s` that was seen.",
+        "`--calibrate` reads observed runs: the same rows, each with its measured `step_s`.",
         "## The answer to a training row",
         _answer_table("train"),
         "### `breakdown_s`",
-        "Parts are what is left exposed: traffic that runs under compute is not in them.",
+        "Only exposed time counts: communication that overlaps with compute is not included.",
         _answer_table("breakdown"),
         "## A serving row",
-        "A row is about one replica.",
+        "A row describes one replica.",
         _row_example(examples / "serve.jsonl"),
         _row_table("serve"),
-        "With `--calibrate`, a second file holds observed runs: the same rows, each with the "
-        "`output_tokens_per_s`, or `ttft_s` and `tpot_s`, that were seen.",
+        "`--calibrate` reads observed runs: the same rows, each with its measured "
+        "`output_tokens_per_s`, or `ttft_s` and `tpot_s`.",
         "## The answer to a serving row",
         _answer_table("serve"),
         "## The answer of `estimate cache`",
@@ -167,7 +166,7 @@ def estimate_rows() -> str:
         "With `--json`, one object. A line has `name` and `usd`.",
         _answer_table("month"),
         "## The answer of `estimate own-or-rent`",
-        "With `--json`, one object; dollars are of one GPU.",
+        "With `--json`, one object; dollars are per GPU.",
         _answer_table("own"),
         "Each of `by_busy` has:",
         _answer_table("busy"),

@@ -1,34 +1,34 @@
-"""What each key of an answer about money is, and what it means."""
+"""The type and meaning of each key of a cost estimate."""
 
 MONEY_ANSWER_KEYS = {
     "month": {
-        "lines": ("list", "the bill, in order"),
-        "total_usd": ("dollars", "its sum, added in whole millionths"),
-        "gain": ("share, or null", "the better utilisation that is priced"),
-        "same_work_saved_usd": ("dollars, or null", "less paid for the same work"),
+        "lines": ("list", "items of the bill, in order"),
+        "total_usd": ("dollars", "their sum, added in integer micro-dollars"),
+        "gain": ("share, or null", "gain in utilisation"),
+        "same_work_saved_usd": ("dollars, or null", "saved by the same work on less capacity"),
         "extra_work_usd": ("dollars, or null", "worth of more work for the same bill"),
-        "notes": ("list of texts", "what was supposed or left out"),
+        "notes": ("list of texts", "what was assumed or left out"),
     },
     "own": {
-        "accelerator": ("text", "which one"),
-        "rent_usd_per_hour": ("dollars", "rent of an hour"),
-        "always_usd_per_hour": ("dollars", "cost of owning that runs always"),
-        "load_usd_per_hour": ("dollars", "what an hour of work adds"),
+        "accelerator": ("text", "the accelerator"),
+        "rent_usd_per_hour": ("dollars", "rental price per hour"),
+        "always_usd_per_hour": ("dollars", "fixed cost of owning, per hour"),
+        "load_usd_per_hour": ("dollars", "extra cost of an hour under load"),
         "break_even": (
             "share, or null",
-            "busy share above which owning is cheaper; above 1 it never is, and null where power "
-            "alone costs more than rent",
+            "utilisation above which owning is cheaper; above 1 it never is, and null if power "
+            "alone costs more than the rent",
         ),
-        "busy": ("share", "of hours that it works, as asked"),
-        "owned_usd_per_hour": ("dollars", "of a useful hour at that share"),
-        "payback_months": ("months, or null", "to repay the price at that share"),
-        "own": ("true or false", "whether owning is cheaper at that share"),
-        "by_busy": ("list", "the same at other shares"),
-        "notes": ("list of texts", "what was supposed"),
+        "busy": ("share", "utilisation, as given"),
+        "owned_usd_per_hour": ("dollars", "cost of a useful hour at that utilisation"),
+        "payback_months": ("months, or null", "payback time at that utilisation"),
+        "own": ("true or false", "whether owning is cheaper at that utilisation"),
+        "by_busy": ("list", "the same at other utilisations"),
+        "notes": ("list of texts", "what was assumed"),
     },
     "busy": {
-        "busy": ("share", "of hours that it works"),
-        "owned_usd_per_hour": ("dollars", "of a useful hour"),
-        "payback_months": ("months, or null", "to repay the price; null where not in its life"),
+        "busy": ("share", "utilisation"),
+        "owned_usd_per_hour": ("dollars", "cost of a useful hour"),
+        "payback_months": ("months, or null", "payback time; null if later than its lifetime"),
     },
 }

@@ -156,4 +156,4 @@ def _fetching(answer: CacheAnswer) -> str:
         return text
     load = answer.qps_break_even
     words = f"{load:,.0f}" if load >= 100 else f"{load:.3g}"
-    return f"{text} (from {words} requests/s)"
+    return f"{text} (reached at {words} requests/s)"

@@ -106,7 +106,7 @@ def _example(plan: TrainPlan) -> _Rules:
     for degree in ("tp", "pp", "cp", "ep"):
         size: int = getattr(plan, degree)
         if size > 1:
-            yield f"{degree}-over-one", f"plain PyTorch has no {degree} ({degree} {size})"
+            yield f"{degree}-over-one", f"plain PyTorch does not support {degree} {size}"
     if plan.precision in ("fp8", "fp4"):
         yield "precision", f"plain PyTorch does not train in {plan.precision}"
 

@@ -22,6 +22,7 @@ from tenfold.physics.training.calibration import Calibration
 from tenfold.physics.training.catalog import resolve
 from tenfold.physics.training.names import generation_of
 from tenfold.physics.training.shapes import training_part
+from tenfold.report.figures import count
 from tenfold.study.estimate.fill import calibrated, fill
 
 DEFAULT_STACKS = {"cuda": "megatron-core", "xla": "maxtext"}
@@ -151,7 +152,7 @@ def _unused(observed: list[TrainRow], family: str, part: str, catalogue: Catalog
     if not other:
         return []
     stacks = ", ".join(dict.fromkeys(one.config.stack or "no stack" for one in other))
-    return [f"{len(other)} observed runs ignored: different stack ({stacks})"]
+    return [f"{count(len(other), 'observed run')} ignored: different stack ({stacks})"]
 
 
 def _compressed(calibration: Calibration, gradient_bits: int | None) -> Calibration:

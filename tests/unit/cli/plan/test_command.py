@@ -230,10 +230,10 @@ def test_a_budget_without_a_price_cannot_be_judged(run, tmp_path: Path):
     assert plans[0]["usd_per_step"] is None
 
 
-def test_observed_runs_of_another_stack_are_said_to_teach_nothing(run, tmp_path: Path):
+def test_observed_runs_of_another_stack_are_ignored_with_a_note(run, tmp_path: Path):
     seen = rows(tmp_path / "seen.jsonl", {**ROW, "stack": "our-own", "step_s": 9})
     words = ["plan", "train", "--model", "llama-3.1-8b", "--fleet", "fleet.toml", "--gpus", 8]
-    assert "not used" in run(*words, "--calibrate", seen)[1]
+    assert "1 observed run ignored" in run(*words, "--calibrate", seen)[1]
 
 
 def test_an_odd_sequence_length_is_planned_where_it_divides(run):

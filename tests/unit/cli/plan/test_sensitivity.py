@@ -37,22 +37,22 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
 def test_a_training_plan_says_which_driver_moves_it_first(run, tmp_path: Path):
     status, out, err = run(*RUN, "--json", "--html", "plan.html")
-    assert (status, err) == (0, "note: the report is written to plan.html\n")
+    assert (status, err) == (0, "note: wrote the report to plan.html\n")
     rows = json.loads(out)["sensitivity"]
     assert {row["driver"] for row in rows} == DRIVERS
     assert list(rows[0]) == KEYS
     assert rows[0]["factor"] == min(row["factor"] for row in rows if row["factor"])
     page = (tmp_path / "plan.html").read_text()
-    assert "What triggers the next step" in page
+    assert "Sensitivity" in page
     assert rows[0]["sentence"] in page
 
 
 def test_the_table_says_how_far_each_driver_may_move(run):
     status, out, _ = run(*RUN)
     assert status == 0
-    for words in ("triggers the next step first", "plan holds to", "changes at", "not stated"):
+    for words in ("changes the plan first", "OK up to", "changes at", "not given"):
         assert words in out
-    assert "triggers the next step" not in run(*TRAIN)[1]
+    assert "changes the plan first" not in run(*TRAIN)[1]
 
 
 def test_runs_that_share_the_fleet_leave_less_room(run):
@@ -73,7 +73,7 @@ def test_a_serving_plan_counts_cost_where_it_is_limited(run, tmp_path: Path):
     assert set(found) == DRIVERS
     assert found["cost"]["step"] == "nothing-fits"
     assert found["cost"]["stated"] is True
-    assert "What triggers the next step" in (tmp_path / "plan.html").read_text()
+    assert "Sensitivity" in (tmp_path / "plan.html").read_text()
 
 
 def test_without_the_flag_nothing_is_raised(run):
@@ -87,7 +87,7 @@ def test_a_plan_that_nearly_fills_a_gpu_is_noted(run):
     assert "77.0 of 80.0 GiB" in note
     report = json.loads(run(*TRAIN, "--gpus", 8, "--json")[1])
     full = report["plans"][0]["memory_gib"] > 0.95 * 79.6
-    assert any("of a GPU" in one for one in report["notes"]) == full
+    assert any("per GPU" in one for one in report["notes"]) == full
 
 
 def test_help_lists_the_launch_formats(run):

@@ -88,23 +88,23 @@ def test_a_training_report_has_every_part(answer: TrainAnswer, target: PlanningT
     )
     heads, charts, said = read(made)
     assert heads == [
-        "What was asked",
-        "The recommended plan",
+        "Request",
+        "Recommended plan",
         "Why",
-        "How it scales",
+        "Scaling",
         "Where the time goes",
         "Memory",
-        "Other choices",
-        "The best layouts",
-        "What was assumed",
+        "Alternatives",
+        "Best layouts",
+        "Assumptions",
     ]
     assert charts == [
         "Throughput",
         "Efficiency",
-        "One step, by what it waits for",
-        "The same, at every size",
+        "Time of one step",
+        "Time of one step, by number of GPUs",
         "Memory of the fullest GPU",
-        "Plans that no other beats",
+        "Pareto-optimal plans",
     ]
     best = answer.plans[0]
     assert best.run is not None
@@ -114,9 +114,9 @@ def test_a_training_report_has_every_part(answer: TrainAnswer, target: PlanningT
         "90 days",
         f"{best.plan.gpus:,} GPUs",
         f"${best.run.usd:,.0f}",
-        "$2.50 a GPU-hour",
+        "$2.50 per GPU-hour",
         "Failure preset",
-        "if every GPU stayed as efficient",
+        "linear scaling",
     ):
         assert words in said, words
     for reason in answer.why:
@@ -133,7 +133,7 @@ def test_without_a_price_no_dollar_is_named(answer: TrainAnswer, target: Plannin
     assert isinstance(found, TrainAnswer)
     heads, charts, said = read(train_report(replace(found, why=()), ASK, free))
     assert "$" not in said
-    assert "no price is known" in said
+    assert "no price known" in said
     assert "Plans that no other beats" not in charts
     assert "Why" not in heads
 
@@ -146,10 +146,10 @@ def test_a_single_size_and_an_open_length_still_make_a_report(
     one = replace(answer, plans=(best,), front=(best,), curve=curve)
     asked = replace(ASK, job=replace(JOB, tokens=None, deadline_s=None, gpus=64, tp=2))
     _, charts, said = read(train_report(one, asked, target))
-    assert "The same, at every size" not in charts
-    assert "a million tokens" in said
+    assert "Time of one step, by number of GPUs" not in charts
+    assert "per million tokens" in said
     assert "tp 2" in said
-    assert "becomes slower than with fewer" in said
+    assert "adding GPUs makes the job slower" in said
 
 
 def test_an_answer_without_plans_says_why(target: PlanningTarget):
@@ -167,8 +167,8 @@ def test_an_answer_without_plans_says_why(target: PlanningTarget):
 
 def test_a_serving_report_names_objectives_replicas_and_cost():
     heads, charts, said = read(serve_report(SERVE, SERVE_ASK, assumptions=[("Price", "on demand")]))
-    assert heads[0] == "What was asked"
-    assert charts == ["Dollars a million output tokens", "Pace of answers against cost"]
+    assert heads[0] == "Request"
+    assert charts == ["Dollars per million output tokens", "TPOT against cost"]
     for words in ("9 replicas of 2 x h100, fp8, tensor 2", "a&b", "$1.04", "41.2 ms", "on demand"):
         assert words in said, words
 

@@ -82,7 +82,7 @@ def test_a_slow_tier_is_left_aside_and_says_what_would_break_even(ask, run):
     assert found["qps_break_even"] is None
     even = str(1.01 * found["break_even_gb_per_s"])
     assert ask(*slow[:-1], even, *PROMPTS)["fetch_pays"] is True
-    assert "fetching is slower than computing" in run(*slow, *PROMPTS)[1]
+    assert "recomputing is faster" in run(*slow, *PROMPTS)[1]
 
 
 def test_a_load_takes_the_rate_of_the_tier_away(ask):
@@ -92,8 +92,8 @@ def test_a_load_takes_the_rate_of_the_tier_away(ask):
     crowded = ask(*STATED, *PROMPTS, "--qps", str(load * 1.01))
     assert crowded["fetch_pays"] is False
     assert crowded["saved_s"] == 0
-    assert any("no load stated" in note for note in idle["notes"])
-    assert not any("no load stated" in note for note in crowded["notes"])
+    assert any("no load given" in note for note in idle["notes"])
+    assert not any("no load given" in note for note in crowded["notes"])
 
 
 def test_a_fleet_says_tier_and_accelerator(ask, run):
@@ -112,8 +112,8 @@ def test_a_fleet_says_tier_and_accelerator(ask, run):
 def test_popular_prefixes_fit_a_smaller_tier(ask):
     even, skewed = (ask(*STATED, *PROMPTS, "--zipf", zipf) for zipf in ("0", "1.2"))
     assert skewed["hit_ratio"] > even["hit_ratio"]
-    supposed = ask(*STATED, *PROMPTS)
-    assert any("Zipf" in note for note in supposed["notes"])
+    assumed = ask(*STATED, *PROMPTS)
+    assert any("Zipf" in note for note in assumed["notes"])
     assert not any("Zipf" in note for note in even["notes"])
 
 

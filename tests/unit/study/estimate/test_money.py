@@ -133,14 +133,14 @@ def test_rent_and_power_come_from_the_facts_and_are_noted(ask):
     assert found["rent_usd_per_hour"] > 0
     assert found["load_usd_per_hour"] > 0
     text = " ".join(found["notes"])
-    for words in ("median on demand", "kW under load supposed", "no interest stated"):
+    for words in ("median on-demand price", "kW under load assumed", "no interest included"):
         assert words in text
 
 
 def test_owning_that_never_pays_says_so(ask, run):
     dear = ["400000" if word == "40000" else word for word in OWN]
     assert ask("own-or-rent", *dear)["break_even"] > 1
-    assert "no busy share makes owning cheaper" in run("own-or-rent", *dear)[1]
+    assert "owning is never cheaper" in run("own-or-rent", *dear)[1]
     powerless = ["0.1" if word == "3" else word for word in OWN]
     assert ask("own-or-rent", *powerless)["break_even"] is None
     assert "power alone" in run("own-or-rent", *powerless)[1]

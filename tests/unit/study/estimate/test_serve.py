@@ -120,7 +120,7 @@ def test_a_load_above_what_a_replica_sustains_is_noted():
     light = answer(mode="online", qps=0.5)
     heavy = answer(mode="online", qps=5000.0)
     assert light.notes == ()
-    assert "the load is above what the replica sustains" in heavy.notes
+    assert "overloaded: the load is above what the replica can sustain" in heavy.notes
 
 
 def test_an_endless_wait_is_null_and_every_answer_is_json():
@@ -131,14 +131,16 @@ def test_an_endless_wait_is_null_and_every_answer_is_json():
 
 def test_experts_over_data_parallel_attention_are_noted():
     found = answer(model="Qwen3 235B-A22B", engine="TensorRT-LLM 1.1", tp=8)
-    assert found.notes == ("experts over 8 GPUs with data-parallel attention",)
+    assert found.notes == ("expert parallelism over 8 GPUs, data-parallel attention",)
 
 
 def test_a_fixed_batch_that_the_cache_does_not_hold_is_noted():
     small = answer(mode="static-batch", batch=8)
     large = answer(mode="static-batch", batch=100_000)
     assert small.notes == ()
-    assert large.notes == ("the batch is larger than the cache holds at once: it runs in turns",)
+    assert large.notes == (
+        "the batch does not fit in the KV cache at once and runs in several passes",
+    )
     assert answer(mode="static-batch").notes == ()
 
 
@@ -151,7 +153,7 @@ def test_what_does_not_fit_says_so():
 def test_a_request_without_output_still_gets_its_first_token():
     found = answer(output_tokens=0)
     assert math.isfinite(found.output_tokens_per_s)
-    assert found.notes == ("answers of one token supposed",)
+    assert found.notes == ("one output token per request assumed",)
     assert answer(output_tokens=1) == msgspec.structs.replace(found, notes=())
 
 

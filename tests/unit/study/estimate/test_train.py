@@ -76,19 +76,19 @@ def test_nulls_are_as_good_as_absent_keys():
     assert answer(tp=None, recompute=None, nic_gbps_per_gpu=None) == answer()
 
 
-def test_what_is_supposed_stands_in_the_notes():
+def test_assumptions_are_in_the_notes():
     said = answer(seq=None, micro_batch=None, global_batch=None)
-    told = " ".join(said.notes)
-    assert "sequences of" in told
-    assert "micro-batches a rank supposed" in told
-    assert "a micro-batch of" in told
+    notes = " ".join(said.notes)
+    assert "sequence length of" in notes
+    assert "micro-batches per rank assumed" in notes
+    assert "micro-batch of" in notes
 
 
 def test_an_unknown_stack_gets_the_default_profile_and_a_note():
     said = answer(stack="our own trainer")
-    assert said.notes == ("unknown stack `our own trainer`: default profile",)
+    assert said.notes == ("unknown stack `our own trainer`: default profile used",)
     assert said.step_s > 0
-    assert answer(stack=None).notes == ("no stack given: default profile",)
+    assert answer(stack=None).notes == ("no stack given: default profile used",)
 
 
 def test_the_breakdown_sums_to_the_step():

@@ -72,7 +72,7 @@ def test_concurrent_runs_that_share_the_fleet_trigger_first(demand):
     assert alone.base.gpus == 64
     assert alone.trigger == "concurrency"
     assert row(alone, "concurrency").at_double == "nothing-fits"
-    assert "triggers the next step first" in alone.sentence
+    assert "changes the plan first" in alone.sentence
 
 
 def test_a_halved_budget_is_named_as_cost(demand):
@@ -112,7 +112,7 @@ def test_a_service_names_load_objective_and_budget(demand):
     assert row(answer, "cost").step == "none"
     broke = serve_sensitivity(service, targets, usd_per_hour_max=1.0)
     assert broke.trigger is None
-    assert "an hour, above $1.00" in broke.sentence
+    assert "/h, over $1.00/h" in broke.sentence
 
 
 def test_every_driver_is_announced_and_says_how_far_the_plan_holds(demand):
